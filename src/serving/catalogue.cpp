@@ -48,7 +48,7 @@ GPUSCHED_EXPORT std::vector<GpuType> paper_gpus_dense() {
 }
 
 GPUSCHED_EXPORT std::vector<GpuType> gpu_catalogue() {
-    // Links are one direction: half of what data sheets print for NVLink; PCIe 3 / 4 x16 are 16 / 32 GB/s.
+    // Links are per direction: half of the NVLink number in data sheets; PCIe 3 / 4 x16 are 16 / 32 GB/s.
     const auto none = std::optional<double>{};
     return {{"V100", 125, 900, 16, 150, 1.25, 8, none,
              "developer.nvidia.com/programming-tensor-cores-cuda-9-0; Dell AI reference guide"},

@@ -54,10 +54,10 @@ GPUSCHED_EXPORT double layer_seconds(const LanguageModel& m, const GpuType& gpu,
     const double weights = m.layer_matrix_parameters();
     const double linear =
         std::max(2 * weights * tokens / flops, m.bytes_per_weight * weights / (bytes_s * degree));
-    // Norms and residuals are computed by every GPU; what the matrices produce is shared.
+    // Every GPU computes norms and residuals; the outputs of the matrices are divided among the GPUs.
     const double shared = (m.heads + 2.0 * m.kv_heads) * m.head_size + 3.0 * m.intermediate;
     const double activations = 2 * tokens * (8.0 * m.hidden + shared / degree) / bytes_s;
-    // Where heads are fewer than GPUs, each GPU reads a copy of its head's cache.
+    // With fewer KV heads than GPUs, each GPU reads a copy of the cache of its head.
     const double kv = m.kv_bytes_per_layer() / std::min(degree, m.kv_heads);
     const double attention =
         std::max(4.0 * m.heads * m.head_size * tokens * context / flops, kv * sequences * context / bytes_s);
@@ -77,7 +77,7 @@ static double interpolate(const std::vector<ProfilePoint>& points, double size) 
            (above->seconds - below->seconds) * (size - below->size) / (above->size - below->size);
 }
 
-/// Times of one deployment's stages.
+/// The times of the stages of a deployment.
 class StageTimes {
   public:
     StageTimes(const LanguageModel& model, std::span<const GpuType> gpus, const Deployment& deployment,
@@ -100,7 +100,7 @@ class StageTimes {
     [[nodiscard]] double decode(std::size_t s, double batch, double context) const {
         return run(s, batch, context, batch, profile_[s] ? &profile_[s]->decode : nullptr, batch);
     }
-    /// From a stage to the next one; nothing from the last.
+    /// Seconds of a message to the next stage; 0 from the last one.
     [[nodiscard]] double hop(std::size_t s, double tokens) const {
         if (s + 1 == stages()) return 0;
         const auto& e = options_.efficiency;
@@ -140,7 +140,7 @@ class StageTimes {
     std::vector<const LayerProfile*> profile_;
 };
 
-/// Everything is valid.
+/// estimate_throughput() of valid arguments.
 ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
                             const Deployment& deployment, const RequestShape& shape,
                             const EstimateOptions& options) {
@@ -228,7 +228,7 @@ GPUSCHED_EXPORT std::vector<ProfilePoint> parse_profile_csv(std::string_view tex
     };
     std::vector<ProfilePoint> points;
     for (bool first = true; table.next(); first = false) {
-        if (first && !is_number(size) && !is_number(time)) continue;  // names of the columns
+        if (first && !is_number(size) && !is_number(time)) continue;  // a header
         const auto tokens = table.quantity(size), units = table.quantity(time);
         if (!tokens || !units || *tokens == 0) continue;
         if (!std::isfinite(*units * unit_s))

@@ -50,8 +50,8 @@ constexpr void visit_fields(std::type_identity<RunningDocument>, F&& field) {
     field("stages", &RunningDocument::stages, Required{});
 }
 
-/// What is read of a plan.
-/// @tparam Replicas what is read of its replicas
+/// The part of a plan that is read.
+/// @tparam Replicas the part of its replicas that is read
 template <class Replicas>
 struct PartOfPlanDocument {
     std::vector<Replicas> replicas{};
@@ -61,7 +61,7 @@ constexpr void visit_fields(std::type_identity<PartOfPlanDocument<Replicas>>, F&
     field("replicas", &PartOfPlanDocument<Replicas>::replicas, Required{});
 }
 
-/// Throughputs within targets, of plans for rates.
+/// Throughputs within targets, only in plans for rates.
 struct WithinTargetsDocument {
     json::ByName<double> within_targets{};
     json::ByName<Source> latency_source{};
@@ -72,7 +72,7 @@ constexpr void visit_fields(std::type_identity<WithinTargetsDocument>, F&& field
     field("latency_source", &WithinTargetsDocument::latency_source);
 }
 
-/// Replicas of one deployment; what is said of each kind of requests stands by its name.
+/// Replicas of one deployment; values of kinds of requests are objects by name.
 struct ReplicasDocument {
     std::string model{};
     std::string deployment{};
@@ -101,7 +101,7 @@ constexpr void visit_fields(std::type_identity<ReplicasDocument>, F&& field) {
     field("within", &ReplicasDocument::within, Inlined{});
 }
 
-/// What plans for rates say besides.
+/// The additional fields of plans for rates.
 struct RatesDocument {
     double rate = 0;
     double cost_bound = 0;
@@ -124,13 +124,13 @@ constexpr void visit_fields(std::type_identity<RatesDocument>, F&& field) {
     field("price_ranges", &RatesDocument::price_ranges);
 }
 
-/// What a replanning changed.
+/// The changes by a replanning.
 struct ChangeDocument {
     int starts = 0;
     int stops = 0;
     double makespan_kept = 0;
     double makespan_free = 0;
-    std::optional<double> cost_free{};  ///< of a plan for rates
+    std::optional<double> cost_free{};  ///< in plans for rates
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ChangeDocument>, F&& field) {
@@ -242,7 +242,7 @@ constexpr void visit_fields(std::type_identity<ServedReplicasDocument>, F&& fiel
     field("source", &ServedReplicasDocument::source);
 }
 
-/// From a document, element by element, to replicas of a valid request.
+/// Converts elements of a document to replicas of a valid request.
 class ServedReplicas {
   public:
     ServedReplicas(json::Reader& reader, const ServingRequest& request, const EstimateOptions& options)
@@ -280,7 +280,7 @@ class ServedReplicas {
     }
 
   private:
-    /// The place of a name among those that there are; one that is not there is reported.
+    /// The index of a name in `known`; reports an unknown name.
     std::optional<std::size_t> known_name(std::uint32_t at, std::string_view name,
                                           const std::vector<std::string>& known) {
         const auto found = std::find(known.begin(), known.end(), name);
@@ -291,7 +291,7 @@ class ServedReplicas {
                                gpusched::quoted(printable(name)) + did_you_mean(name, known));
         return std::nullopt;
     }
-    /// Values by kind of requests; a kind that is not named keeps its own.
+    /// Sets values by kind of requests. Other kinds keep theirs.
     template <class T>
     void take(std::uint32_t at, const json::ByName<T>& given, const std::vector<std::string>& kinds,
               std::vector<T>& out) {
@@ -335,7 +335,7 @@ class ServedReplicas {
 
 namespace gpusched::json {
 
-/// Plans within other documents say their format and version, too.
+/// Plans within other documents have their own format and version.
 template <>
 struct Form<serving::detail::PlanDocument> {
     static void write(Writer& writer, const serving::detail::PlanDocument& plan) {
@@ -343,7 +343,7 @@ struct Form<serving::detail::PlanDocument> {
     }
 };
 
-/// What else a plan says of its replicas is not needed.
+/// Other fields of replicas are ignored.
 template <>
 struct Form<serving::detail::RunningDocument> {
     static void read(Reader& reader, std::uint32_t at, serving::detail::RunningDocument& out) {
@@ -363,7 +363,7 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// The document of plans of one request.
+/// Makes documents of plans of one request.
 class PlanDocuments {
   public:
     explicit PlanDocuments(const ServingRequest& request) : request_(request) {}
@@ -411,8 +411,8 @@ class PlanDocuments {
     }
 
   private:
-    /// @param rates whether it is a plan for rates
-    /// @param owner how messages begin
+    /// @param rates whether the plan is for rates
+    /// @param owner the start of every message
     [[nodiscard]] ReplicasDocument of(const PlannedReplicas& replicas, bool rates,
                                       const std::string& owner) const {
         require_types(replicas, owner);
@@ -464,7 +464,7 @@ class PlanDocuments {
     const ServingRequest& request_;
 };
 
-/// Replicas that a document gives, on the GPU types of a request.
+/// The replicas of a document, with the GPU types of a request.
 static std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDocument>& given,
                                                     const ServingRequest& request) {
     std::vector<PlannedReplicas> out;
@@ -486,8 +486,8 @@ static std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDoc
     return out;
 }
 
-/// The replicas of a document of a plan, or a list of replicas.
-/// @throws InvalidInput with everything that is wrong; `problems` has what the parser found
+/// Reads the replicas of a plan, or a list of replicas.
+/// @throws InvalidInput with every problem; `problems` contains those of the parser
 template <class Replicas>
 std::vector<Replicas> read_parts(const json::Document& document, Problems& problems) {
     PartOfPlanDocument<Replicas> given;

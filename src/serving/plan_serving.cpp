@@ -36,7 +36,7 @@ void check_together(const ServingRequest& request, const PlannerOptions& options
         if (options.goal != Goal::cheapest)
             problems.add(bad_value("goal", gpusched::quoted(enum_name(options.goal)), "rates, not a batch"));
     } else if (options.deadline) {
-        problems.add("deadline: not with rates, which never end");
+        problems.add("deadline: not with rates, which have no end");
     }
     if (is_rental(request, options) && (options.composition != Composition::optimized ||
                                         options.routing != Routing::optimized || options.uniform_tp))

@@ -57,7 +57,7 @@ GPUSCHED_EXPORT std::int64_t count_starts(const RentalProblem& problem, const st
 
 namespace detail {
 
-/// The rental program and its columns.
+/// The columns of the rental program.
 struct RentalColumns {
     milp::IndexMap x, y, usual, spot, start;
     int multiple = -1;
@@ -78,8 +78,8 @@ milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns&
     const auto named = [](const char* what, const std::string& name) {
         return std::string(what) + "(" + name + ")";
     };
-    // A coefficient within a solver's tolerance, a millionth mostly, would be served by no replica: a kind
-    // takes a hundred-thousandth of one at least. What takes more replicas than there may be is not served.
+    // Solvers ignore coefficients within their tolerance, mostly 1e-6, so every kind takes at least 1e-5 of a
+    // replica. Kinds that take more than 1e9 replicas are not served.
     const double least = goal == RentalGoal::rate ? 0 : 1e-5;
     const auto busy = [&](int c, int w) {
         const double rate = config(c).throughput[static_cast<std::size_t>(w)];
@@ -104,7 +104,7 @@ milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns&
         if (goal != RentalGoal::rate) count = static_cast<std::int64_t>(std::min<double>(count, enough));
         most.push_back(static_cast<int>(count));
     }
-    double limit = 1;  // no higher multiple can be served
+    double limit = 1;  // upper limit of the multiple
     if (goal == RentalGoal::rate) {
         limit = 1e9;
         for (int w = 0; w < W; ++w)
@@ -216,8 +216,9 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     const auto model = detail::build_rental(problem, goal, at);
     const Budget budget(context, options.time_limit);
     auto found = milp::solve(model, options, solver, context);
-    // With its preprocessing CBC (2.10.8) has called dear plans optimal and possible ones infeasible: of its
-    // two answers the better counts, and the weaker bound. Of other solvers a no alone is asked for twice.
+    // CBC (2.10.8) with preprocessing has called expensive plans optimal and feasible problems infeasible. So
+    // of its two answers the better plan counts, and the weaker bound. Other solvers are asked twice only for
+    // "infeasible".
     if (options.presolve && (found.status == milp::Status::infeasible ||
                              (found.status == milp::Status::optimal && found.solver == "cbc"))) {
         auto plain = options;
@@ -230,7 +231,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
             (!found.has_solution() || sign * again.objective < sign * found.objective))
             found = std::move(again);
         else if (!found.has_solution() && again.status != milp::Status::infeasible)
-            found.status = again.status;  // one says no, the other one does not know
+            found.status = again.status;  // infeasible in one run, no answer in the other
         if (found.has_solution()) found.bound = bound;
     }
     RentalSolution result;
@@ -269,7 +270,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     for (std::size_t c = 0; c < C; ++c)
         for (std::size_t w = 0; w < W; ++w)
             if (served[w] > 0) result.share[c][w] /= served[w];
-    // The solver's multiple exceeds what these replicas serve by up to its tolerance.
+    // The solver's multiple can exceed the capacity of these replicas within its tolerance.
     if (goal == RentalGoal::rate)
         for (std::size_t c = 0; c < C; ++c) {
             double load = 0;
@@ -289,7 +290,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     if (auto wrong = violations(problem, result); !wrong.empty()) {
         result = RentalSolution{};
         result.solver = found.solver;
-        result.message = "what the solver returned is no plan: " + wrong.front();
+        result.message = "the solver returned an invalid plan: " + wrong.front();
     }
     return result;
 }

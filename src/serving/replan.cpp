@@ -114,7 +114,7 @@ GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
             problems.add(
                 "request: replanning of rentals needs rates; of a batch, GPUs one by one at one price");
         if (options.max_starts)
-            problems.add("max_starts: not with rates; slack says what fewer starts may cost");
+            problems.add("max_starts: not with rates; slack limits the cost of fewer starts");
         problems.throw_if_any();
         const detail::RentalInstance instance(request, options.planner, solver, context, running);
         detail::RatePlanner planner(instance, options.slack);

@@ -23,7 +23,7 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// What all kinds of requests must keep: the targets of the call, and of the kinds' own the shortest.
+/// The targets of the call, else the shortest of the kinds.
 static LatencyTargets shortest_targets(const ServingRequest& request, const LatencyTargets& call) {
     LatencyTargets shortest;
     for (const auto& served : request.models)
@@ -114,7 +114,8 @@ GPUSCHED_EXPORT std::vector<PriceRange> price_ranges(const ServingRequest& reque
     validate(options);
     if (!request.has_rates() || options.goal != Goal::cheapest || !plan.has_plan())
         throw InvalidInput("plan: expected a plan of a request with rates, with goal 'cheapest'");
-    // At another price the budget pays for other deployments; those of the plan are among them in any case.
+    // Without a budget limit, because the affordable deployments depend on the price. Those of the plan are
+    // always considered.
     auto rich = request;
     rich.budget = std::numeric_limits<double>::infinity();
     const detail::RentalInstance instance(rich, options, solver, context, plan.replicas);
@@ -130,13 +131,14 @@ GPUSCHED_EXPORT std::vector<PriceRange> price_ranges(const ServingRequest& reque
         for (const auto& rented : plan.rentals)
             if (rented.gpu == range.gpu) pieces = (spot ? rented.spot : rented.count) / offer.gpus;
         const double rest = cost - pieces * today;
-        /// From a trial price towards today's, until the plan is as cheap as any.
+        /// Follows the cheaper plan's line from a trial price towards today's, until this plan is as cheap as
+        /// any.
         const auto end = [&](double price) {
             for (int i = 0; i < 50; ++i) {
                 asked = price;
                 const auto other = instance.solve(problem, RentalGoal::cost);
                 const double own = rest + pieces * price;
-                if (!other.has_plan() || !other.optimal) {  // nothing is known of this price
+                if (!other.has_plan() || !other.optimal) {  // no answer for this price
                     range.proven = false;
                     return today;
                 }

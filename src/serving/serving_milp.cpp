@@ -13,7 +13,7 @@
 
 namespace gpusched::serving::detail {
 
-/// What all forms share: names, seconds and the rows over money and GPUs.
+/// The common parts of all forms: names, seconds, and the rows of budget and GPUs.
 struct ServingBuilder {
     const ServingProblem& problem;
     milp::ModelBuilder model;
@@ -34,7 +34,7 @@ struct ServingBuilder {
                                                              : 0.0);
         }
     }
-    /// Numbers the copies of all configurations, for the forms that have a column for each.
+    /// Numbers the copies of all configurations, for forms with columns for each copy.
     void number_copies(const char* form) {
         constexpr int limit = 10'000'000;
         double all = 0;
@@ -56,7 +56,7 @@ struct ServingBuilder {
     [[nodiscard]] int gpus(int c, int n) const {
         return problem.configurations[static_cast<std::size_t>(c)].gpus[static_cast<std::size_t>(n)];
     }
-    /// A name within another one: commas that are its own cannot be taken for those between names.
+    /// A name as a part of a longer name; its own commas are escaped.
     [[nodiscard]] static std::string part(const std::string& name) {
         std::string text;
         for (const char letter : name) {
@@ -81,7 +81,7 @@ struct ServingBuilder {
         return std::string(what) + "(" + a + "," + b + ")";
     }
 
-    /// sum of x over everything that serves w = 1
+    /// Adds the rows sum of x(., w) = 1.
     void coverage(const milp::IndexMap& x, int slots) {
         for (int w = 0; w < W; ++w) {
             if (!wanted(w)) continue;
@@ -91,7 +91,7 @@ struct ServingBuilder {
             model.equal("coverage", call("coverage", workload(w)), entries, 1);
         }
     }
-    /// sum over c of weight * (columns of c) within what there is, less `per_T` * T where that is a column
+    /// Adds the rows sum over c of weight * (columns of c) <= what is available, times T if T is a column.
     template <class Each>
     void resources(const char* group, Each&& each, int T = -1) {
         const auto row = [&](const std::string& name, double have, auto&& weight) {
@@ -117,7 +117,7 @@ struct ServingBuilder {
     }
 };
 
-/// x(c, w) columns of the forms without copies.
+/// Adds the columns x(c, w) of forms without copies.
 inline milp::IndexMap serving_shares(ServingBuilder& b) {
     milp::IndexMap x("x", {b.C, b.W});
     for (int c = 0; c < b.C; ++c)
@@ -165,7 +165,7 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
         for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
             b.entries.push_back({y(p), weight});
     });
-    // A copy is busy for at most T y: money and GPUs bound the sum of busy times as well.
+    // A copy is busy for at most T y, so budget and GPUs limit the sum of busy times, too.
     if (surrogate_rows)
         b.resources(
             "surrogate",
@@ -257,7 +257,7 @@ static ServingMilp serving_rates(ServingBuilder& b) {
     const double slowest = slowest_makespan(b.problem);
     const double bound = closed_form_bound(b.problem);
     const double unit = bound > 0 && std::isfinite(bound) ? bound : std::max(slowest, 1e-9);
-    // A problem that has a plan has one within the slowest makespan: where it has none the model is
+    // Every feasible problem has a plan within the slowest makespan, so this bound keeps infeasible models
     // infeasible.
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
     const int rate = m.column("rate", least, 1, 1);
@@ -319,7 +319,7 @@ GPUSCHED_EXPORT ServingMilp serving_milp(const ServingProblem& problem, const Se
     case ServingForm::fixed_makespan:
         return detail::serving_fixed(b, *options.makespan, options.minimise_cost);
     case ServingForm::mccormick:
-        // Without requests any bound will do.
+        // Without requests the bound is arbitrary.
         return detail::serving_mccormick(
             b, options.makespan_upper ? *options.makespan_upper : std::max(slowest_makespan(problem), 1e-9));
     case ServingForm::rates:
@@ -389,7 +389,7 @@ GPUSCHED_EXPORT std::vector<double> ServingMilp::encode(const ServingAllocation&
         for (const int column : index("z").columns)
             if (column >= 0) values[static_cast<std::size_t>(column)] *= rate;
     }
-    if (indices.size() < 2) return values;  // routing: the replicas are no columns
+    if (indices.size() < 2) return values;  // routing has no columns for replicas
     for (std::size_t c = 0; c < C; ++c) {
         const int i = static_cast<int>(c);
         if (form == ServingForm::fixed_makespan || form == ServingForm::rates) {
@@ -415,7 +415,7 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
     ServingAllocation result{std::vector<int>(C, 0),
                              std::vector<std::vector<double>>(C, std::vector<double>(W, 0.0))};
     const bool routing = indices.size() < 2;
-    // Shares per second become shares; a rate of 0 serves nothing.
+    // Converts shares per second to shares; a rate of 0 serves nothing.
     const double per_rate = rate_column < 0 ? 1 : at(rate_column) > 0 ? 1 / at(rate_column) : 0;
     for (std::size_t c = 0; c < C; ++c) {
         const int i = static_cast<int>(c), copies = static_cast<int>(upper[c]);
@@ -428,7 +428,7 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
         for (std::size_t w = 0; w < W; ++w) {
             const int j = static_cast<int>(w);
             auto& share = result.share[c][w];
-            if (result.replicas[c] == 0) continue;  // what rounding left there goes to the others
+            if (result.replicas[c] == 0) continue;  // rounding errors go to the others
             if (form == ServingForm::copies)
                 for (int k = 0; k < copies; ++k) share += std::max(0.0, at(x(i, j, k)));
             else
@@ -439,7 +439,7 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
     for (std::size_t w = 0; w < W; ++w) {
         double sum = 0;
         for (std::size_t c = 0; c < C; ++c) sum += result.share[c][w];
-        if (sum > 0.5)  // otherwise the vector is no solution, and nothing is made up
+        if (sum > 0.5)  // otherwise the vector is no solution, and stays as it is
             for (std::size_t c = 0; c < C; ++c) result.share[c][w] /= sum;
     }
     return result;
@@ -521,7 +521,7 @@ GPUSCHED_EXPORT double closed_form_bound(const ServingProblem& problem) {
     const auto most = most_replicas(problem);
     const auto N = problem.gpus.size();
     double best = 0;
-    // A price for money and for each type; all there is, at these prices, bounds the work done per second.
+    // At these prices of money and GPUs, the value of all resources limits the work per second.
     const auto with_prices = [&](double money, const std::vector<double>& gpu) {
         double have = money * problem.budget;
         for (std::size_t n = 0; n < N; ++n) have += gpu[n] * problem.gpus[n].available;

@@ -118,9 +118,9 @@ GPUSCHED_EXPORT ServingRequest with_rates(ServingRequest request, const RequestR
     if (rates.all) return with_rate(std::move(request), *rates.all);
     if (!rates.any()) return request;
     struct Kind {
-        std::string full;  ///< with its model
+        std::string full;  ///< MODEL/KIND
         ServingWorkload* workload;
-        const std::string* named;  ///< as which of `rates`; null = not yet
+        const std::string* named;  ///< the name in `rates`; null = none yet
     };
     std::vector<Kind> kinds;
     std::vector<std::string> known;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Latency simulation: routes random arrivals to replicas, and collects percentiles.
 #include "serving/batching_replica.hpp"
 
 #include <gpusched/config.hpp>
@@ -76,11 +77,11 @@ GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
 
     struct Kind {
         double requests;
-        std::vector<std::pair<double, std::size_t>> to;  // cumulated share, place in the plan
+        std::vector<std::pair<double, std::size_t>> to;  // cumulative share, index in the plan
     };
     std::vector<Kind> kinds;
     LatencyResult result;
-    std::vector<std::vector<detail::KindTimes>> times(plan.size());  // [place in the plan][kind]
+    std::vector<std::vector<detail::KindTimes>> times(plan.size());  // [index in the plan][kind]
     double all = 0;
     const bool rates = request.has_rates();
     auto one = options.estimate;
@@ -108,7 +109,8 @@ GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
                 const auto alone =
                     estimate_throughput(served.model, request.gpus, plan[r].deployment, workload.shape, one);
                 const bool known =
-                    d < plan[r].source.size() && plan[r].source[d] == Source::measured;  // so it has room
+                    // Measured, so it holds a request.
+                    d < plan[r].source.size() && plan[r].source[d] == Source::measured;
                 if (plan[r].count < 1 || !(rate > 0) || !(estimate.batch >= 1 || known))
                     throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
                 share += plan[r].share[d];

@@ -128,7 +128,7 @@ def test_targets_that_idle_replicas_miss_are_named():
         gs.serving.fewest_fixed(rows, **TARGETS)
     assert caught.value.problems == [
         "ttft_s: 1; expected a target that idle replicas meet in 99 % of the windows; "
-        "in 1 of 2 up to 20 % of the prompts take longer by themselves, where 10 % may"
+        "in 1 of 2 up to 20 % of the prompts always take longer; at most 10 % are allowed"
     ]
     assert gs.serving.fewest_fixed(rows, **{**TARGETS, "ttft_s": 1.06}).prefill >= 1
     assert gs.serving.fewest_fixed(rows, windows_met=0.5, **TARGETS).prefill >= 1

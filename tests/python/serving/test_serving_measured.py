@@ -201,7 +201,7 @@ def test_pipelines_without_any_measurement() -> None:
     # Where too few GPUs for a group are there, it is said that pipelines would do.
     few = request(gpus={"H100": {"available": 1, "price": 3.0}, "L40S": {"available": 3, "price": 1.1}})
     refused = serving.plan_serving(few, rate={"chat": 0.5})
-    assert "unmeasured_pipelines: with them there is a plan for 5.2 $/h by estimates that nobody checked" in refused.binding
+    assert "unmeasured_pipelines: with them there is a plan for 5.2 $/h, by estimates without measurements" in refused.binding
     assert serving.plan_serving(few, rate={"chat": 0.5}, unmeasured_pipelines=True).cost == pytest.approx(5.2)
     # What runs goes on where it is the best, whoever measured it.
     plan = serving.plan_serving(request(), rate={"chat": 5.0}, unmeasured_pipelines=True)

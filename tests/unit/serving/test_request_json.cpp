@@ -223,7 +223,7 @@ TEST_CASE("parts that are right by themselves must fit together", "[serving]") {
     CHECK(problems_of(R"({"gpus": {}, "models": {"Llama-3-8B": {"workloads": {"w": {"input": 1, "output": 1,
                           "rate": 1}}}}, "measured": [{"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "w",
                           "requests_per_s": 1}]})") ==
-          list({"r: /gpus: none; expected the GPU types of what was measured"}));
+          list({"r: /gpus: none; expected the GPU types of the measurements"}));
 }
 
 TEST_CASE("versions: what the first one does not have, and what it needs", "[serving]") {

@@ -67,7 +67,7 @@ TEST_CASE("violations of an allocation are named") {
     CHECK(found[1] == "cost: 12; expected at most 8");
     CHECK(found[2] == "served share of 'w1': 0.5; expected 1");
     a = {{1, 0, 0, 0}, {{1, 0}, {0, 1}, {0, 0}, {0, 0}}};
-    CHECK(violations(p, a) == std::vector<std::string>{"share: something is sent where it cannot be served"});
+    CHECK(violations(p, a) == std::vector<std::string>{"share: requests go to a configuration that cannot serve them"});
 }
 
 TEST_CASE("dominated configurations are found, of equal ones the first stays") {
