@@ -512,9 +512,4 @@ GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const Pac
     return result;
 }
 
-GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
-                                               const std::string& solver, const Context& context) {
-    return priority_packing(cluster, options, find_solver(solver), context);
-}
-
 }  // namespace gpusched::milp

@@ -48,6 +48,8 @@ GPUSCHED_EXPORT AnySolver find_solver(const std::string& name) {
                        "coinor-libcbc-dev) or HiGHS with its CMake package, and configure gpusched again");
 }
 
+GPUSCHED_EXPORT AnySolver::AnySolver(const std::string& name) : AnySolver(find_solver(name)) {}
+
 namespace detail {
 
 std::string contradiction(const Model& model) {
@@ -88,25 +90,12 @@ static Model ray(const Model& model) {
     sides(result.column_lower, result.column_upper);
     double largest = 0;
     for (const double c : model.objective) largest = std::max(largest, std::abs(c));
-    result.row_index.clear();
-    result.value.clear();
-    const auto last = model.rows();
-    for (std::size_t j = 0; j < model.objective.size(); ++j) {
-        const auto from = model.column_start[j], to = model.column_start[j + 1];
-        result.row_index.insert(result.row_index.end(), model.row_index.begin() + from,
-                                model.row_index.begin() + to);
-        result.value.insert(result.value.end(), model.value.begin() + from, model.value.begin() + to);
-        if (model.objective[j] != 0) {
-            result.row_index.push_back(last);
-            result.value.push_back((model.sense == Sense::minimise ? -1 : 1) * model.objective[j] / largest);
-        }
-        result.column_start[j + 1] = static_cast<int>(result.row_index.size());
-    }
-    result.row_lower.push_back(1);
-    result.row_upper.push_back(1);
-    result.row_names.emplace_back("better");
-    result.row_group.push_back(static_cast<int>(result.group_names.size()));
-    result.group_names.emplace_back("better");
+    const double sign = model.sense == Sense::minimise ? -1 : 1;
+    std::vector<Entry> better;
+    for (int j = 0; j < model.columns(); ++j)
+        if (const double c = model.objective[static_cast<std::size_t>(j)]; c != 0)
+            better.push_back({j, sign * c / largest});
+    add_row(result, "better", "better", 1, better, 1);
     return result;
 }
 
@@ -245,11 +234,6 @@ GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, 
         solution.bound = solution.objective + (model.sense == Sense::minimise ? -1 : 1) * options.mip_gap *
                                                   std::abs(solution.objective);
     return solution;
-}
-
-GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, const std::string& solver,
-                               const Context& context) {
-    return solve(model, options, find_solver(solver), context);
 }
 
 GPUSCHED_EXPORT std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,

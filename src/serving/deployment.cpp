@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Deployments: layers and memory of stages, enumeration, and names.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -84,25 +85,36 @@ static bool groups_fit(const LanguageModel& model, const GpuType& gpu, int degre
     return degree <= gpu.per_machine && (degree == 1 || gpu.link_gb_s > 0) && model.heads % degree == 0;
 }
 
-bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                const DeploymentOptions& options, double memory_fraction, const std::vector<StageRun>& runs,
-                Deployment& deployment) {
-    deployment = {};
+/// Appends the stages of runs to a deployment, without layers.
+static void add_stages(const std::vector<StageRun>& runs, Deployment& deployment) {
+    for (const auto& run : runs)
+        for (int i = 0; i < run.count; ++i) deployment.stages.push_back({run.gpu, run.degree, 0});
+}
+
+/// Splits the layers of a model over the stages of a deployment by their memory.
+static void set_layers(const LanguageModel& model, const std::vector<GpuType>& gpus, Deployment& deployment) {
     std::vector<double> memory;
+    for (const auto& stage : deployment.stages)
+        memory.push_back(gpus[static_cast<std::size_t>(stage.gpu)].memory_gb * stage.degree);
+    const auto layers = split_layers(model.layers, memory);
+    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+}
+
+/// Makes the deployment of runs. @return whether it is possible
+static bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                       const DeploymentOptions& options, double memory_fraction,
+                       const std::vector<StageRun>& runs, Deployment& deployment) {
+    deployment = {};
     bool network = true;
     for (const auto& run : runs) {
         const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
         network = network && gpu.network_gb_s > 0;
         if (!deployment.name.empty()) deployment.name += "+";
         deployment.name += gpu.name + " " + std::to_string(run.count) + "x" + std::to_string(run.degree);
-        for (int i = 0; i < run.count; ++i) {
-            deployment.stages.push_back({run.gpu, run.degree, 0});
-            memory.push_back(gpu.memory_gb * run.degree);
-        }
     }
+    add_stages(runs, deployment);
     if (!network && stage_machines(gpus, deployment).back() > 0) return false;
-    const auto layers = split_layers(model.layers, memory);
-    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+    set_layers(model, gpus, deployment);
     const auto room = kv_tokens(model, gpus, deployment, memory_fraction);
     return std::all_of(room.begin(), room.end(), [&](double tokens) { return tokens >= options.min_tokens; });
 }
@@ -205,7 +217,7 @@ GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageMode
 namespace detail {
 
 /// Reads `TYPE SxD[+TYPE SxD ...]`. Names of types are arbitrary.
-bool read_runs(std::string_view text, const std::vector<GpuType>& gpus, std::vector<StageRun>& runs) {
+static bool read_runs(std::string_view text, const std::vector<GpuType>& gpus, std::vector<StageRun>& runs) {
     const auto number = [](std::string_view& from) {
         int value = 0;
         std::size_t digits = 0;
@@ -250,7 +262,7 @@ GPUSCHED_EXPORT Deployment parse_deployment(const std::string& name, const Langu
     }
     Problems problems;
     Deployment deployment{name, {}};
-    std::vector<double> memory;
+    detail::add_stages(runs, deployment);
     for (const auto& run : runs) {
         const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
         if (run.degree > gpu.per_machine || (run.degree > 1 && gpu.link_gb_s <= 0))
@@ -261,18 +273,13 @@ GPUSCHED_EXPORT Deployment parse_deployment(const std::string& name, const Langu
             problems.add(bad_value("deployment", gpusched::quoted(name),
                                    "degrees that divide the " + std::to_string(model.heads) +
                                        " query heads of " + gpusched::quoted(model.name)));
-        for (int i = 0; i < run.count; ++i) {
-            deployment.stages.push_back({run.gpu, run.degree, 0});
-            memory.push_back(gpu.memory_gb * run.degree);
-        }
     }
-    if (static_cast<int>(memory.size()) > model.layers)
+    if (static_cast<int>(deployment.stages.size()) > model.layers)
         problems.add(bad_value("deployment", gpusched::quoted(name),
                                "at most " + std::to_string(model.layers) + " stages, as many as " +
                                    gpusched::quoted(model.name) + " has layers"));
     problems.throw_if_any();
-    const auto layers = split_layers(model.layers, memory);
-    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+    detail::set_layers(model, gpus, deployment);
     return deployment;
 }
 

@@ -141,22 +141,10 @@ constexpr void visit_fields(std::type_identity<ChangeDocument>, F&& field) {
     field("cost_free", &ChangeDocument::cost_free);
 }
 
-struct PlanDocument {
-    milp::Status status = milp::Status::failed;
-    double makespan = 0;
-    double bound = 0;
-    bool optimal = false;
-    double requests_per_s = 0;
-    double cost = 0;
-    double cost_per_request = 0;
-    json::ByName<int> rented{};
-    std::vector<ReplicasDocument> replicas{};
-    int deployments = 0;
-    int left_out = 0;
-    std::string solver{};
-    std::string message{};
-    std::vector<RentedGpus> rentals{};
-    Calibration calibration{};
+/// A plan with the names of its request. `rates` has the fields of plans for rates.
+struct PlanDocument : ServingPlan {
+    json::ByName<int> rented_gpus{};
+    std::vector<ReplicasDocument> all_replicas{};
     std::optional<RatesDocument> rates{};
     std::optional<ChangeDocument> change{};
 };
@@ -169,8 +157,8 @@ constexpr void visit_fields(std::type_identity<PlanDocument>, F&& field) {
     field("requests_per_s", &PlanDocument::requests_per_s);
     field("cost", &PlanDocument::cost);
     field("cost_per_request", &PlanDocument::cost_per_request);
-    field("rented", &PlanDocument::rented);
-    field("replicas", &PlanDocument::replicas);
+    field("rented", &PlanDocument::rented_gpus);
+    field("replicas", &PlanDocument::all_replicas);
     field("deployments", &PlanDocument::deployments);
     field("left_out", &PlanDocument::left_out);
     field("solver", &PlanDocument::solver);
@@ -373,23 +361,12 @@ class PlanDocuments {
             throw InvalidInput(
                 bad_value("plan.rented", number_text(plan.rented.size()) + " elements",
                           "one per GPU type of the request: " + number_text(request_.gpus.size())));
-        PlanDocument out{.status = plan.status,
-                         .makespan = plan.makespan,
-                         .bound = plan.bound,
-                         .optimal = plan.optimal,
-                         .requests_per_s = plan.requests_per_s,
-                         .cost = plan.cost,
-                         .cost_per_request = plan.cost_per_request,
-                         .deployments = plan.deployments,
-                         .left_out = plan.left_out,
-                         .solver = plan.solver,
-                         .message = plan.message,
-                         .rentals = plan.rentals,
-                         .calibration = plan.calibration};
+        PlanDocument out{plan};
         for (std::size_t g = 0; g < plan.rented.size(); ++g)
-            if (plan.rented[g] > 0) out.rented.entries.emplace_back(request_.gpus[g].name, plan.rented[g]);
+            if (plan.rented[g] > 0)
+                out.rented_gpus.entries.emplace_back(request_.gpus[g].name, plan.rented[g]);
         for (std::size_t i = 0; i < plan.replicas.size(); ++i)
-            out.replicas.push_back(
+            out.all_replicas.push_back(
                 of(plan.replicas[i], plan.rate > 0, "plan.replicas[" + number_text(i) + "]"));
         if (plan.rate != 0 || !plan.binding.empty())
             out.rates = {.rate = plan.rate,

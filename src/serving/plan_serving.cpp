@@ -73,9 +73,4 @@ GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const Pl
     return plan;
 }
 
-GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                         const std::string& solver, const Context& context) {
-    return plan_serving(request, options, milp::find_solver(solver), context);
-}
-
 }  // namespace gpusched::serving

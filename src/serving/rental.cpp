@@ -63,42 +63,32 @@ struct RentalColumns {
     int multiple = -1;
 };
 
-milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
+static milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
     milp::ModelBuilder b("rental");
-    const auto C = static_cast<int>(p.configurations.size());
-    const auto W = static_cast<int>(p.workloads.size());
-    const auto N = static_cast<int>(p.offers.size());
-    const auto config = [&](int c) -> const ServingConfiguration& {
-        return p.configurations[static_cast<std::size_t>(c)];
-    };
-    const auto workload = [&](int w) -> const WorkloadRequests& {
-        return p.workloads[static_cast<std::size_t>(w)];
-    };
-    const auto offer = [&](int n) -> const RentalOffer& { return p.offers[static_cast<std::size_t>(n)]; };
-    const auto named = [](const char* what, const std::string& name) {
-        return std::string(what) + "(" + name + ")";
+    const auto C = p.configurations.size(), W = p.workloads.size(), N = p.offers.size();
+    const auto named = [](const char* what, const auto& owner) {
+        return std::string(what) + "(" + owner.name + ")";
     };
     // Solvers ignore coefficients within their tolerance, mostly 1e-6, so every kind takes at least 1e-5 of a
     // replica. Kinds that take more than 1e9 replicas are not served.
     const double least = goal == RentalGoal::rate ? 0 : 1e-5;
-    const auto busy = [&](int c, int w) {
-        const double rate = config(c).throughput[static_cast<std::size_t>(w)];
-        const double replicas = rate > 0 && workload(w).requests > 0 ? workload(w).requests / rate : 0.0;
+    const auto busy = [&](std::size_t c, std::size_t w) {
+        const double rate = p.configurations[c].throughput[w], requests = p.workloads[w].requests;
+        const double replicas = rate > 0 && requests > 0 ? requests / rate : 0.0;
         return replicas > 1e9 ? 0.0 : replicas > 0 ? std::max(replicas, least) : 0.0;
     };
-    std::vector<int> most;
-    std::vector<double> highest(static_cast<std::size_t>(W), 0.0);
-    for (int c = 0; c < C; ++c) {
+    std::vector<int> most;                // replicas of each configuration
+    std::vector<double> highest(W, 0.0);  // multiple of each workload
+    for (std::size_t c = 0; c < C; ++c) {
         std::int64_t count = 1'000'000'000;
-        for (int n = 0; n < N; ++n)
-            if (const int needed = config(c).gpus[static_cast<std::size_t>(n)]; needed > 0)
-                count = std::min(count, std::int64_t{offer(n).gpus} *
-                                            (std::int64_t{offer(n).available} + offer(n).spot_available) /
-                                            needed);
+        for (std::size_t n = 0; n < N; ++n)
+            if (const int needed = p.configurations[c].gpus[n]; needed > 0)
+                count = std::min(
+                    count, std::int64_t{p.offers[n].gpus} *
+                               (std::int64_t{p.offers[n].available} + p.offers[n].spot_available) / needed);
         double enough = 1;
-        for (int w = 0; w < W; ++w) {
-            if (busy(c, w) > 0)
-                highest[static_cast<std::size_t>(w)] += static_cast<double>(count) / busy(c, w);
+        for (std::size_t w = 0; w < W; ++w) {
+            if (busy(c, w) > 0) highest[w] += static_cast<double>(count) / busy(c, w);
             enough += std::ceil(busy(c, w));
         }
         if (goal != RentalGoal::rate) count = static_cast<std::int64_t>(std::min<double>(count, enough));
@@ -107,102 +97,102 @@ milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns&
     double limit = 1;  // upper limit of the multiple
     if (goal == RentalGoal::rate) {
         limit = 1e9;
-        for (int w = 0; w < W; ++w)
-            if (workload(w).requests > 0) limit = std::min(limit, highest[static_cast<std::size_t>(w)]);
+        for (std::size_t w = 0; w < W; ++w)
+            if (p.workloads[w].requests > 0) limit = std::min(limit, highest[w]);
     }
-    at.x = milp::IndexMap("x", {C, W});
-    at.y = milp::IndexMap("y", {C});
-    at.usual = milp::IndexMap("usual", {N});
-    at.spot = milp::IndexMap("spot", {N});
-    at.start = milp::IndexMap("start", {C});
-    for (int c = 0; c < C; ++c)
-        for (int w = 0; w < W; ++w)
-            if (busy(c, w) > 0)
-                at.x(c, w) = b.column(
-                    "x(" + config(c).name + "," + workload(w).model + "," + workload(w).name + ")", 0, limit);
-    for (int c = 0; c < C; ++c)
-        at.y(c) = b.column(named("y", config(c).name), 0, most[static_cast<std::size_t>(c)], 0, true);
-    const auto weight = [&](int n, double price) {
-        return goal == RentalGoal::cost ? price : goal == RentalGoal::gpus ? offer(n).gpus : 0.0;
+    const auto map = [](const char* name, auto... extents) {
+        return milp::IndexMap(name, {static_cast<int>(extents)...});
     };
-    for (int n = 0; n < N; ++n) {
-        at.usual(n) =
-            b.column(named("usual", offer(n).name), 0, offer(n).available, weight(n, offer(n).price), true);
-        at.spot(n) = b.column(named("spot", offer(n).name), 0, offer(n).spot_available,
-                              weight(n, offer(n).spot_price), true);
+    at = {map("x", C, W), map("y", C), map("usual", N), map("spot", N), map("start", C)};
+    for (std::size_t c = 0; c < C; ++c)
+        for (std::size_t w = 0; w < W; ++w)
+            if (busy(c, w) > 0)
+                at.x(c, w) = b.column("x(" + p.configurations[c].name + "," + p.workloads[w].model + "," +
+                                          p.workloads[w].name + ")",
+                                      0, limit);
+    for (std::size_t c = 0; c < C; ++c)
+        at.y(c) = b.column(named("y", p.configurations[c]), 0, most[c], 0, true);
+    for (std::size_t n = 0; n < N; ++n) {
+        const auto& offer = p.offers[n];
+        const auto weight = [&](double price) {
+            return goal == RentalGoal::cost ? price : goal == RentalGoal::gpus ? offer.gpus : 0.0;
+        };
+        at.usual(n) = b.column(named("usual", offer), 0, offer.available, weight(offer.price), true);
+        at.spot(n) = b.column(named("spot", offer), 0, offer.spot_available, weight(offer.spot_price), true);
     }
     at.multiple = b.column("r", goal == RentalGoal::rate ? 0 : 1, limit, goal == RentalGoal::rate ? 1 : 0);
     std::vector<milp::Entry> row;
-    for (int w = 0; w < W; ++w) {
-        if (workload(w).requests <= 0) continue;
+    for (std::size_t w = 0; w < W; ++w) {
+        if (p.workloads[w].requests <= 0) continue;
         row.clear();
-        for (int c = 0; c < C; ++c)
+        for (std::size_t c = 0; c < C; ++c)
             if (at.x(c, w) >= 0) row.push_back({at.x(c, w), 1});
         row.push_back({at.multiple, -1});
-        b.equal("coverage", "coverage(" + workload(w).model + "," + workload(w).name + ")", row, 0);
+        b.equal("coverage", "coverage(" + p.workloads[w].model + "," + p.workloads[w].name + ")", row, 0);
     }
-    for (int c = 0; c < C; ++c) {
+    for (std::size_t c = 0; c < C; ++c) {
         row.clear();
-        for (int w = 0; w < W; ++w)
+        for (std::size_t w = 0; w < W; ++w)
             if (at.x(c, w) >= 0) row.push_back({at.x(c, w), busy(c, w)});
         if (row.empty()) {
             b.fix(at.y(c), 0, 0);
             continue;
         }
         row.push_back({at.y(c), -1});
-        b.at_most("time", named("time", config(c).name), row, 0);
+        b.at_most("time", named("time", p.configurations[c]), row, 0);
     }
-    for (int n = 0; n < N; ++n) {
+    for (std::size_t n = 0; n < N; ++n) {
+        const double gpus = p.offers[n].gpus;
         row.clear();
-        for (int c = 0; c < C; ++c)
-            row.push_back({at.y(c), static_cast<double>(config(c).gpus[static_cast<std::size_t>(n)])});
-        row.push_back({at.usual(n), -static_cast<double>(offer(n).gpus)});
-        row.push_back({at.spot(n), -static_cast<double>(offer(n).gpus)});
-        b.at_most("pieces", named("pieces", offer(n).name), row, 0);
+        for (std::size_t c = 0; c < C; ++c)
+            row.push_back({at.y(c), static_cast<double>(p.configurations[c].gpus[n])});
+        row.push_back({at.usual(n), -gpus});
+        row.push_back({at.spot(n), -gpus});
+        b.at_most("pieces", named("pieces", p.offers[n]), row, 0);
     }
     if (std::isfinite(p.budget)) {
         row.clear();
-        for (int n = 0; n < N; ++n) {
-            row.push_back({at.usual(n), offer(n).price});
-            row.push_back({at.spot(n), offer(n).spot_price});
+        for (std::size_t n = 0; n < N; ++n) {
+            row.push_back({at.usual(n), p.offers[n].price});
+            row.push_back({at.spot(n), p.offers[n].spot_price});
         }
         b.at_most("budget", "budget", row, p.budget);
     }
-    for (int n = 0; n < N; ++n) {
-        if (offer(n).minimum <= 1) continue;
-        const int some = b.binary(named("some", offer(n).name));
-        b.at_most("minimum", named("any", offer(n).name),
-                  std::vector<milp::Entry>{{at.usual(n), 1},
-                                           {at.spot(n), 1},
-                                           {some, -(1.0 * offer(n).available + offer(n).spot_available)}},
-                  0);
-        b.at_least(
-            "minimum", named("minimum", offer(n).name),
-            std::vector<milp::Entry>{{at.usual(n), 1}, {at.spot(n), 1}, {some, -1.0 * offer(n).minimum}}, 0);
+    for (std::size_t n = 0; n < N; ++n) {
+        const auto& offer = p.offers[n];
+        if (offer.minimum <= 1) continue;
+        const int some = b.binary(named("some", offer));
+        row = {{at.usual(n), 1}, {at.spot(n), 1}, {some, -(1.0 * offer.available + offer.spot_available)}};
+        b.at_most("minimum", named("any", offer), row, 0);
+        row = {{at.usual(n), 1}, {at.spot(n), 1}, {some, -1.0 * offer.minimum}};
+        b.at_least("minimum", named("minimum", offer), row, 0);
     }
-    if (goal == RentalGoal::starts || p.max_starts)
-        for (int c = 0; c < C; ++c) {
-            if (!p.alike.empty() && p.alike[static_cast<std::size_t>(c)] != c) continue;
-            at.start(c) = b.column(named("start", config(c).name), 0, milp::infinity,
+    if (goal == RentalGoal::starts || p.max_starts) {
+        const auto first = [&](std::size_t c) {
+            return p.alike.empty() ? c : static_cast<std::size_t>(p.alike[c]);
+        };
+        for (std::size_t c = 0; c < C; ++c) {
+            if (first(c) != c) continue;
+            at.start(c) = b.column(named("start", p.configurations[c]), 0, milp::infinity,
                                    goal == RentalGoal::starts ? 1 : 0);
             row.assign({{at.start(c), -1}});
             double runs = 0;
-            for (int other = c; other < C; ++other) {
-                if (other != c && (p.alike.empty() || p.alike[static_cast<std::size_t>(other)] != c))
-                    continue;
+            for (std::size_t other = c; other < C; ++other) {
+                if (first(other) != c) continue;
                 row.push_back({at.y(other), 1});
-                runs += p.running.empty() ? 0 : p.running[static_cast<std::size_t>(other)];
+                runs += p.running.empty() ? 0 : p.running[other];
             }
-            b.at_most("starts", named("starts", config(c).name), row, runs);
+            b.at_most("starts", named("starts", p.configurations[c]), row, runs);
         }
+    }
     if (p.max_starts) {
         row.clear();
-        for (int c = 0; c < C; ++c)
+        for (std::size_t c = 0; c < C; ++c)
             if (at.start(c) >= 0) row.push_back({at.start(c), 1});
         b.at_most("starts", "starts", row, *p.max_starts);
     }
     b.set_sense(goal == RentalGoal::rate ? milp::Sense::maximise : milp::Sense::minimise);
-    for (const auto* map : {&at.x, &at.y, &at.usual, &at.spot, &at.start}) b.add_index(*map);
+    for (const auto* index : {&at.x, &at.y, &at.usual, &at.spot, &at.start}) b.add_index(*index);
     return b.finish();
 }
 

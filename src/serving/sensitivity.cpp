@@ -100,13 +100,6 @@ GPUSCHED_EXPORT std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     return plans;
 }
 
-GPUSCHED_EXPORT std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
-                                                      const std::vector<double>& budgets,
-                                                      const PlannerOptions& options,
-                                                      const std::string& solver, const Context& context) {
-    return sweep_budgets(request, budgets, options, milp::find_solver(solver), context);
-}
-
 GPUSCHED_EXPORT std::vector<PriceRange> price_ranges(const ServingRequest& request, const ServingPlan& plan,
                                                      const PlannerOptions& options,
                                                      const milp::AnySolver& solver, const Context& context) {

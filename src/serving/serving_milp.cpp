@@ -45,17 +45,11 @@ struct ServingBuilder {
                                              gpusched::quoted(form) + "; 'rates' has no limit"));
         for (const int count : most) first_copy.push_back(first_copy.back() + count);
     }
-    [[nodiscard]] bool wanted(int w) const {
-        return problem.workloads[static_cast<std::size_t>(w)].requests > 0;
-    }
     [[nodiscard]] double busy(int c, int w) const {
         return seconds[static_cast<std::size_t>(c)][static_cast<std::size_t>(w)];
     }
     [[nodiscard]] double cost(int c) const { return costs[static_cast<std::size_t>(c)]; }
     [[nodiscard]] int copies(int c) const { return most[static_cast<std::size_t>(c)]; }
-    [[nodiscard]] int gpus(int c, int n) const {
-        return problem.configurations[static_cast<std::size_t>(c)].gpus[static_cast<std::size_t>(n)];
-    }
     /// A name as a part of a longer name; its own commas are escaped.
     [[nodiscard]] static std::string part(const std::string& name) {
         std::string text;
@@ -73,7 +67,6 @@ struct ServingBuilder {
         return workload.model.empty() ? part(workload.name)
                                       : part(workload.model) + "," + part(workload.name);
     }
-    [[nodiscard]] std::string gpu(int n) const { return problem.gpus[static_cast<std::size_t>(n)].name; }
     [[nodiscard]] static std::string call(const char* what, const std::string& a) {
         return std::string(what) + "(" + a + ")";
     }
@@ -81,34 +74,59 @@ struct ServingBuilder {
         return std::string(what) + "(" + a + "," + b + ")";
     }
 
-    /// Adds the rows sum of x(., w) = 1.
-    void coverage(const milp::IndexMap& x, int slots) {
+    /// Adds the columns x(c, w).
+    milp::IndexMap shares(const char* name) {
+        milp::IndexMap x(name, {C, W});
+        for (int c = 0; c < C; ++c)
+            for (int w = 0; w < W; ++w)
+                if (busy(c, w) > 0) x(c, w) = model.column(call(name, config(c), workload(w)), 0, 1);
+        return x;
+    }
+    /// Adds the rows sum of x(., w) = 1, or = `rate` if that is a column.
+    void coverage(const milp::IndexMap& x, int slots, int rate = -1) {
         for (int w = 0; w < W; ++w) {
-            if (!wanted(w)) continue;
+            if (problem.workloads[static_cast<std::size_t>(w)].requests <= 0) continue;
             entries.clear();
+            if (rate >= 0) entries.push_back({rate, -1});
             for (int i = 0; i < slots; ++i)
                 if (x(i, w) >= 0) entries.push_back({x(i, w), 1});
-            model.equal("coverage", call("coverage", workload(w)), entries, 1);
+            model.equal("coverage", call("coverage", workload(w)), entries, rate >= 0 ? 0 : 1);
+        }
+    }
+    /// Adds the row that limits the busy time of the x of one slot: sum of seconds / unit * x + limit <= 0.
+    void time(int c, const std::string& name, const milp::IndexMap& x, int slot,
+              std::vector<milp::Entry> limit, double unit = 1) {
+        for (int w = 0; w < W; ++w)
+            if (x(slot, w) >= 0) limit.push_back({x(slot, w), busy(c, w) / unit});
+        model.at_most("time", call("time", name), limit, 0);
+    }
+    /// Adds the rows that allow the x of one slot only with a replica: x + replicas <= 0.
+    void active(const std::string& name, const milp::IndexMap& x, int slot,
+                const std::vector<milp::Entry>& replicas) {
+        for (int w = 0; w < W; ++w) {
+            if (x(slot, w) < 0) continue;
+            entries = replicas;
+            entries.push_back({x(slot, w), 1});
+            model.at_most("active", call("active", name, workload(w)), entries, 0);
         }
     }
     /// Adds the rows sum over c of weight * (columns of c) <= what is available, times T if T is a column.
     template <class Each>
-    void resources(const char* group, Each&& each, int T = -1) {
-        const auto row = [&](const std::string& name, double have, auto&& weight) {
+    void resources(Each&& each, int T = -1) {
+        const auto row = [&](const char* group, const std::string& name, double have, auto&& weight) {
             entries.clear();
             for (int c = 0; c < C; ++c)
                 if (weight(c) != 0) each(c, static_cast<double>(weight(c)));
             if (T >= 0) entries.push_back({T, -have});
-            model.at_most(group, name, entries, T >= 0 ? 0 : have);
+            model.at_most(T < 0 ? group : "surrogate", (T < 0 ? "" : "surrogate ") + name, entries,
+                          T < 0 ? have : 0);
         };
-        const bool grouped = T < 0;
-        const std::string prefix = grouped ? "" : "surrogate ";
-        group = grouped ? "budget" : group;
-        row(prefix + "budget", problem.budget, [&](int c) { return cost(c); });
-        if (grouped) group = "availability";
-        for (int n = 0; n < N; ++n)
-            row(prefix + call("availability", gpu(n)), problem.gpus[static_cast<std::size_t>(n)].available,
-                [&](int c) { return gpus(c, n); });
+        row("budget", "budget", problem.budget, [&](int c) { return costs[static_cast<std::size_t>(c)]; });
+        for (int n = 0; n < N; ++n) {
+            const auto at = static_cast<std::size_t>(n);
+            row("availability", call("availability", problem.gpus[at].name), problem.gpus[at].available,
+                [&](int c) { return problem.configurations[static_cast<std::size_t>(c)].gpus[at]; });
+        }
     }
     ServingMilp finish(ServingForm form, int T) {
         ServingMilp result{model.finish(), form, T, first_copy, seconds, {}};
@@ -116,15 +134,6 @@ struct ServingBuilder {
         return result;
     }
 };
-
-/// Adds the columns x(c, w) of forms without copies.
-inline milp::IndexMap serving_shares(ServingBuilder& b) {
-    milp::IndexMap x("x", {b.C, b.W});
-    for (int c = 0; c < b.C; ++c)
-        for (int w = 0; w < b.W; ++w)
-            if (b.busy(c, w) > 0) x(c, w) = b.model.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
-    return x;
-}
 
 }  // namespace gpusched::serving::detail
 
@@ -148,27 +157,19 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     b.coverage(x, P);
     for (int c = 0; c < b.C; ++c)
         for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) {
-            b.entries.assign(1, {T, -1});
-            for (int w = 0; w < b.W; ++w)
-                if (x(p, w) >= 0) b.entries.push_back({x(p, w), b.busy(c, w)});
-            m.at_most("time", b.call("time", copy(c, k)), b.entries, 0);
-            for (int w = 0; w < b.W; ++w) {
-                if (x(p, w) < 0) continue;
-                b.entries = {{x(p, w), 1}, {y(p), -1}};
-                m.at_most("active", b.call("active", copy(c, k), b.workload(w)), b.entries, 0);
-            }
+            b.time(c, copy(c, k), x, p, {{T, -1}});
+            b.active(copy(c, k), x, p, {{y(p), -1}});
             if (k == 0) continue;
             b.entries = {{y(p), 1}, {y(p - 1), -1}};
             m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
         }
-    b.resources("budget", [&](int c, double weight) {
+    b.resources([&](int c, double weight) {
         for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
             b.entries.push_back({y(p), weight});
     });
     // A copy is busy for at most T y, so budget and GPUs limit the sum of busy times, too.
     if (surrogate_rows)
         b.resources(
-            "surrogate",
             [&](int c, double weight) {
                 for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
                     for (int w = 0; w < b.W; ++w)
@@ -182,23 +183,16 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
 
 static ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
     auto& m = b.model;
-    auto x = serving_shares(b);
+    auto x = b.shares("x");
     milp::IndexMap y("y", {b.C});
     for (int c = 0; c < b.C; ++c)
         y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), minimise_cost ? b.cost(c) : 0, true);
     b.coverage(x, b.C);
     for (int c = 0; c < b.C; ++c) {
-        b.entries.assign(1, {y(c), -makespan});
-        for (int w = 0; w < b.W; ++w)
-            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
-        for (int w = 0; w < b.W; ++w) {
-            if (x(c, w) < 0) continue;
-            b.entries = {{x(c, w), 1}, {y(c), -1}};
-            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
-        }
+        b.time(c, b.config(c), x, c, {{y(c), -makespan}});
+        b.active(b.config(c), x, c, {{y(c), -1}});
     }
-    b.resources("budget", [&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    b.resources([&](int c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(x));
     m.add_index(std::move(y));
     return b.finish(ServingForm::fixed_makespan, -1);
@@ -209,7 +203,7 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, upper, 1);
-    auto x = serving_shares(b);
+    auto x = b.shares("x");
     milp::IndexMap y("y", {P}), u("u", {P});
     const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
     const auto each_copy = [&](int c, auto&& visit) {
@@ -222,17 +216,13 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
         });
     b.coverage(x, b.C);
     for (int c = 0; c < b.C; ++c) {
-        b.entries.clear();
-        each_copy(c, [&](int, int p) { b.entries.push_back({u(p), -1}); });
-        for (int w = 0; w < b.W; ++w)
-            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
-        for (int w = 0; w < b.W; ++w) {
-            if (x(c, w) < 0) continue;
-            b.entries.assign(1, {x(c, w), 1});
-            each_copy(c, [&](int, int p) { b.entries.push_back({y(p), -1}); });
-            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
-        }
+        std::vector<milp::Entry> products, copies;
+        each_copy(c, [&](int, int p) {
+            products.push_back({u(p), -1});
+            copies.push_back({y(p), -1});
+        });
+        b.time(c, b.config(c), x, c, products);
+        b.active(b.config(c), x, c, copies);
         each_copy(c, [&](int k, int p) {
             b.entries = {{u(p), 1}, {y(p), -upper}};
             m.at_most("product", b.call("product", copy(c, k)), b.entries, 0);
@@ -243,7 +233,7 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
             m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
         });
     }
-    b.resources("budget", [&](int c, double weight) {
+    b.resources([&](int c, double weight) {
         each_copy(c, [&](int, int p) { b.entries.push_back({y(p), weight}); });
     });
     m.add_index(std::move(x));
@@ -261,30 +251,15 @@ static ServingMilp serving_rates(ServingBuilder& b) {
     // infeasible.
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
     const int rate = m.column("rate", least, 1, 1);
-    milp::IndexMap z("z", {b.C, b.W}), y("y", {b.C});
-    for (int c = 0; c < b.C; ++c)
-        for (int w = 0; w < b.W; ++w)
-            if (b.busy(c, w) > 0) z(c, w) = m.column(b.call("z", b.config(c), b.workload(w)), 0, 1);
+    auto z = b.shares("z");
+    milp::IndexMap y("y", {b.C});
     for (int c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
-    for (int w = 0; w < b.W; ++w) {
-        if (!b.wanted(w)) continue;
-        b.entries.assign(1, {rate, -1});
-        for (int c = 0; c < b.C; ++c)
-            if (z(c, w) >= 0) b.entries.push_back({z(c, w), 1});
-        m.equal("coverage", b.call("coverage", b.workload(w)), b.entries, 0);
-    }
+    b.coverage(z, b.C, rate);
     for (int c = 0; c < b.C; ++c) {
-        b.entries.assign(1, {y(c), -1});
-        for (int w = 0; w < b.W; ++w)
-            if (z(c, w) >= 0) b.entries.push_back({z(c, w), b.busy(c, w) / unit});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
-        for (int w = 0; w < b.W; ++w) {
-            if (z(c, w) < 0) continue;
-            b.entries = {{z(c, w), 1}, {y(c), -1}};
-            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
-        }
+        b.time(c, b.config(c), z, c, {{y(c), -1}}, unit);
+        b.active(b.config(c), z, c, {{y(c), -1}});
     }
-    b.resources("budget", [&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    b.resources([&](int c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(z));
     m.add_index(std::move(y));
     m.set_sense(milp::Sense::maximise);
@@ -450,24 +425,16 @@ GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
     detail::ServingBuilder b(problem, "serving bound");
     auto& m = b.model;
     const int T = m.column("T", 0, milp::infinity, 1);
-    auto x = detail::serving_shares(b);
+    auto x = b.shares("x");
     milp::IndexMap v("v", {b.C});
     for (int c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, milp::infinity);
     b.coverage(x, b.C);
     for (int c = 0; c < b.C; ++c) {
-        b.entries.assign(1, {v(c), -1});
-        for (int w = 0; w < b.W; ++w)
-            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
+        b.time(c, b.config(c), x, c, {{v(c), -1}});
         b.entries = {{v(c), 1}, {T, -static_cast<double>(b.copies(c))}};
         m.at_most("copies", b.call("copies", b.config(c)), b.entries, 0);
     }
-    b.resources(
-        "surrogate",
-        [&](int c, double weight) {
-            b.entries.push_back({v(c), weight});
-        },
-        T);
+    b.resources([&](int c, double weight) { b.entries.push_back({v(c), weight}); }, T);
     m.add_index(std::move(x));
     m.add_index(std::move(v));
     return m.finish();
@@ -492,10 +459,7 @@ GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const
     b.coverage(x, b.C);
     for (int c = 0; c < b.C; ++c) {
         if (count(c) == 0) continue;
-        b.entries.assign(1, {T, -static_cast<double>(count(c))});
-        for (int w = 0; w < b.W; ++w)
-            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
+        b.time(c, b.config(c), x, c, {{T, -static_cast<double>(count(c))}});
     }
     m.add_index(std::move(x));
     auto result = b.finish(ServingForm::fixed_makespan, T);

@@ -431,12 +431,6 @@ GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem
     });
 }
 
-GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem,
-                                                   const ServingSearchOptions& options,
-                                                   const std::string& solver, const Context& context) {
-    return solve_serving_plan(problem, options, milp::find_solver(solver), context);
-}
-
 GPUSCHED_EXPORT ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
                                                       const ServingSearchOptions& options,
                                                       const milp::AnySolver& solver, const Context& context) {

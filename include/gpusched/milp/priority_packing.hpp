@@ -123,9 +123,7 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
 /// Source: "Priority Matters", the Kubernetes fallback; no large weights are used. Where a step is not solved
 /// to optimality the next ones build upon what was found, and `optimal` is false.
 /// @throws InvalidInput for options out of range; BackendError where the solver is missing
-[[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
-                                             const AnySolver& solver, const Context& context = {});
 [[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options = {},
-                                             const std::string& solver = "auto", const Context& context = {});
+                                             const AnySolver& solver = "auto", const Context& context = {});
 
 }  // namespace gpusched::milp

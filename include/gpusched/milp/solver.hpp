@@ -95,9 +95,13 @@ concept Solver =
         { solver(model, options, context) } -> std::same_as<Solution>;
     };
 
-/// Any solver, under a name.
+/// A solver of the library by its name, or a solver of your own.
 class AnySolver {
   public:
+    /// As `find_solver`: "auto", "highs" or "cbc".
+    AnySolver(const char* name) : AnySolver(std::string(name)) {}
+    AnySolver(const std::string& name);
+    /// @param name  its name in messages
     template <Solver S>
         requires(!std::same_as<std::remove_cvref_t<S>, AnySolver>)
     AnySolver(std::string name, S solver) : name_(std::move(name)), solve_(std::move(solver)) {}
@@ -137,11 +141,7 @@ class AnySolver {
 /// @throws InvalidInput for malformed models and options; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
 [[nodiscard]] Solution solve(const Model& model, const SolveOptions& options = {},
-                             const std::string& solver = "auto", const Context& context = {});
-
-/// With a solver of your own.
-[[nodiscard]] Solution solve(const Model& model, const SolveOptions& options, const AnySolver& solver,
-                             const Context& context = {});
+                             const AnySolver& solver = "auto", const Context& context = {});
 
 /// Which groups of rows contradict each other: an irreducible set (without any one of them there is a
 /// solution), found by leaving out one group after the other and solving the elastic form of the rest. Empty

@@ -281,10 +281,8 @@ struct ServingInstance {
 /// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are additions.
 /// @throws InvalidInput with every problem; BackendError if the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
-[[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                       const milp::AnySolver& solver, const Context& context = {});
 [[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options = {},
-                                       const std::string& solver = "auto", const Context& context = {});
+                                       const milp::AnySolver& solver = "auto", const Context& context = {});
 
 /// How much a new plan can differ from the running one.
 struct ReplanOptions {

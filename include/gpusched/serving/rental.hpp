@@ -56,16 +56,6 @@ struct RentalProblem {
     std::optional<int> max_starts{};  ///< most replicas beyond the running ones, >= 0; absent = no limit
     bool operator==(const RentalProblem&) const = default;
 };
-template <class F>
-constexpr void visit_fields(std::type_identity<RentalProblem>, F&& field) {
-    field("offers", &RentalProblem::offers);
-    field("workloads", &RentalProblem::workloads);
-    field("configurations", &RentalProblem::configurations);
-    field("budget", &RentalProblem::budget);
-    field("running", &RentalProblem::running);
-    field("alike", &RentalProblem::alike);
-    field("max_starts", &RentalProblem::max_starts, at_least(0));
-}
 
 /// @throws InvalidInput with every negative or non-finite number (except the budget), list of the wrong
 ///     length, index out of range, and name that appears twice
@@ -108,21 +98,6 @@ struct RentalSolution {
     std::string message{};
     [[nodiscard]] bool has_plan() const noexcept { return !replicas.empty(); }
 };
-template <class F>
-constexpr void visit_fields(std::type_identity<RentalSolution>, F&& field) {
-    field("status", &RentalSolution::status);
-    field("replicas", &RentalSolution::replicas);
-    field("share", &RentalSolution::share);
-    field("usual", &RentalSolution::usual);
-    field("spot", &RentalSolution::spot);
-    field("cost", &RentalSolution::cost);
-    field("multiple", &RentalSolution::multiple);
-    field("starts", &RentalSolution::starts);
-    field("bound", &RentalSolution::bound);
-    field("optimal", &RentalSolution::optimal);
-    field("solver", &RentalSolution::solver);
-    field("message", &RentalSolution::message);
-}
 
 /// Solves the rental problem as a mixed-integer program.
 ///

@@ -53,12 +53,7 @@ struct BudgetPlan {
 /// @note deterministic on one thread unless a time limit strikes
 [[nodiscard]] std::vector<BudgetPlan>
 sweep_budgets(const ServingRequest& request, const std::vector<double>& budgets,
-              const PlannerOptions& options, const milp::AnySolver& solver, const Context& context = {});
-[[nodiscard]] std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
-                                                    const std::vector<double>& budgets,
-                                                    const PlannerOptions& options = {},
-                                                    const std::string& solver = "auto",
-                                                    const Context& context = {});
+              const PlannerOptions& options = {}, const milp::AnySolver& solver = "auto", const Context& context = {});
 
 /// The range of one price within which a plan stays the cheapest, all other prices unchanged.
 struct PriceRange {

@@ -116,12 +116,8 @@ namespace detail {
 /// @throws InvalidInput for malformed problems and options out of range; BackendError if the solver is
 ///     missing
 [[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
-                                                 const ServingSearchOptions& options,
-                                                 const milp::AnySolver& solver, const Context& context = {});
-[[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
                                                  const ServingSearchOptions& options = {},
-                                                 const std::string& solver = "auto",
-                                                 const Context& context = {});
+                                                 const milp::AnySolver& solver = "auto", const Context& context = {});
 
 /// Finds the cheapest plan within `makespan` seconds (to a relative 1e-5).
 ///
