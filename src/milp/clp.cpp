@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The adapter of Clp, a solver of linear programs.
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/solver.hpp>

@@ -16,7 +16,7 @@
 
 namespace gpusched::milp::detail {
 
-/// What the model needs to know about a cluster.
+/// Builds the consolidation model of a cluster.
 class ConsolidationBuilder {
   public:
     ConsolidationBuilder(const Cluster& cluster, const ConsolidationOptions& options)
@@ -62,7 +62,7 @@ class ConsolidationBuilder {
                         : inventory_.tasks.memory_mib[i];
     }
     [[nodiscard]] bool standby(TaskId task) const { return inventory_.tasks.standby[index(task)] != 0; }
-    /// What counts towards what is consumed, and towards what is claimed. Memory is never lent.
+    /// Whether a task counts in the consumed amount, or in the claimed amount. Memory is never lent.
     [[nodiscard]] bool counts(TaskId task, std::size_t r, bool claims) const {
         return r == 2 ? !claims : claims ? standby(task) || !cluster_.may_borrow(task) : !standby(task);
     }
@@ -88,7 +88,7 @@ class ConsolidationBuilder {
                     for (std::size_t r = 0; r < resources; ++r)
                         if (counts(task, r, claims != 0))
                             (daemon ? have[r] : used[r]) += (daemon ? -1 : 1) * demand(task, r);
-                    // A task may hold a failed GPU: what it holds there does not come off the healthy ones.
+                    // GPUs that a task holds although they failed do not reduce the healthy ones.
                     const auto failed =
                         cluster_.gpus_of(task) & ~cluster_.healthy_gpus(node) & ~cluster_.devices(node);
                     if (counts(task, 0, claims != 0))
@@ -101,7 +101,7 @@ class ConsolidationBuilder {
         }
     }
 
-    /// May the task end up there?
+    /// Whether a task can move to a node, or stay there.
     [[nodiscard]] bool allowed(TaskId task, std::size_t j) const {
         if (home(task) == j) return true;
         const auto node = result_.nodes[j];
@@ -113,7 +113,7 @@ class ConsolidationBuilder {
         return find_eligibility_obstacle(cluster_, task, node) == Obstacle::none;
     }
 
-    /// What makes two tasks alike.
+    /// Tasks with equal keys are in one class.
     using Key = std::pair<std::vector<std::int64_t>, std::vector<std::pair<std::uint32_t, std::uint32_t>>>;
     [[nodiscard]] Key key(TaskId task) const {
         Key k;
@@ -171,7 +171,7 @@ class ConsolidationBuilder {
             for (int j = 0; j < N; ++j) {
                 const auto at = static_cast<std::size_t>(j);
                 const bool home_here = here[at] > 0;
-                // `allowed` speaks of nodes other than the task's own.
+                // `allowed` decides for nodes other than the task's own.
                 const auto* stranger = std::find_if(members.data(), members.data() + members.size(),
                                                     [&](TaskId member) { return home(member) != at; });
                 const bool receives = stranger != members.data() + members.size() && allowed(*stranger, at);
@@ -213,7 +213,7 @@ class ConsolidationBuilder {
         for (std::size_t r = 0; r < resources; ++r)
             for (int j = 0; j < N; ++j)
                 for (const bool claims : {false, true}) {
-                    // Without Standby tasks nothing is lent, and what is claimed is part of what is consumed.
+                    // Without Standby tasks nothing is lent, and claims are at most the consumed amount.
                     if (claims && (!has_standby(static_cast<std::size_t>(j)) || r == 2)) continue;
                     if (r == 2 && !(options_.memory && any_memory_)) continue;
                     capacity_row(names[r], r, j, claims);
@@ -232,7 +232,7 @@ class ConsolidationBuilder {
                 if (x_(k, j) < 0) continue;
                 const auto& here = here_[static_cast<std::size_t>(k)];
                 const auto task = result_.classes[static_cast<std::size_t>(k)].front();
-                // Whoever asks for nothing does not show in the rows of capacities.
+                // Tasks without GPUs and cores are not in the capacity rows.
                 const bool nothing = demand(task, 0) == 0 && demand(task, 1) == 0;
                 if (!plain || nothing) {
                     const double most = model_.upper(x_(k, j));
@@ -296,8 +296,7 @@ class ConsolidationBuilder {
         model_.at_most(group, std::string(group) + (claims ? " claim(" : "(") + node_name(j) + ")", e, 0);
     }
 
-    /// Named resources and devices: daemons take off what there is, and where more is in use than there is,
-    /// that much may be.
+    /// Named resources and devices. Daemons reduce the capacity; a larger present use is allowed.
     void extras() {
         for (const auto& kind : ExtraCapacity::all(cluster_, placed_))
             for (int j = 0; j < static_cast<int>(nodes()); ++j) {
@@ -331,8 +330,8 @@ class ConsolidationBuilder {
                 return std::find_if(memberships.begin(), memberships.end(),
                                     [&](const Membership& m) { return m.set == set; });
             };
-            // Where limits differ the smallest one present counts, which is no linear row: the largest stands
-            // in for it.
+            // The smallest limit of the tasks on a node counts, which is not linear; the largest limit
+            // relaxes it.
             bool limited = true;
             std::vector<int> classes;
             std::vector<std::int64_t> fixed(nodes(), 0), daemons(nodes(), 0), now(nodes(), 0);
@@ -382,7 +381,7 @@ class ConsolidationBuilder {
     const Inventory& inventory_;
     ModelBuilder model_;
     ConsolidationModel result_;
-    std::vector<TaskId> placed_;  // all but daemons
+    std::vector<TaskId> placed_;  // placed tasks without daemons
     std::vector<int> position_;   // per node of the cluster: its j, or -1
     std::vector<bool> standby_;
     std::array<std::vector<Amounts>, 2> capacity_;  // [claims][j]
@@ -422,7 +421,7 @@ GPUSCHED_EXPORT std::vector<NodeId> ConsolidationModel::decode(std::span<const d
         for (std::size_t j = 0; j < nodes.size(); ++j)
             if (x(k, j) >= 0) room[j] = std::lround(values[static_cast<std::size_t>(x(k, j))]);
         std::vector<TaskId> leaving;
-        // Who may stay stays.
+        // Members stay on their nodes if possible.
         for (const auto task : classes[k]) {
             const auto at = static_cast<std::size_t>(
                 std::find(nodes.begin(), nodes.end(), home[gpusched::index(task)]) - nodes.begin());
@@ -434,7 +433,7 @@ GPUSCHED_EXPORT std::vector<NodeId> ConsolidationModel::decode(std::span<const d
         std::size_t j = 0;
         for (const auto task : leaving) {
             while (j < room.size() && room[j] <= 0) ++j;
-            if (j == room.size()) break;  // the vector is no solution; nothing is made up
+            if (j == room.size()) break;  // the vector is no solution; the others stay
             --room[j];
             placement[gpusched::index(task)] = nodes[j];
         }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joint allocation: the problem of a cluster, and its model.
 #include "model/pod_room.hpp"
 
 #include <gpusched/config.hpp>
@@ -31,8 +32,8 @@ namespace joint_detail {
 
 constexpr std::int64_t most_slots = 1'000'000'000;
 
-/// Tasks for which nodes have the same room.
-/// @param loans some Standby task runs: what it lends is free to LP tasks alone
+/// Tasks with equal keys fit on the same nodes, in the same numbers.
+/// @param loans whether Standby tasks run, which lend GPUs only to LP tasks
 static auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
@@ -50,15 +51,15 @@ static bool any_loans(const Cluster& cluster) {
                        [&](TaskId task) { return t.is(TaskTrait::lends, task) && cluster.is_placed(task); });
 }
 
-/// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a
+/// The pods like `small` that always fit in the place of one pod like `large`, on every node that can host a
 /// `large`.
 static int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto s = index(small), l = index(large);
-    // What an LP pod borrows hosts no other pod.
+    // Borrowed GPUs host no other pods.
     const bool borrowed = loans && cluster.may_borrow(large) && !cluster.may_borrow(small);
-    // Parts of GPUs, devices and localities do not divide up by arithmetic.
+    // Fractions, devices and localities cannot be divided by arithmetic.
     if (borrowed || cluster.is_fraction(small) || t.extras[s] != 0 ||
         (t.gpu_count[s] > 1 && inv.task_affinities[t.affinities[s]].guaranteed_level()))
         return 0;
@@ -93,13 +94,13 @@ GPUSCHED_EXPORT JointProblem joint_problem(const Cluster& cluster, std::span<con
     std::set<std::string> names;
     for (std::size_t d = 0; d < inv.domain_count(at); ++d) {
         auto name = inv.domain_name(at, make_id<DomainId>(d));
-        // A node of unknown position may be called as a domain is, which comes first.
+        // A node of unknown position can have the name of a domain.
         while (!name.empty() && !names.insert(name).second) name += " (node)";
         problem.switches.push_back(std::move(name));
     }
     const bool loans = joint_detail::any_loans(cluster);
     Problems problems;
-    std::vector<TaskId> samples;  // of the shapes
+    std::vector<TaskId> samples;  // sample of each shape
     std::map<decltype(joint_detail::shape_key(cluster, TaskId{}, loans)), int> shapes;
     for (const auto& job : jobs) {
         const auto owner = "job " + gpusched::quoted(job.name);
@@ -185,13 +186,13 @@ GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
         const auto& list = shape_at(large).in_place;
         return list.empty() ? int{large == small} : list[static_cast<std::size_t>(small)];
     };
-    // Pods that a job can have on a switch.
+    // The most pods of a job on a switch.
     const auto room_of = [&](int j, int s) {
         const auto& job = job_at(j);
         const int room = std::min(job.pods, slots(s, job.shape));
         return job.mode == NetworkMode::required && room < job.pods ? 0 : room;
     };
-    int most = 0;  // pods that any job can have on any switch
+    int most = 0;  // most pods of any job on any switch
     for (int j = 0; j < J; ++j)
         for (int s = 0; s < S; ++s) most = std::max(most, room_of(j, s));
     ModelBuilder model("joint allocation");

@@ -30,7 +30,7 @@ inline std::vector<std::int64_t> pending_priorities(const Cluster& cluster) {
     return {found.begin(), found.end()};
 }
 
-/// Builds `packing_model`.
+/// Builds the model of one priority.
 class PackingBuilder {
   public:
     PackingBuilder(const Cluster& cluster, const PackingOptions& options)
@@ -60,7 +60,7 @@ class PackingBuilder {
     [[nodiscard]] TaskId task(int i) const { return result_.tasks[static_cast<std::size_t>(i)]; }
     [[nodiscard]] bool pending(int i) const { return !cluster_.is_placed(task(i)); }
     [[nodiscard]] NodeId node(int n) const { return make_id<NodeId>(static_cast<std::size_t>(n)); }
-    /// Cards that nobody who stays uses or claims.
+    /// Cards that no staying task uses or claims.
     [[nodiscard]] GpuMask untouched(NodeId n) const {
         return static_cast<GpuMask>(rest_.idle_gpus(n, Lent::no) & rest_.idle_gpus(n, Lent::yes));
     }
@@ -74,7 +74,7 @@ class PackingBuilder {
         if (inventory_.tasks.cpu_milli[i] > rest_.cpu_free_milli(n) ||
             inventory_.tasks.memory_mib[i] > rest_.memory_free_mib(n))
             return false;
-        if (cluster_.is_fraction(t)) return true;  // per card
+        if (cluster_.is_fraction(t)) return true;  // decided per card
         return inventory_.tasks.gpu_count[i] <= gpu_count(untouched(n));
     }
 
@@ -105,7 +105,7 @@ class PackingBuilder {
         model_.set_sense(Sense::maximise);
     }
 
-    /// The columns that say whether task i runs on node n.
+    /// Visits the columns that place task i on node n.
     void each_place(int i, int n, const std::function<void(int)>& visit) const {
         if (x_(i, n) >= 0) visit(x_(i, n));
         for (int g = 0; g < max_gpus_; ++g)
@@ -131,7 +131,7 @@ class PackingBuilder {
                     e.push_back({x_(i, n), static_cast<double>(inventory_.tasks.gpu_count[index(task(i))])});
             for (int g = 0; g < max_gpus_; ++g)
                 if (used_(n, g) >= 0) e.push_back({used_(n, g), 1});
-            // Who holds a failed card may stay on it.
+            // Tasks can stay on failed cards that they hold.
             int failed = 0;
             for (int i = 0; i < I; ++i)
                 if (cluster_.node_of(task(i)) == node(n))
@@ -181,7 +181,7 @@ class PackingBuilder {
         if (used_(n, g) >= 0) e.push_back({used_(n, g), -share});
         model_.at_most("card", "card" + label, e, used_(n, g) >= 0 ? 0 : share);
         if (used_(n, g) < 0) return;
-        // A task that may move and stays holds its cards.
+        // A movable task that stays holds its cards.
         for (int i = 0; i < I; ++i)
             if (cluster_.node_of(task(i)) == node(n) && (cluster_.gpus_of(task(i)) & gpu_bit(g)) != 0) {
                 e = {{used_(n, g), 1}, {x_(i, n), 1}};
@@ -189,7 +189,7 @@ class PackingBuilder {
             }
     }
 
-    /// Named resources and devices. Tasks that may move may stay on failed devices.
+    /// Named resources and devices. Movable tasks can stay on failed devices.
     void extras() {
         for (const auto& kind : ExtraCapacity::all(cluster_, result_.tasks))
             for (int n = 0; n < static_cast<int>(cluster_.node_slots()); ++n) {
@@ -237,25 +237,25 @@ class PackingBuilder {
 
     const Cluster& cluster_;
     const Inventory& inventory_;
-    int max_gpus_;  // of any node
-    Cluster rest_;  // without the tasks that may move
+    int max_gpus_;  // largest number of GPUs of a node
+    Cluster rest_;  // the cluster without movable tasks
     ModelBuilder model_;
     PackingModel result_;
     IndexMap x_, card_, used_;
 };
 
-/// A card as fractions see it, in thousandths.
+/// A card for fractions, in thousandths.
 struct PackingCard {
-    std::int64_t share = 0;  ///< what it has at most, which says who has a column there
-    std::int64_t free = 0;   ///< what of it may be taken: all, or nothing where somebody holds the card
-    bool fresh = false;      ///< nobody uses it yet: it counts as a whole one once a fraction is there
+    std::int64_t share = 0;  ///< largest fraction with a column for this card
+    std::int64_t free = 0;   ///< available to fractions; 0 if a task holds the card
+    bool fresh = false;      ///< unused: it counts as a whole card once a fraction is on it
 };
 
-/// Puts fractions onto the cards of one node: exact, but for a limit of steps.
+/// Distributes fractions over the cards of one node. Exact within a limit of steps.
 class PackingCards {
   public:
-    /// @param shares what each fraction needs; for each there is a card that has as much at most
-    /// @param most_fresh how many fresh cards may be used
+    /// @param shares the size of each fraction; each has a column for some card
+    /// @param most_fresh the most fresh cards to use
     PackingCards(std::vector<std::int64_t> shares, std::vector<PackingCard> cards, int most_fresh)
         : shares_(std::move(shares)), cards_(std::move(cards)), users_(cards_.size(), 0),
           order_(shares_.size()), card_(shares_.size(), 0), left_(most_fresh) {
@@ -265,8 +265,8 @@ class PackingCards {
         });
     }
 
-    /// The card of each fraction. Where no packing is found, each goes onto the card with the most room that
-    /// it has a column for, whether it fits there or not.
+    /// The card of each fraction. Without a packing, each goes to the card with the most room among its
+    /// columns, even if it does not fit.
     std::vector<std::size_t> pack() {
         if (place(0)) return card_;
         for (const auto i : order_) {
@@ -293,7 +293,7 @@ class PackingCards {
         std::vector<std::size_t> choices;
         for (std::size_t g = 0; g < cards_.size(); ++g) {
             if (cards_[g].free < shares_[i] || (opens(g) && left_ <= 0)) continue;
-            // Cards alike give packings alike.
+            // Equal cards give equal packings.
             if (std::none_of(choices.begin(), choices.end(), [&](std::size_t other) {
                     return cards_[other].free == cards_[g].free && opens(other) == opens(g);
                 }))
@@ -319,9 +319,9 @@ class PackingCards {
 
     std::vector<std::int64_t> shares_;
     std::vector<PackingCard> cards_;
-    std::vector<int> users_;  // fractions placed here, of each card
+    std::vector<int> users_;  // fractions on each card
     std::vector<std::size_t> order_, card_;
-    int left_;  // fresh cards
+    int left_;  // fresh cards that can still be used
     int steps_ = 0;
 };
 
@@ -331,7 +331,7 @@ namespace gpusched::milp {
 
 namespace detail {
 
-/// Other clusters may have fewer nodes, tasks or cards than the model speaks of.
+/// @throws InvalidInput for a cluster with other nodes, tasks or cards than the model
 static void require_cluster(const PackingModel& model, const Cluster& cluster) {
     const auto nodes = cluster.node_slots();
     const auto extents = [&](const char* name) { return model.index(name).extents; };
@@ -414,8 +414,8 @@ GPUSCHED_EXPORT std::vector<double> PackingModel::encode(const Cluster& cluster,
         problems.add(
             bad_value("placement", place, expectation, "task " + gpusched::quoted(cluster.name(task))));
     };
-    std::vector<std::vector<int>> fractions(cluster.node_slots());  // which i, by node
-    auto left = untouched;                                          // cards, by node
+    std::vector<std::vector<int>> fractions(cluster.node_slots());  // tasks i by node
+    auto left = untouched;                                          // whole cards left by node
     std::vector<GpuMask> held(cluster.node_slots(), 0);
     std::vector<bool> known(cluster.task_slots(), false);
     for (int i = 0; i < static_cast<int>(tasks.size()); ++i) {
@@ -481,7 +481,7 @@ GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const Pac
         auto solve_options = options.solve;
         if (solve_options.time_limit)
             solve_options.time_limit = std::max(0.0, *solve_options.time_limit - budget.elapsed_s());
-        // The last solution satisfies the next model as well; only the objective and one row differ.
+        // The last solution is feasible in the next model; only the objective and one row differ.
         solve_options.start = last;
         const auto solution = solve(model, solve_options, solver, context);
         PackingStep step{.priority = priority, .status = solution.status};
@@ -494,7 +494,7 @@ GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const Pac
             result.placement = model.decode(cluster, solution.x);
             step.placed = std::llround(solution.objective);
         } else if (!last.empty()) {
-            // The last solution stands, and may place some of this priority.
+            // The last solution remains, and can place some tasks of this priority.
             for (const auto task : cluster.tasks())
                 step.placed += !cluster.is_placed(task) && result.placement[index(task)] != none<NodeId> &&
                                cluster.inventory().tasks.priority[index(task)] == priority;

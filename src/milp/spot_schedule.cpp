@@ -34,11 +34,11 @@ inline double spot_capacity(const SpotProblem& problem) {
     return std::accumulate(problem.nodes.begin(), problem.nodes.end(), 0.0);
 }
 
-/// What happens to one task, slot by slot.
+/// The states of one task, slot by slot.
 struct SpotHistory {
-    std::vector<int> progress;  // per slot: run time so far at its start; -1 = does not run
-    std::vector<int> start;     // per slot: the level it starts from; -1 = does not start
-    std::vector<int> stop;      // per slot: run time reached when evicted at its start; -1 = is not
+    std::vector<int> progress;                 // per slot: run time so far at its start; -1 = does not run
+    std::vector<int> start;                    // per slot: the level it starts from; -1 = does not start
+    std::vector<int> stop;                     // run time at an eviction at its start; -1 = no eviction
     int runs = 0, pod_slots = 0, reached = 0;  // reached: the last checkpoint
 };
 
@@ -51,7 +51,7 @@ inline SpotHistory spot_history(const SpotProblem& problem, std::size_t i,
     };
     const auto H = static_cast<std::size_t>(problem.horizon);
     SpotHistory h{std::vector<int>(H, -1), std::vector<int>(H, -1), std::vector<int>(H, -1)};
-    int level = 0, done = 0;  // `done`: run time so far, of which checkpoints are kept
+    int level = 0, done = 0;  // run time so far, reset to the last checkpoint by an eviction
     bool running = false;
     for (int t = 0; t < problem.horizon; ++t) {
         const auto& now = pods[static_cast<std::size_t>(t)];
@@ -127,7 +127,7 @@ class SpotBuilder {
         int most = 0;  // networks of a task
         for (const auto& task : problem_.tasks) most = std::max(most, networks(task));
         const int T = static_cast<int>(problem_.tasks.size());
-        // All have the largest task's extents; what does not exist is absent.
+        // All tasks share the largest extents; missing columns are absent.
         int length = 0, levels = 0;
         for (const auto& task : problem_.tasks) {
             length = std::max(length, spot_length(task));
@@ -159,7 +159,7 @@ class SpotBuilder {
         return model_.finish();
     }
 
-    /// How many networks a task has: one, or one for each number of runs and each final checkpoint.
+    /// The networks of a task: one, or one for each number of runs and final checkpoint.
     [[nodiscard]] int networks(const SpotTask& task) const {
         if (mode_ == SpotMode::meaning) return 1;
         return spot_most_runs(task, H_) * (static_cast<int>(task.checkpoints.size()) + 1);
@@ -184,7 +184,7 @@ class SpotBuilder {
         const int last = static_cast<int>(task.checkpoints.size());
         const bool literal = mode_ == SpotMode::literal;
         const int runs = literal ? k / (last + 1) + 1 : 0, final_level = literal ? k % (last + 1) : 0;
-        // The network's own switch: 1 where there is only one.
+        // The switch of the network; 1 if it is the only one.
         int theta = -1;
         if (literal) {
             theta = model_.binary(name("choice", i, runs, final_level));
@@ -337,7 +337,7 @@ class SpotBuilder {
     IndexMap run_, stop_, idle_, start_, x_, choice_;
     std::vector<std::vector<Entry>> capacity_;  // [slot * M + node]
     std::vector<Entry> choices_, numerator_, denominator_, useful_;
-    std::int64_t largest_ = 0;  // of the denominator
+    std::int64_t largest_ = 0;  // upper limit of the denominator
 };
 
 }  // namespace gpusched::milp::detail
@@ -346,7 +346,7 @@ namespace gpusched::milp {
 
 GPUSCHED_EXPORT void validate(const SpotProblem& problem) {
     Problems problems;
-    // What the model's sizes allow for.
+    // The limits of the size of the model.
     constexpr int most = 1'000'000;
     check_range(problems, "horizon", problem.horizon, 1, most);
     check_range(problems, "alpha", problem.alpha, 0.0, std::numeric_limits<double>::max());
