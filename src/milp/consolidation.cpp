@@ -145,11 +145,11 @@ class ConsolidationBuilder {
                 result_.classes[at->second].push_back(task);
             }
         }
-        const auto K = static_cast<int>(result_.classes.size()), N = static_cast<int>(nodes());
-        y_ = IndexMap("y", {N});
-        x_ = IndexMap("x", {K, N});
-        moved_ = IndexMap("moved", {K, N});
-        here_.assign(static_cast<std::size_t>(K), std::vector<int>(nodes(), 0));
+        const auto K = result_.classes.size(), N = nodes();
+        y_ = IndexMap("y", N);
+        x_ = IndexMap("x", K, N);
+        moved_ = IndexMap("moved", K, N);
+        here_.assign(K, std::vector<int>(nodes(), 0));
         weight_ = options_.goal == ConsolidationGoal::nodes_then_moves
                       ? 1.0 / (static_cast<double>(placed_.size()) + 1)
                   : options_.goal == ConsolidationGoal::moves ? 1.0
@@ -159,29 +159,27 @@ class ConsolidationBuilder {
         for (const auto task : placed_)
             if (!cluster_.is_movable(task)) open[home(task)] = true;
         const bool fix = !plain || options_.locks == LockForm::bounds;
-        for (int j = 0; j < N; ++j)
-            y_(j) = model_.column("y(" + node_name(j) + ")", fix && open[static_cast<std::size_t>(j)] ? 1 : 0,
-                                  1, occupied, true);
+        for (std::size_t j = 0; j < N; ++j)
+            y_(j) = model_.column("y(" + node_name(j) + ")", fix && open[j] ? 1 : 0, 1, occupied, true);
         double stay = 0;
-        for (int k = 0; k < K; ++k) {
-            const auto& members = result_.classes[static_cast<std::size_t>(k)];
+        for (std::size_t k = 0; k < K; ++k) {
+            const auto& members = result_.classes[k];
             const auto task = members.front();
-            auto& here = here_[static_cast<std::size_t>(k)];
+            auto& here = here_[k];
             for (const auto member : members) ++here[home(member)];
-            for (int j = 0; j < N; ++j) {
-                const auto at = static_cast<std::size_t>(j);
-                const bool home_here = here[at] > 0;
+            for (std::size_t j = 0; j < N; ++j) {
+                const bool home_here = here[j] > 0;
                 // `allowed` decides for nodes other than the task's own.
                 const auto* stranger = std::find_if(members.data(), members.data() + members.size(),
-                                                    [&](TaskId member) { return home(member) != at; });
-                const bool receives = stranger != members.data() + members.size() && allowed(*stranger, at);
+                                                    [&](TaskId member) { return home(member) != j; });
+                const bool receives = stranger != members.data() + members.size() && allowed(*stranger, j);
                 if (!home_here && !receives) continue;
-                int most = receives ? static_cast<int>(members.size()) : here[at];
+                int most = receives ? static_cast<int>(members.size()) : here[j];
                 if (!plain && receives)
                     for (std::size_t r = 0; r < resources; ++r)
                         if (demand(task, r) > 0 && (r < 2 || options_.memory))
-                            most = std::max(here[at], static_cast<int>(std::min<std::int64_t>(
-                                                          most, capacity_[0][at][r] / demand(task, r))));
+                            most = std::max(here[j], static_cast<int>(std::min<std::int64_t>(
+                                                         most, capacity_[0][j][r] / demand(task, r))));
                 const bool movable = cluster_.is_movable(task);
                 x_(k, j) = model_.column("x(" + class_name(k) + "," + node_name(j) + ")",
                                          fix && !movable && home_here ? 1 : 0, most,
@@ -189,49 +187,49 @@ class ConsolidationBuilder {
                 if (plain && movable && home_here) stay += weight_;
                 if (!plain && home_here && weight_ > 0)
                     moved_(k, j) = model_.column("moved(" + class_name(k) + "," + node_name(j) + ")", 0,
-                                                 here[at], weight_);
+                                                 here[j], weight_);
                 else if (!plain && home_here && options_.max_moves)
                     moved_(k, j) =
-                        model_.column("moved(" + class_name(k) + "," + node_name(j) + ")", 0, here[at]);
+                        model_.column("moved(" + class_name(k) + "," + node_name(j) + ")", 0, here[j]);
             }
         }
         model_.set_sense(Sense::minimise, stay);
     }
 
     void rows() {
-        const auto K = static_cast<int>(result_.classes.size()), N = static_cast<int>(nodes());
+        const auto K = result_.classes.size(), N = nodes();
         const bool plain = options_.form == ConsolidationForm::plain;
         std::vector<Entry> e;
-        for (int k = 0; k < K; ++k) {
+        for (std::size_t k = 0; k < K; ++k) {
             e.clear();
-            for (int j = 0; j < N; ++j)
+            for (std::size_t j = 0; j < N; ++j)
                 if (x_(k, j) >= 0) e.push_back({x_(k, j), 1});
             model_.equal("assign", "assign(" + class_name(k) + ")", e,
-                         static_cast<double>(result_.classes[static_cast<std::size_t>(k)].size()));
+                         static_cast<double>(result_.classes[k].size()));
         }
         constexpr std::array<const char*, resources> names{"gpu", "cpu", "memory"};
         for (std::size_t r = 0; r < resources; ++r)
-            for (int j = 0; j < N; ++j)
+            for (std::size_t j = 0; j < N; ++j)
                 for (const bool claims : {false, true}) {
                     // Without Standby tasks nothing is lent, and claims are at most the consumed amount.
-                    if (claims && (!has_standby(static_cast<std::size_t>(j)) || r == 2)) continue;
+                    if (claims && (!has_standby(j) || r == 2)) continue;
                     if (r == 2 && !(options_.memory && any_memory_)) continue;
                     capacity_row(names[r], r, j, claims);
                 }
         if (plain && options_.locks == LockForm::rows)
-            for (int k = 0; k < K; ++k) {
-                const auto task = result_.classes[static_cast<std::size_t>(k)].front();
+            for (std::size_t k = 0; k < K; ++k) {
+                const auto task = result_.classes[k].front();
                 if (cluster_.is_movable(task)) continue;
-                e = {{x_(k, static_cast<int>(home(task))), 1}};
+                e = {{x_(k, home(task)), 1}};
                 model_.equal("lock", "lock(" + class_name(k) + ")", e, 1);
             }
         extras();
         anti_affinity();
-        for (int k = 0; k < K; ++k)
-            for (int j = 0; j < N; ++j) {
+        for (std::size_t k = 0; k < K; ++k)
+            for (std::size_t j = 0; j < N; ++j) {
                 if (x_(k, j) < 0) continue;
-                const auto& here = here_[static_cast<std::size_t>(k)];
-                const auto task = result_.classes[static_cast<std::size_t>(k)].front();
+                const auto& here = here_[k];
+                const auto task = result_.classes[k].front();
                 // Tasks without GPUs and cores are not in the capacity rows.
                 const bool nothing = demand(task, 0) == 0 && demand(task, 1) == 0;
                 if (!plain || nothing) {
@@ -241,15 +239,14 @@ class ConsolidationBuilder {
                 }
                 if (moved_(k, j) < 0) continue;
                 e = {{moved_(k, j), 1}, {x_(k, j), 1}};
-                model_.at_least("moved", "moved(" + class_name(k) + "," + node_name(j) + ")", e,
-                                here[static_cast<std::size_t>(j)]);
+                model_.at_least("moved", "moved(" + class_name(k) + "," + node_name(j) + ")", e, here[j]);
             }
         if (options_.max_moves) {
             e.clear();
             std::int64_t movable = 0;
-            for (int k = 0; k < K; ++k)
-                for (int j = 0; j < N; ++j) {
-                    const auto count = here_[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)];
+            for (std::size_t k = 0; k < K; ++k)
+                for (std::size_t j = 0; j < N; ++j) {
+                    const auto count = here_[k][j];
                     if (count == 0) continue;
                     movable += count;
                     e.push_back({plain ? x_(k, j) : moved_(k, j), 1});
@@ -261,15 +258,14 @@ class ConsolidationBuilder {
         }
         if (options_.occupied_at_least) {
             e.clear();
-            for (int j = 0; j < N; ++j) e.push_back({y_(j), 1});
+            for (std::size_t j = 0; j < N; ++j) e.push_back({y_(j), 1});
             model_.at_least("bound", "bound", e, static_cast<double>(*options_.occupied_at_least));
         }
         if (options_.vacated_gpus_at_least) {
             e.clear();
             std::int64_t all = 0;
-            for (int j = 0; j < N; ++j) {
-                const auto gpus =
-                    gpu_count(cluster_.healthy_gpus(result_.nodes[static_cast<std::size_t>(j)]));
+            for (std::size_t j = 0; j < N; ++j) {
+                const auto gpus = gpu_count(cluster_.healthy_gpus(result_.nodes[j]));
                 all += gpus;
                 if (gpus > 0) e.push_back({y_(j), static_cast<double>(gpus)});
             }
@@ -281,15 +277,14 @@ class ConsolidationBuilder {
         if (!plain) model_.add_index(std::move(moved_));
     }
 
-    void capacity_row(const char* group, std::size_t r, int j, bool claims) {
-        const auto at = static_cast<std::size_t>(j);
+    void capacity_row(const char* group, std::size_t r, std::size_t j, bool claims) {
         std::vector<Entry> e;
-        auto left = capacity_[claims ? 1 : 0][at][r];
+        auto left = capacity_[claims ? 1 : 0][j][r];
         for (const auto task : result_.fixed)
-            if (home(task) == at && counts(task, r, claims)) left -= demand(task, r);
+            if (home(task) == j && counts(task, r, claims)) left -= demand(task, r);
         e.push_back({y_(j), -static_cast<double>(left)});
-        for (int k = 0; k < static_cast<int>(result_.classes.size()); ++k) {
-            const auto task = result_.classes[static_cast<std::size_t>(k)].front();
+        for (std::size_t k = 0; k < result_.classes.size(); ++k) {
+            const auto task = result_.classes[k].front();
             if (x_(k, j) >= 0 && counts(task, r, claims))
                 e.push_back({x_(k, j), static_cast<double>(demand(task, r))});
         }
@@ -299,8 +294,8 @@ class ConsolidationBuilder {
     /// Named resources and devices. Daemons reduce the capacity; a larger present use is allowed.
     void extras() {
         for (const auto& kind : ExtraCapacity::all(cluster_, placed_))
-            for (int j = 0; j < static_cast<int>(nodes()); ++j) {
-                const auto node = result_.nodes[static_cast<std::size_t>(j)];
+            for (std::size_t j = 0; j < nodes(); ++j) {
+                const auto node = result_.nodes[j];
                 auto left = kind.capacity(node);
                 std::int64_t used = 0;
                 for (const auto task : cluster_.tasks_on(node))
@@ -310,18 +305,17 @@ class ConsolidationBuilder {
                         used += kind.demand(task);
                 left = std::max(left, used);
                 for (const auto task : result_.fixed)
-                    if (home(task) == static_cast<std::size_t>(j)) left -= kind.demand(task);
+                    if (home(task) == j) left -= kind.demand(task);
                 std::vector<Entry> e{{y_(j), -static_cast<double>(left)}};
-                for (int k = 0; k < static_cast<int>(result_.classes.size()); ++k)
-                    if (const auto each = kind.demand(result_.classes[static_cast<std::size_t>(k)].front());
-                        x_(k, j) >= 0 && each > 0)
+                for (std::size_t k = 0; k < result_.classes.size(); ++k)
+                    if (const auto each = kind.demand(result_.classes[k].front()); x_(k, j) >= 0 && each > 0)
                         e.push_back({x_(k, j), static_cast<double>(each)});
                 model_.at_most("extras", "extras(" + kind.name() + "," + node_name(j) + ")", e, 0);
             }
     }
 
     void anti_affinity() {
-        const auto N = static_cast<int>(nodes());
+        const auto N = nodes();
         for (std::uint32_t set = 0; set < inventory_.group_sets.size(); ++set) {
             const auto& group = inventory_.group_sets[set];
             if (group.kind != GroupKind::anti_affinity || group.level != node_level) continue;
@@ -333,7 +327,7 @@ class ConsolidationBuilder {
             // The smallest limit of the tasks on a node counts, which is not linear; the largest limit
             // relaxes it.
             bool limited = true;
-            std::vector<int> classes;
+            std::vector<std::size_t> classes;
             std::vector<std::int64_t> fixed(nodes(), 0), daemons(nodes(), 0), now(nodes(), 0);
             const auto look = [&](TaskId task) {
                 const auto memberships = inventory_.anti_affinity_memberships(task);
@@ -342,10 +336,10 @@ class ConsolidationBuilder {
                 limited = limited && m->limit != Membership::no_limit;
                 return true;
             };
-            for (int k = 0; k < static_cast<int>(result_.classes.size()); ++k)
-                if (look(result_.classes[static_cast<std::size_t>(k)].front())) {
+            for (std::size_t k = 0; k < result_.classes.size(); ++k)
+                if (look(result_.classes[k].front())) {
                     classes.push_back(k);
-                    for (std::size_t j = 0; j < nodes(); ++j) now[j] += here_[static_cast<std::size_t>(k)][j];
+                    for (std::size_t j = 0; j < nodes(); ++j) now[j] += here_[k][j];
                 }
             for (const auto task : result_.fixed)
                 if (look(task)) ++fixed[home(task)];
@@ -354,14 +348,13 @@ class ConsolidationBuilder {
                     position_[index(cluster_.node_of(task))] >= 0 && look(task))
                     ++daemons[home(task)];
             if (!limited || classes.empty() || group.limits.empty()) continue;
-            for (int j = 0; j < N; ++j) {
+            for (std::size_t j = 0; j < N; ++j) {
                 std::vector<Entry> e;
-                const auto at = static_cast<std::size_t>(j);
-                for (const int k : classes)
+                for (const auto k : classes)
                     if (x_(k, j) >= 0) e.push_back({x_(k, j), 1});
                 if (e.empty()) continue;
                 const auto left = std::max<std::int64_t>(
-                    now[at], static_cast<std::int64_t>(group.limits.back()) - fixed[at] - daemons[at]);
+                    now[j], static_cast<std::int64_t>(group.limits.back()) - fixed[j] - daemons[j]);
                 e.push_back({y_(j), -static_cast<double>(left)});
                 model_.at_most("anti_affinity", "anti_affinity(" + group.group + "," + node_name(j) + ")", e,
                                0);
@@ -369,11 +362,9 @@ class ConsolidationBuilder {
         }
     }
 
-    [[nodiscard]] std::string node_name(int j) const {
-        return cluster_.name(result_.nodes[static_cast<std::size_t>(j)]);
-    }
-    [[nodiscard]] std::string class_name(int k) const {
-        return cluster_.name(result_.classes[static_cast<std::size_t>(k)].front());
+    [[nodiscard]] std::string node_name(std::size_t j) const { return cluster_.name(result_.nodes[j]); }
+    [[nodiscard]] std::string class_name(std::size_t k) const {
+        return cluster_.name(result_.classes[k].front());
     }
 
     const Cluster& cluster_;

@@ -57,9 +57,9 @@ class PackingBuilder {
     }
 
   private:
-    [[nodiscard]] TaskId task(int i) const { return result_.tasks[static_cast<std::size_t>(i)]; }
-    [[nodiscard]] bool pending(int i) const { return !cluster_.is_placed(task(i)); }
-    [[nodiscard]] NodeId node(int n) const { return make_id<NodeId>(static_cast<std::size_t>(n)); }
+    [[nodiscard]] TaskId task(std::size_t i) const { return result_.tasks[i]; }
+    [[nodiscard]] bool pending(std::size_t i) const { return !cluster_.is_placed(task(i)); }
+    [[nodiscard]] NodeId node(std::size_t n) const { return make_id<NodeId>(n); }
     /// Cards that no staying task uses or claims.
     [[nodiscard]] GpuMask untouched(NodeId n) const {
         return static_cast<GpuMask>(rest_.idle_gpus(n, Lent::no) & rest_.idle_gpus(n, Lent::yes));
@@ -79,14 +79,14 @@ class PackingBuilder {
     }
 
     void columns(std::int64_t priority) {
-        const auto I = static_cast<int>(result_.tasks.size()), N = static_cast<int>(cluster_.node_slots());
-        x_ = IndexMap("x", {I, N});
-        card_ = IndexMap("card", {I, N, max_gpus_});
-        used_ = IndexMap("used", {N, max_gpus_});
-        for (int i = 0; i < I; ++i) {
+        const auto I = result_.tasks.size(), N = cluster_.node_slots();
+        x_ = IndexMap("x", I, N);
+        card_ = IndexMap("card", I, N, max_gpus_);
+        used_ = IndexMap("used", N, max_gpus_);
+        for (std::size_t i = 0; i < I; ++i) {
             const auto t = task(i);
             const double worth = pending(i) && inventory_.tasks.priority[index(t)] == priority ? 1 : 0;
-            for (int n = 0; n < N; ++n) {
+            for (std::size_t n = 0; n < N; ++n) {
                 if (!allowed(t, node(n))) continue;
                 const auto label = "(" + cluster_.name(t) + "," + cluster_.name(node(n));
                 if (!cluster_.is_fraction(t)) {
@@ -106,34 +106,34 @@ class PackingBuilder {
     }
 
     /// Visits the columns that place task i on node n.
-    void each_place(int i, int n, const std::function<void(int)>& visit) const {
+    void each_place(std::size_t i, std::size_t n, const std::function<void(int)>& visit) const {
         if (x_(i, n) >= 0) visit(x_(i, n));
         for (int g = 0; g < max_gpus_; ++g)
             if (card_(i, n, g) >= 0) visit(card_(i, n, g));
     }
 
     void rows(const std::vector<std::int64_t>& placed) {
-        const auto I = static_cast<int>(result_.tasks.size()), N = static_cast<int>(cluster_.node_slots());
+        const auto I = result_.tasks.size(), N = cluster_.node_slots();
         std::vector<Entry> e;
-        const auto collect = [&](int i, int n, double value) {
+        const auto collect = [&](std::size_t i, std::size_t n, double value) {
             each_place(i, n, [&](int column) { e.push_back({column, value}); });
         };
-        for (int i = 0; i < I; ++i) {
+        for (std::size_t i = 0; i < I; ++i) {
             e.clear();
-            for (int n = 0; n < N; ++n) collect(i, n, 1);
+            for (std::size_t n = 0; n < N; ++n) collect(i, n, 1);
             model_.row("place", "place(" + cluster_.name(task(i)) + ")", pending(i) ? 0 : 1, e, 1);
         }
-        for (int n = 0; n < N; ++n) {
+        for (std::size_t n = 0; n < N; ++n) {
             const auto& name = cluster_.name(node(n));
             e.clear();
-            for (int i = 0; i < I; ++i)
+            for (std::size_t i = 0; i < I; ++i)
                 if (x_(i, n) >= 0)
                     e.push_back({x_(i, n), static_cast<double>(inventory_.tasks.gpu_count[index(task(i))])});
             for (int g = 0; g < max_gpus_; ++g)
                 if (used_(n, g) >= 0) e.push_back({used_(n, g), 1});
             // Tasks can stay on failed cards that they hold.
             int failed = 0;
-            for (int i = 0; i < I; ++i)
+            for (std::size_t i = 0; i < I; ++i)
                 if (cluster_.node_of(task(i)) == node(n))
                     failed += gpu_count(cluster_.gpus_of(task(i)) & ~cluster_.healthy_gpus(node(n)) &
                                         ~cluster_.devices(node(n)));
@@ -143,11 +143,11 @@ class PackingBuilder {
             for (int g = 0; g < cluster_.gpu_count(node(n)); ++g) milli.push_back(free_share(node(n), g));
             for (int g = 0; g < max_gpus_; ++g) cards(n, g);
             e.clear();
-            for (int i = 0; i < I; ++i)
+            for (std::size_t i = 0; i < I; ++i)
                 collect(i, n, static_cast<double>(inventory_.tasks.cpu_milli[index(task(i))]));
             model_.at_most("cpu", "cpu(" + name + ")", e, static_cast<double>(rest_.cpu_free_milli(node(n))));
             e.clear();
-            for (int i = 0; i < I; ++i)
+            for (std::size_t i = 0; i < I; ++i)
                 collect(i, n, static_cast<double>(inventory_.tasks.memory_mib[index(task(i))]));
             model_.at_most("memory", "memory(" + name + ")", e,
                            static_cast<double>(rest_.memory_free_mib(node(n))));
@@ -157,9 +157,9 @@ class PackingBuilder {
         const auto priorities = pending_priorities(cluster_);
         for (std::size_t k = 0; k < placed.size() && k < priorities.size(); ++k) {
             e.clear();
-            for (int i = 0; i < I; ++i)
+            for (std::size_t i = 0; i < I; ++i)
                 if (pending(i) && inventory_.tasks.priority[index(task(i))] == priorities[k])
-                    for (int n = 0; n < N; ++n) collect(i, n, 1);
+                    for (std::size_t n = 0; n < N; ++n) collect(i, n, 1);
             model_.at_least("above", "above(" + std::to_string(priorities[k]) + ")", e,
                             static_cast<double>(placed[k]));
         }
@@ -168,10 +168,10 @@ class PackingBuilder {
         model_.add_index(std::move(used_));
     }
 
-    void cards(int n, int g) {
+    void cards(std::size_t n, int g) {
         std::vector<Entry> e;
-        const auto I = static_cast<int>(result_.tasks.size());
-        for (int i = 0; i < I; ++i)
+        const auto I = result_.tasks.size();
+        for (std::size_t i = 0; i < I; ++i)
             if (card_(i, n, g) >= 0)
                 e.push_back(
                     {card_(i, n, g), static_cast<double>(inventory_.tasks.gpu_share_milli[index(task(i))])});
@@ -182,7 +182,7 @@ class PackingBuilder {
         model_.at_most("card", "card" + label, e, used_(n, g) >= 0 ? 0 : share);
         if (used_(n, g) < 0) return;
         // A movable task that stays holds its cards.
-        for (int i = 0; i < I; ++i)
+        for (std::size_t i = 0; i < I; ++i)
             if (cluster_.node_of(task(i)) == node(n) && (cluster_.gpus_of(task(i)) & gpu_bit(g)) != 0) {
                 e = {{used_(n, g), 1}, {x_(i, n), 1}};
                 model_.at_most("hold", "hold" + label, e, 1);
@@ -192,10 +192,10 @@ class PackingBuilder {
     /// Named resources and devices. Movable tasks can stay on failed devices.
     void extras() {
         for (const auto& kind : ExtraCapacity::all(cluster_, result_.tasks))
-            for (int n = 0; n < static_cast<int>(cluster_.node_slots()); ++n) {
+            for (std::size_t n = 0; n < cluster_.node_slots(); ++n) {
                 std::vector<Entry> e;
                 std::int64_t home = 0;
-                for (int i = 0; i < static_cast<int>(result_.tasks.size()); ++i) {
+                for (std::size_t i = 0; i < result_.tasks.size(); ++i) {
                     const auto each = kind.demand(task(i));
                     if (each == 0) continue;
                     if (cluster_.node_of(task(i)) == node(n)) home += each;
@@ -213,10 +213,10 @@ class PackingBuilder {
             if (group.kind != GroupKind::anti_affinity || group.level != node_level || !group.uniform ||
                 group.limits.empty())
                 continue;
-            for (int n = 0; n < static_cast<int>(cluster_.node_slots()); ++n) {
+            for (std::size_t n = 0; n < cluster_.node_slots(); ++n) {
                 std::vector<Entry> e;
                 std::int64_t home = 0;
-                for (int i = 0; i < static_cast<int>(result_.tasks.size()); ++i) {
+                for (std::size_t i = 0; i < result_.tasks.size(); ++i) {
                     const auto memberships = inventory_.anti_affinity_memberships(task(i));
                     if (std::none_of(memberships.begin(), memberships.end(),
                                      [&](const Membership& m) { return m.set == set; }))

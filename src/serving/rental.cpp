@@ -100,10 +100,8 @@ static milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalC
         for (std::size_t w = 0; w < W; ++w)
             if (p.workloads[w].requests > 0) limit = std::min(limit, highest[w]);
     }
-    const auto map = [](const char* name, auto... extents) {
-        return milp::IndexMap(name, {static_cast<int>(extents)...});
-    };
-    at = {map("x", C, W), map("y", C), map("usual", N), map("spot", N), map("start", C)};
+    at = {milp::IndexMap("x", C, W), milp::IndexMap("y", C), milp::IndexMap("usual", N),
+          milp::IndexMap("spot", N), milp::IndexMap("start", C)};
     for (std::size_t c = 0; c < C; ++c)
         for (std::size_t w = 0; w < W; ++w)
             if (busy(c, w) > 0)

@@ -22,9 +22,9 @@ struct ServingBuilder {
     std::vector<std::vector<double>> seconds;
     std::vector<int> first_copy{0};
     std::vector<milp::Entry> entries;
-    int C = static_cast<int>(problem.configurations.size());
-    int W = static_cast<int>(problem.workloads.size());
-    int N = static_cast<int>(problem.gpus.size());
+    std::size_t C = problem.configurations.size();
+    std::size_t W = problem.workloads.size();
+    std::size_t N = problem.gpus.size();
 
     ServingBuilder(const ServingProblem& p, const char* name) : problem(p), model(name) {
         for (const auto& c : p.configurations) {
@@ -45,11 +45,9 @@ struct ServingBuilder {
                                              gpusched::quoted(form) + "; 'rates' has no limit"));
         for (const int count : most) first_copy.push_back(first_copy.back() + count);
     }
-    [[nodiscard]] double busy(int c, int w) const {
-        return seconds[static_cast<std::size_t>(c)][static_cast<std::size_t>(w)];
-    }
-    [[nodiscard]] double cost(int c) const { return costs[static_cast<std::size_t>(c)]; }
-    [[nodiscard]] int copies(int c) const { return most[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] double busy(std::size_t c, std::size_t w) const { return seconds[c][w]; }
+    [[nodiscard]] double cost(std::size_t c) const { return costs[c]; }
+    [[nodiscard]] int copies(std::size_t c) const { return most[c]; }
     /// A name as a part of a longer name; its own commas are escaped.
     [[nodiscard]] static std::string part(const std::string& name) {
         std::string text;
@@ -59,11 +57,9 @@ struct ServingBuilder {
         }
         return text;
     }
-    [[nodiscard]] std::string config(int c) const {
-        return part(problem.configurations[static_cast<std::size_t>(c)].name);
-    }
-    [[nodiscard]] std::string workload(int w) const {
-        const auto& workload = problem.workloads[static_cast<std::size_t>(w)];
+    [[nodiscard]] std::string config(std::size_t c) const { return part(problem.configurations[c].name); }
+    [[nodiscard]] std::string workload(std::size_t w) const {
+        const auto& workload = problem.workloads[w];
         return workload.model.empty() ? part(workload.name)
                                       : part(workload.model) + "," + part(workload.name);
     }
@@ -76,34 +72,34 @@ struct ServingBuilder {
 
     /// Adds the columns x(c, w).
     milp::IndexMap shares(const char* name) {
-        milp::IndexMap x(name, {C, W});
-        for (int c = 0; c < C; ++c)
-            for (int w = 0; w < W; ++w)
+        milp::IndexMap x(name, C, W);
+        for (std::size_t c = 0; c < C; ++c)
+            for (std::size_t w = 0; w < W; ++w)
                 if (busy(c, w) > 0) x(c, w) = model.column(call(name, config(c), workload(w)), 0, 1);
         return x;
     }
     /// Adds the rows sum of x(., w) = 1, or = `rate` if that is a column.
-    void coverage(const milp::IndexMap& x, int slots, int rate = -1) {
-        for (int w = 0; w < W; ++w) {
-            if (problem.workloads[static_cast<std::size_t>(w)].requests <= 0) continue;
+    void coverage(const milp::IndexMap& x, std::size_t slots, int rate = -1) {
+        for (std::size_t w = 0; w < W; ++w) {
+            if (problem.workloads[w].requests <= 0) continue;
             entries.clear();
             if (rate >= 0) entries.push_back({rate, -1});
-            for (int i = 0; i < slots; ++i)
+            for (std::size_t i = 0; i < slots; ++i)
                 if (x(i, w) >= 0) entries.push_back({x(i, w), 1});
             model.equal("coverage", call("coverage", workload(w)), entries, rate >= 0 ? 0 : 1);
         }
     }
     /// Adds the row that limits the busy time of the x of one slot: sum of seconds / unit * x + limit <= 0.
-    void time(int c, const std::string& name, const milp::IndexMap& x, int slot,
+    void time(std::size_t c, const std::string& name, const milp::IndexMap& x, std::size_t slot,
               std::vector<milp::Entry> limit, double unit = 1) {
-        for (int w = 0; w < W; ++w)
+        for (std::size_t w = 0; w < W; ++w)
             if (x(slot, w) >= 0) limit.push_back({x(slot, w), busy(c, w) / unit});
         model.at_most("time", call("time", name), limit, 0);
     }
     /// Adds the rows that allow the x of one slot only with a replica: x + replicas <= 0.
-    void active(const std::string& name, const milp::IndexMap& x, int slot,
+    void active(const std::string& name, const milp::IndexMap& x, std::size_t slot,
                 const std::vector<milp::Entry>& replicas) {
-        for (int w = 0; w < W; ++w) {
+        for (std::size_t w = 0; w < W; ++w) {
             if (x(slot, w) < 0) continue;
             entries = replicas;
             entries.push_back({x(slot, w), 1});
@@ -115,18 +111,16 @@ struct ServingBuilder {
     void resources(Each&& each, int T = -1) {
         const auto row = [&](const char* group, const std::string& name, double have, auto&& weight) {
             entries.clear();
-            for (int c = 0; c < C; ++c)
+            for (std::size_t c = 0; c < C; ++c)
                 if (weight(c) != 0) each(c, static_cast<double>(weight(c)));
             if (T >= 0) entries.push_back({T, -have});
             model.at_most(T < 0 ? group : "surrogate", (T < 0 ? "" : "surrogate ") + name, entries,
                           T < 0 ? have : 0);
         };
-        row("budget", "budget", problem.budget, [&](int c) { return costs[static_cast<std::size_t>(c)]; });
-        for (int n = 0; n < N; ++n) {
-            const auto at = static_cast<std::size_t>(n);
-            row("availability", call("availability", problem.gpus[at].name), problem.gpus[at].available,
-                [&](int c) { return problem.configurations[static_cast<std::size_t>(c)].gpus[at]; });
-        }
+        row("budget", "budget", problem.budget, [&](std::size_t c) { return costs[c]; });
+        for (std::size_t n = 0; n < N; ++n)
+            row("availability", call("availability", problem.gpus[n].name), problem.gpus[n].available,
+                [&](std::size_t c) { return problem.configurations[c].gpus[n]; });
     }
     ServingMilp finish(ServingForm form, int T) {
         ServingMilp result{model.finish(), form, T, first_copy, seconds, {}};
@@ -146,33 +140,32 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, milp::infinity, 1);
-    milp::IndexMap x("x", {P, b.W}), y("y", {P});
-    const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
-    for (int c = 0; c < b.C; ++c)
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) {
+    milp::IndexMap x("x", P, b.W), y("y", P);
+    const auto copy = [&](std::size_t c, int k) { return b.config(c) + "," + std::to_string(k); };
+    for (std::size_t c = 0; c < b.C; ++c)
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) {
             y(p) = m.binary(b.call("y", copy(c, k)));
-            for (int w = 0; w < b.W; ++w)
+            for (std::size_t w = 0; w < b.W; ++w)
                 if (b.busy(c, w) > 0) x(p, w) = m.column(b.call("x", copy(c, k), b.workload(w)), 0, 1);
         }
     b.coverage(x, P);
-    for (int c = 0; c < b.C; ++c)
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) {
+    for (std::size_t c = 0; c < b.C; ++c)
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) {
             b.time(c, copy(c, k), x, p, {{T, -1}});
             b.active(copy(c, k), x, p, {{y(p), -1}});
             if (k == 0) continue;
             b.entries = {{y(p), 1}, {y(p - 1), -1}};
             m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
         }
-    b.resources([&](int c, double weight) {
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
-            b.entries.push_back({y(p), weight});
+    b.resources([&](std::size_t c, double weight) {
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) b.entries.push_back({y(p), weight});
     });
     // A copy is busy for at most T y, so budget and GPUs limit the sum of busy times, too.
     if (surrogate_rows)
         b.resources(
-            [&](int c, double weight) {
-                for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
-                    for (int w = 0; w < b.W; ++w)
+            [&](std::size_t c, double weight) {
+                for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p)
+                    for (std::size_t w = 0; w < b.W; ++w)
                         if (x(p, w) >= 0) b.entries.push_back({x(p, w), weight * b.busy(c, w)});
             },
             T);
@@ -184,15 +177,15 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
 static ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
     auto& m = b.model;
     auto x = b.shares("x");
-    milp::IndexMap y("y", {b.C});
-    for (int c = 0; c < b.C; ++c)
+    milp::IndexMap y("y", b.C);
+    for (std::size_t c = 0; c < b.C; ++c)
         y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), minimise_cost ? b.cost(c) : 0, true);
     b.coverage(x, b.C);
-    for (int c = 0; c < b.C; ++c) {
+    for (std::size_t c = 0; c < b.C; ++c) {
         b.time(c, b.config(c), x, c, {{y(c), -makespan}});
         b.active(b.config(c), x, c, {{y(c), -1}});
     }
-    b.resources([&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    b.resources([&](std::size_t c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(x));
     m.add_index(std::move(y));
     return b.finish(ServingForm::fixed_makespan, -1);
@@ -204,18 +197,18 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     auto& m = b.model;
     const int T = m.column("T", 0, upper, 1);
     auto x = b.shares("x");
-    milp::IndexMap y("y", {P}), u("u", {P});
-    const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
-    const auto each_copy = [&](int c, auto&& visit) {
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) visit(k, p);
+    milp::IndexMap y("y", P), u("u", P);
+    const auto copy = [&](std::size_t c, int k) { return b.config(c) + "," + std::to_string(k); };
+    const auto each_copy = [&](std::size_t c, auto&& visit) {
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) visit(k, p);
     };
-    for (int c = 0; c < b.C; ++c)
+    for (std::size_t c = 0; c < b.C; ++c)
         each_copy(c, [&](int k, int p) {
             y(p) = m.binary(b.call("y", copy(c, k)));
             u(p) = m.column(b.call("u", copy(c, k)), 0, upper);
         });
     b.coverage(x, b.C);
-    for (int c = 0; c < b.C; ++c) {
+    for (std::size_t c = 0; c < b.C; ++c) {
         std::vector<milp::Entry> products, copies;
         each_copy(c, [&](int, int p) {
             products.push_back({u(p), -1});
@@ -233,7 +226,7 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
             m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
         });
     }
-    b.resources([&](int c, double weight) {
+    b.resources([&](std::size_t c, double weight) {
         each_copy(c, [&](int, int p) { b.entries.push_back({y(p), weight}); });
     });
     m.add_index(std::move(x));
@@ -252,14 +245,14 @@ static ServingMilp serving_rates(ServingBuilder& b) {
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
     const int rate = m.column("rate", least, 1, 1);
     auto z = b.shares("z");
-    milp::IndexMap y("y", {b.C});
-    for (int c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
+    milp::IndexMap y("y", b.C);
+    for (std::size_t c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
     b.coverage(z, b.C, rate);
-    for (int c = 0; c < b.C; ++c) {
+    for (std::size_t c = 0; c < b.C; ++c) {
         b.time(c, b.config(c), z, c, {{y(c), -1}}, unit);
         b.active(b.config(c), z, c, {{y(c), -1}});
     }
-    b.resources([&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    b.resources([&](std::size_t c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(z));
     m.add_index(std::move(y));
     m.set_sense(milp::Sense::maximise);
@@ -426,15 +419,15 @@ GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
     auto& m = b.model;
     const int T = m.column("T", 0, milp::infinity, 1);
     auto x = b.shares("x");
-    milp::IndexMap v("v", {b.C});
-    for (int c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, milp::infinity);
+    milp::IndexMap v("v", b.C);
+    for (std::size_t c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, milp::infinity);
     b.coverage(x, b.C);
-    for (int c = 0; c < b.C; ++c) {
+    for (std::size_t c = 0; c < b.C; ++c) {
         b.time(c, b.config(c), x, c, {{v(c), -1}});
         b.entries = {{v(c), 1}, {T, -static_cast<double>(b.copies(c))}};
         m.at_most("copies", b.call("copies", b.config(c)), b.entries, 0);
     }
-    b.resources([&](int c, double weight) { b.entries.push_back({v(c), weight}); }, T);
+    b.resources([&](std::size_t c, double weight) { b.entries.push_back({v(c), weight}); }, T);
     m.add_index(std::move(x));
     m.add_index(std::move(v));
     return m.finish();
@@ -450,16 +443,15 @@ GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const
     detail::ServingBuilder b(problem, "serving routing");
     auto& m = b.model;
     const int T = m.column("T", 0, milp::infinity, 1);
-    milp::IndexMap x("x", {b.C, b.W});
-    const auto count = [&](int c) { return replicas[static_cast<std::size_t>(c)]; };
-    for (int c = 0; c < b.C; ++c)
-        for (int w = 0; w < b.W; ++w)
-            if (count(c) > 0 && b.busy(c, w) > 0)
+    milp::IndexMap x("x", b.C, b.W);
+    for (std::size_t c = 0; c < b.C; ++c)
+        for (std::size_t w = 0; w < b.W; ++w)
+            if (replicas[c] > 0 && b.busy(c, w) > 0)
                 x(c, w) = m.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
     b.coverage(x, b.C);
-    for (int c = 0; c < b.C; ++c) {
-        if (count(c) == 0) continue;
-        b.time(c, b.config(c), x, c, {{T, -static_cast<double>(count(c))}});
+    for (std::size_t c = 0; c < b.C; ++c) {
+        if (replicas[c] == 0) continue;
+        b.time(c, b.config(c), x, c, {{T, -static_cast<double>(replicas[c])}});
     }
     m.add_index(std::move(x));
     auto result = b.finish(ServingForm::fixed_makespan, T);

@@ -6,6 +6,7 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/lp.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -38,6 +39,9 @@ struct IndexMap {
 
     IndexMap() = default;
     IndexMap(std::string name_, std::vector<int> extents_);
+    template <std::integral... I>
+    explicit IndexMap(std::string name_, I... extents_)
+        : IndexMap(std::move(name_), std::vector<int>{static_cast<int>(extents_)...}) {}
 
     /// Returns the column, or `absent`. The indices must be in range.
     template <class... I>
