@@ -78,6 +78,16 @@ constexpr void visit_fields(std::type_identity<ConsolidationOptions>, F&& field)
 }
 
 /// A consolidation model and the meaning of its columns.
+///
+/// Size, for n placed tasks without daemons on N occupied nodes. plain has sum over tasks of allowed nodes +
+/// N columns. Its rows: `assign` n; `gpu` and `cpu` N each, plus one per node with Standby tasks for the
+/// claims; `memory` N if some task needs memory; `lock` one per fixed task with locks = rows; `anti_affinity`
+/// one per group and node that some member may use; `link` one per allowed node of a task without GPUs and
+/// cores; `budget`, `bound` and `vacated` one each if requested.
+///
+/// classes has one integer column per class and allowed node, one `moved` more if members run there and moves
+/// count, and N binaries. Its rows: `assign` one per class, `link` one per class and allowed node, `moved`
+/// one per column of that name, and those above; a group counts there if some member may move.
 struct ConsolidationModel : Model {
     ConsolidationForm form = ConsolidationForm::plain;
     /// Occupied nodes: the j of the index maps `x(k, j)` and `y(j)`.
@@ -119,16 +129,6 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
 ///   anti-affinity and gangs at higher levels, and the order of the moves.
 /// - Empty nodes stay empty; daemons keep what they use. Standby tasks count with their claim for all except
 ///   LP tasks, and LP tasks in total with what is lendable.
-///
-/// Size, for n placed tasks without daemons on N occupied nodes. plain has sum over tasks of allowed nodes +
-/// N columns. Its rows: `assign` n; `gpu` and `cpu` N each, plus one per node with Standby tasks for the
-/// claims; `memory` N if some task needs memory; `lock` one per fixed task with locks = rows; `anti_affinity`
-/// one per group and node that some member may use; `link` one per allowed node of a task without GPUs and
-/// cores; `budget`, `bound` and `vacated` one each if requested.
-///
-/// classes has one integer column per class and allowed node, one `moved` more if members run there and moves
-/// count, and N binaries. Its rows: `assign` one per class, `link` one per class and allowed node, `moved`
-/// one per column of that name, and those above; a group counts there if some member may move.
 ///
 /// @throws InvalidInput for options out of range
 [[nodiscard]] ConsolidationModel consolidation(const Cluster& cluster,

@@ -64,6 +64,13 @@ constexpr void visit_fields(std::type_identity<PackingResult>, F&& field) {
 }
 
 /// The model of one priority.
+///
+/// Columns: a binary x(i, n) per task of whole GPUs and allowed node; card(i, n, g) per fraction and card
+/// with enough room; used(n, g) per such card that no staying task uses. Rows: `place` one per task (pending:
+/// at most once, movable: exactly once); `gpu`, `cpu` and `memory` one per node; `card` one per card with a
+/// column of a fraction; `hold` one per column `used` with a card of a movable task; `extras` one per node
+/// and named resource, and per node and accepted list of device classes; `anti_affinity` one per group and
+/// node that some member may use; `above` one per entry of `placed`.
 struct PackingModel : Model {
     std::vector<TaskId> tasks{};  ///< the i of `x(i, n)`: pending tasks and, with `allow_moves`, movable ones
     /// Per node: cards that no staying task uses, the right-hand side of `gpu`.
@@ -97,13 +104,6 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
 /// Its tasks are the pending ones and, with `allow_moves`, movable ones with whole GPUs; daemons are left
 /// out. A task may run on its own node, and on schedulable and eligible nodes with enough cores, memory and
 /// GPUs (for a fraction: one card) once all movable tasks are gone.
-///
-/// Columns: a binary x(i, n) per task of whole GPUs and allowed node; card(i, n, g) per fraction and card
-/// with enough room; used(n, g) per such card that no staying task uses. Rows: `place` one per task (pending:
-/// at most once, movable: exactly once); `gpu`, `cpu` and `memory` one per node; `card` one per card with a
-/// column of a fraction; `hold` one per column `used` with a card of a movable task; `extras` one per node
-/// and named resource, and per node and accepted list of device classes; `anti_affinity` one per group and
-/// node that some member may use; `above` one per entry of `placed`.
 ///
 /// Exact for GPUs, cores, memory, named resources, devices if each task accepts one class, eligibility,
 /// cordons, and node-level anti-affinity with equal limits. Relaxed: NUMA and socket guarantees, GPU memory,

@@ -92,6 +92,17 @@ constexpr void visit_fields(std::type_identity<SpotValue>, F&& field) {
 }
 
 /// The model of a spot scheduling problem.
+///
+/// Rows by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`,
+/// `stay`, `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`.
+///
+/// Size with `meaning`: let h_i = H - arrival_i, C_i the length, L_i the number of levels: "never started"
+/// and all but the last checkpoint (1 for high priority), M nodes, nb = ceil(log2(Dmax + 1)), Dmax the sum
+/// over tasks of pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 except for high
+/// priority, [HP] = 1 - [LP].
+/// - columns: sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb
+/// - rows: sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task
+///   can run) + 2 + 2 nb
 struct SpotModel : Model {
     SpotProblem problem{};
     SpotMode mode = SpotMode::meaning;
@@ -123,17 +134,6 @@ void validate(const SpotProblem& problem);
 /// slot, and resets the task to its last checkpoint. Pods stay in place during a run. Runs cut by the horizon
 /// are not evictions. Source: appendix A, (2a) to (2g), of the ASI heterogeneity-at-hyperscale paper,
 /// reformulated because the printed one multiplies decisions.
-///
-/// Rows by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`,
-/// `stay`, `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`.
-///
-/// Size with `meaning`: let h_i = H - arrival_i, C_i the length, L_i the number of levels: "never started"
-/// and all but the last checkpoint (1 for high priority), M nodes, nb = ceil(log2(Dmax + 1)), Dmax the sum
-/// over tasks of pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 except for high
-/// priority, [HP] = 1 - [LP].
-/// - columns: sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb
-/// - rows: sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task
-///   can run) + 2 + 2 nb
 ///
 /// @throws InvalidInput with every field out of range
 [[nodiscard]] SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode = SpotMode::meaning);

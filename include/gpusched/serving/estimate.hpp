@@ -75,8 +75,8 @@ constexpr void visit_fields(std::type_identity<LayerProfile>, F&& field) {
 /// How throughput is estimated.
 struct EstimateOptions {
     Efficiency efficiency{};  ///< fractions of the peaks and fixed costs
-    double memory_fraction =
-        usual_memory_fraction;             ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
+    /// Fraction of a GPU's memory for weights and KV cache, 0.05 .. 1.
+    double memory_fraction = usual_memory_fraction;
     int max_batch = 256;                   ///< most requests that a replica decodes together, >= 1
     std::vector<LayerProfile> profiles{};  ///< at most one per model, GPU type and degree
     bool operator==(const EstimateOptions&) const = default;

@@ -289,8 +289,8 @@ struct ReplanOptions {
     PlannerOptions
         planner{};  ///< `composition` and `routing` must be optimized, without `uniform_tp` and deadline
     std::optional<int> max_starts{};  ///< most replicas to start, >= 0; not with rates
-    double slack =
-        0.0;  ///< accept a makespan (with rates: a cost) larger by this part for fewer starts, 0 .. 10
+    /// Accept a makespan (with rates: a cost) that is larger by this part for fewer starts, 0 .. 10.
+    double slack = 0.0;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplanOptions>, F&& field) {
@@ -308,10 +308,10 @@ struct ReplanResult {
     int starts = 0;        ///< replicas to start
     int stops = 0;         ///< replicas to stop
     double cost_free = 0;  ///< with rates: $/h of the cheapest plan with any number of starts; 0 = no plan
-    double makespan_kept =
-        std::numeric_limits<double>::quiet_NaN();  ///< seconds without a start; NaN = no plan
-    double makespan_free =
-        std::numeric_limits<double>::quiet_NaN();  ///< seconds with at most `max_starts` starts
+    /// Seconds without a start; NaN = no such plan.
+    double makespan_kept = std::numeric_limits<double>::quiet_NaN();
+    /// Seconds with at most `max_starts` starts; NaN = no plan.
+    double makespan_free = std::numeric_limits<double>::quiet_NaN();
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {

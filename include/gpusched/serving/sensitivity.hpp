@@ -51,9 +51,11 @@ struct BudgetPlan {
 /// @param options without a deadline, because the cheapest plan does not depend on the budget
 /// @throws InvalidInput with every problem; BackendError if the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
-[[nodiscard]] std::vector<BudgetPlan>
-sweep_budgets(const ServingRequest& request, const std::vector<double>& budgets,
-              const PlannerOptions& options = {}, const milp::AnySolver& solver = "auto", const Context& context = {});
+[[nodiscard]] std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
+                                                    const std::vector<double>& budgets,
+                                                    const PlannerOptions& options = {},
+                                                    const milp::AnySolver& solver = "auto",
+                                                    const Context& context = {});
 
 /// The range of one price within which a plan stays the cheapest, all other prices unchanged.
 struct PriceRange {

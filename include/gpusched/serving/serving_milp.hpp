@@ -37,8 +37,8 @@ struct ServingMilpOptions {
     std::optional<double> makespan{};  ///< seconds, > 0; required by `fixed_makespan`, which alone uses it
     std::optional<double>
         makespan_upper{};  ///< `mccormick`: upper limit of the optimum, > 0; absent = `slowest_makespan`
-    bool surrogate_rows =
-        true;  ///< `copies`: N + 1 rows that lift the relaxation to the bound of `serving_bound`
+    /// `copies`: N + 1 rows that lift the relaxation to the bound of `serving_bound`.
+    bool surrogate_rows = true;
     bool minimise_cost = true;  ///< `fixed_makespan`: minimise the cost; off = find any plan
 };
 template <class F>

@@ -117,7 +117,8 @@ namespace detail {
 ///     missing
 [[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
                                                  const ServingSearchOptions& options = {},
-                                                 const milp::AnySolver& solver = "auto", const Context& context = {});
+                                                 const milp::AnySolver& solver = "auto",
+                                                 const Context& context = {});
 
 /// Finds the cheapest plan within `makespan` seconds (to a relative 1e-5).
 ///
