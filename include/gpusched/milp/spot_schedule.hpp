@@ -128,7 +128,8 @@ void validate(const SpotProblem& problem);
 [[nodiscard]] SpotValue spot_value(const SpotProblem& problem, const SpotSchedule& schedule,
                                    SpotMode mode = SpotMode::meaning);
 
-/// Builds the time-indexed model of spot scheduling. It is exact, without big numbers in rows.
+/// Builds the time-indexed model of spot scheduling; see SpotModel for its size. It is exact, without big
+/// numbers in rows.
 ///
 /// In a slot every task is idle, or runs with a known progress. An eviction takes effect at the start of a
 /// slot, and resets the task to its last checkpoint. Pods stay in place during a run. Runs cut by the horizon

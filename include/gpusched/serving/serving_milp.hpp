@@ -53,11 +53,12 @@ constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
 /// A serving model and the meaning of its columns.
 ///
 /// Let C, W, N be the numbers of configurations, workloads with requests and GPU types, K_c the most replicas
-/// of c, P their sum, and X the number of pairs (c, w) with a throughput (at most C W).
+/// of c, P their sum, X the number of pairs (c, w) with a throughput (at most C W), and S the sum of K_c over
+/// these pairs.
 ///
 /// | form | columns | rows |
 /// |---|---|---|
-/// | copies | 1 + P + sum of K_c over X | W + P + sum of K_c over X + sum of max(0, K_c - 1) + N + 1, and N + 1 surrogate rows |
+/// | copies | 1 + P + S | W + P + S + sum of max(0, K_c - 1) + N + 1, and N + 1 surrogate rows |
 /// | fixed_makespan | C + X | W + C + X + 1 + N |
 /// | mccormick | 1 + X + 2 P | W + C + X + 2 P + sum of max(0, K_c - 1) + 1 + N |
 /// | rates | 1 + C + X | W + C + X + 1 + N |
