@@ -121,7 +121,7 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
 }
 
 /// Builds a model of the final state of a consolidation. Its rows are necessary for a plan, so its optimum
-/// bounds every plan.
+/// bounds every plan. See ConsolidationModel for its size.
 ///
 /// - Exact: GPUs (whole ones, and fractions by their sum), cores, memory, named resources, devices by class,
 ///   eligibility (GPU model, labels, node affinity, taints, cordons), and node-level anti-affinity.
