@@ -4,10 +4,10 @@
     benchmarks/compare.py before.jsonl after.jsonl
     benchmarks/compare.py rows.jsonl rows.jsonl --where-a algorithm=ipc --where-b algorithm=best
 
-Each line of a set is one run: a JSON object. Fields that name the run (by default scenario, algorithm, threads and
-time_limit_ms, as far as they are there) say what is compared, `seed` what is paired; the other numbers are measured.
-Prints, for every measured field, both means and the mean paired difference b - a with its 95 % confidence interval
-(Student's t over the seeds). Runs without a partner are counted and named, never dropped in silence.
+Each line of a set is one run, a JSON object. Some fields name the run: scenario, algorithm, threads and
+time_limit_ms, as far as they are present. `seed` pairs the runs of both sets; the other numbers are
+measurements. For every measured field it prints both means and the mean paired difference b - a with its 95 %
+confidence interval (Student's t over the seeds). It counts and names runs without a partner.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 NAMES = ("scenario", "algorithm", "threads", "time_limit_ms")
 
-# 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom; the normal quantile beyond is off by less than 2 %.
+# 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom. Above 30 the normal quantile is within 2 %.
 T = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -50,13 +50,15 @@ def read(path, where):
         names = tuple((k, row[k]) for k in NAMES if k in row and k not in where)
         key = (names, row.get("seed"))
         if key in runs:
-            raise SystemExit(f"{path}, line {number}: a second run of {dict(names)} with seed {row.get('seed')}")
+            raise SystemExit(
+                f"{path}, line {number}: a second run of {dict(names)} with seed {row.get('seed')}"
+            )
         runs[key] = row
     return runs
 
 
 def compare(a, b):
-    """Rows of (names, field, runs, mean of a, mean of b, mean difference, half width), and the keys left alone."""
+    """Rows of (names, field, runs, mean a, mean b, mean difference, half width), and the unpaired keys."""
     alone = sorted(map(str, a.keys() ^ b.keys()))
     pairs = {}
     for key in a.keys() & b.keys():
@@ -65,12 +67,18 @@ def compare(a, b):
     for names, runs in sorted(pairs.items(), key=str):
         first = runs[0][0]
         for field, value in first.items():
-            if field in NAMES or field == "seed" or isinstance(value, bool) or not isinstance(value, (int, float)):
+            if (
+                field in NAMES
+                or field == "seed"
+                or isinstance(value, bool)
+                or not isinstance(value, (int, float))
+            ):
                 continue
             both = [(x[field], y[field]) for x, y in runs if field in x and field in y]
             differences = [y - x for x, y in both]
             rows.append((
-                names, field, len(both), statistics.fmean(x for x, _ in both), statistics.fmean(y for _, y in both),
+                names, field, len(both),
+                statistics.fmean(x for x, _ in both), statistics.fmean(y for _, y in both),
                 statistics.fmean(differences), half_width(differences),
             ))  # fmt: skip
     return rows, alone
@@ -84,7 +92,9 @@ def condition(text):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("a", help="result set a, JSON lines")
     parser.add_argument("b", help="result set b")
     parser.add_argument("--where-a", action="append", default=[], type=condition, metavar="NAME=VALUE")
@@ -98,7 +108,10 @@ def main(arguments=None):
     for names, field, count, mean_a, mean_b, difference, width in rows:
         run = ", ".join(str(value) for _, value in names) or "all"
         sign = "" if abs(difference) <= width else " *"
-        print(f"| {run} | {field} | {count} | {mean_a:.4g} | {mean_b:.4g} | {difference:+.4g} ± {width:.2g}{sign} |")
+        print(
+            f"| {run} | {field} | {count} | {mean_a:.4g} | {mean_b:.4g} "
+            f"| {difference:+.4g} ± {width:.2g}{sign} |"
+        )
     print("\n* the interval excludes zero")
     for key in alone:
         print(f"without a partner: {key}")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Instructions and allocations of the benchmarks' inner work, counted by valgrind: figures that no other load disturbs.
+"""Counts instructions and allocations of the benchmarks' inner work with valgrind, undisturbed by other load.
 
     benchmarks/instructions.py [BUILD]                           (default: build/release)
     benchmarks/instructions.py --only preempt --json after.json
     benchmarks/instructions.py --against before.json             exit status 1 if anything takes 3 % more
 
-Each row is one function in one short, fixed run of a benchmark program: what is counted are the instructions executed, and
-the calls of operator new, between entering and leaving that function, all calls of it added up. BUILD must hold the
-benchmark programs, built as Release; GPUSCHED_DATA names the folder of data sets, without which placement is skipped.
+Each row is one function in one short, fixed run of a benchmark program. It has the executed instructions and
+the calls of operator new between entering and leaving that function, summed over all its calls. BUILD must
+hold the benchmark programs, built as Release. GPUSCHED_DATA names the folder of data sets; without it,
+placement is skipped.
 """
 
 import argparse
@@ -23,12 +24,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 MICRO = "bench_micro_inner_loops --benchmark_filter=^{}(/|$)"
 PREEMPTION = "bench_preemption_flextopo --seeds 1 --nodes 200 --decisions 200"
-CONSOLIDATION = "bench_consolidation_quality --nodes 1500 --seeds 1 --scenarios {} --algorithms {} --threads 1 --no-lp"
+CONSOLIDATION = (
+    "bench_consolidation_quality --nodes 1500 --seeds 1 --scenarios {} --algorithms {} --threads 1 --no-lp"
+)
 ALLOCATION = "bench_allocation_switches --smoke"
 MATRIX = "bench_milp_matrix --repeat 1"
 PLACEMENT = "bench_placement_openb --seeds 1 --list default --placement {}"
 
-# name: (program and arguments, function as valgrind spells it, with wildcards, and functions in it that do not count)
+# name: (program and arguments, function as valgrind spells it, with wildcards, functions in it that do not
+# count)
 ROWS = {
     "feasibility": (MICRO, "*::feasibility(benchmark::State&)"),
     "move_and_undo": (MICRO, "*::move_and_undo(benchmark::State&)"),
@@ -43,7 +47,9 @@ ROWS = {
     "build_cluster": (CONSOLIDATION.format("random.80", "fast"), "*::Cluster::build(*"),
     "preempt": (PREEMPTION, "*::preemption::preempt(*"),
     "preempt_by_index": (
-        PREEMPTION, "*::preemption::PreemptionIndex::decide(*", "*::catch_up<gpusched::*::PreemptionIndex::State>(*"
+        PREEMPTION,
+        "*::preemption::PreemptionIndex::decide(*",
+        "*::catch_up<gpusched::*::PreemptionIndex::State>(*",
     ),
     "preempt_catch_up": (PREEMPTION, "*::catch_up<gpusched::*::PreemptionIndex::State>(*"),
     "consolidate_fast": (CONSOLIDATION.format("random.80", "fast"), "*::consolidation::consolidate(*"),
@@ -62,7 +68,8 @@ ROWS = {
     "milp_finish": (MATRIX, "*::milp::ModelBuilder::finish()"),
 }
 
-ITERATIONS = {"hardware_graph": 100, "network_tree": 20, "preempt_many": 100, "pack_gang": 100}  # of the micro benchmarks; the others:
+# Iterations of the micro benchmarks; the others have the usual number.
+ITERATIONS = {"hardware_graph": 100, "network_tree": 20, "preempt_many": 100, "pack_gang": 100}
 USUAL_ITERATIONS = 10_000
 
 
@@ -88,7 +95,7 @@ def measure(build, name):
         out = Path(folder) / "out"
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
-             *(f"--toggle-collect={function}" for function in functions),  # the inner ones switch off again
+             *(f"--toggle-collect={function}" for function in functions),  # inner functions stop the count
              str(build / "benchmarks" / words[0]), *words[1:]],
             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -101,7 +108,9 @@ def measure(build, name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--only", action="append", choices=list(ROWS), help="this row; may be repeated")
     parser.add_argument("--json", type=Path, help="write the counts here")
@@ -111,7 +120,10 @@ def main():
         sys.exit("valgrind is not installed")
     before = json.loads(arguments.against.read_text()) if arguments.against else {}
     counts, slower = {}, []
-    print(f"{'':22} {'instructions':>14} {'allocations':>12}" + (f" {'change':>8} {'before':>12}" if before else ""))
+    print(
+        f"{'':22} {'instructions':>14} {'allocations':>12}"
+        + (f" {'change':>8} {'before':>12}" if before else "")
+    )
     for name in arguments.only or ROWS:
         row = measure(arguments.build, name)
         if row is None:

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// admit on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results where they are here. One JSON line per case.
+// Compares `admit` with KAI-Scheduler on fragmented clusters of 8-GPU nodes. Prints one JSON line per case.
 //
-// Without --generate: the clusters in the folder of --data, each beside what kai-results.json says of it. With it: clusters of the same kinds, made here: "rnd" places at random, "spr" on the node with
-// the most idle GPUs, "fig" fills every node with 4+2 or 4+1+1, "full" uses every GPU; pending are one 8-GPU pod (x1), a gang of four
-// (x4), and both with a higher priority than all others (hi1, hi4). "counted" is with prices that count tasks, "priced" with
-// the default prices. Times are the least of --repeat runs, in milliseconds of one thread. --preempt adds
-// `admit` by evictions alone and preempt_gang by the policy spot_exact, with and without placing its victims again, and what its plans
-// cost at the default prices.
+// By default the clusters come from the folder --data, and so do KAI-Scheduler's results, kai-results.json.
+// With --generate similar clusters are generated:
+// - Layouts: "rnd" places tasks at random, "spr" on the node with the most idle GPUs, "fig" fills every node
+//   with 4+2 or 4+1+1 GPUs, and "full" uses every GPU.
+// - Pending pods: one with 8 GPUs (x1) or a gang of four of them (x4), the same with a higher priority than
+//   all other tasks (hi1, hi4).
+//
+// A row reports `admit` with prices that count tasks ("counted") and with the default prices ("priced").
+// Times are the shortest of --repeat runs, in milliseconds of one thread. --preempt adds `admit` by evictions
+// alone and `preempt_gang` with the policy spot_exact, with and without new places for its victims, and the
+// cost of its plans at the default prices.
 #include "../support/command_line.hpp"
 #include "../support/data.hpp"
 #include "../support/rows.hpp"
@@ -37,7 +42,7 @@ struct Kai {
     double ms = 0;
 };
 
-// Compressed: through gzip, since the library reads text.
+// Decompresses with gzip, because the library reads text.
 std::string read_compressed(const std::filesystem::path& path) {
     std::string text;
     if (auto* const pipe = popen(("gzip -dc '" + path.string() + "'").c_str(), "r")) {
@@ -52,7 +57,7 @@ std::string read_compressed(const std::filesystem::path& path) {
 // {"case": {"moved_plus_evicted": 3, "evicted_without_place": 1, "cpu_ms": 1.5}, ...}
 std::map<std::string, Kai> read_kai(const std::string& text) {
     std::map<std::string, Kai> found;
-    const auto rows = bench::Row::parse(text);  // a loop over items() of a temporary would read what is gone
+    const auto rows = bench::Row::parse(text);  // not a temporary, because items() refers to it
     for (const auto& [name, result] : rows.items())
         found[name] = {result.at("moved_plus_evicted").get<std::int64_t>(),
                        result.at("evicted_without_place").get<std::int64_t>(),
@@ -99,8 +104,7 @@ ClusterSpec generate(const std::string& kind, const std::string& pending, int no
     } else {
         const auto wanted = kind == "full" ? 8 * nodes : 8 * nodes * (kind == "rnd" ? 92 : 78) / 100;
         int placed = 0;
-        std::size_t next =
-            0;  // of "spr": all nodes in turn, which are equally full then as nearly as sizes allow
+        std::size_t next = 0;  // "spr" tries the nodes in turn, so that they become equally full
         for (int misses = 0; placed < wanted && misses < 50 * nodes;) {
             const int gpus = std::min(size(), kind == "full" ? wanted - placed : 8);
             auto node = static_cast<std::size_t>(rng.below(count));
@@ -142,7 +146,7 @@ struct Outcome {
     bool admitted = true, proven = true, ok = true;
 };
 
-// Jobs that come one after the other are admitted so.
+// Admits the jobs one after the other.
 Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs,
             const admission::Options& options, int repeat) {
     Outcome best;
@@ -232,19 +236,19 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line(
-        "Admission on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results.", argc, argv);
+    bench::CommandLine line("Compares admit with KAI-Scheduler on fragmented clusters of 8-GPU nodes.", argc,
+                            argv);
     std::string data = bench::data_path("kai-admission");
     bool generated = false, preempt = false;
     int repeat = line.smoke() ? 1 : 10, seeds = 1;
     std::vector<int> sizes{500, 4000, 40'000};
     if (line.smoke()) sizes = {50};
-    line.option("--data", data, "folder of the clusters and of kai-results.json");
-    line.flag("--generate", generated, "clusters of the same kinds, made here");
-    line.option("--nodes", sizes, "sizes of those")->check(bench::at_least(1));
-    line.option("--seeds", seeds, "how many of each kind")->check(bench::at_least(1));
-    line.option("--repeat", repeat, "runs, the fastest of which counts")->check(bench::at_least(1));
-    line.flag("--preempt", preempt, "by evictions alone and preempt_gang, too");
+    line.option("--data", data, "folder with the clusters and kai-results.json");
+    line.flag("--generate", generated, "generate similar clusters instead");
+    line.option("--nodes", sizes, "sizes of generated clusters")->check(bench::at_least(1));
+    line.option("--seeds", seeds, "generated clusters of each kind")->check(bench::at_least(1));
+    line.option("--repeat", repeat, "runs; the fastest one counts")->check(bench::at_least(1));
+    line.flag("--preempt", preempt, "add admit by evictions alone, and preempt_gang");
     line.read();
     if (generated || line.smoke()) {
         for (const int nodes : sizes)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation over switches: time and quality of the rules for one job, gangs on a large cluster, several jobs at once.
+// Measures allocation over network switches: time and quality of the rules for one job, for a gang on a large
+// cluster, and for several jobs at once.
 //
-// "counts": random capacities of 1,000 switches, with and without narrow ranges. "single": uneven trees (leaf groups of 1
-// to 64 nodes of 8 GPUs), 60 to 95 % of the GPUs taken in whole nodes and parts of nodes, one job of 64 to 2,048 GPUs per
-// instance; besides the two policies the usual rules on the same capacities: the tightest domain that holds everything, else the
-// largest ones (best_fit), the fullest domain first (least_free), any order (random). "gang": 2,048 GPUs in pods of 8 on a
-// generated cluster, placed in the cluster itself and rolled back. "joint": 50 jobs that ask for 80 to 95 % of what is free, sorted
-// by size against the joint search, paired by instance; intervals are 95 %, by Student's t.
+// - "counts": random capacities of 1,000 switches, with and without narrow ranges.
+// - "single": uneven trees with leaf groups of 1 to 64 nodes of 8 GPUs, 60 to 95 % of the GPUs taken, and one
+//   job of 64 to 2,048 GPUs per instance. Three simple rules get the same capacities: best_fit takes the
+//   tightest domain that holds the whole job, else the largest domains; least_free takes the fullest domains
+//   first; random takes any order.
+// - "gang": 2,048 GPUs in pods of 8 on a generated cluster, placed in the cluster itself and rolled back.
+// - "joint": 50 jobs that request 80 to 95 % of the free GPUs, sorted by size against the joint search,
+//   paired by instance.
+//
+// Intervals are 95 %, by Student's t.
 #include "../support/command_line.hpp"
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
@@ -37,8 +42,6 @@ using namespace gpusched;
 using namespace gpusched::allocation;
 using bench::interval, bench::quantile, bench::Row, bench::rounded, bench::seconds;
 using Counts = std::vector<std::int64_t>;
-
-// Baselines -----------------------------------------------------------------------------------------------------
 
 Counts in_order(const Counts& capacity, std::int64_t pods, const std::vector<std::size_t>& order) {
     Counts counts(capacity.size(), 0);
@@ -95,7 +98,8 @@ void counts_rows(int repeats, std::vector<Row>& rows) {
     }
 }
 
-/// Leaf groups of 1 to 64 nodes with 8 GPUs under aggregation switches of 8 groups; `load` of the GPUs are taken.
+/// Leaf groups of 1 to 64 nodes with 8 GPUs, 8 groups per aggregation switch; a share `load` of the GPUs is
+/// taken.
 ClusterSpec uneven_tree(Rng& rng, int nodes, double load) {
     ClusterSpec spec;
     for (int s = 0; static_cast<int>(spec.nodes.size()) < nodes; ++s) {

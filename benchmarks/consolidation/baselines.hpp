@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What today's tools do, on the library's own data structures.
+// Consolidation as today's tools do it, with the library's data structures.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -22,16 +22,17 @@ inline con::Options direct(con::Options options) {
     return options;
 }
 
-/// Node by node, fewest pods first, each pod to the first node of its pool that has room.
+/// Empties nodes one by one, those with the fewest pods first. Each pod goes to the first node of its pool
+/// with room.
 using FirstFit = con::Policies<con::ByGpuModel, con::FewestPods, con::GroupOrder, con::EasierVictims,
                                con::AcceptAll, con::GpuWeight>;
 
-/// Descheduling by utilisation: least used nodes first, pods to the fullest node that has room.
+/// Empties the least used nodes first. Each pod goes to the fullest node with room.
 using HighestUtilisation = con::Policies<con::ByGpuModel, con::LowestUtilisation, con::TightestFit,
                                          con::EasierVictims, con::AcceptAll, con::GpuWeight>;
 
-/// Eviction as in Kubernetes: pods of sparsely used nodes are evicted in random order and placed again on a random node
-/// with room, their own excepted; nodes are not cleared as a whole.
+/// Evicts pods of sparsely used nodes in random order, as Kubernetes does, and places each on another random
+/// node with room. It does not try to empty a node completely.
 inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) {
     Rng rng(seed);
     const auto scope = con::make_scope(snapshot, {});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clearing given nodes as a mixed-integer program: as many of their GPUs as possible, then as few moved tasks as possible.
+// Clears given nodes with a mixed-integer program: as many of their GPUs as possible, then with the fewest
+// moves.
 #pragma once
 
 #include "../support/timing.hpp"
@@ -24,7 +25,7 @@
 
 namespace gpusched::bench {
 
-/// What the programs of all pools found, in all.
+/// Sums over the programs of all pools.
 struct ClearedByModel {
     std::int64_t vacated_nodes = 0, vacated_gpus = 0, moves = 0;
     std::int64_t gpus_at_most = 0;  ///< no plan clears more
@@ -35,13 +36,14 @@ struct ClearedByModel {
     double solve_s = 0, solve_processor_s = 0;
 };
 
-/// The final state alone is decided: the order of the moves is ignored, as `milp::consolidation` ignores it, so that a plan may be worse than
-/// the optimum and never better. Each pool of nodes that some task links is a program of its own. Where a pool has more nodes than a
-/// program may have, the nodes to clear and those of the plan take part, then those with the most idle GPUs; tasks of the others stay.
+/// The programs decide on the final state and ignore the order of the moves, as `milp::consolidation` does.
+/// So no plan is better than their optimum. Nodes that some task can move between form a pool, and each pool
+/// has its own program. If a pool has more nodes than a program may have, the program takes the nodes to
+/// clear, those of the plan, and then those with the most idle GPUs; tasks on the other nodes stay.
 class ClearModel {
   public:
-    /// @param clear nodes that hold a task and none that must stay
-    /// @param plan where the search starts
+    /// @param clear nodes with tasks that can all leave
+    /// @param plan the start of the search
     ClearModel(const ClusterSpec& spec, const Cluster& cluster, std::span<const NodeId> clear,
                const Plan& plan)
         : spec_(spec), cluster_(cluster), cleared_(cluster.node_slots()) {
@@ -109,7 +111,7 @@ class ClearModel {
                 model.column_lower[column(y(j))] = 1;
                 continue;
             }
-            // Nothing comes to a node that is to be cleared.
+            // No task may move to a node that is to be cleared.
             const auto count = gpu_count(cluster.healthy_gpus(node));
             gpus += count;
             model.objective[column(y(j))] = count;
@@ -168,7 +170,7 @@ class ClearModel {
     const ClusterSpec& spec_;
     const Cluster& cluster_;
     std::vector<bool> cleared_, involved_;
-    std::map<std::string, std::string> last_;  // by task: where the plan leaves it
+    std::map<std::string, std::string> last_;  // by task: its node after the plan
 };
 
 }  // namespace gpusched::bench

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""How many moves the paper's algorithm and a frontier take for as many GPUs, beside the fewest that any plan can take.
+"""Compares the moves of the paper's algorithm and of a frontier with the fewest that any plan needs.
 
-    python benchmarks/consolidation/fewest_moves.py [--smoke] [--nodes N] [--seeds N] [--time-limit SECONDS] [-o ROWS.jsonl]
+    python benchmarks/consolidation/fewest_moves.py [--smoke] [--nodes N] [--seeds N] [--time-limit SECONDS]
+                                                    [-o ROWS.jsonl]
 
-On generated clusters `ipc` vacates some number of GPUs. The frontier's cheapest plan that vacates as many is compared with it, and both
-with a mixed-integer program of the final state (`gs.milp.consolidation`, goal `moves`), whose bound holds for every plan. One JSON
-line per cluster, then a row per scenario: sums of moves over the seeds, percent fewer than `ipc`, and for how many clusters the program
-ended in time. A frontier without such a plan (it may end below `ipc`) is counted as `none`.
+`ipc` vacates some number of GPUs of a generated cluster. The frontier's cheapest plan with as many GPUs is
+compared with it. Both are compared with a mixed-integer program of the final state (`gs.milp.consolidation`,
+goal `moves`); its bound holds for every plan. Prints a row per scenario: sums of moves over the seeds,
+percent fewer than `ipc`, and the number of programs solved in time. A frontier can end below `ipc`; then it
+has no such plan and counts as `none`. -o writes one JSON line per cluster.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ def run(name: str, nodes: int, seed: int, points: int, time_limit: float) -> dic
     bound = None if solution.bound is None else math.ceil(solution.bound - 1e-6)
     found = None if solution.objective is None else round(solution.objective)
     return {
-        "scenario": name, "nodes": nodes, "seed": seed, "gpus": gpus, "ipc": moves, "frontier": min(enough, default=None),
-        "program": found, "at_least": bound, "status": solution.status,
+        "scenario": name, "nodes": nodes, "seed": seed, "gpus": gpus, "ipc": moves,
+        "frontier": min(enough, default=None), "program": found, "at_least": bound, "status": solution.status,
     }  # fmt: skip
 
 
@@ -59,8 +61,11 @@ def main() -> int:
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     args = parser.parse_args()
     nodes, seeds = (60, 1) if args.smoke else (args.nodes, args.seeds)
-    file = open(args.output, "w", encoding="utf-8") if args.output else None  # noqa: SIM115 (open until the end)
-    print("| scenario | clusters | `ipc` | frontier | program | at least | frontier fewer, % | any plan, at most, % | solved | none |")
+    file = open(args.output, "w", encoding="utf-8") if args.output else None  # noqa: SIM115
+    print(
+        "| scenario | clusters | `ipc` | frontier | program | at least | frontier fewer, % "
+        "| any plan, at most, % | solved | none |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in SCENARIOS:
         rows = []
@@ -69,9 +74,12 @@ def main() -> int:
             if file:
                 print(json.dumps(rows[-1]), file=file, flush=True)
         whole = [r for r in rows if None not in (r["frontier"], r["program"], r["at_least"])]
-        ipc, frontier, program, least = (sum(r[k] for r in whole) for k in ("ipc", "frontier", "program", "at_least"))
+        ipc, frontier, program, least = (
+            sum(r[k] for r in whole) for k in ("ipc", "frontier", "program", "at_least")
+        )
         print(
-            f"| {name} | {len(whole)} | {ipc} | {frontier} | {program} | {least} | {fewer(ipc, frontier)} | {fewer(ipc, least)} | "
+            f"| {name} | {len(whole)} | {ipc} | {frontier} | {program} | {least} "
+            f"| {fewer(ipc, frontier)} | {fewer(ipc, least)} | "
             f"{sum(r['status'] == 'optimal' for r in whole)} | {sum(r['frontier'] is None for r in rows)} |",
             flush=True,
         )

@@ -1,76 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontiers of generated clusters: how far their plans are from the bounds, and how they stand beside the paper's algorithm.
+// Compares frontiers of generated clusters with the bounds and with the paper's algorithm, `ipc`.
 //
-// One line per scenario and seed: the gap to the bound of the plans next to 25, 50 and 75 % of all moves, in percent; with
-// --before, how much of the gap between `ipc` and the bound at its number of moves the frontier closes, and how many moves
-// fewer it takes for as many GPUs, and how many fewer any plan can take; with --own, by how much a search of its own at a point's price is worth more, at most.
-#include "../support/rows.hpp"
+// Prints one line per scenario and seed, all values in percent:
+// - the gap to the bound of the plans next to 25, 50, 75 and 100 % of all moves;
+// - how much of the gap between `ipc` and the bound at its number of moves the frontier closes;
+// - how many fewer moves than `ipc` the frontier takes for as many GPUs, and how many fewer any plan can
+//   take;
+// - with --own, how much more a separate search at the price of a point is worth, at most.
 #include "../support/timing.hpp"
 #include "runs.hpp"
 
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 namespace con = gpusched::consolidation;
 
 namespace {
 
-struct Paper {
-    double gpus, moves;
-};
-
-std::map<std::pair<std::string, std::uint64_t>, Paper> read_paper(const std::string& path) {
-    std::map<std::pair<std::string, std::uint64_t>, Paper> rows;
-    for (const auto& row : bench::read_rows(path))
-        if (row.at("algorithm") == "ipc")
-            rows[{row.at("scenario").get<std::string>(), row.at("seed").get<std::uint64_t>()}] = {
-                row.at("vacated_gpus").get<double>(),
-                std::round(row.at("moves_per_node").get<double>() * row.at("vacated_nodes").get<double>())};
-    return rows;
-}
-
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("Frontiers of generated clusters beside the bounds and the paper's algorithm.",
-                            argc, argv);
+    bench::CommandLine line("Compares frontiers with the bounds and with the paper's algorithm.", argc, argv);
     bench::Runs runs{.seeds = {1, 2, 3}};
     if (line.smoke()) runs.nodes = 500, runs.seeds = {1};
-    bool lp = false, own = false;
-    std::string before;
+    bool own = false;
     con::FrontierOptions options;
     runs.options(line);
-    line.flag("--lp", lp, "the LP's bound instead of the counting one");
-    line.flag("--own", own, "a search of its own at the price of every point");
+    line.flag("--own", own, "a separate search at the price of every point");
     line.option("--points", options.points, "about how many plans a frontier has");
-    line.option("--before", before, "rows of bench_consolidation_quality to compare with");
     line.read();
     options.threads = runs.threads;
     own = own || line.smoke();
-    Context context;
-    if (lp) options.bound_method = con::BoundMethod::lp, context.lp = milp::clp();
-    const auto paper = before.empty() ? decltype(read_paper("")){} : read_paper(before);
-    std::printf("| scenario | seed | points | s | gap at 25 %% | at 50 %% | at 75 %% | at 100 %% | of ipc's "
-                "gap closed | fewer moves | at most | own search better |\n"
+    std::printf("| scenario | seed | points | s | gap at 25 %% | at 50 %% | at 75 %% | at 100 %% | ipc's "
+                "gap closed | fewer moves | any plan | separate search better |\n"
                 "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     bool all_valid = true;
     runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec, const Cluster& cluster) {
         con::Frontier frontier;
-        const double time_s = bench::seconds([&] { frontier = con::frontier(cluster, options, context); });
+        const double time_s = bench::seconds([&] { frontier = con::frontier(cluster, options); });
         if (frontier.points.empty()) return;
         for (const auto& point : frontier.points)
             all_valid = all_valid && verify::plan(spec, to_spec(point.result.plan, cluster)).ok;
@@ -90,30 +67,28 @@ int main(int argc, char** argv) {
             std::printf(" | %.1f",
                         percent(most - static_cast<double>(nearest.result.stats.vacated_weight), most));
         }
-        if (const auto row = paper.find({scenario.name, seed}); row != paper.end() && runs.nodes == 37'707) {
-            double gpus = 0, moves = total, most = std::numeric_limits<double>::infinity(), least = 0;
-            for (const auto& point : frontier.points) {
-                const auto& stats = point.result.stats;
-                if (static_cast<double>(stats.relocation_cost) <= row->second.moves)
-                    gpus = static_cast<double>(stats.vacated_gpus);
-                // No plan with that many moves vacates more, whatever the price of the bound.
-                most = std::min(most, (static_cast<double>(point.value_at_most_milli) +
-                                       static_cast<double>(stats.price) * row->second.moves) /
-                                          1000);
-                // Nor does any plan vacate as many GPUs with fewer moves.
-                if (stats.price > 0)
-                    least = std::max(
-                        least, (1000 * row->second.gpus - static_cast<double>(point.value_at_most_milli)) /
-                                   static_cast<double>(stats.price));
-                if (static_cast<double>(stats.vacated_gpus) >= row->second.gpus)
-                    moves = std::min(moves, static_cast<double>(stats.relocation_cost));
-            }
-            std::printf(" | %.1f | %.1f | %.1f", percent(gpus - row->second.gpus, most - row->second.gpus),
-                        percent(row->second.moves - moves, row->second.moves),
-                        percent(row->second.moves - least, row->second.moves));
-        } else {
-            std::printf(" | | | ");
+        const auto ipc = con::consolidate(cluster, {.preset = con::Preset::ipc,
+                                                    .seed = seed,
+                                                    .threads = options.threads,
+                                                    .bound_method = con::BoundMethod::none})
+                             .stats;
+        const auto ipc_gpus = static_cast<double>(ipc.vacated_gpus);
+        const auto ipc_moves = static_cast<double>(ipc.relocation_cost);
+        // Most GPUs of any plan with the moves of `ipc`, and fewest moves of any plan with its GPUs.
+        double most_gpus = std::numeric_limits<double>::infinity(), fewest_moves = 0;
+        double gpus = 0, moves = total;  // the same of the frontier's plans
+        for (const auto& point : frontier.points) {
+            const auto& stats = point.result.stats;
+            const auto cost = static_cast<double>(stats.relocation_cost);
+            const auto price = static_cast<double>(stats.price);
+            const auto value_at_most = static_cast<double>(point.value_at_most_milli);
+            most_gpus = std::min(most_gpus, (value_at_most + price * ipc_moves) / 1000);
+            if (price > 0) fewest_moves = std::max(fewest_moves, (1000 * ipc_gpus - value_at_most) / price);
+            if (cost <= ipc_moves) gpus = static_cast<double>(stats.vacated_gpus);
+            if (static_cast<double>(stats.vacated_gpus) >= ipc_gpus) moves = std::min(moves, cost);
         }
+        std::printf(" | %.1f | %.1f | %.1f", percent(gpus - ipc_gpus, most_gpus - ipc_gpus),
+                    percent(ipc_moves - moves, ipc_moves), percent(ipc_moves - fewest_moves, ipc_moves));
         double better = 0;
         if (own)
             for (std::size_t i = 0; i < frontier.points.size(); ++i) {

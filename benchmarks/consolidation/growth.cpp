@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growth of consolidation with the size of the cluster: processor time and memory of `fast`, `best`, the counting bound and the LP bound.
+// Measures how processor time and memory of `fast`, `best` and the bounds grow with the size of the cluster.
 //
-// One line per size, number of threads and algorithm. Processor time is that of all threads of the process, which other work on the machine
-// disturbs less than time by the clock; generating the cluster is not counted. Memory is the most that the process holds during the run:
-// the cluster, which has no more use for its specification, and the search. Plans are verified, by a specification that is generated again,
-// unless there are more than 200,000 nodes.
+// Prints one line per size, number of threads and algorithm. Processor time is the sum over all threads,
+// because other work on the machine disturbs it less than elapsed time. Generating the cluster is not
+// counted. Memory is the peak during the run: the cluster, without its specification, and the search. For
+// verification the specification is generated again, unless the cluster has more than 200,000 nodes.
 #include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
 #include "../support/timing.hpp"
@@ -26,7 +26,7 @@ using namespace gpusched;
 namespace con = gpusched::consolidation;
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("Growth of consolidation with the size of the cluster.", argc, argv);
+    bench::CommandLine line("Time and memory of consolidation by size of the cluster.", argc, argv);
     std::vector<std::int64_t> sizes{37'707, 75'414, 150'828};
     if (line.smoke()) sizes = {500, 1000};
     std::vector<std::size_t> threads{1, 2};
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     std::uint64_t seed = 1;
     line.option("--nodes", sizes, "sizes of the clusters")->check(bench::at_least(1));
     line.option("--threads", threads, "numbers of threads");
-    line.option("--algorithms", algorithms, "what to measure")->check(CLI::IsMember(known));
+    line.option("--algorithms", algorithms, "algorithms to measure")->check(CLI::IsMember(known));
     line.option("--scenario", name, "kind of cluster")->check(CLI::IsMember(bench::scenario_names(true)));
     line.option("--seed", seed, "seed of the clusters");
     line.read();

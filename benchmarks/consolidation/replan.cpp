@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replanning after changes of the cluster, beside planning anew.
+// Compares `replan` after changes of the cluster with new plans of `best` and `fast`.
 //
-// A plan of `best` is made; then so many events happen, half of them tasks that end, half of them tasks that start where `place` puts them.
-// One line per scenario, size and number of events: processor time and vacated GPUs of `best` anew, of `fast` anew and of `replan`, the latter two
-// as parts of the first, and how many moves of `replan` are as in the first plan. All plans are verified.
+// `best` makes a plan. Then --events tasks change: one half ends, the other half starts on the nodes that
+// `place` chooses. Prints one line per scenario, size and number of events: processor time and vacated GPUs
+// of new plans and of `replan`, the GPUs in percent of those of `best`, and the share of moves that `replan`
+// kept from the first plan. All plans are verified.
 #include "../support/timing.hpp"
 #include "runs.hpp"
 
@@ -58,7 +59,7 @@ void change(Cluster& cluster, int events, std::uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("Replanning after changes of the cluster, beside planning anew.", argc, argv);
+    bench::CommandLine line("Compares replanning after changes with a new plan.", argc, argv);
     bench::Runs runs{.seeds = {1, 2, 3}, .threads = 1};
     std::vector<int> events{0, 10, 100, 1000};
     runs.options(line);

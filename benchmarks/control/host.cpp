@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller on the simulated host: misses, p99, throughput and actions of the paper's five configurations and of
-// ours. One JSON line per run on standard output; on standard error tables of means with 95 % intervals, differences
-// paired by seed: each variant against static, full against the paper's others, and ours against full.
+// Runs the controller on the simulated host: misses, p99, throughput and actions of the paper's five
+// configurations and of ours.
 //
-// above %: windows with a p99 above the target (requests lost or held up by a pause count as above).
-// --oracle: adds the best fixed placement, that of all with the fewest windows above under these very seeds, without
-// guards, and the same with the client's quota at 50 %: what no choice of a place could better.
-// Scenarios: those of sim::host_scenario. --overrides adds the rows of the sensitivity table. LLM mode takes the recorded
-// trace of --llm; where there is none it says so and generates one.
+// Prints one JSON line per run. On standard error it prints tables of means with 95 % intervals, and
+// differences paired by seed: each variant against static, full against the paper's others, and ours against
+// full. "above %" counts windows with a p99 above the target; requests that are lost or held up by a pause
+// count as above.
+//
+// --oracle adds the best fixed placement, which has the fewest windows above under these seeds, without
+// guards, and the same with the client's quota at 50 %. No choice of a placement can be better. The scenarios
+// are those of sim::host_scenario. --overrides adds the rows of the sensitivity table. The LLM mode reads the
+// recorded trace --llm, and generates one if the file is missing.
 #include "../support/command_line.hpp"
 #include "../support/data.hpp"
 #include "../support/enumerator.hpp"
@@ -147,7 +150,7 @@ void compare(const char* one, const char* other, const std::map<std::string, std
         "excess", "ms", [](const Run& x) { return x.r.excess_ms; }, "\n");
 }
 
-/// The fixed placement with the fewest windows above under these seeds; a row of it, and one with a quota.
+/// The fixed placement with the fewest windows above under these seeds: one row without and one with a quota.
 std::vector<Run> best_fixed(const std::string& name, const sim::HostScenario& scenario,
                             const std::vector<std::uint64_t>& seeds, const std::vector<Run>& base) {
     auto fixed = scenario;
@@ -207,7 +210,7 @@ void report(const std::string& name, const sim::HostScenario& scenario,
         if (all.contains(variant)) compare(variant, "full", all);
 }
 
-/// The recorded trace; a generated one, loudly, where there is none.
+/// Reads the recorded trace. Without the file, prints a warning and leaves the generated requests.
 void put_trace(sim::HostScenario& scenario, const std::string& path) {
     if (!std::filesystem::exists(path)) {
         std::fprintf(stderr, "NO RECORDED TRACE: %s cannot be read; requests are generated\n", path.c_str());
@@ -230,12 +233,12 @@ int main(int argc, char** argv) {
     line.option("--scenarios", names, "scenarios of the host");
     line.option("--variants", variants, "variants of the controller")
         ->check(CLI::IsMember(bench::names_of<control::Variant>()));
-    line.flag("--overrides", overrides, "the rows of the sensitivity table too");
+    line.flag("--overrides", overrides, "add the rows of the sensitivity table");
     line.option("--seeds", count, "how many seeds")->check(bench::at_least(1));
     line.option("--first", first, "first seed");
     line.option("--llm", trace, "recorded trace of LLM mode");
-    line.flag("--all", all, "every scenario and override, LLM mode too");
-    line.flag("--oracle", oracle, "the best fixed placement too");
+    line.flag("--all", all, "every scenario and override, and the LLM mode");
+    line.flag("--oracle", oracle, "add the best fixed placement");
     line.read();
     if (all) {
         names = bench::names_of<sim::HostScenarioName>();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the controller itself costs: nanoseconds of a step with 32 protected tenants, of its audit line, and the part of
-// a core that the runner takes at one window a second. CPU time, so that
-// other programs on the machine are not in it; medians of repetitions, with the quartiles.
+// Measures the cost of the controller itself: nanoseconds of a step with 32 protected tenants and of its
+// audit line, and the share of a core that the runner needs with one window per second.
 //
-// Two loads: quiet, and one where every tenant is above its target all the time, so that levers are looked for in every
-// window. Signals come from memory; bench_control_live_cost reads them from a host.
+// It counts CPU time, which excludes other programs on the machine. It reports medians of repetitions, with
+// quartiles.
+//
+// There are two loads: quiet, and every tenant above its target all the time, so that the controller looks
+// for levers in every window. Signals come from memory; bench_control_live_cost reads them from a host.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
@@ -59,7 +61,7 @@ struct Source {
             x.count = 100;
             x.offered_per_s = x.completed_per_s = 100;
             x.p99_ms = (loaded ? 20 : 8) + static_cast<double>((window + static_cast<std::int64_t>(t)) % 5);
-            // A change is answered at once with a failure, so that the tenants stay where they are.
+            // Every change fails at once, so that no tenant moves.
             seen.feedback[t] = {.finished = true, .status = control::BackendStatus::in_use};
         }
     }
@@ -134,7 +136,7 @@ void measure(control::Variant variant, bool loaded, int repetitions, int windows
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What a step of the controller costs.", argc, argv);
+    bench::CommandLine line("Cost of a step of the controller.", argc, argv);
     line.read();
     const bool smoke = line.smoke();
     for (const auto variant : {control::Variant::full, control::Variant::ours})

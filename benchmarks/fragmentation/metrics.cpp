@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of every fragmentation metric on a generated ASI-like cluster: whole, and per changed node when kept up to date.
+// Measures every fragmentation metric on a generated ASI-like cluster: from scratch, and updated per changed
+// node.
 //
-// One JSON line per metric. `whole_ms` is one evaluation from scratch, tables included; `update_ns` is one
-// `Incremental::usage_changed` of a node after a task has left it or come back.
+// Prints one JSON line per metric. `whole_ms` is one evaluation from scratch, tables included. `update_ns` is
+// one `Incremental::usage_changed` of a node after a task has left it or returned.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""How fast a day of the ASI release's tables is read, and in how much memory.
+"""Measures time and memory of reading a day of the ASI release's tables.
 
-    python benchmarks/io/asi.py [--servers 37707] [--pods-without-gpus 23] [--hours 24] [-o ROWS.jsonl] [--smoke]
+    python benchmarks/io/asi.py [--servers 37707] [--pods-without-gpus 23] [--hours 24] [-o ROWS.jsonl]
+[--smoke]
 
-Generates tables of the release's schema (`gpusched.sim.generate_asi_tables`; the defaults give 10^6 pods an hour), keeps as many
-hours of the day as asked for, and then, in a process of its own for each: reads all figures of these hours
-(`gpusched.io.read_asi_figures`), those of the first hour alone, and the snapshot of that hour (`gpusched.io.read_asi_hour`). A line for
-each says rows of pods, processor seconds of reading (all threads; without generating and importing), rows a second, and the peak of the
-process's resident memory. With -o the same as JSON lines.
+Generates tables of the release's schema (`gpusched.sim.generate_asi_tables`; the defaults give 10^6 pods an
+hour) and keeps --hours of the day. Then it reads, each in a new process: all figures of these hours
+(`gpusched.io.read_asi_figures`), those of the first hour alone, and the snapshot of that hour
+(`gpusched.io.read_asi_hour`). Each line has the rows of pods, the processor seconds of reading (all threads;
+without generating and importing), rows per second, and the peak resident memory of the process. -o writes the
+same as JSON lines.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ DAY = 109
 
 
 def peak_mib() -> float:
-    """Of this process since it was started; what the system says of its children counts the parent's memory, too."""
+    """Peak memory of this process. The system's figure for children would include the parent's memory."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -60,12 +62,16 @@ def keep_hours(folder: Path, hours: int) -> None:
 def measure(what: str, folder: Path, hours: int) -> dict[str, Any]:
     keep_hours(folder, hours)
     rows = rows_of(folder)
-    out = subprocess.run([sys.executable, __file__, "--child", what, str(folder)], check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, __file__, "--child", what, str(folder)], check=True, capture_output=True, text=True
+    )
     return {"what": what, "hours": hours, "rows": rows, **json.loads(out.stdout)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--servers", type=int, default=37_707)
     parser.add_argument("--pods-without-gpus", type=int, default=23, help="on each server")
     parser.add_argument("--hours", type=int, default=24)
@@ -83,13 +89,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.process_time()
-        gs.sim.generate_asi_tables(folder, servers=args.servers, pods_without_gpus=args.pods_without_gpus, first_day=DAY)
-        print(f"generated {rows_of(folder):,} rows of pods of 24 hours in {time.process_time() - start:.0f} s")
-        runs = [measure(what, folder, hours) for what, hours in (("figures", args.hours), ("figures", 1), ("snapshot", 1))]
+        gs.sim.generate_asi_tables(
+            folder, servers=args.servers, pods_without_gpus=args.pods_without_gpus, first_day=DAY
+        )
+        print(
+            f"generated {rows_of(folder):,} rows of pods of 24 hours in {time.process_time() - start:.0f} s"
+        )
+        runs = [
+            measure(what, folder, hours)
+            for what, hours in (("figures", args.hours), ("figures", 1), ("snapshot", 1))
+        ]
     for run in runs:
         rate = run["rows"] / run["cpu_s"]
         print(
-            f"{run['what']}, {run['hours']} h: {run['rows']:,} rows, {run['cpu_s']:.1f} s, {rate:,.0f} rows/s, "
+            f"{run['what']}, {run['hours']} h: {run['rows']:,} rows, {run['cpu_s']:.1f} s, "
+            f"{rate:,.0f} rows/s, "
             f"peak {run['peak_mib']:,.0f} MiB ({run['import_mib']:,.0f} MiB before)"
         )
     if args.output:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast snapshots are written, read and built. Prints one JSON line: seconds, the fastest of the rounds each.
+// Measures how fast snapshots are written, read and built. Prints one JSON line with the fastest round of
+// each, in seconds.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"

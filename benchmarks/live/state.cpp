@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes of a live cluster of 40,000 nodes, 160,000 GPUs and 200,000 tasks cost, alone and with all built-in followers in
-// step after every change.
+// Measures changes of a live cluster with 40,000 nodes, 160,000 GPUs and 200,000 tasks, alone and with all
+// built-in followers in step after every change.
 //
-// One JSON line per kind of change: nanoseconds of processor time, least of ten rounds, without and with followers, and
-// allocations per change in the last round. `--soak` instead makes that many random changes at a steady population, followers in
-// step every 16 changes, and prints memory and the time per change at every tenth of them; at every hundredth the cluster is
-// compared with one built anew.
+// Prints one JSON line per kind of change: nanoseconds of processor time without and with followers, the
+// shortest of ten rounds, and allocations per change in the last round.
+//
+// `--soak` instead makes that many random changes with a steady population, followers in step every 16
+// changes. It prints memory and the time per change at every tenth of them. At every hundredth of them it
+// compares the cluster with a newly built one.
 #include "../support/allocations.hpp"
 #include "../support/command_line.hpp"
 #include "../support/large_cluster.hpp"
@@ -36,7 +38,7 @@ using namespace gpusched;
 
 double nanoseconds(double since) { return 1e9 * (bench::processor_s() - since); }
 
-// The large cluster, half of its tasks preemptible, and a task that waits.
+// The large cluster, with half of its tasks preemptible, and a pending task.
 ClusterSpec make(int nodes, int per_node) {
     auto spec = bench::large_cluster(nodes, per_node);
     for (std::size_t i = 0; i < spec.tasks.size(); i += 2) spec.tasks[i].preemptible = true;
@@ -51,7 +53,7 @@ Kept<M> kept(M metric) {
     return Kept<M>(fragmentation::Incremental<M>(std::move(metric)));
 }
 
-// All that the library keeps beside a cluster.
+// All followers of a cluster that the library has.
 struct Followers {
     explicit Followers(const Cluster& c)
         : waits(c.find_task("waits")),
@@ -90,7 +92,7 @@ struct Followers {
     Followed<fragmentation::JobEntropies> entropies;
 };
 
-// A task that ends, and one like it that comes in its place.
+// A task that ends, and its replacement.
 struct Ending {
     TaskHandle task;
     TaskSpec next;
@@ -190,7 +192,7 @@ bool soak(Cluster& cluster, std::uint64_t events) {
             if (rng.chance(0.1)) node.failed_gpus = {static_cast<int>(rng.below(4))};
             cluster.update_node(cluster.handle(cluster.find_node(node.name)), node);
         } else if (cluster.contains(task) && cluster.is_placed(task)) {
-            // It ends; another comes, waits and starts.
+            // The task ends; its replacement arrives, waits and starts.
             const auto node = cluster.handle(cluster.node_of(task));
             const auto gpus = cluster.gpus_of(task);
             auto next = cluster.task_spec(task);
@@ -229,7 +231,7 @@ bool soak(Cluster& cluster, std::uint64_t events) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What changes of a large live cluster cost.", argc, argv);
+    bench::CommandLine line("Cost of changes of a large live cluster.", argc, argv);
     std::uint64_t events = 0;
     line.option("--soak", events, "random changes to make instead of measuring each kind");
     line.read();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inner loops of the searches cost: feasibility, a move and its undo, FGD, the best set of GPUs of a machine, its
-// graph and that of the network, a window of the tail model, a node of many victims, a gang of several shapes.
+// Measures the inner loops of the searches: feasibility, a move and its undo, FGD, the best set of GPUs of a
+// machine, its hardware graph, the network tree, a window of the tail model, a node with many victims, a gang
+// of several shapes.
 //
 //   bench_micro_inner_loops [--benchmark_filter=...]
 //
-// The environment variable GPUSCHED_ITERATIONS fixes how often each is run, for counts of instructions (instructions.py).
-// One generated cluster of 4,000 nodes; tasks and nodes are taken in a fixed random order, so that caches miss as in a search.
+// The environment variable GPUSCHED_ITERATIONS fixes the number of iterations, so that instructions.py can
+// count instructions. All loops use one generated cluster of 4,000 nodes. They take tasks and nodes in a
+// fixed random order, so that caches miss as in a search.
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/control/tail_model.hpp>
@@ -32,7 +34,7 @@ using namespace gpusched;
 struct World {
     Cluster cluster = Cluster::build(sim::generate_cluster({.nodes = 4'000, .seed = 1}));
     std::vector<std::pair<TaskId, NodeId>> pairs;     // any task and any node
-    std::vector<std::pair<TaskId, NodeId>> feasible;  // where the task could go
+    std::vector<std::pair<TaskId, NodeId>> feasible;  // any task and a node that can take it
 
     World() {
         Rng rng(1);
@@ -50,8 +52,9 @@ World& world() {
     return made;
 }
 
-// Before the first benchmark starts, so that what is counted begins with the loops.
-void as_told(benchmark::internal::Benchmark* benchmark) {
+// Fixes the number of iterations if GPUSCHED_ITERATIONS is set. It builds the cluster before the first
+// benchmark starts, so that counts of instructions exclude it.
+void set_iterations(benchmark::internal::Benchmark* benchmark) {
     if (const char* const times = std::getenv("GPUSCHED_ITERATIONS")) {
         (void)world();
         benchmark->Iterations(std::atoi(times));
@@ -68,7 +71,7 @@ void feasibility(benchmark::State& state) {
     state.counters["feasible"] =
         benchmark::Counter(static_cast<double>(found), benchmark::Counter::kAvgIterations);
 }
-BENCHMARK(feasibility)->Apply(as_told);
+BENCHMARK(feasibility)->Apply(set_iterations);
 
 void move_and_undo(benchmark::State& state) {
     auto& [cluster, pairs, feasible] = world();
@@ -80,7 +83,7 @@ void move_and_undo(benchmark::State& state) {
         cluster.rollback(0);
     }
 }
-BENCHMARK(move_and_undo)->Apply(as_told);
+BENCHMARK(move_and_undo)->Apply(set_iterations);
 
 void fgd_of_a_placement(benchmark::State& state) {
     const auto& [cluster, pairs, feasible] = world();
@@ -91,7 +94,7 @@ void fgd_of_a_placement(benchmark::State& state) {
         benchmark::DoNotOptimize(fgd.best(cluster, task, node, candidate_gpus(cluster, task, node)));
     }
 }
-BENCHMARK(fgd_of_a_placement)->Apply(as_told);
+BENCHMARK(fgd_of_a_placement)->Apply(set_iterations);
 
 void best_gpus(benchmark::State& state) {
     const auto machine = topology::HardwareGraph::preset("a100x8").value();
@@ -102,7 +105,7 @@ void best_gpus(benchmark::State& state) {
         benchmark::DoNotOptimize(machine.best_gpus(count, static_cast<GpuMask>(free)));
     }
 }
-BENCHMARK(best_gpus)->Arg(2)->Arg(4)->Apply(as_told);
+BENCHMARK(best_gpus)->Arg(2)->Arg(4)->Apply(set_iterations);
 
 void pick_gpus(benchmark::State& state) {
     const auto& [cluster, pairs, feasible] = world();
@@ -112,19 +115,19 @@ void pick_gpus(benchmark::State& state) {
         benchmark::DoNotOptimize(allocation::ByWish{}(cluster, task, node));
     }
 }
-BENCHMARK(pick_gpus)->Apply(as_told);
+BENCHMARK(pick_gpus)->Apply(set_iterations);
 
 void hardware_graph(benchmark::State& state) {
     const auto hardware = hardware_preset("rtx4090x8").value();
     for (auto _ : state) benchmark::DoNotOptimize(topology::HardwareGraph(hardware, {.nvlink_gb_s = 300}));
 }
-BENCHMARK(hardware_graph)->Apply(as_told);
+BENCHMARK(hardware_graph)->Apply(set_iterations);
 
 void network_tree(benchmark::State& state) {
     const auto& inventory = world().cluster.inventory();
     for (auto _ : state) benchmark::DoNotOptimize(topology::NetworkTree(inventory));
 }
-BENCHMARK(network_tree)->Apply(as_told);
+BENCHMARK(network_tree)->Apply(set_iterations);
 
 void tail_model(benchmark::State& state) {
     control::TailModel model;
@@ -135,9 +138,9 @@ void tail_model(benchmark::State& state) {
         benchmark::DoNotOptimize(model.predict({0.5, 0.5, 1, 0.5}, 12));
     }
 }
-BENCHMARK(tail_model)->Apply(as_told);
+BENCHMARK(tail_model)->Apply(set_iterations);
 
-// One machine full of fractions, more than fit into 64 bits; two GPUs are to be freed.
+// Frees two GPUs of a machine that is full of fractions, more than fit into 64 bits.
 void preempt_many(benchmark::State& state) {
     ClusterSpec spec;
     spec.nodes = {{.name = "n", .gpu_count = 8, .cpu_milli = 1'000'000}};
@@ -157,9 +160,10 @@ void preempt_many(benchmark::State& state) {
     const auto task = cluster.find_task("new");
     for (auto _ : state) benchmark::DoNotOptimize(preemption::preempt(cluster, task, {.search_limit = 1000}));
 }
-BENCHMARK(preempt_many)->Apply(as_told);
+BENCHMARK(preempt_many)->Apply(set_iterations);
 
-// Two and one whole GPUs and parts of one on six machines: one pod too many, which only the exact search can tell.
+// Packs pods with two GPUs, one GPU and parts of one on six machines. One pod is too many; only the exact
+// search finds out.
 void pack_gang(benchmark::State& state) {
     ClusterSpec spec;
     std::vector<TaskId> pods;
@@ -180,6 +184,6 @@ void pack_gang(benchmark::State& state) {
     const auto cluster = Cluster::build(spec);
     for (auto _ : state) benchmark::DoNotOptimize(allocation::allocate(cluster, pods));
 }
-BENCHMARK(pack_gang)->Apply(as_told);
+BENCHMARK(pack_gang)->Apply(set_iterations);
 
 }  // namespace

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long every model builder takes and how large its models get: one JSON line per model.
+// Measures the time of every model builder and the size of its models. Prints one JSON line per model.
 //
-// Instances grow by doubling. Serving: GPU types, models of nine workloads, replicas of 1, 2, 4, 8 GPUs of one type, the budget
-// pays half of all GPUs. Spot: tasks of one to three pods over two nodes. The others: clusters of `sim::generate_cluster`, jobs
-// over switches of 16 nodes. Seconds are the median of `--repeat` builds; no solver is called.
+// Instances grow by doubling:
+// - serving: GPU types, models with nine workloads, replicas of 1, 2, 4 or 8 GPUs of one type; the budget
+//   pays for half of all GPUs;
+// - spot: tasks of one to three pods over two nodes;
+// - the others: clusters of `sim::generate_cluster`, and jobs over switches of 16 nodes.
+//
+// Seconds are the median of `--repeat` builds. No solver is called.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
@@ -110,7 +114,7 @@ milp::JointProblem joint(int jobs) {
     return p;
 }
 
-/// Every seventh running task waits again, so that there is something to pack.
+/// Makes every seventh running task pending, so that the model has tasks to pack.
 ClusterSpec with_pending(int nodes) {
     auto spec = sim::generate_cluster({.nodes = nodes, .seed = 1});
     for (std::size_t i = 0; i < spec.tasks.size(); i += 7) {
@@ -128,8 +132,8 @@ int main(int argc, char** argv) {
     bench::CommandLine line("How long every model builder takes and how large its models get.", argc, argv);
     int most = line.smoke() ? 10 : 1600;
     if (line.smoke()) repeat = 1;
-    line.option("--repeat", repeat, "builds, the median of which counts")->check(bench::at_least(1));
-    line.option("--max-size", most, "most of what an instance is measured by");
+    line.option("--repeat", repeat, "builds; the median counts")->check(bench::at_least(1));
+    line.option("--max-size", most, "largest size of an instance");
     line.read();
     struct Size {
         int types, models, gpus;
@@ -155,7 +159,7 @@ int main(int argc, char** argv) {
     for (int nodes = 10; nodes <= most; nodes *= 2) {
         const auto cluster = Cluster::build(sim::generate_cluster({.nodes = nodes, .seed = 1}));
         for (const auto form : {milp::ConsolidationForm::plain, milp::ConsolidationForm::classes}) {
-            // A binary per task and node: its matrix grows with the square.
+            // This form has a binary per task and node, so its matrix grows with the square.
             if (form == milp::ConsolidationForm::plain && nodes > 320) continue;
             row("consolidation", enum_name(form), "nodes", nodes,
                 [&] { return milp::consolidation(cluster, {.form = form}); });

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Eigen view of a model's matrix costs against loops by hand: one JSON line per operation and model.
+// Compares the Eigen view of a model's matrix with loops by hand. Prints one JSON line per operation and
+// model.
 //
-// Operations: A x by columns; the matrix by rows; and what is built on them: `evaluate`, `to_lp`, `ModelBuilder::finish`.
-// Each is a function of its own, so that `benchmarks/instructions.py` can count its instructions.
+// The operations are A x by columns, the matrix by rows, and the functions on top of them: `evaluate`,
+// `to_lp` and `ModelBuilder::finish`. Each is a function of its own, so that `benchmarks/instructions.py` can
+// count its instructions.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
@@ -76,11 +78,10 @@ struct Part {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What the Eigen view of a model's matrix costs against loops by hand.", argc,
-                            argv);
+    bench::CommandLine line("Compares the Eigen view of a model's matrix with loops by hand.", argc, argv);
     const bool smoke = line.smoke();
     int repeat = smoke ? 1 : 20;
-    line.option("--repeat", repeat, "runs, the median of which counts")->check(bench::at_least(1));
+    line.option("--repeat", repeat, "runs; the median counts")->check(bench::at_least(1));
     line.read();
     const int rows = smoke ? 200 : 20'000, columns = smoke ? 300 : 30'000, per_row = 8;
     const auto model = build(rows, columns, per_row);

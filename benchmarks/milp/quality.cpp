@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consolidation heuristics against the optimum of the model: one JSON line per run, and a summary on standard error.
+// Compares the consolidation heuristics with the optimum of the model. Prints one JSON line per run, and a
+// summary on standard error.
 //
-// The model's optimum ignores the order of moves and network constraints, so gaps are "at most". Where the solver has to
-// stop, the gap is against what it proved until then or the counting bound, and counts as bounded.
+// The model's optimum ignores the order of moves and network constraints, so gaps are "at most". If the
+// solver stops early, the gap refers to its bound or to the counting bound, and the run counts as bounded.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
@@ -43,7 +44,7 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
                                                      .occupied_at_least = bound.occupied_nodes_at_least});
     const double build = bench::clock_s() - start;
 
-    // The heuristics first: the better plan is where the solver starts.
+    // The heuristics run first; the solver starts from the better plan.
     std::size_t left[2] = {0, 0};
     double seconds[2] = {0, 0};
     std::vector<NodeId> placement = model.home;
@@ -65,8 +66,7 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
     std::vector<double> from;
     try {
         from = model.encode(placement);
-    } catch (
-        const InvalidInput&) {  // a plan may use what the model leaves out, such as nodes that were empty
+    } catch (const InvalidInput&) {  // a plan may use nodes that the model leaves out, such as empty ones
         from = model.encode(model.home);
     }
     start = bench::clock_s();

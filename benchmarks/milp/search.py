@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""Binary search on the makespan (Algorithm 1) against solving the serving plan directly, on growing random instances.
+"""Compares binary search on the makespan (Algorithm 1) with solving the serving plan directly.
 
-    python benchmarks/milp/search.py [--smoke] [--solver highs,cbc] [--methods copies,rates,...] [--seeds N] [--time-limit SECONDS]
-                                     [-o ROWS.jsonl]
+    python benchmarks/milp/search.py [--smoke] [--solver highs,cbc] [--methods copies,rates,...] [--seeds N]
+                                     [--time-limit SECONDS] [-o ROWS.jsonl]
 
-Every method stops once it has proved to be within 1 % of the best plan, or after the time limit. Methods: `copies` (E1, one binary
-per copy), `mccormick` (E3, the product of copies and makespan as linear rows), `rates` (E4, the default), `search` (Algorithm 1: greedy
-check first, then E2), `search_milp` (Algorithm 1 without the greedy check). One JSON line per instance and solver, then per size: the
-median time of each method, how often it had proved its plan in time, and how much longer its makespan is than the best one known (mean
-and largest).
+Every method stops when it has proved to be within 1 % of the best plan, or at the time limit. The methods:
 
-Instances: N GPU types with random prices, M models of nine workloads, replicas of 1, 2, 4, 8 GPUs of one type; throughputs are
-proportional to price but for a random factor of 0.4 to 1.4 per workload; the budget pays half of all GPUs.
+- `copies`: E1, one binary per copy;
+- `mccormick`: E3, the product of copies and makespan as linear rows;
+- `rates`: E4, the default;
+- `search`: Algorithm 1, greedy check first, then E2;
+- `search_milp`: Algorithm 1 without the greedy check.
+
+Prints one JSON line per instance and solver. Per size it prints the median time of each method, how often it
+proved its plan in time, and how much longer its makespan is than the best known one (mean and largest).
+
+The instances are random and grow: N GPU types with random prices, M models with nine workloads, replicas of
+1, 2, 4 or 8 GPUs of one type. Throughputs are proportional to the price times a random factor of 0.4 to 1.4
+per workload; the budget pays for half of all GPUs.
 """
 
 from __future__ import annotations
@@ -45,7 +51,9 @@ def instance(types: int, models: int, gpus: int, seed: int) -> tuple[Any, ...]:
     configs = [
         {
             "name": f"m{m}.g{n}x{tp}", "model": f"m{m}", "gpus": {f"g{n}": tp},
-            "throughput": {f"w{w}": prices[f"g{n}"] * tp * (0.9 - 0.03 * tp) * (0.4 + rng.random()) for w in range(9)},
+            "throughput": {
+                f"w{w}": prices[f"g{n}"] * tp * (0.9 - 0.03 * tp) * (0.4 + rng.random()) for w in range(9)
+            },
         }
         for m in range(models) for n in range(types) for tp in (1, 2, 4, 8)
     ]  # fmt: skip
@@ -54,9 +62,17 @@ def instance(types: int, models: int, gpus: int, seed: int) -> tuple[Any, ...]:
     return configs, workloads, prices, available, budget
 
 
-def run(size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[str], time_limit: float) -> dict[str, Any]:
+def run(
+    size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[str], time_limit: float
+) -> dict[str, Any]:
     problem = instance(*size, seed)
-    row: dict[str, Any] = {"types": size[0], "models": size[1], "gpus": size[2], "seed": seed, "solver": solver}
+    row: dict[str, Any] = {
+        "types": size[0],
+        "models": size[1],
+        "gpus": size[2],
+        "seed": seed,
+        "solver": solver,
+    }
     for name in methods:
         start = time.perf_counter()
         plan = milp.solve_serving_plan(
@@ -78,10 +94,12 @@ def run(size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[st
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one small instance")
-    parser.add_argument("--solver", default=None, help="comma-separated (default: highspy, and those built in)")
+    parser.add_argument(
+        "--solver", default=None, help="comma-separated (default: highspy, and those built in)"
+    )
     parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated (all of them)")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--sizes", type=int, default=len(SIZES), help="only the first so many sizes")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="number of sizes, from the smallest")
     parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="per method")
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     args = parser.parse_args()
@@ -91,7 +109,7 @@ def main() -> int:
         parser.error(f"--methods: {', '.join(unknown)}; expected some of {', '.join(METHODS)}")
     solvers = args.solver.split(",") if args.solver else [*installed, *milp.available_solvers()] or ["auto"]
     sizes, seeds = (SIZES[:1], 1) if args.smoke else (SIZES[: args.sizes], args.seeds)
-    file = open(args.output, "w", encoding="utf-8") if args.output else None  # noqa: SIM115 (open until the end)
+    file = open(args.output, "w", encoding="utf-8") if args.output else None  # noqa: SIM115
     for solver in solvers:
         for size in sizes:
             rows = []
@@ -99,15 +117,18 @@ def main() -> int:
                 rows.append(run(size, seed, solver, methods, args.time_limit))
                 if file:
                     print(json.dumps(rows[-1]), file=file, flush=True)
-            print(f"{solver}, {size[0]} types, {size[1]} models, {size[2]} GPUs, {len(rows)} instances; best known "
-                  f"{100 * statistics.mean(r['best_off_bound'] for r in rows):.2f} % off the best bound")  # fmt: skip
+            off_bound = 100 * statistics.mean(r["best_off_bound"] for r in rows)
+            print(f"{solver}, {size[0]} types, {size[1]} models, {size[2]} GPUs, {len(rows)} instances; "
+                  f"best known {off_bound:.2f} % off the best bound")  # fmt: skip
             for name in methods:
                 of = [r[name] for r in rows]
                 off = [r["off"] for r in of if r["off"] is not None]
-                print(f"  {name:<12} median {statistics.median(r['seconds'] for r in of):7.2f} s  "
-                      f"mean {statistics.mean(r['seconds'] for r in of):7.2f} s  proved {sum(r['proved'] for r in of):>2}  "
-                      f"off the best known: mean {100 * statistics.mean(off):5.2f} %, most {100 * max(off):5.2f} %",
-                      flush=True)  # fmt: skip
+                seconds = [r["seconds"] for r in of]
+                proved = sum(r["proved"] for r in of)
+                print(f"  {name:<12} median {statistics.median(seconds):7.2f} s  "
+                      f"mean {statistics.mean(seconds):7.2f} s  proved {proved:>2}  "
+                      f"off the best known: mean {100 * statistics.mean(off):5.2f} %, "
+                      f"most {100 * max(off):5.2f} %", flush=True)  # fmt: skip
     return 0
 
 

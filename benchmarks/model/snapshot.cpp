@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a snapshot of 40,000 nodes, 160,000 GPUs and 200,000 tasks costs: memory, copies, changes.
+// Measures a snapshot of 40,000 nodes, 160,000 GPUs and 200,000 tasks: memory, copies, changes.
 //
-// One JSON line. Memory is what the allocator hands out, so that its own overhead counts; `move_ns` is one feasibility
-// question and, where it says yes, one change of a random task on a random node; `undo_ns` is one undo. A second line says
-// what changes of membership cost, least of ten rounds of as many tasks and nodes as it says; `rebuild_ms` is what one of
-// them would cost without.
+// Prints two JSON lines. Memory includes the allocator's overhead. `move_ns` is one feasibility check and, if
+// it succeeds, one change of a random task on a random node; `undo_ns` is one undo. The second line has the
+// cost of membership changes, the shortest of ten rounds; `rebuild_ms` is the cost of building the cluster
+// again for one such change.
 #include "../support/command_line.hpp"
 #include "../support/large_cluster.hpp"
 #include "../support/memory.hpp"
@@ -41,8 +41,7 @@ struct MembershipCosts {
     double copy_ms = 1e9;
 };
 
-// Rounds in which tasks at random end, and others like them, of jobs not seen before, come in their place; and nodes fail and
-// are repaired.
+// In each round random tasks end and similar tasks of new jobs replace them; nodes fail and are repaired.
 MembershipCosts churn(Cluster& cluster, int tasks) {
     MembershipCosts costs;
     auto start = bench::processor_s();
@@ -105,7 +104,7 @@ MembershipCosts churn(Cluster& cluster, int tasks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What a snapshot of a large cluster costs.", argc, argv);
+    bench::CommandLine line("Cost of a snapshot of a large cluster.", argc, argv);
     line.read();
     const bool smoke = line.smoke();
     const int nodes = smoke ? 1'000 : 40'000;
@@ -123,7 +122,7 @@ int main(int argc, char** argv) {
     const auto copy_ms = milliseconds(start);
     const auto copied = bench::heap_bytes() - empty - built;
 
-    // Random moves to wherever there is room, all undone at the end.
+    // Random feasible moves, all undone at the end.
     Rng rng(1);
     int moves = 0;
     start = bench::processor_s();

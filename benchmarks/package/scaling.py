@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What the Python package costs, and how the time of its main calls grows with the cluster.
+"""Measures the cost of the Python package, and how the time of its main calls grows with the cluster.
 
-    python benchmarks/package/scaling.py [--nodes 1000,4000,10000,40000] [--threads 1,2] [--runs N] [-o ROWS.jsonl] [--smoke]
+    python benchmarks/package/scaling.py [--nodes 1000,4000,10000,40000] [--threads 1,2] [--runs N]
+                                         [-o ROWS.jsonl] [--smoke]
 
-First the size of the extension module and the time to import the package (over that of an interpreter that imports nothing; median
-and range). Then a table: milliseconds of each call, median of N runs (default 5), by nodes and threads; calls
-that have no threads stand under the first alone. Clusters: `generate_cluster(nodes=N, seed=1)`. With -o one JSON line per cell,
-with all runs.
+First it prints the size of the extension module and the time to import the package, minus that of an
+interpreter that imports nothing (median and range). Then it prints a table of milliseconds per call, the
+median of N runs (default 5), by nodes and threads; calls without threads have only the first column of each
+size. Clusters are `generate_cluster(nodes=N, seed=1)`. -o writes one JSON line per cell, with all runs.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def numbers(text: str) -> list[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=numbers, default=[1000, 4000, 10000, 40000])
     parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--runs", type=int, default=5)

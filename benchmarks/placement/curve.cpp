@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected fill against FGD over the whole load curve: allocated GPUs and refused tasks at every tenth of the demand.
+// Compares expected fill with FGD over the whole load curve of the openb lists.
 //
-// Every list is resampled to 130 % of the GPU capacity with seeds first .. first + N - 1 (default 0
-// .. 9), and both policies see the same tasks. A row is the state when the demand passes 50, 60, ... 130 % of the GPUs: allocated GPUs in per cent
-// of all, and tasks of eight GPUs that were refused so far in per cent of those that arrived; means, and differences paired by seed
-// with the half widths of their 95 % intervals. --json writes one line per run and load. Exits with 3 when there is no data.
+// Every list is resampled to 130 % of the GPU capacity with seeds first .. first + N - 1 (default 0 .. 9),
+// and both policies get the same tasks. A row is the state when the demand passes 50, 60, ... 130 % of the
+// GPUs: allocated GPUs in percent of all, and refused tasks with eight GPUs in percent of those that arrived.
+// Values are means, and differences paired by seed with the half widths of their 95 % intervals. --json
+// writes one line per run and load. The exit status is 3 without data.
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
 #include "openb_data.hpp"
@@ -23,7 +24,7 @@ using namespace gpusched;
 using bench::interval;
 
 constexpr int first_load = 50, last_load = 130, step = 10;
-constexpr int large = 8;  // GPUs of the tasks whose refusals are counted
+constexpr int large = 8;  // the benchmark counts refusals of tasks with that many GPUs
 
 struct Arguments {
     bench::OpenbData trace{};
@@ -38,14 +39,14 @@ Arguments parse(int argc, char** argv) {
     out.trace.options(line);
     line.option("--first", out.first, "first seed")->check(bench::at_least(0));
     line.option("--placement", out.placement, "policy");
-    line.option("--against", out.against, "the one beside it");
+    line.option("--against", out.against, "policy to compare with");
     line.read();
     out.trace.require(line.smoke());
     return out;
 }
 
 struct Point {
-    double allocated = 0;      // per cent of all GPUs
+    double allocated = 0;      // percent of all GPUs
     double large_arrived = 0;  // tasks
     double large_refused = 0;  // tasks
     double refused_percent() const { return large_arrived > 0 ? 100 * large_refused / large_arrived : 0; }

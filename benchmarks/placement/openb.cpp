@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published placement comparison on the openb trace: four lists x policies, allocated GPUs and fragmentation.
+// Repeats the published placement comparison on the openb trace: allocated GPUs and fragmentation of every
+// policy on four lists.
 //
-// Every list is resampled to 130 % of the GPU capacity with seeds
-// 0 .. N - 1 (default 10), and each policy sees the same tasks. The table gives means and half widths of 95 % intervals over
-// the seeds, the published means beside them, paired differences to FGD, and tasks per second of CPU time. --json writes
-// one line per run. Exits with 3 when there is no data.
+// Every list is resampled to 130 % of the GPU capacity with seeds 0 .. N - 1 (default 10), and all policies
+// get the same tasks. The table has means and half widths of 95 % intervals over the seeds, the published
+// means, paired differences to FGD, and tasks per second of CPU time. --json writes one line per run. The
+// exit status is 3 without data.
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
@@ -27,7 +28,7 @@ using namespace gpusched;
 using bench::interval;
 
 struct Run {
-    double allocated_100, allocated_130, fragmented_100, fragmented_130;  // per cent of all GPUs
+    double allocated_100, allocated_130, fragmented_100, fragmented_130;  // percent of all GPUs
     double tasks, cpu_s;
 };
 

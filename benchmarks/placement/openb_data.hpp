@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of the openb trace, and how a benchmark is told of them.
+// The lists of the openb trace, and the command-line options that choose them.
 #pragma once
 
 #include "../support/command_line.hpp"
@@ -28,7 +28,7 @@ struct OpenbData {
         line.option("--list", lists, "lists of pods");
         line.option("--json", json, "file for one line per run");
     }
-    /// Ends the program where there is no data: with 3, or with 0 after --smoke.
+    /// Ends the program if the data is missing: with status 3, or 0 after --smoke.
     void require(bool smoke) const {
         if (std::filesystem::exists(nodes())) return;
         std::fprintf(stderr, "no data: %s is missing; set GPUSCHED_DATA or --data\n", nodes().c_str());

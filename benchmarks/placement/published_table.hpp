@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published allocation of six policies on four lists of the openb trace: Weng et al. (ATC '23), as their released
-// experiment prints it. Per cent of all GPUs, when the demand passes 100 % / at 130 %; means of 10 runs.
+// The published allocation of six policies on four lists of the openb trace: Weng et al. (ATC '23), as
+// printed by their released experiment. Values are percent of all GPUs when the demand passes 100 % and at
+// 130 %, means of 10 runs.
 #pragma once
 
 #include <array>
@@ -39,7 +40,7 @@ inline constexpr std::array<PublishedCell, 24> published_allocation{{
     {"multigpu50", "fgd", 97.09, 97.18},
 }};
 
-/// FGD's metric in per cent of all GPUs, likewise.
+/// FGD's metric in percent of all GPUs, at the same demands.
 inline constexpr std::array<PublishedCell, 6> published_fragmentation{{
     {"default", "random", 13.49, 12.43},
     {"default", "dot_product", 9.30, 9.08},

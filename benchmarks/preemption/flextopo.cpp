@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables 4 and 5 of the FlexTopo paper: topology hit rates, and microseconds per decision of all engines.
+// Repeats tables 4 and 5 of the FlexTopo paper: topology hit rates, and microseconds per decision of all
+// engines.
 //
-// The cluster is the paper's: RTX 4090 machines (2 sockets, 8 NUMA nodes, 8 GPUs), saturated with the workloads of its
-// Table 3; GPUs of a pod within one socket where possible ("aligned") or anywhere ("random").
+// The cluster is the paper's: RTX 4090 machines (2 sockets, 8 NUMA nodes, 8 GPUs), saturated with the
+// workloads of its Table 3. The GPUs of a pod are within one socket if possible ("aligned") or anywhere
+// ("random").
 //
-// Hit rates: one decision each for workload B (4 GPUs) and C (2 GPUs) per start and seed (policies are deterministic, so
-// further independent instances would decide alike), and 50 instances in turn that are carried out one after the other.
+// Hit rates: one decision each for workload B (4 GPUs) and C (2 GPUs) per start and seed, and 50 decisions in
+// sequence that are carried out. Policies are deterministic, so further independent instances would give the
+// same decision.
 //
-// Latencies: before each decision 1 to 4 random nodes see one task leave and another like it start there. "update",
-// "decision" and their sum are for the index; the other engines look at the whole cluster each time. "first" is the
-// first decision for a shape. Allocations are counted in the index's updates and decisions after warm-up.
+// Latencies: before each decision 1 to 4 random nodes see one task leave and a similar one start. "update",
+// "decision" and their sum are for the index; the other engines look at the whole cluster each time. "first"
+// is the first decision for a shape. Allocations are counted in the index's updates and decisions after
+// warm-up.
 #include "../support/allocations.hpp"
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
@@ -33,7 +37,7 @@ using namespace gpusched;
 using namespace gpusched::preemption;
 using bench::clock_s, bench::quantile;
 
-// The saturated cluster, with pending instances of all workloads behind its tasks.
+// The saturated cluster, with pending instances of all workloads after its running tasks.
 struct Start {
     ClusterSpec spec;
     std::vector<TaskId> scale_up[2];                     // B and C

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefill and decode replicas over a day: the forecast policy against static provisioning with hindsight and against two
-// reactive baselines. One JSON line per run on standard output; on standard error a table of means with 95 % intervals.
+// Compares the forecast policy for prefill and decode replicas over a day with static provisioning with
+// hindsight and with two reactive baselines. Prints one JSON line per run, and on standard error a table of
+// means with 95 % intervals.
 //
-// Requests: the recorded trace of --trace, stretched along the daily curve of serving::DailyCurve with each day's own level and surge; where there is none it says so and generates one.
-// Model: Llama-3-70B, both kinds of replicas A100-80GB 1x4, times by the planner's estimates; 90 % of the first tokens within
-// 2 s, 90 % of the requests at most 60 ms per further token, in windows of five minutes.
+// Requests come from the recorded trace --trace, stretched along serving::DailyCurve with a level and surges
+// for each day. Without the file, the benchmark says so and generates requests. The model is Llama-3-70B;
+// both kinds of replicas are A100-80GB 1x4, with times by the planner's estimates. Targets, in windows of
+// five minutes: 90 % of the first tokens within 2 s, and 90 % of the requests with at most 60 ms per further
+// token.
 #include "../support/command_line.hpp"
 #include "../support/data.hpp"
 #include "../support/interval.hpp"

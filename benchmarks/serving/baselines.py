@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""HexGen, Helix and Mélange beside the planner on the paper's inputs: the same model, prices, availability, budget and estimates.
+"""Compares the planner with HexGen, Helix and Mélange on the inputs of arXiv 2502.00722.
 
-    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--first 0] [--seeds 10] [--availability 1]
-                                           [--gpus dense|printed] [--kinds input-major|output-major] [-o ROWS.jsonl]
+    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--first 0] [--seeds 10]
+                                           [--availability 1] [--gpus dense|printed]
+                                           [--kinds input-major|output-major] [-o ROWS.jsonl]
     python benchmarks/serving/baselines.py --rows ROWS.jsonl
 
-A seed draws 1,000 requests with a trace's shares, and starts HexGen's search. HexGen and Helix plan for GPUs that are given, and for
-requests of one mixed kind, as published; as in the paper they get either as many of each of the six types as the budget pays (`uniform`) or
-what our plan rents (`ours`). Mélange chooses GPUs; an instance is the tensor-parallel group of its type that serves most per $. Throughputs
-are the planner's estimates for all, in requests/s with 95 % intervals over seeds; differences are paired. A row is added to the file after
-each seed, so that seeds may be run in several parts; `--rows` prints the tables of a file, with Helix's placements of the seeds that had
-the longest limit.
+All methods have the same model, prices, availability, budget and estimates. A seed draws 1,000 requests with
+the shares of a trace, and starts HexGen's search.
+
+HexGen and Helix plan for given GPUs and for requests of one mixed kind, as published. As in the paper they
+get either as many of each of the six types as the budget pays for (`uniform`), or the GPUs that our plan
+rents (`ours`). Mélange chooses GPUs; an instance is the tensor-parallel group of its type that serves most
+per $.
+
+Throughputs are the planner's estimates for all methods, in requests/s with 95 % intervals over seeds;
+differences are paired. -o adds a row to the file after each seed, so that seeds can run in several parts.
+`--rows` prints the tables of such a file; for Helix's placements it uses the seeds with the longest time
+limit.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import helix
@@ -31,7 +39,15 @@ from gpusched import serving
 from scipy.stats import t as student
 from setting import AVAILABLE, NAMES, TRACES, Setting, add_options, chosen, language_model
 
-METHODS = ("ours", "melange", "melange, all available", "hexgen, uniform", "hexgen, ours", "helix, uniform", "helix, ours")
+METHODS = (
+    "ours",
+    "melange",
+    "melange, all available",
+    "hexgen, uniform",
+    "hexgen, ours",
+    "helix, uniform",
+    "helix, ours",
+)
 
 
 class Case:
@@ -49,7 +65,8 @@ class Case:
         """Requests/s of each kind."""
         if deployment.name not in self._served:
             self._served[deployment.name] = [
-                serving.estimate_throughput(self.model, self.types, deployment, i, o).requests_per_s for i, o in self.setting.shapes
+                serving.estimate_throughput(self.model, self.types, deployment, i, o).requests_per_s
+                for i, o in self.setting.shapes
             ]
         return self._served[deployment.name]
 
@@ -75,13 +92,19 @@ def run_melange(case: Case, available: Sequence[int], budget: float) -> float:
     for deployment in case.possible(available, max_stages=1, max_types=1):
         kind = deployment.stages[0].gpu
         known = best[kind]
-        if known is None or case.mixed(deployment) / deployment.stages[0].degree > case.mixed(known) / known.stages[0].degree:
+        if (
+            known is None
+            or case.mixed(deployment) / deployment.stages[0].degree
+            > case.mixed(known) / known.stages[0].degree
+        ):
             best[kind] = deployment
     instances = [deployment for deployment in best if deployment is not None]
     if not instances:
         return 0.0
     gpus = np.array([needs(deployment) for deployment in instances])
-    limits = np.array([min(available[k] // g for k, g in enumerate(row) if g) for row in gpus.tolist()], float)
+    limits = np.array(
+        [min(available[k] // g for k, g in enumerate(row) if g) for row in gpus.tolist()], float
+    )
     served = np.array([case.served(deployment) for deployment in instances]).T
     return melange.most_rate(case.shares, served, gpus @ case.prices, limits, budget)[0]
 
@@ -96,10 +119,11 @@ def run_hexgen(case: Case, gpus: Sequence[int], seed: int, generations: int) -> 
 
 
 def run_helix(case: Case, gpus: Sequence[int], time_limit: float) -> tuple[float, float]:
-    """Requests/s, and what no placement exceeds.
+    """Requests/s, and an upper bound for every placement.
 
-    A GPU with j of L layers serves what a pipeline of L / j such GPUs does, which is what each of them has to; where it has not all layers,
-    no more than its network carries away, two bytes for each value of a token.
+    A GPU with j of L layers serves as many requests as a pipeline of L / j such GPUs, because each of them
+    serves every request. If it does not have all layers, its network limits it: two bytes for each value of a
+    token.
     """
     layers = case.model.layers
     step = layers // 16
@@ -110,14 +134,21 @@ def run_helix(case: Case, gpus: Sequence[int], time_limit: float) -> tuple[float
         alone = [layers if k == kind else 0 for k in range(len(NAMES))]
         found = case.possible(alone, degrees=[1], max_stages=64, max_gpus=layers, min_tokens=1)
         even = [d for d in found if layers % len(d.stages) == 0 and (layers // len(d.stages)) % step == 0]
-        capacities.append({layers // len(d.stages): min(case.mixed(d), carried if len(d.stages) > 1 else np.inf) for d in even})
+        capacities.append(
+            {
+                layers // len(d.stages): min(case.mixed(d), carried if len(d.stages) > 1 else np.inf)
+                for d in even
+            }
+        )
     return helix.place_layers(layers, capacities, gpus, step, time_limit)[:2]
 
 
 def compared(args: argparse.Namespace, trace: int, seed: int) -> dict[str, Any]:
     """Requests/s by method, and seconds."""
     setting = chosen(args)
-    drawn = np.random.default_rng(seed).multinomial(1000, np.array(TRACES[trace]) / sum(TRACES[trace])).tolist()
+    drawn = (
+        np.random.default_rng(seed).multinomial(1000, np.array(TRACES[trace]) / sum(TRACES[trace])).tolist()
+    )
     case = Case(setting, args.model, drawn)
     there = AVAILABLE[args.availability - 1]
     asked = setting.request(setting.model(args.model, drawn), there, args.budget)
@@ -148,11 +179,13 @@ def compared(args: argparse.Namespace, trace: int, seed: int) -> dict[str, Any]:
     timed("melange", lambda: run_melange(case, there, args.budget))
     timed("melange, all available", lambda: run_melange(case, setting.affordable(args.budget), args.budget))
     for name, gpus in (("uniform", uniform), ("ours", rented)):
-        timed(f"hexgen, {name}", lambda gpus=gpus: run_hexgen(case, gpus, seed, args.generations))  # type: ignore[misc]
-        timed(f"helix, {name}", lambda name=name, gpus=gpus: placed(name, gpus))  # type: ignore[misc]
-    return {"model": args.model, "trace": trace + 1, "availability": args.availability, "budget": args.budget, "seed": seed,
-            "time_limit_s": args.time_limit, "requests_per_s": rates, "seconds": seconds, "helix_at_most": bounds,
-            "rented": plans[0].rented}  # fmt: skip
+        timed(f"hexgen, {name}", partial(run_hexgen, case, gpus, seed, args.generations))
+        timed(f"helix, {name}", partial(placed, name, gpus))
+    return {
+        "model": args.model, "trace": trace + 1, "availability": args.availability, "budget": args.budget,
+        "seed": seed, "time_limit_s": args.time_limit, "requests_per_s": rates, "seconds": seconds,
+        "helix_at_most": bounds, "rented": plans[0].rented,
+    }  # fmt: skip
 
 
 def interval(values: Sequence[float]) -> str:
@@ -168,7 +201,7 @@ def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def searched_longest(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What Helix finds depends on the time that it has, its bounds hardly."""
+    """The rows with the longest time limit. Helix's placements depend on the limit, its bounds hardly."""
     longest = max(row["time_limit_s"] for row in rows)
     return [row for row in rows if row["time_limit_s"] == longest]
 
@@ -182,12 +215,17 @@ def print_table(of: Sequence[Mapping[str, Any]]) -> None:
         seen = searched_longest(of) if name.startswith("helix") else of
         rates = [row["requests_per_s"][name] for row in seen]
         if min(rates) > 0:
-            gain = interval([100 * (row["requests_per_s"]["ours"] / rate - 1) for row, rate in zip(seen, rates)])
+            gain = interval(
+                [100 * (row["requests_per_s"]["ours"] / rate - 1) for row, rate in zip(seen, rates)]
+            )
         else:
             gain = f"{sum(rate == 0 for rate in rates)} without a plan"
         seconds = statistics.median(row["seconds"][name] for row in seen)
         fewer = "" if len(seen) == len(of) else f"   {len(seen)} seeds, {seen[0]['time_limit_s']:g} s"
-        print(f"  {name:<24} {interval(rates):>16}   {gain if name != 'ours' else '':>20}   {seconds:7.2f}{fewer}")
+        print(
+            f"  {name:<24} {interval(rates):>16}   {gain if name != 'ours' else '':>20}"
+            f"   {seconds:7.2f}{fewer}"
+        )
     for name in of[0]["helix_at_most"]:
         bounds = [row["helix_at_most"][name] for row in of]
         gain = interval([100 * (row["requests_per_s"]["ours"] / bound - 1) for row, bound in zip(of, bounds)])
@@ -196,10 +234,17 @@ def print_table(of: Sequence[Mapping[str, Any]]) -> None:
 
 def print_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
     searched = searched_longest(rows)
-    pairs = [(bound, row["requests_per_s"][f"helix, {name}"]) for row in searched for name, bound in row["helix_at_most"].items()]
+    pairs = [
+        (bound, row["requests_per_s"][f"helix, {name}"])
+        for row in searched
+        for name, bound in row["helix_at_most"].items()
+    ]
     off = [bound / rate - 1 for bound, rate in pairs if rate > 0]
     if off:
-        print(f"\nHelix's bounds are above its placements by {100 * statistics.median(off):.1f} % (median), {100 * max(off):.1f} % (most)")
+        print(
+            f"\nHelix's bounds are above its placements by {100 * statistics.median(off):.1f} % (median), "
+            f"{100 * max(off):.1f} % (most)"
+        )
 
 
 def main() -> int:
@@ -212,9 +257,11 @@ def main() -> int:
     parser.add_argument("--traces", default="1,2,3", help="of Table 5")
     parser.add_argument("--first", type=int, default=0, help="first seed (0)")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="of our search and of Helix's")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="of our search and of Helix's"
+    )
     parser.add_argument("--generations", type=int, default=300, help="of HexGen's search")
-    parser.add_argument("-o", "--output", metavar="ROWS.jsonl", help="where to add a row for each seed")
+    parser.add_argument("-o", "--output", metavar="ROWS.jsonl", help="add a row for each seed to this file")
     parser.add_argument("--rows", metavar="ROWS.jsonl", help="print the tables of this file, and run nothing")
     args = parser.parse_args()
     if args.smoke:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Figures 3, 4, 11, 12 and 13 of arXiv 2502.00722 with estimates: requests per $ and what latencies cost, by GPU type and deployment.
+"""Estimates of figures 3, 4, 11, 12 and 13 of arXiv 2502.00722: requests per $ and costs of latency.
 
-    python benchmarks/serving/deployments.py [--smoke] [--gpus dense|printed] [--kinds input-major|output-major] [-o FOLDER]
+    python benchmarks/serving/deployments.py [--smoke] [--gpus dense|printed] [--kinds
+input-major|output-major] [-o FOLDER]
 
-Prints the best deployment of each type for each of the nine kinds of requests and two models, with requests per $ and the 50th and 90th
-percentile of the latency times the price, then how far types and deployments differ. With -o also draws the figures.
+Prints the best deployment of each GPU type for each of the nine kinds of requests and two models, with
+requests per $ and the 50th and 90th percentile of the latency times the price. Then it prints how far types
+and deployments differ. With -o it also draws the figures.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def spread(values: list[float]) -> float:
     return max(values) / min(values)
 
 
-def compared(setting: Setting, model: str, percentiles: tuple[int, ...], requests: int) -> serving.DeploymentCosts:
+def compared(
+    setting: Setting, model: str, percentiles: tuple[int, ...], requests: int
+) -> serving.DeploymentCosts:
     alike = (1.0,) * len(setting.shapes)
     asked = setting.request(setting.model(model, alike), (GPUS,) * len(NAMES), 1.0)
     return serving.deployment_costs(asked, percentiles, simulated_requests=requests)
@@ -43,7 +47,9 @@ def draw(costs: serving.DeploymentCosts, model: str, folder: Path) -> None:
     figures = {f"figure_{of_types}_throughput": best.plot}
     for kind in ("w1", "w9"):
         figures[f"figure_{of_types}_latencies_{kind}"] = best.of(workload=kind).plot_latencies
-    even = serving.DeploymentCosts(costs.columns, [row for row in costs if GPUS % row.gpus == 0])  # fill the GPUs with replicas
+    even = serving.DeploymentCosts(
+        costs.columns, [row for row in costs if GPUS % row.gpus == 0]
+    )  # fill the GPUs with replicas
     for gpu in sorted({row.gpu for row in costs}):
         of = even.of(gpu=gpu)
         figures[f"figure_{of_deployments if gpu in FIRST else 12}_throughput_{model}_{gpu}"] = of.plot
@@ -68,25 +74,40 @@ def main() -> int:
         costs = compared(setting, model, (10, 30, 50, 70, 90, 100), 50 if args.smoke else 2000)
         best = costs.best()
         kinds = sorted({row.workload for row in costs})
-        print(f"\n{model}: best deployment of each type, requests per $, $ x 1000 of the 50th and the 90th percentile of the latency")
+        print(
+            f"\n{model}: best deployment of each type, requests per $, "
+            "$ x 1000 of the 50th and the 90th percentile of the latency"
+        )
         for kind in kinds:
             cells = [
-                f"{row.deployment} {row.requests_per_dollar:,.0f} ({1e3 * row.dollars_p50:.1f}, {1e3 * row.dollars_p90:.1f})"
+                f"{row.deployment} {row.requests_per_dollar:,.0f} "
+                f"({1e3 * row.dollars_p50:.1f}, {1e3 * row.dollars_p90:.1f})"
                 for row in best.of(workload=kind)
             ]
             print(f"  {kind}: " + "; ".join(cells))
         types = [spread([row.requests_per_dollar for row in best.of(workload=kind)]) for kind in kinds]
         print("  types differ per $ by a factor of " + ", ".join(f"{factor:.2f}" for factor in types))
         first = [max(best.of(workload=kind), key=lambda row: row.requests_per_dollar).gpu for kind in kinds]
-        print("  kinds for which a type is best: " + ", ".join(f"{gpu} {first.count(gpu)}" for gpu in NAMES if gpu in first))
+        print(
+            "  kinds for which a type is best: "
+            + ", ".join(f"{gpu} {first.count(gpu)}" for gpu in NAMES if gpu in first)
+        )
         parallel = {gpu: sum(row.gpus > 1 for row in best.of(gpu=gpu)) for gpu in NAMES}
-        print("  kinds for which replicas of several GPUs are best: " + ", ".join(f"{gpu} {count}" for gpu, count in parallel.items()))
+        print(
+            "  kinds for which replicas of several GPUs are best: "
+            + ", ".join(f"{gpu} {count}" for gpu, count in parallel.items())
+        )
         within = [
-            spread([row.requests_per_dollar for row in costs.of(gpu=gpu, workload=kind) if GPUS % row.gpus == 0])
+            spread(
+                [row.requests_per_dollar for row in costs.of(gpu=gpu, workload=kind) if GPUS % row.gpus == 0]
+            )
             for gpu in NAMES
             for kind in kinds
         ]
-        print(f"  deployments that fill {GPUS} GPUs of a type: {statistics.median(within):.2f} in the median, {max(within):.2f} at most")
+        print(
+            f"  deployments that fill {GPUS} GPUs of a type: {statistics.median(within):.2f} in the median, "
+            f"{max(within):.2f} at most"
+        )
         if args.output:
             folder = Path(args.output)
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How far the throughput estimates of gpusched.serving are from measurements.
+"""Compares the throughput estimates of gpusched.serving with measurements.
 
     python benchmarks/serving/estimate_error.py [DATA]
 
-DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). Prints one line per table:
-the median and the largest error of what was measured, and the median signed error. The operator tables and collectives (fit)
-are those the efficiencies were chosen on; all others were not looked at for that.
+DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). Prints one
+line per table: the median and the largest error, and the median signed error. The efficiencies were chosen on
+the operator tables and collectives, marked (fit); the other tables were not used for that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import profiles
 from gpusched import serving
 from setting import GPUS
 
-# (name, TP, PP, across machines): (measured, the paper's estimate), Table 6 of arXiv 2502.00722; "H100+A100" has TP 4, PP 2.
+# Table 6 of arXiv 2502.00722: name with TP x PP (across: on several machines), the measured value, and the
+# paper's estimate. "H100+A100" has TP 4, PP 2.
 TABLE_6 = [
     ("H100 4x2", 0.56, 0.60),
     ("H100 2x4", 0.44, 0.47),
@@ -47,7 +48,12 @@ def operators(data: Path) -> None:
             for degree, tokens, model, seconds in profiles.layers(path):
                 # The tables have neither attention nor all-reduces.
                 estimate = serving.layer_seconds(
-                    model, serving.gpu_type(name, link_gb_s=1e9), degree, tokens, 0.0, 0.0,
+                    model,
+                    serving.gpu_type(name, link_gb_s=1e9),
+                    degree,
+                    tokens,
+                    0.0,
+                    0.0,
                     efficiency={"collective_s": 0.0},
                 )
                 errors.append(estimate / seconds - 1)
@@ -86,7 +92,9 @@ def helix(data: Path) -> None:
                 if size > 0:
                     sequences = 1.0 if kind == "prompt" else size
                     attended = size / 2 if kind == "prompt" else context
-                    errors.append(1e3 * serving.layer_seconds(model, gpu, 1, size, attended, sequences) / ms - 1)
+                    errors.append(
+                        1e3 * serving.layer_seconds(model, gpu, 1, size, attended, sequences) / ms - 1
+                    )
             show(f"Helix {kind} layer, {name}, Llama-2-70B", errors)
 
 
@@ -97,11 +105,15 @@ def collectives(data: Path) -> None:
     for folder, name in (("a100_dgx", "A100-80GB"), ("h100_dgx", "H100")):
         gpu = serving.gpu_type(name, tflops=1e9, bandwidth_gb_s=1e12)
         errors = []
-        for row in csv.DictReader((data / f"profiles/vidur/profiling/network/{folder}/all_reduce.csv").open()):
+        for row in csv.DictReader(
+            (data / f"profiles/vidur/profiling/network/{folder}/all_reduce.csv").open()
+        ):
             degree, size = int(row["num_workers"]), float(row["size"])
             if degree == int(row["devices_per_node"]) > 1:
                 # A layer without work has two all-reduces of 2 bytes a token.
-                two = serving.layer_seconds(model, gpu, degree, size / 2, 0.0, 0.0, efficiency={"layer_s": 0.0})
+                two = serving.layer_seconds(
+                    model, gpu, degree, size / 2, 0.0, 0.0, efficiency={"layer_s": 0.0}
+                )
                 errors.append(two / 2 / (float(row["time_stats.all_reduce.median"]) / 1e3) - 1)
         show(f"all-reduce in a machine, {name} (fit)", errors)
 
@@ -110,13 +122,13 @@ def table_6(table: str) -> None:
     model = serving.language_model("Llama-3-70B")
     gpus = GPUS[table]()
     price = {gpu.name: gpu.price for gpu in gpus}
-    deployments = {
-        d.name: d
-        for d in serving.enumerate_deployments(model, gpus, [8] * 6, max_gpus=8)
-    }
+    deployments = {d.name: d for d in serving.enumerate_deployments(model, gpus, [8] * 6, max_gpus=8)}
     names = {"A100": "A100-80GB", "4090": "RTX4090"}
     fields = ("tflops", "bandwidth_gb_s", "memory_gb", "link_gb_s", "network_gb_s", "price")
-    alone = [serving.gpu_type(names.get(g.name, g.name), per_machine=4, **{f: getattr(g, f) for f in fields}) for g in gpus]
+    alone = [
+        serving.gpu_type(names.get(g.name, g.name), per_machine=4, **{f: getattr(g, f) for f in fields})
+        for g in gpus
+    ]
     printed, paid = [], []
     print(f"\nTable 6, GPUs {table}: 2,455 tokens in, 18 out; requests/s, and requests/s per $/h")
     for name, real, theirs in TABLE_6:
@@ -124,7 +136,10 @@ def table_6(table: str) -> None:
         types = alone if name.endswith("across") else gpus
         cost = sum(stage.degree * price[gpus[stage.gpu].name] for stage in d.stages)
         rate = serving.estimate_throughput(model, types, d, 2455, 18).requests_per_s
-        print(f"  {name:<20} measured {real:.2f}, paper's estimate {theirs:.2f}; ours {rate:6.2f} = {rate / cost:.2f} per $/h")
+        print(
+            f"  {name:<20} measured {real:.2f}, paper's estimate {theirs:.2f}; "
+            f"ours {rate:6.2f} = {rate / cost:.2f} per $/h"
+        )
         printed.append(rate / real - 1)
         paid.append(rate / cost / real - 1)
     show("Table 6 in requests/s", printed)

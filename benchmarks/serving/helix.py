@@ -1,15 +1,18 @@
-"""Helix: layers on GPUs so that the largest flow of requests passes all layers, after "Helix: Serving Large Language Models over
-Heterogeneous GPUs and Network via Max-Flow" (arXiv 2406.01566), written anew from the paper.
+"""Helix: places layers on GPUs so that the largest flow of requests passes all layers.
 
-A GPU that holds layers [s, e) has a capacity for requests that depends on how many layers it holds; a request passes from a GPU that
-ends with layer p to one that holds p, and goes through the rest of that one's layers (partial inference). The most requests/s are the
-largest flow from layer 0 to the last:
+Implements "Helix: Serving Large Language Models over Heterogeneous GPUs and Network via Max-Flow" (arXiv
+2406.01566) from the paper.
 
-    maximise sum of flows out of position 0,  flow into p = flow out of p,  sum_p flow_ksep <= capacity_k(e - s) n_kse,
-    sum_se n_kse <= GPUs of type k,  n whole.
+A GPU that holds layers [s, e) has a capacity for requests that depends on the number of its layers. A request
+passes from a GPU that ends with layer p to one that holds p, and goes through the remaining layers of that
+GPU (partial inference). The most requests/s are the largest flow from layer 0 to the last:
 
-The paper has variables for each GPU and each pair of them. GPUs of a type with the same layers are alike here, and counted together;
-flows between GPUs are summed by the position at which they change over, which says the same as long as no single link is full.
+    maximise sum of flows out of position 0,  flow into p = flow out of p,
+    sum_p flow_ksep <= capacity_k(e - s) n_kse,  sum_se n_kse <= GPUs of type k,  n whole.
+
+The paper has variables for each GPU and each pair of GPUs. Here GPUs of one type with the same layers are
+counted together. Flows between GPUs are summed by the position at which they change over; this is equivalent
+as long as no single link is full.
 """
 
 from __future__ import annotations
@@ -25,11 +28,15 @@ Span = tuple[int, int, int]
 
 
 def place_layers(
-    layers: int, capacities: Sequence[Mapping[int, float]], gpus: Sequence[int], step: int = 1, time_limit: float = 10.0
+    layers: int,
+    capacities: Sequence[Mapping[int, float]],
+    gpus: Sequence[int],
+    step: int = 1,
+    time_limit: float = 10.0,
 ) -> tuple[float, float, dict[Span, int]]:
-    """Requests/s, what no placement exceeds, and how many GPUs hold which layers.
+    """Requests/s, an upper bound for every placement, and the number of GPUs by span of layers.
 
-    `capacities`: for each type requests/s by number of layers, multiples of `step`. `gpus`: how many there are of each type.
+    `capacities`: requests/s of each type by number of layers, multiples of `step`. `gpus`: GPUs of each type.
     """
     spans: list[Span] = [
         (kind, first, first + held)
@@ -68,7 +75,9 @@ def place_layers(
         integrality=np.append(np.ones(many), np.zeros(len(flows))),
         bounds=Bounds(0, most),
         constraints=LinearConstraint(
-            matrix, np.append(np.full(rows, -np.inf), np.zeros(len(inner))), np.append(upper, np.zeros(len(inner)))
+            matrix,
+            np.append(np.full(rows, -np.inf), np.zeros(len(inner))),
+            np.append(upper, np.zeros(len(inner))),
         ),
         options={"time_limit": time_limit},
     )

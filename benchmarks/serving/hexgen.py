@@ -1,8 +1,11 @@
-"""HexGen: groups of GPUs by a genetic search, a pipeline in each, after "HexGen: Generative Inference of Large Language Model over
-Heterogeneous Environment" (arXiv 2311.11514), written anew from the paper.
+"""HexGen: groups GPUs by a genetic search, with a pipeline in each group.
 
-The GPUs are given. An individual divides them into groups; each group serves with the best of its asymmetric pipelines (the inner search).
-Mutations merge two groups, split one, and swap two GPUs of two groups; the better half of parents and children survives.
+Implements "HexGen: Generative Inference of Large Language Model over Heterogeneous Environment" (arXiv
+2311.11514) from the paper.
+
+The GPUs are given. An individual divides them into groups; each group serves with the best of its asymmetric
+pipelines (the inner search). Mutations merge two groups, split one, and swap two GPUs of two groups; the
+better half of parents and children survives.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ class Individual(NamedTuple):
 
 
 class Search:
-    """`needs`: GPUs [deployment, type]. `rates`: requests/s of each deployment. `gpus`: how many there are of each type."""
+    """`needs`: GPUs [deployment, type]. `rates`: requests/s of each deployment. `gpus`: GPUs of each type."""
 
     def __init__(self, needs: Wholes, rates: npt.NDArray[np.float64], gpus: Sequence[int], seed: int) -> None:
         order = np.argsort(-rates, kind="stable")
@@ -45,7 +48,7 @@ class Search:
         return Individual(sum(self.best_of(group) for group in kept), kept)
 
     def run(self, population: int = 40, generations: int = 300) -> Individual:
-        """The best division that was found."""
+        """The best division found."""
         alive = [self.first() for _ in range(population)]
         for _ in range(generations):
             children = [self.mutated(alive[self.rng.integers(len(alive))]) for _ in range(population)]
@@ -76,7 +79,7 @@ class Search:
         return self.individual([*groups, *self.swapped(first, second)])
 
     def swapped(self, first: Group, second: Group) -> tuple[Group, Group]:
-        """A GPU of each goes to the other."""
+        """Swaps one GPU of each group."""
         a, b = (self.rng.choice(np.repeat(np.arange(len(group)), group)) for group in (first, second))
         left, right = list(first), list(second)
         left[a], right[a] = left[a] - 1, right[a] + 1

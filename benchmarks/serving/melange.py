@@ -1,12 +1,16 @@
-"""Mélange: GPUs as bins for slices of requests, after "Mélange: Cost Efficient Large Language Model Serving by Exploiting GPU
-Heterogeneity" (arXiv 2404.14527), written anew from the paper.
+"""Mélange: packs slices of requests into GPU instances as bins.
 
-Requests fall into buckets by size; the rate of a bucket is cut into slices. A slice of bucket i on an instance of type j is a load of its
-rate over the most requests/s of this bucket that the instance serves. With n_ij slices of bucket i on type j and B_j instances,
+Implements "Mélange: Cost Efficient Large Language Model Serving by Exploiting GPU Heterogeneity" (arXiv
+2404.14527) from the paper.
 
-    minimise sum_j price_j B_j,  sum_j n_ij = slices,  sum_i load_ij n_ij <= B_j,  B_j <= limit_j,  n and B whole.
+Requests fall into buckets by size; the rate of a bucket is cut into slices. The load of a slice of bucket i
+on an instance of type j is its rate divided by the most requests/s of this bucket that the instance serves.
+With n_ij slices of bucket i on type j and B_j instances,
 
-The paper has a binary for each slice; slices of a bucket are alike, so that counts say the same.
+    minimise sum_j price_j B_j,  sum_j n_ij = slices,  sum_i load_ij n_ij <= B_j,  B_j <= limit_j,  n and B
+whole.
+
+The paper has a binary for each slice. Slices of a bucket are alike, so counts are equivalent.
 """
 
 from __future__ import annotations
@@ -18,10 +22,13 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 Reals = npt.NDArray[np.float64]
 
 
-def cheapest(rates: Reals, served: Reals, prices: Reals, limits: Reals, slices: int = 8) -> npt.NDArray[np.int64] | None:
+def cheapest(
+    rates: Reals, served: Reals, prices: Reals, limits: Reals, slices: int = 8
+) -> npt.NDArray[np.int64] | None:
     """Instances of each type that serve these rates for least, or None.
 
-    `rates`: requests/s by bucket. `served`: requests/s [bucket, type] that an instance serves, 0 = cannot. `limits`: most instances.
+    `rates`: requests/s by bucket. `served`: requests/s [bucket, type] of an instance, 0 if it cannot serve
+    the bucket. `limits`: most instances of each type.
     """
     buckets, types = served.shape
     columns = buckets * types + types  # slices, instances
@@ -44,10 +51,16 @@ def cheapest(rates: Reals, served: Reals, prices: Reals, limits: Reals, slices: 
     return np.rint(found.x[buckets * types :]).astype(np.int64) if found.success else None
 
 
-def most_rate(shares: Reals, served: Reals, prices: Reals, limits: Reals, budget: float, slices: int = 8) -> tuple[float, list[int]]:
-    """The highest rate whose cheapest instances the budget pays, within 0.1 %, and these instances. Mélange has no budget: bisection."""
+def most_rate(
+    shares: Reals, served: Reals, prices: Reals, limits: Reals, budget: float, slices: int = 8
+) -> tuple[float, list[int]]:
+    """The highest rate within the budget, accurate to 0.1 %, and its cheapest instances.
+
+    Mélange minimises the cost of a given rate, so this searches the rate by bisection.
+    """
     counts = [0] * len(prices)
-    low, high = 0.0, budget * float(np.max(served / prices))  # all requests of the kind that is served best per $
+    low = 0.0
+    high = budget * float(np.max(served / prices))  # as if all requests were of the cheapest kind
     while high - low > 1e-3 * high:
         rate = (low + high) / 2
         found = cheapest(rate * shares, served, prices, limits, slices)

@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""The setting of arXiv 2502.00722 with estimated throughputs: Table 1 prices, four availabilities, three traces, three budgets.
+"""Repeats the experiments of arXiv 2502.00722 with estimated throughputs.
 
-    python benchmarks/serving/paper.py [--smoke] [--only inputs,ceilings,cells,replanning,two-models,configurations]
-                                       [--gpus dense|printed] [--kinds input-major|output-major] [--budgets 15,30,60]
-                                       [--solver NAME] [-o ROWS.jsonl]
+    python benchmarks/serving/paper.py [--smoke] [--only
+inputs,ceilings,cells,replanning,two-models,configurations] [--gpus dense|printed] [--kinds
+input-major|output-major] [--budgets 15,30,60] [--solver NAME] [-o ROWS.jsonl]
 
-One JSON line per case, then a summary; the ablations (uniform composition, uniform TP, round robin) at availability 1. Gains are
-throughput against the best homogeneous plan, whose GPUs are unlimited within the budget (App. K): `gain` against the paper's
-three baselines (H100, A6000, 4090), `gain_of_six` against all six types. To say where a gain comes from, each cell also has
+Prints a summary; -o writes one JSON line per case. The ablations (uniform composition, uniform TP, round
+robin) are at availability 1. Gains are throughput against the best homogeneous plan with unlimited GPUs
+within the budget (App. K): `gain` against the paper's three baselines (H100, A6000, 4090), `gain_of_six`
+against all six types. Further values of each cell separate the causes of a gain:
 
-  unlimited   gain of the best plan of all six types with unlimited GPUs: what mixing types is worth under these estimates
-  at_most     what no plan gains, with unlimited GPUs: every $ serves every kind of requests at the best rate per $ of all
-              deployments of up to two types, as if replicas could be divided
-  within      gain over the best plan of one type that is there in sufficient number: below 0 would be a mistake of the planner
+  unlimited   gain of the best plan of all six types with unlimited GPUs: the worth of mixing types at_most
+upper bound for every plan with unlimited GPUs: every $ serves every kind of requests at the best rate per $
+of all deployments of up to two types, as if replicas could be divided within      gain over the best plan of
+one type within its availability; below 0 would be a mistake of the planner
 
-`ceilings` needs no solver: replicas are divided in the baseline as well, so that it is about budgets that pay many replicas. A small
-budget may gain more, because whole replicas of one type do not use it up: `at_most` is the bound there.
-`configurations` lets replicas have a degree for each stage and three GPU types, where the default is a degree for each of two types.
+`ceilings` needs no solver. Its baseline can divide replicas, too, so it is about budgets that pay for many
+replicas. A small budget can gain more, because whole replicas of one type do not use it up; `at_most` is the
+bound there. `configurations` allows replicas with a degree for each stage, and with three GPU types; by
+default a replica has one degree for each of two types.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from gpusched import serving
 from setting import AVAILABLE, NAMES, THREE, TRACES, Setting, add_options, chosen, language_model
 
 KIND = dict.fromkeys(NAMES, "workstation") | {"H100": "datacenter", "A100": "datacenter", "4090": "consumer"}
+GAINS = ("gain", "gain_of_six", "unlimited", "at_most", "within")
 
 
 def gpus_of(deployment: serving.Deployment) -> list[int]:
@@ -49,7 +52,9 @@ def per_dollar(setting: Setting, model: str) -> tuple[float, ...]:
     found = serving.enumerate_deployments(shape, types, [16] * len(types))
     cost = [sum(count * gpu.price for count, gpu in zip(gpus_of(d), types)) for d in found]
     return tuple(
-        max(serving.estimate_throughput(shape, types, d, i, o).requests_per_s / c for d, c in zip(found, cost))
+        max(
+            serving.estimate_throughput(shape, types, d, i, o).requests_per_s / c for d, c in zip(found, cost)
+        )
         for i, o in setting.shapes
     )
 
@@ -67,7 +72,7 @@ class Run:
         self.longer = longer
         self.models = models
         self.budgets = budgets
-        self.file = open(output, "w", encoding="utf-8") if output else None  # noqa: SIM115 (open until the end)
+        self.file = open(output, "w", encoding="utf-8") if output else None  # noqa: SIM115
         self.options = options
         self.known: dict[Any, Any] = {}
         self.best: dict[str, tuple[float, ...]] = {}
@@ -82,19 +87,24 @@ class Run:
             print(json.dumps(values), file=self.file, flush=True)
         return values
 
-    def rate(self, key: Any, models: dict[str, Any], budget: float, available: tuple[int, ...], types: Any = NAMES) -> float:
+    def rate(
+        self, key: Any, models: dict[str, Any], budget: float, available: tuple[int, ...], types: Any = NAMES
+    ) -> float:
         """Requests/s of the best plan of these types; solved once."""
-        counts = tuple(min(a, b) if n in types else 0 for n, a, b in zip(NAMES, available, self.setting.affordable(budget)))
+        counts = tuple(
+            min(a, b) if n in types else 0
+            for n, a, b in zip(NAMES, available, self.setting.affordable(budget))
+        )
         full = (*key, budget, counts)
         if full not in self.known:
-            # A weak baseline would flatter: it gets more time.
+            # Baselines get more time, because a weak baseline would make gains too large.
             limit = 2 * self.options["time_limit"]
             asked = self.setting.request(models, counts, budget, types)
             self.known[full] = self.plan(asked, time_limit=limit)[0].requests_per_s
         return self.known[full]
 
     def at_most(self, models: dict[str, Any], budget: float) -> float:
-        """Requests/s that no plan serves for this budget."""
+        """Upper bound on the requests/s of every plan within this budget."""
         work, requests = 0.0, 0.0
         for name, asked in models.items():
             if name not in self.best:
@@ -110,28 +120,39 @@ class Run:
         return {kind: sum(c for name, c in cost.items() if KIND[name] == kind) / sum(cost.values())
                 for kind in ("datacenter", "workstation", "consumer")}  # fmt: skip
 
-    def compared(self, key: Any, models: dict[str, Any], available: int, budget: float, ablations: bool) -> dict[str, Any]:
+    def cost_shares(self, plan: Any, models: dict[str, Any]) -> dict[str, float]:
+        """Shares of the money by model."""
+        cost = {model: sum(r["cost"] for r in plan.replicas if r["model"] == model) for model in models}
+        return {model: c / plan.cost for model, c in cost.items()}
+
+    def compared(
+        self, key: Any, models: dict[str, Any], available: int, budget: float, ablations: bool
+    ) -> dict[str, Any]:
         there, affordable = AVAILABLE[available], self.setting.affordable(budget)
         asked = self.setting.request(models, there, budget)
         plan, seconds = self.plan(asked)
         if self.longer and plan.makespan and plan.bound < 0.98 * plan.makespan:
             again, more = self.plan(asked, time_limit=self.longer)
-            plan, seconds = (again if again.makespan and again.makespan <= plan.makespan else plan), seconds + more
+            seconds += more
+            if again.makespan and again.makespan <= plan.makespan:
+                plan = again
         alone = {name: self.rate(key, models, budget, affordable, (name,)) for name in NAMES}
         within = {name: self.rate(key, models, budget, there, (name,)) for name in NAMES}
         three = max(THREE, key=alone.__getitem__)
-        rate = plan.requests_per_s or None  # None: nothing can be rented
+        rate = plan.requests_per_s or None  # None if no GPU can be rented
+        # The plan is also possible without limits; a search that stopped early may miss it.
+        unlimited = max(plan.requests_per_s, self.rate(key, models, budget, affordable))
         values = {
-            "case": "-".join(map(str, key)), "availability": available + 1, "budget": budget, "status": plan.status,
+            "case": "-".join(map(str, key)), "availability": available + 1, "budget": budget,
+            "status": plan.status,
             "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented,
             "spent": self.spent(plan.rented) if rate else None,
-            "models": {m: sum(r["cost"] for r in plan.replicas if r["model"] == m) / plan.cost for m in models} if rate else None,
+            "models": self.cost_shares(plan, models) if rate else None,
             "gap": 1 - plan.bound / plan.makespan if plan.makespan else None, "seconds": seconds,
             "homogeneous": alone, "homogeneous_within": within, "baseline": three,
             "gain": gain(rate, alone[three]),
             "gain_of_six": gain(rate, max(alone.values())),
-            # Whatever there is may also be had without limits: a search that had to stop may miss it.
-            "unlimited": gain(max(plan.requests_per_s, self.rate(key, models, budget, affordable)), alone[three]),
+            "unlimited": gain(unlimited, alone[three]),
             "at_most": gain(self.at_most(models, budget), alone[three]),
             "within": gain(rate, max(within.values())),
         }  # fmt: skip
@@ -146,7 +167,7 @@ class Run:
 
 
 def gain(rate: float | None, of: float) -> float | None:
-    """None where one of the two has no plan."""
+    """The relative gain; None if one of the two has no plan."""
     return rate / of - 1 if rate and of else None
 
 
@@ -157,7 +178,7 @@ def in_percent(value: float | None) -> str:
 def summary(name: str, values: list[Any]) -> None:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
-        print(f"{name:<46} {len(values) - len(known):>3}  without a plan, of it or of what it is compared with")
+        print(f"{name:<46} {len(values) - len(known):>3}  without a plan of one of the two sides")
     if known:
         print(
             f"{name:<46} {len(known):>3}  mean {100 * statistics.mean(known):+6.1f} %  "
@@ -167,27 +188,34 @@ def summary(name: str, values: list[Any]) -> None:
 
 
 def against_data_centre(setting: Setting, kind: str, field: str) -> float:
-    """Means over types of a field per $/h: of this kind of GPU over data-centre GPUs."""
+    """Mean of a field per $/h over the GPU types of a kind, divided by that of data-centre GPUs."""
     mean = {
-        of: statistics.mean(getattr(gpu, field) / gpu.price for name, gpu in setting.gpus.items() if KIND[name] == of)
+        of: statistics.mean(
+            getattr(gpu, field) / gpu.price for name, gpu in setting.gpus.items() if KIND[name] == of
+        )
         for of in (kind, "datacenter")
     }
     return mean[kind] / mean["datacenter"]
 
 
 def inputs(run: Run, smoke: bool) -> None:
-    """Tables 1, 4 and 5, as the other parts take them."""
+    """Prints tables 1, 4 and 5, the inputs of the other parts."""
     print("\nTable 1: TFLOPS, GB/s, GB, $/h; link and network GB/s")
     for gpu in run.setting.types:
-        print(f"  {gpu.name:<6} {gpu.tflops:7.1f} {gpu.bandwidth_gb_s:7.0f} {gpu.memory_gb:5.0f} {gpu.price:6.2f}"
-              f"  {gpu.link_gb_s:5.0f} {gpu.network_gb_s:6.3f}")  # fmt: skip
+        print(f"  {gpu.name:<6} {gpu.tflops:7.1f} {gpu.bandwidth_gb_s:7.0f} {gpu.memory_gb:5.0f} "
+              f"{gpu.price:6.2f}  {gpu.link_gb_s:5.0f} {gpu.network_gb_s:6.3f}")  # fmt: skip
     for kind in ("workstation", "consumer"):
-        bandwidth, memory = (against_data_centre(run.setting, kind, field) for field in ("bandwidth_gb_s", "memory_gb"))
+        bandwidth, memory = (
+            against_data_centre(run.setting, kind, field) for field in ("bandwidth_gb_s", "memory_gb")
+        )
         print(f"  {kind} GPUs over data-centre GPUs, mean per $/h: GB/s {bandwidth:.2f}, GB {memory:.2f}")
     print("\nTable 4: available GPUs\n  " + " ".join(f"{name:>6}" for name in NAMES))
     for counts in AVAILABLE:
         print("  " + " ".join(f"{count:>6}" for count in counts))
-    print("\nTable 5: per cent of the requests, by tokens in and out\n  " + " ".join(f"{f'{i}/{o}':>8}" for i, o in run.setting.shapes))
+    print(
+        "\nTable 5: percent of the requests, by tokens in and out\n  "
+        + " ".join(f"{f'{i}/{o}':>8}" for i, o in run.setting.shapes)
+    )
     for shares in TRACES:
         print("  " + " ".join(f"{share:>8}" for share in shares))
     run.row(case="inputs", available=AVAILABLE, traces=TRACES, shapes=run.setting.shapes)
@@ -204,10 +232,11 @@ def print_spent(words: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def ceilings(run: Run, smoke: bool) -> None:
-    """Per $, every kind of requests at its best type against one type for all of them, for several engines; replicas are divided."""
+    """Compares, per $, the best type of each kind of requests with one type for all. Replicas are divided."""
     engines: dict[str, dict[str, Any]] = {
-        "default": {}, "32 requests together": {"max_batch": 32}, "64": {"max_batch": 64}, "128": {"max_batch": 128},
-        "2,048": {"max_batch": 2048}, "0.56 ms more a layer": {"efficiency": {"layer_s": 6e-4}},
+        "default": {}, "32 requests together": {"max_batch": 32}, "64": {"max_batch": 64},
+        "128": {"max_batch": 128}, "2,048": {"max_batch": 2048},
+        "0.56 ms more a layer": {"efficiency": {"layer_s": 6e-4}},
         "the same, 2,048": {"efficiency": {"layer_s": 6e-4}, "max_batch": 2048},
         "40 % of the peak FLOPS": {"efficiency": {"compute": 0.4}},
     }  # fmt: skip
@@ -233,13 +262,18 @@ def ceilings(run: Run, smoke: bool) -> None:
                 against.append(min(THREE, key=one.__getitem__))
                 gains.append(one[against[-1]] / mixed - 1)
                 behind.append(one["H100"] / one["A6000"] - 1)
-            run.row(case=f"ceiling-{of}", engine=name, gains=gains, against=against, spread=spread, best_types=top,
-                    a6000_against_h100=behind, per_dollar={n: [best[n, w] for w in range(len(shapes))] for n in NAMES})  # fmt: skip
-            print(f"  {name:<24} {of:<12}" + "  ".join(f"{100 * g:+5.1f} % ({a})" for g, a in zip(gains, against))
+            run.row(
+                case=f"ceiling-{of}", engine=name, gains=gains, against=against, spread=spread,
+                best_types=top, a6000_against_h100=behind,
+                per_dollar={n: [best[n, w] for w in range(len(shapes))] for n in NAMES},
+            )  # fmt: skip
+            print(f"  {name:<24} {of:<12}"
+                  + "  ".join(f"{100 * g:+5.1f} % ({a})" for g, a in zip(gains, against))
                   + "   " + " ".join(f"{s:.2f}" for s in spread))  # fmt: skip
             if name == "default":
                 counts = ", ".join(f"{n} {top.count(n)}" for n in NAMES if n in top)
-                print(f"    kinds for which a type is best: {counts}; A6000 against H100 per $, traces 1 to 3: "
+                print(f"    kinds for which a type is best: {counts}; "
+                      "A6000 against H100 per $, traces 1 to 3: "
                       + " ".join(f"{100 * b:+.1f} %" for b in behind))  # fmt: skip
 
 
@@ -251,12 +285,20 @@ def cells(run: Run, smoke: bool) -> None:
             for available in range(1 if smoke else 4):
                 for budget in run.budgets[: 1 if smoke else None]:
                     ablations = available == 0 and not smoke
-                    rows.append(run.compared((model, f"trace{trace + 1}"), models, available, budget, ablations))
-        print(f"\n{model}: gain over the best of H100, A6000, 4090 in per cent, per trace (rows) and availability 1 to 4 x budget")
+                    rows.append(
+                        run.compared((model, f"trace{trace + 1}"), models, available, budget, ablations)
+                    )
+        print(
+            f"\n{model}: gain over the best of H100, A6000, 4090 in percent, "
+            "per trace (rows) and availability 1 to 4 x budget"
+        )
         for trace in range(1 if smoke else 3):
             of = [r for r in rows if r["case"].endswith(f"trace{trace + 1}")]
-            print(f"  trace {trace + 1}: " + "  ".join(f"{r['availability']}/{r['budget']:g}: {in_percent(r['gain'])}" for r in of))
-        for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "uniform", "uniform_tp", "round_robin"):
+            print(
+                f"  trace {trace + 1}: "
+                + "  ".join(f"{r['availability']}/{r['budget']:g}: {in_percent(r['gain'])}" for r in of)
+            )
+        for name in (*GAINS, "uniform", "uniform_tp", "round_robin"):
             summary(f"{model}: {name}", [r[name] for r in rows if name in r])
         for budget in sorted({r["budget"] for r in rows}):
             of = [r for r in rows if r["budget"] == budget]
@@ -265,17 +307,26 @@ def cells(run: Run, smoke: bool) -> None:
             print_spent("  spent on ", of)
         for trace in sorted({r["case"] for r in rows}):
             of = [r for r in rows if r["case"] == trace]
-            print_spent(f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on ", of)
+            print_spent(
+                f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on ", of
+            )
         summary(f"{model}: gap to the bound", [r["gap"] for r in rows])
-        print(f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
-              f"most {max(r['seconds'] for r in rows):.2f}")
+        print(
+            f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
+            f"most {max(r['seconds'] for r in rows):.2f}"
+        )
 
 
 def replanning(run: Run, smoke: bool) -> None:
     """Table 7: trace 2 at 30 $/h, 70B; a surge of short outputs (three times as many), and four H100 gone."""
-    print("\nReplanning (Table 7), requests/s: before; after without a start; replanned (starts); with 5 % slack (starts); solver")
+    print(
+        "\nReplanning (Table 7), requests/s: before; after without a start; replanned (starts); "
+        "with 5 % slack (starts); solver"
+    )
     print("  the paper: surge 26.89; 23.70; 29.61;  four H100 gone 26.89; 20.80; 22.85")
-    usual, surge = (run.setting.model("Llama-3-70B", shares) for shares in (TRACES[1], run.setting.surge(TRACES[1])))
+    usual, surge = (
+        run.setting.model("Llama-3-70B", shares) for shares in (TRACES[1], run.setting.surge(TRACES[1]))
+    )
     for available in range(1 if smoke else 4):
         before, _ = run.plan(run.setting.request(usual, AVAILABLE[available], 30))
         less = list(AVAILABLE[available])
@@ -293,13 +344,15 @@ def replanning(run: Run, smoke: bool) -> None:
                 case=name, availability=available + 1, before=before.requests_per_s, kept=kept,
                 replanned=best.plan.requests_per_s, starts=best.starts, stops=best.stops,
                 near=near.plan.requests_per_s, near_starts=near.starts, before_rented=before.rented,
-                rented=best.plan.rented, before_status=before.status, status=best.plan.status, seconds=seconds,
-                solver=best.plan.solver,
+                rented=best.plan.rented, before_status=before.status, status=best.plan.status,
+                seconds=seconds, solver=best.plan.solver,
             )  # fmt: skip
             print(
                 f"  availability {available + 1}, {name:<24} {before.requests_per_s:6.2f}; {kept:6.2f}; "
-                f"{best.plan.requests_per_s:6.2f} ({best.starts}); {near.plan.requests_per_s:6.2f} ({near.starts}); {best.plan.solver}\n"
-                f"    spent before on {percentages(run.spent(before.rented))}; replanned {percentages(run.spent(best.plan.rented))}"
+                f"{best.plan.requests_per_s:6.2f} ({best.starts}); "
+                f"{near.plan.requests_per_s:6.2f} ({near.starts}); {best.plan.solver}\n"
+                f"    spent before on {percentages(run.spent(before.rented))}; "
+                f"replanned {percentages(run.spent(best.plan.rented))}"
             )
 
 
@@ -311,17 +364,22 @@ SPACES: dict[str, dict[str, Any]] = {
 
 
 def configurations(run: Run, smoke: bool) -> None:
-    """Section 4.3: a degree for each stage, and more types in a replica, on the cells of the first of --models."""
+    """Section 4.3: a degree for each stage, and more types in a replica, for the first of --models."""
     of = run.models[0]
     model = language_model(of)
-    print(f"\n{of}: deployments of one replica at availability 1, seconds to list them, and MiB of the process at most")
+    print(
+        f"\n{of}: deployments of one replica at availability 1, seconds to list them, "
+        "and peak MiB of the process"
+    )
     for name, options in {"default": {}, **SPACES}.items():
         start = time.perf_counter()
         found = serving.enumerate_deployments(model, run.setting.types, AVAILABLE[0], **options)
         seconds = time.perf_counter() - start
-        print(f"  {name:<18} {len(found):>8,}  {seconds:.2f} s  {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+        peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"  {name:<18} {len(found):>8,}  {seconds:.2f} s  {peak_mib:.0f} MiB")
         del found
-    planned = {name: options for name, options in SPACES.items() if name != "both"}  # whose estimates alone take minutes
+    # The estimates of "both" alone take minutes.
+    planned = {name: options for name, options in SPACES.items() if name != "both"}
     rows = []
     for trace in range(1 if smoke else 3):
         models = run.setting.model(of, TRACES[trace])
@@ -332,25 +390,41 @@ def configurations(run: Run, smoke: bool) -> None:
                 for name, options in {"default": {}, **planned}.items():
                     plan, seconds = run.plan(asked, deployments=options)
                     replicas = {r["deployment"]: r["count"] for r in plan.replicas}
-                    values[name] = {"requests_per_s": plan.requests_per_s, "bound": 1000 / plan.bound, "seconds": seconds,
-                                    "optimal": plan.optimal, "replicas": replicas}  # fmt: skip
-                rows.append(run.row(case=f"configurations-{of}", trace=trace + 1, availability=available + 1, budget=budget, **values))
+                    values[name] = {
+                        "requests_per_s": plan.requests_per_s, "bound": 1000 / plan.bound,
+                        "seconds": seconds, "optimal": plan.optimal, "replicas": replicas,
+                    }  # fmt: skip
+                case = {"trace": trace + 1, "availability": available + 1, "budget": budget}
+                rows.append(run.row(case=f"configurations-{of}", **case, **values))
     print(f"\n{of}: requests/s against the default space")
     for name in planned:
-        summary(f"{of}: {name}", [row[name]["requests_per_s"] / row["default"]["requests_per_s"] - 1 for row in rows])
-        summary(f"{of}: {name}, bound against bound", [row[name]["bound"] / row["default"]["bound"] - 1 for row in rows])
+        summary(
+            f"{of}: {name}",
+            [row[name]["requests_per_s"] / row["default"]["requests_per_s"] - 1 for row in rows],
+        )
+        summary(
+            f"{of}: {name}, bound against bound",
+            [row[name]["bound"] / row["default"]["bound"] - 1 for row in rows],
+        )
     for name in ("default", *planned):
         used = [d for row in rows for d, n in row[name]["replicas"].items() for _ in range(n)]
         kinds = [[part.rsplit(" ", 1)[0] for part in d.split("+")] for d in used]
-        print(f"  {name}: {sum(row[name]['optimal'] for row in rows)} of {len(rows)} plans proved; of {len(used)} replicas "
-              f"{sum(len(set(k)) < len(k) for k in kinds)} mix degrees of a type, {sum(len(set(k)) > 2 for k in kinds)} have three types; "
-              f"seconds per plan: median {statistics.median(row[name]['seconds'] for row in rows):.1f}, "
-              f"most {max(row[name]['seconds'] for row in rows):.1f}")  # fmt: skip
+        proved = sum(row[name]["optimal"] for row in rows)
+        mixed = sum(len(set(k)) < len(k) for k in kinds)
+        three = sum(len(set(k)) > 2 for k in kinds)
+        seconds = [row[name]["seconds"] for row in rows]
+        print(f"  {name}: {proved} of {len(rows)} plans proved; of {len(used)} replicas "
+              f"{mixed} mix degrees of a type, {three} have three types; "
+              f"seconds per plan: median {statistics.median(seconds):.1f}, "
+              f"most {max(seconds):.1f}")  # fmt: skip
 
 
 def two_models(run: Run, smoke: bool) -> None:
     print("\nTwo models, 80 % of the requests to 8B and 20 % to 70B, trace 2")
-    models = {**run.setting.model("Llama-3-8B", TRACES[1], 800), **run.setting.model("Llama-3-70B", TRACES[1], 200)}
+    models = {
+        **run.setting.model("Llama-3-8B", TRACES[1], 800),
+        **run.setting.model("Llama-3-70B", TRACES[1], 200),
+    }
     rows = []
     for available in range(1 if smoke else 4):
         for budget in run.budgets[: 1 if smoke else None]:
@@ -359,7 +433,7 @@ def two_models(run: Run, smoke: bool) -> None:
             rate, more = row["requests_per_s"], in_percent(row["gain"])
             print(f"  availability {available + 1}, {budget:g} $/h: {rate:.2f} requests/s, gain {more} %; "
                   "spent on " + (percentages(row["models"]) if row["models"] else "nothing"))  # fmt: skip
-    for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "gap"):
+    for name in (*GAINS, "gap"):
         summary(f"two models: {name}", [r[name] for r in rows])
 
 
@@ -369,20 +443,42 @@ def main() -> int:
     parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models,configurations")
     add_options(parser)
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
-    parser.add_argument("--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy")
-    parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="per plan (10); baselines get twice as much")
-    parser.add_argument("--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)")
-    parser.add_argument("--longer", type=float, default=0.0, metavar="SECONDS", help="once more for plans more than 2 %% off the bound")
-    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models and configurations")
-    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells; configurations has the first")
+    parser.add_argument(
+        "--solver", default="auto", help="auto (HiGHS if available, else CBC), highs, cbc or scipy"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="per plan (10); baselines get twice as much",
+    )
+    parser.add_argument(
+        "--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)"
+    )
+    parser.add_argument(
+        "--longer",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="limit of a second search for plans more than 2 %% off the bound",
+    )
+    parser.add_argument(
+        "--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models and configurations"
+    )
+    parser.add_argument(
+        "--models",
+        default="Llama-3-70B,Llama-3-8B",
+        help="of ceilings and cells; configurations has the first",
+    )
     args = parser.parse_args()
     limit = min(args.time_limit, 0.5) if args.smoke else args.time_limit
     options = {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}
     budgets = [float(word) for word in args.budgets.split(",")]
     run = Run(chosen(args), args.output, options, args.longer, args.models.split(","), budgets)
     parts = {
-        "inputs": inputs, "ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models,
-        "configurations": configurations,
+        "inputs": inputs, "ceilings": ceilings, "cells": cells, "replanning": replanning,
+        "two-models": two_models, "configurations": configurations,
     }  # fmt: skip
     for name in args.only.split(","):
         if name not in parts:

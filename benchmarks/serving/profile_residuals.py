@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""How far estimates are from public profiles, per source, model, GPU and tensor-parallel degree, before and after calibration.
+"""Compares estimates with public profiles, before and after calibration.
 
     python benchmarks/serving/profile_residuals.py [DATA]
 
-DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one profile: seconds of a
-layer (Helix, Vidur: operators and all-reduces, without attention), of a whole prompt or token (Splitwise), of a matrix
-product (aiconfigurator), or of a message between two stages of a pipeline (Vidur: send_recv).
-`before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
-geometric mean ratio of the other degrees of the same GPU and model (a profile is never calibrated by itself; - where there is one
-degree). `inversions` counts pairs of degrees of which the estimate prefers the one that serves less per GPU, of long prompts (2,455 in, 18
-out) and chats (496, 510) at 64 requests together, by more than 5 %.
+DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one
+profile, by source, model, GPU and tensor-parallel degree: seconds of a layer (Helix, Vidur: operators and
+all-reduces, without attention), of a whole prompt or token (Splitwise), of a matrix product (aiconfigurator),
+or of a message between two stages of a pipeline (Vidur: send_recv).
+
+`before` is the median of estimate / measured - 1. `after` is the same with a calibrated estimate: it is
+multiplied by the geometric mean ratio of the other degrees of the same GPU and model (- if there is only one
+degree). So no profile calibrates itself. `inversions` counts pairs of degrees for which the estimate prefers
+the degree that serves less per GPU, by more than 5 %: for long prompts (2,455 in, 18 out) and chats (496,
+510) at 64 requests together.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ import math
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import profiles
@@ -42,7 +44,10 @@ def interpolated(points: list[tuple[float, float]], size: float) -> float:
 
 def helix(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
     found: dict[tuple[str, str, str], dict[int, list[Point]]] = defaultdict(dict)
-    models = {"llama2_70b": serving.language_model("Llama-2-70B"), "llama1_30b": language_model("Llama-1-30B")}
+    models = {
+        "llama2_70b": serving.language_model("Llama-2-70B"),
+        "llama1_30b": language_model("Llama-1-30B"),
+    }
     for folder, model in models.items():
         for machine in ("a100", "l4", "l4x2", "t4", "t4x2", "t4x4", "v100"):
             kind, _, many = machine.partition("x")
@@ -50,12 +55,21 @@ def helix(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
             degree, gpu = int(many or 1), serving.gpu_type(name)
             points: list[Point] = []
             for phase in ("prompt", "decode"):
-                for line in csv.reader((data / "profiles/helix" / folder / machine / f"{phase}_bs2time.csv").open()):
+                for line in csv.reader(
+                    (data / "profiles/helix" / folder / machine / f"{phase}_bs2time.csv").open()
+                ):
                     size, ms = float(line[0]), float(line[1])
                     if size <= 0:
                         continue
                     context, sequences = (size / 2, 1.0) if phase == "prompt" else (512.0, size)
-                    points.append((phase, size, ms / 1e3, serving.layer_seconds(model, gpu, degree, size, context, sequences)))
+                    points.append(
+                        (
+                            phase,
+                            size,
+                            ms / 1e3,
+                            serving.layer_seconds(model, gpu, degree, size, context, sequences),
+                        )
+                    )
             found["Helix", folder, name][degree] = points
     return found
 
@@ -69,7 +83,9 @@ def vidur(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
         if network.exists():
             for row in csv.DictReader(network.open()):
                 if int(row["num_workers"]) == int(row["devices_per_node"]):
-                    reduce[int(row["num_workers"])].append((float(row["size"]), float(row["time_stats.all_reduce.median"]) / 1e3))
+                    reduce[int(row["num_workers"])].append(
+                        (float(row["size"]), float(row["time_stats.all_reduce.median"]) / 1e3)
+                    )
         for path in sorted((base / "compute" / folder).glob("*/*/mlp.csv")):
             for layer in profiles.layers(path):
                 degree, tokens, model = layer.degree, layer.tokens, layer.model
@@ -90,8 +106,16 @@ def splitwise(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
     for (name, degree, prompt, batch, tokens), measured in profiles.splitwise_times(data).items():
         gpu = serving.gpu_type(name)
         for phase, at, estimate in (
-            ("prompt", 0, serving.layer_seconds(model, gpu, degree, float(prompt * batch), prompt / 2, float(batch))),
-            ("decode", 1, serving.layer_seconds(model, gpu, degree, float(batch), prompt + tokens / 2, float(batch))),
+            (
+                "prompt",
+                0,
+                serving.layer_seconds(model, gpu, degree, float(prompt * batch), prompt / 2, float(batch)),
+            ),
+            (
+                "decode",
+                1,
+                serving.layer_seconds(model, gpu, degree, float(batch), prompt + tokens / 2, float(batch)),
+            ),
         ):
             size = prompt * batch if phase == "prompt" else batch
             found["Splitwise", "Llama-2-70B", name][degree].append(
@@ -108,7 +132,9 @@ def matrix_products(data: Path) -> None:
         return
     for folder, name in (("h100_sxm", "H100"), ("a100_sxm", "A100-80GB"), ("l40s", "L40S")):
         gpu = serving.gpu_type(name)
-        table = parquet.read_table(data / f"profiles/aiconfigurator/data/{folder}/gemm/vllm/0.14.0/gemm_perf.parquet").to_pandas()
+        table = parquet.read_table(
+            data / f"profiles/aiconfigurator/data/{folder}/gemm/vllm/0.14.0/gemm_perf.parquet"
+        ).to_pandas()
         table = table[table["gemm_dtype"].str.contains("float16|bf16|bfloat16")]
         for low, high in ((1, 16), (17, 256), (257, 8192)):
             part = table[(table["m"] >= low) & (table["m"] <= high) & (table["n"] * table["k"] >= 2**24)]
@@ -124,8 +150,13 @@ def matrix_products(data: Path) -> None:
 def messages(data: Path) -> None:
     for folder, name in (("h100_dgx", "H100"), ("a100_dgx", "A100-80GB")):
         gpu = serving.gpu_type(name)
-        rows = list(csv.DictReader((data / "profiles/vidur/profiling/network" / folder / "send_recv.csv").open()))
-        for where, per_node, rate in (("in a machine", "2", 0.7 * gpu.link_gb_s), ("between machines", "1", 0.8 * gpu.network_gb_s)):
+        rows = list(
+            csv.DictReader((data / "profiles/vidur/profiling/network" / folder / "send_recv.csv").open())
+        )
+        for place, per_node, rate in (
+            ("in a machine", "2", 0.7 * gpu.link_gb_s),
+            ("between machines", "1", 0.8 * gpu.network_gb_s),
+        ):
             for low, high in ((0, 2**18), (2**18, 2**22), (2**22, 2**40)):
                 errors = [
                     (2e-5 + size / (rate * 1e9)) / (float(row["time_stats.send_recv.median"]) / 1e3) - 1
@@ -133,7 +164,7 @@ def messages(data: Path) -> None:
                     if row["devices_per_node"] == per_node and low <= (size := int(row["size"])) < high
                 ]
                 median = 100 * statistics.median(errors)
-                what = f"message {where} of {low / 2**20:g} MiB and more"
+                what = f"message {place} of {low / 2**20:g} MiB and more"
                 print(f"Vidur  {what:<48}  {name:<10} points {len(errors):>5}  median {median:+6.1f} %")
 
 
@@ -148,8 +179,9 @@ def main() -> int:
     data = profiles.folder(__doc__, "nothing is compared")
     if data is None:
         return 0
-    sources: list[Callable[[Path], dict[tuple[str, str, str], dict[int, list[Point]]]]] = [helix, vidur, splitwise]
-    print("source     model                GPU        TP  points  prompts before / after    decode before / after")
+    sources = (helix, vidur, splitwise)
+    print("source     model                GPU        TP  points  "
+          "prompts before / after    decode before / after")  # fmt: skip
     inversions = pairs = 0
     for source in sources:
         for (origin, model, gpu), by_degree in source(data).items():
@@ -161,22 +193,28 @@ def main() -> int:
             for degree, points in sorted(by_degree.items()):
                 cells = []
                 for phase in ("prompt", "decode"):
-                    others = [r for (d, p), values in ratio.items() if d != degree and p == phase for r in values]
+                    others = [
+                        r for (d, p), values in ratio.items() if d != degree and p == phase for r in values
+                    ]
                     before = statistics.median(p[3] / p[2] - 1 for p in points if p[0] == phase)
                     after = "-"
                     if others:
                         factor = math.exp(statistics.mean(others))
-                        after = f"{100 * statistics.median(factor * p[3] / p[2] - 1 for p in points if p[0] == phase):+.1f} %"
+                        errors = [factor * p[3] / p[2] - 1 for p in points if p[0] == phase]
+                        after = f"{100 * statistics.median(errors):+.1f} %"
                     cells.append(f"{100 * before:+8.1f} % / {after:<9}")
-                print(f"{origin:<10} {model:<20} {gpu:<10} {degree:>2}  {len(points):>6}  {cells[0]}  {cells[1]}")
+                print(f"{origin:<10} {model:<20} {gpu:<10} {degree:>2}  {len(points):>6}  "
+                      f"{cells[0]}  {cells[1]}")  # fmt: skip
             for a, b in itertools.combinations(sorted(by_degree), 2):
                 for tokens in ((2455, 18), (496, 510)):
                     real = per_gpu(by_degree[a], a, 2, tokens) / per_gpu(by_degree[b], b, 2, tokens)
                     ours = per_gpu(by_degree[a], a, 3, tokens) / per_gpu(by_degree[b], b, 3, tokens)
                     pairs += 1
-                    if (real - 1) * (ours - 1) < 0 and abs(math.log(real)) > 0.05 and abs(math.log(ours)) > 0.05:
+                    is_clear = abs(math.log(real)) > 0.05 and abs(math.log(ours)) > 0.05
+                    if (real - 1) * (ours - 1) < 0 and is_clear:
                         inversions += 1
-                        print(f"  inversion: TP {a} over TP {b}, {tokens}: measured {real:.2f}, estimated {ours:.2f}")
+                        print(f"  inversion: TP {a} over TP {b}, {tokens}: "
+                              f"measured {real:.2f}, estimated {ours:.2f}")  # fmt: skip
     matrix_products(data)
     messages(data)
     print(f"inversions: {inversions} of {pairs} pairs of degrees")

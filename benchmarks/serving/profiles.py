@@ -1,4 +1,4 @@
-"""Public profiles that estimates are compared with: the folder that has them, and what two comparisons read alike."""
+"""Public profiles for comparisons with estimates: their folder, and readers that two benchmarks share."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ OPERATORS = (
 
 
 def folder(description: str, without: str) -> Path | None:
-    """The argument DATA; None, after saying what is done without, where it has no profiles."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """The argument DATA. If it has no profiles, prints `without`, the consequence, and returns None."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     parser.add_argument(
         "data", nargs="?", type=Path, metavar="DATA", default=Path(os.environ.get("GPUSCHED_DATA", beside)),
-        help="folder with profiles/ and splitwise-sim/; default: $GPUSCHED_DATA, or shared/data beside the repository",
+        help="folder with profiles/ and splitwise-sim/; default: $GPUSCHED_DATA, or ../shared/data",
     )  # fmt: skip
-    parser.add_argument("--smoke", action="store_true", help="changes nothing: it is quick as it is")
+    parser.add_argument("--smoke", action="store_true", help="no effect, because it is quick anyway")
     data = parser.parse_args().data
     if (data / "profiles").is_dir():
         return data
@@ -62,7 +64,7 @@ SPLITWISE = {"a100-80gb": "A100-80GB", "h100-80gb": "H100"}
 
 
 def splitwise_times(data: Path) -> dict[tuple[str, int, int, int, int], list[tuple[float, float]]]:
-    """Milliseconds of the prompt and of a token, by GPU, degree, and tokens of the prompt, requests and tokens that follow."""
+    """Milliseconds of the prompt and of a token, by (GPU, degree, prompt tokens, requests, output tokens)."""
     times: dict[Any, list[tuple[float, float]]] = defaultdict(list)
     with (data / "splitwise-sim/perf_model.csv").open() as file:
         for row in csv.DictReader(file):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The monitor of the workload and replanning: false alarms, delays, and what replanning is worth (arXiv 2502.00722, appendix M).
+"""Measures the workload monitor and replanning of arXiv 2502.00722, App. M: false alarms, delays and gains.
 
-    python benchmarks/serving/workload_shift.py [--smoke] [--seeds 10] [--rate 5] [--budget 30] [--time-limit 20] [--gpus dense|printed]
-                                                [--kinds input-major|output-major]
+    python benchmarks/serving/workload_shift.py [--smoke] [--seeds 10] [--rate 5] [--budget 30] [--time-limit
+20] [--gpus dense|printed] [--kinds input-major|output-major]
 
-Poisson arrivals of Llama-3-70B with the shares of trace 2 for a day and a part of a window, then two hours of another workload: the surge
-of short outputs of Table 7 (three times as many), trace 1 or trace 3. Windows of five minutes, persistence 3, dwell 6, alpha 0.001. `kept`
-is the plan before, with the best routes for the new workload; `knowing all` a plan for the true shares. Intervals are 95 % over seeds.
+Poisson arrivals of Llama-3-70B have the shares of trace 2 for a day and a part of a window. Then another
+workload follows for two hours: the surge of short outputs of Table 7 (three times as many), trace 1 or trace
+3. Windows have five minutes, persistence 3, dwell 6, alpha 0.001. `kept` is the old plan with the best routes
+for the new workload; `knowing all` is a plan for the true shares. Intervals are 95 % over seeds.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ DAY = 86_400.0
 AFTER = 7_200.0
 
 
-def arrivals(rng: np.random.Generator, shares: Sequence[float], rate: float, begin: float, seconds: float) -> Iterator[tuple[float, str]]:
+def arrivals(
+    rng: np.random.Generator, shares: Sequence[float], rate: float, begin: float, seconds: float
+) -> Iterator[tuple[float, str]]:
     times = np.sort(rng.uniform(begin, begin + seconds, rng.poisson(rate * seconds)))
     kinds = rng.choice(len(shares), len(times), p=np.array(shares) / sum(shares))
     return ((time, f"w{kind + 1}") for time, kind in zip(times.tolist(), kinds.tolist()))
 
 
 def makespan_of(setting: Setting, plan: serving.ServingPlan, shares: Sequence[float]) -> float:
-    """Seconds of a thousand requests with these shares on a plan's replicas, by the best routes: a linear program of its own."""
+    """Seconds of 1,000 requests of these shares on the replicas of a plan by the best routes (a linear program)."""
     case = Case(setting, MODEL, shares)
     known = {deployment.name: deployment for deployment in case.possible(AVAILABLE[0])}
     rows = [(replicas["count"], case.served(known[replicas["deployment"]])) for replicas in plan.replicas]
@@ -53,7 +56,11 @@ def makespan_of(setting: Setting, plan: serving.ServingPlan, shares: Sequence[fl
 
 
 def interval(values: Sequence[float]) -> str:
-    half = student.ppf(0.975, len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    half = (
+        student.ppf(0.975, len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
+        if len(values) > 1
+        else 0.0
+    )
     return f"{statistics.mean(values):.1f} +- {half:.1f}"
 
 
@@ -75,9 +82,12 @@ def main() -> int:
     shifts = {"surge of short outputs": setting.surge(usual), "trace 1": TRACES[0], "trace 3": TRACES[2]}
     asked = setting.request(setting.model(MODEL, usual), AVAILABLE[0], args.budget)
     plan = serving.plan_serving(asked, **options)
-    print(f"{args.seeds} seeds, {args.rate:g} requests/s, {args.budget:g} $/h, availability 1, {before / 3600:g} h before the shift")
-    print(f"  {'to':<24} {'false alarms':>12} {'missed':>6}   {'delay, minutes':>15}   {'replanned against kept, %':>26}   "
-          f"{'against knowing all, %':>23}   starts")  # fmt: skip
+    print(
+        f"{args.seeds} seeds, {args.rate:g} requests/s, {args.budget:g} $/h, availability 1, "
+        f"{before / 3600:g} h before the shift"
+    )
+    print(f"  {'to':<24} {'false alarms':>12} {'missed':>6}   {'delay, minutes':>15}   "
+          f"{'replanned against kept, %':>26}   {'against knowing all, %':>23}   starts")  # fmt: skip
     for name, shares in shifts.items():
         known = setting.request(setting.model(MODEL, shares), AVAILABLE[0], args.budget)
         best = makespan_of(setting, serving.plan_serving(known, **options), shares)
@@ -88,7 +98,9 @@ def main() -> int:
             rng = np.random.default_rng(seed)
             monitor = serving.WorkloadMonitor(asked)
             begin = before + rng.uniform(0, monitor.window_s)
-            early += sum(monitor.observe(*one) is not None for one in arrivals(rng, usual, args.rate, 0.0, begin))
+            early += sum(
+                monitor.observe(*one) is not None for one in arrivals(rng, usual, args.rate, 0.0, begin)
+            )
             found = None
             for one in arrivals(rng, shares, args.rate, begin, AFTER):
                 found = found or monitor.observe(*one)
@@ -97,7 +109,7 @@ def main() -> int:
                 continue
             delays.append((found.time_s - begin) / 60)
             changed = serving.replan(found.request, plan, **options)
-            # What the new plan is worth on the workload as it is, not as it was counted.
+            # The new plan is judged on the true workload, not on the counted one.
             truth = makespan_of(setting, changed.plan, shares)
             gains.append(100 * (kept / truth - 1))
             short.append(100 * (best / truth - 1))
@@ -105,8 +117,8 @@ def main() -> int:
         if not delays:
             print(f"  {name:<24} {early:>12} {missed:>6}")
             continue
-        print(f"  {name:<24} {early:>12} {missed:>6}   {interval(delays):>15}   {interval(gains):>26}   {interval(short):>23}   "
-              f"{statistics.mean(starts):6.1f}", flush=True)  # fmt: skip
+        print(f"  {name:<24} {early:>12} {missed:>6}   {interval(delays):>15}   {interval(gains):>26}   "
+              f"{interval(short):>23}   {statistics.mean(starts):6.1f}", flush=True)  # fmt: skip
     return 0
 
 

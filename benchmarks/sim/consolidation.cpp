@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not fully occupied nodes under periodic consolidation, on two months of generated arrivals: the study behind the ASI paper's "-20.2 %"
-// (section 4.1).
+// Repeats the study behind the ASI paper's "-20.2 %" (section 4.1): not fully occupied nodes under periodic
+// consolidation, on two months of generated arrivals.
 //
-// A replay without consolidation and replays with one every so many hours see the same jobs. Of every run: how many nodes with a task and
-// an idle GPU there were before and after. Of the replay: how many there are at the end of each hour, paired by seed with the replay
-// without. Moves take no time; LP pods do not move. Intervals are Student's, 95 %, over seeds; percentiles are over the runs of all seeds.
-//
-// With --json, one line per seed and arm.
+// A replay without consolidation and replays with one every few hours get the same jobs. For every
+// consolidation the benchmark reports the nodes with a task and an idle GPU before and after it. For every
+// replay it reports their number at the end of each hour, paired by seed with the replay without
+// consolidation. Moves take no time; LP pods do not move. Intervals are Student's, 95 %, over seeds;
+// percentiles are over the consolidations of all seeds. --json writes one line per seed and arm.
 #include "../support/command_line.hpp"
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
@@ -42,7 +42,7 @@ constexpr Arm arms[] = {
     {"fast every 6 h", 6, Preset::fast}, {"best every 6 h", 6, Preset::best},
 };
 
-/// What was seen of one replay.
+/// The measurements of one replay.
 struct Study {
     std::vector<double> hourly{};      ///< not fully occupied nodes, once an hour
     std::vector<double> reductions{};  ///< per run, % of the not fully occupied nodes before it
@@ -80,7 +80,7 @@ Study replayed(const sim::SpotTrace& trace, const Arm& arm, std::int64_t days, b
     study.hp_wait_s = result.hp_wait_s.mean;
     study.lp_completion_h = result.lp_completion_s.mean / hour;
     if (arm.every_h > 0) {
-        // A run that finds nothing to move is one, too.
+        // A consolidation without moves counts, too.
         const auto runs = static_cast<std::size_t>(days * 24 / arm.every_h);
         study.reductions.resize(std::max(study.reductions.size(), runs), 0);
         study.moves = static_cast<double>(total_moves) / static_cast<double>(study.reductions.size());
@@ -108,9 +108,9 @@ int main(int argc, char** argv) {
     std::string path;
     line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));
     line.option("--nodes", jobs.nodes, "nodes of the cluster");
-    line.option("--days", days, "days that are measured, after two to warm up")->check(bench::at_least(1));
-    line.option("--hp-load", jobs.hp_load, "GPUs that HP jobs ask for, as a share of all");
-    line.flag("--hp-alone", hp_alone, "spot jobs never arrive");
+    line.option("--days", days, "measured days, after two days of warm-up")->check(bench::at_least(1));
+    line.option("--hp-load", jobs.hp_load, "GPUs that HP jobs request, as a share of all");
+    line.flag("--hp-alone", hp_alone, "no spot jobs arrive");
     line.option("--json", path, "file for one line per seed and arm");
     line.read();
     std::ofstream json;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interference: what it costs, and what rankers and limits change, beside CPU-only jobs on the nodes and offline work on the GPUs.
+// Measures the cost of interference, and the effect of rankers and limits of co-location, with CPU-only jobs
+// on the nodes and offline work on the GPUs.
 //
-// ASI (section 5.2) leaves both open; the slowdowns are assumptions, which the options replace. Jobs are generated (docs/sim.md):
-// two days to warm up, then the days that are measured, then two more so that the measured jobs can finish under the same load.
-// All arms of a seed see the same jobs. Changes are paired by seed; intervals are Student's, 95 %.
+// ASI (section 5.2) leaves both open, so the slowdowns are assumptions that the options replace. Jobs are
+// generated (docs/sim.md): two days of warm-up, the measured days, then two more so that the measured jobs
+// can finish under the same load. All arms of a seed get the same jobs. Changes are paired by seed; intervals
+// are Student's, 95 %.
 //
-// CPU-only jobs: HP, LP and CPU-only jobs on one pool. One arm learns the slowdown from observations with noise.
-// Offline work: HP and LP jobs of one fraction of a GPU each on as many nodes as make HP work `--online-load` of the GPUs; more LP
-// work than there is room for.
-//
-// With --json, one line per seed and arm.
+// CPU-only jobs: HP, LP and CPU-only jobs in one pool. One arm learns the slowdown from observations with
+// noise. Offline work: HP and LP jobs with one fraction of a GPU each. The number of nodes makes HP work
+// `--online-load` of the GPUs, and there is more LP work than fits. --json writes one line per seed and arm.
 #include "../support/command_line.hpp"
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
@@ -55,10 +55,10 @@ struct Arm {
     bool interferes = true, cpu_jobs = true;
 };
 
-/// What is measured of one replay, by name.
+/// The measurements of one replay, by name.
 using Figures = std::map<std::string, double>;
 
-/// Means over jobs, and slowdowns as lost GPU-time in per cent of the GPU-time of the work itself.
+/// Means over jobs, and slowdowns as lost GPU-time in percent of the GPU-time of the work itself.
 Figures figures(const SpotTrace& trace, const SpotReplayResult& r, const SpotReplayOptions& options) {
     struct Sums {
         double slowed = 0, work = 0, completion = 0, wait = 0, jobs = 0;
@@ -107,7 +107,7 @@ class Table {
     [[nodiscard]] const std::vector<Arm>& arms() const { return arms_; }
     void add(std::size_t arm, Figures f) { figures_[arm].push_back(std::move(f)); }
 
-    /// The mean with its interval; of changes in per cent of the baseline, seed by seed.
+    /// Means with their intervals, and changes in percent of the baseline, paired by seed.
     void print(const std::vector<std::pair<const char*, const char*>>& columns) const {
         std::printf("%-36s", "");
         for (const auto& [figure, title] : columns) std::printf(" %18s", title);
@@ -135,12 +135,13 @@ class Table {
     std::vector<std::vector<Figures>> figures_;  // by arm and seed
 };
 
-/// Observations of a curve with noise: parts of 0 to 80 %, errors of 10 percentage points (standard deviation).
+/// Noisy observations of a curve: shares of 0 to 80 %, errors with a standard deviation of 10 percentage
+/// points.
 std::vector<allocation::SlowdownObservation> observations(const allocation::SlowdownCurve& curve, Rng rng) {
     std::vector<allocation::SlowdownObservation> seen;
     for (int i = 0; i < 200; ++i) {
         const auto held = rng.between(0, 800);
-        double noise = -600;  // a sum of twelve has a deviation of 100
+        double noise = -600;  // the sum of twelve has a standard deviation of 100
         for (int k = 0; k < 12; ++k) noise += static_cast<double>(rng.below(101));
         seen.push_back({static_cast<double>(held) / 1000,
                         (static_cast<double>(curve(held, 1000)) + noise * 100 / 101) / 1000});
@@ -227,7 +228,7 @@ void beside_cpu_only_jobs(const Setting& setting, std::ofstream& json) {
                  {"undone", "undone jobs"}});
 }
 
-/// The jobs as ones of one pod and one fraction each, on as many nodes as make HP work `online_load` of the GPUs.
+/// The jobs with one pod and one fraction each, on as many nodes as make HP work `online_load` of the GPUs.
 SpotTrace fractions(SpotTrace trace, const Setting& setting, Rng rng, std::int64_t hours) {
     double asked = 0;
     for (auto& job : trace.jobs) {
@@ -289,17 +290,17 @@ void beside_offline_work(const Setting& setting, std::ofstream& json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What interference costs, and what rankers and limits of co-location change.",
-                            argc, argv);
+    bench::CommandLine line("Cost of interference, and effect of rankers and limits of co-location.", argc,
+                            argv);
     Setting setting;
     if (line.smoke()) setting = {.seeds = 2, .nodes = 8, .days = 1};
     std::string path;
     bool no_cpu_only = false, no_offline = false;
     line.option("--seeds", setting.seeds, "how many seeds")->check(bench::at_least(1));
     line.option("--nodes", setting.nodes, "nodes of the cluster")->check(bench::at_least(1));
-    line.option("--days", setting.days, "days that are measured")->check(bench::at_least(1));
-    line.option("--cpu-load", setting.cpu_load, "cores that CPU-only jobs ask for, as a share of all");
-    line.option("--online-load", setting.online_load, "GPUs that online work asks for, as a share of all");
+    line.option("--days", setting.days, "measured days")->check(bench::at_least(1));
+    line.option("--cpu-load", setting.cpu_load, "cores that CPU-only jobs request, as a share of all");
+    line.option("--online-load", setting.online_load, "GPUs that online work requests, as a share of all");
     line.option("--cpu-slowdown", setting.cpu_slowdown,
                 "slowdown by the cores that CPU-only pods hold, in thousandths at 1/n, 2/n, .. of n values");
     line.option("--offline-slowdown", setting.offline_slowdown, "the same by the GPU that LP fractions hold");

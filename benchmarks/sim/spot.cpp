@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// HP and spot jobs: what each mechanism of ASI's spot scheduler (section 4.2) gains, and how much capacity spot jobs harvest.
+// Measures the gain of each mechanism of ASI's spot scheduler (section 4.2), and the capacity that spot jobs
+// harvest.
 //
-// Jobs are generated (docs/sim.md says after which figures): two days to warm up, then the days that are measured, then four
-// more so that the measured jobs can finish under the same load. All arms see the same jobs. The baseline is the paper's:
-// packing alone, random victims. Differences are paired by seed; intervals are Student's, 95 %.
-//
-// With --json, one line per seed and arm.
+// Jobs are generated (docs/sim.md names the published figures): two days of warm-up, the measured days, then
+// four more so that the measured jobs can finish under the same load. All arms get the same jobs. The
+// baseline is the paper's: packing alone, random victims. Differences are paired by seed; intervals are
+// Student's, 95 %. --json writes one line per seed and arm.
 #include "../support/command_line.hpp"
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
@@ -65,7 +65,7 @@ Interval over_seeds(const std::vector<SpotReplayResult>& results, const Measure&
     for (const auto& r : results) values.push_back(measure(r));
     return interval(values);
 }
-// In percent of the baseline, seed by seed.
+// The change in percent of the baseline, paired by seed.
 Interval change(const std::vector<SpotReplayResult>& results, const std::vector<SpotReplayResult>& baseline,
                 const Measure& measure) {
     std::vector<double> values;
@@ -101,8 +101,8 @@ void harvest(int seeds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line(
-        "What each mechanism of ASI's spot scheduler gains, and how much spot jobs harvest.", argc, argv);
+    bench::CommandLine line("Gains of the mechanisms of ASI's spot scheduler, and harvested capacity.", argc,
+                            argv);
     int seeds = line.smoke() ? 2 : 10;
     std::int64_t days = line.smoke() ? 1 : 7;
     sim::SpotTraceOptions jobs;
@@ -111,8 +111,8 @@ int main(int argc, char** argv) {
     std::string path;
     line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));
     line.option("--nodes", jobs.nodes, "nodes of the cluster");
-    line.option("--days", days, "days that are measured")->check(bench::at_least(1));
-    line.option("--lp-load", jobs.lp_load, "GPUs that spot jobs ask for, as a share of all");
+    line.option("--days", days, "measured days")->check(bench::at_least(1));
+    line.option("--lp-load", jobs.lp_load, "GPUs that spot jobs request, as a share of all");
     line.option("--no-checkpoint", jobs.no_checkpoint, "share of spot jobs without checkpoints");
     line.flag("--no-harvest", no_harvest, "leaves the simulation of standby out");
     line.option("--json", path, "file for one line per seed and arm");

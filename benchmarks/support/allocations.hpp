@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts allocations. To be included by the one source file of a program, whose operator new this replaces.
+// Counts allocations. It replaces operator new, so a program includes it in one source file only.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace gpusched::bench {
 inline std::size_t allocations = 0;  ///< so far
 }
 
-// Not inlined, so that the compiler does not take them for a pair that does not match.
+// Not inlined, because the compiler would warn about mismatched new and delete.
 [[gnu::noinline]] void* operator new(std::size_t size) {
     ++gpusched::bench::allocations;
     if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;

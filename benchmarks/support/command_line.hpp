@@ -19,8 +19,8 @@ inline CLI::Validator at_least(int least) {
     return {check, "at least " + std::to_string(least), "at least"};
 }
 
-/// Options of CLI11 beside --smoke, which every benchmark has and which is known from the start, because defaults depend on
-/// it; options that are given count all the same:
+/// Options of CLI11, and --smoke. The constructor already knows --smoke, so that defaults can depend on it;
+/// given options have precedence:
 ///
 ///     bench::CommandLine line("How fast plans are checked.", argc, argv);
 ///     int nodes = line.smoke() ? 500 : 37'707;
@@ -31,12 +31,12 @@ class CommandLine {
     CommandLine(const std::string& what, int argc, const char* const* argv)
         : app_(what), argc_(argc), argv_(argv) {
         for (int i = 1; i < argc; ++i) smoke_ = smoke_ || std::string(argv[i]) == "--smoke";
-        app_.add_flag("--smoke", smoke_, "a run as brief as can be, whose figures mean nothing");
+        app_.add_flag("--smoke", smoke_, "a very short run; its figures mean nothing");
     }
     [[nodiscard]] bool smoke() const { return smoke_; }
 
-    /// One that takes a value, a vector values between commas or in several such options. What the variable holds is the
-    /// default, which the help tells.
+    /// Adds an option with a value. A vector takes values between commas or from repeated options. The
+    /// variable's value is the default and appears in the help.
     template <class T>
     CLI::Option* option(const std::string& name, T& value, const std::string& help) {
         auto* const made = app_.add_option(name, value, help)->capture_default_str();
@@ -52,7 +52,7 @@ class CommandLine {
         return app_.add_flag(name, value, help);
     }
 
-    /// Ends the program where arguments are wrong, with 2, and after --help.
+    /// Ends the program with status 2 if the arguments are wrong, and with 0 after --help.
     void read() {
         try {
             app_.parse(argc_, argv_);

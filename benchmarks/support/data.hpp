@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the data sets are.
+// The location of the data sets.
 #pragma once
 
 #include <cstdlib>
@@ -8,8 +8,8 @@
 
 namespace gpusched::bench {
 
-/// A folder or file among the data sets: below $GPUSCHED_DATA, or below ../shared/data, which is beside the repository for a
-/// program that is started at its root.
+/// The path of a folder or file below $GPUSCHED_DATA; by default below ../shared/data, relative to the
+/// working directory.
 inline std::string data_path(const std::string& name) {
     const auto* const root = std::getenv("GPUSCHED_DATA");
     return (std::filesystem::path(root != nullptr ? root : "../shared/data") / name).string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enumerators by their names, as a command line gives them.
+// Enumerators by name, for command lines.
 #pragma once
 
 #include <gpusched/core/checks.hpp>

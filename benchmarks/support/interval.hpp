@@ -14,7 +14,7 @@ struct Interval {
     double mean = 0, half = 0;
 };
 
-/// Of one value the half width is 0: nothing is known of it; of none both.
+/// The half width is 0 for a single value, because it is unknown; without values, both are 0.
 inline Interval interval(const std::vector<double>& values) {
     if (values.empty()) return {};
     const auto n = static_cast<double>(values.size());

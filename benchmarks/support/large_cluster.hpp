@@ -21,7 +21,8 @@ inline NodeSpec large_cluster_node(int n) {
     return node;
 }
 
-/// Such nodes, each with as many tasks of half a GPU, one GPU or none; a third of the tasks in a group, jobs of 8.
+/// Such nodes, each with `tasks_per_node` tasks of half a GPU, one GPU or none. Jobs have 8 tasks; a third of
+/// the tasks has an anti-affinity to its job, with at most 4 of them on a node.
 inline ClusterSpec large_cluster(int nodes, int tasks_per_node) {
     ClusterSpec spec;
     for (int n = 0; n < nodes; ++n) {

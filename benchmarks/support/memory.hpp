@@ -10,20 +10,20 @@
 
 namespace gpusched::bench {
 
-/// The most that the process has held so far, or since `forget_peak_memory`, KiB.
+/// The peak memory of the process in KiB, since its start or since `forget_peak_memory`.
 inline double peak_memory_kib() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return static_cast<double>(usage.ru_maxrss);
 }
 
-/// Gives memory that nobody uses back to the system, and starts `peak_memory_kib` anew. Where the kernel does not let it, the peak stays.
+/// Returns unused memory to the system and resets `peak_memory_kib`. The peak stays if the kernel refuses.
 inline void forget_peak_memory() {
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-/// What the allocator has handed out, its own overhead included.
+/// The bytes that the allocator has handed out, its overhead included.
 inline std::size_t heap_bytes() {
     const auto info = mallinfo2();
     return info.uordblks + info.hblkhd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of results: JSON objects, one a line.
+// Rows of results: one JSON object per line.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,22 +14,22 @@
 
 namespace gpusched::bench {
 
-/// Its keys in the order in which they were put in.
+/// Keeps its keys in order of insertion.
 using Row = nlohmann::ordered_json;
 
-/// A number with at most so many digits behind the point.
+/// The value rounded to `digits` decimals.
 inline double rounded(double value, int digits) {
     const double unit = std::pow(10.0, digits);
     return std::round(value * unit) / unit;
 }
 
-/// Prints it at once, so that a run that is stopped leaves whole lines.
+/// Prints the row and flushes, so that an interrupted run leaves whole lines.
 inline void print(const Row& row) {
     std::puts(row.dump().c_str());
     std::fflush(stdout);
 }
 
-/// All rows of a file; ends the program with 2 where there is something else in it.
+/// All rows of a file. Ends the program with status 2 if a line is not a JSON object.
 inline std::vector<Row> read_rows(const std::string& path) {
     const auto wrong = [&](const std::string& why) {
         std::cerr << path << ": " << why << '\n';
@@ -43,7 +43,7 @@ inline std::vector<Row> read_rows(const std::string& path) {
         ++number;
         if (line.empty()) continue;
         rows.push_back(Row::parse(line, nullptr, false));
-        if (!rows.back().is_object()) wrong("line " + std::to_string(number) + " is no JSON object");
+        if (!rows.back().is_object()) wrong("line " + std::to_string(number) + " is not a JSON object");
     }
     return rows;
 }

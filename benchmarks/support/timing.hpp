@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time by the clock and by the processor.
+// Elapsed time and processor time.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@ inline double clock_s() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Seconds that all threads of the process have worked so far, which a busy machine disturbs least.
+/// Processor time of all threads of the process in seconds; other work on the machine disturbs it least.
 inline double processor_s() {
     timespec now{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Seconds by the clock that `work` takes.
+/// Elapsed seconds of `work`.
 template <class Work>
 double seconds(Work&& work) {
     const double start = clock_s();
@@ -31,7 +31,7 @@ double seconds(Work&& work) {
     return clock_s() - start;
 }
 
-/// The value that a share `q` of all is below; 0 of none.
+/// The value with a share `q` of the values below it; 0 without values.
 inline double quantile(std::vector<double> values, double q) {
     if (values.empty()) return 0;
     const auto at =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time to check a consolidation plan of a generated ASI-like cluster: one JSON line.
+// Measures the time to check a consolidation plan of a generated ASI-like cluster. Prints one JSON line.
 #include "../support/command_line.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"

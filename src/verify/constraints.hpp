@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every arrival of a task on a node must satisfy, judged by the checker's own books.
+// The constraints that every arrival of a task on a node must satisfy.
 #pragma once
 
-#include "verify/books.hpp"
+#include "verify/state.hpp"
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,14 +31,14 @@ inline bool keeps_away(const Taint& taint, const std::vector<Toleration>& tolera
     return true;
 }
 
-// A step that puts a task somewhere; its violations are gathered first and reported in plan order.
+// A task that arrives on a node. Its violations are collected first and reported in plan order.
 struct Arrival {
     Pod* pod;
     int node;
     const std::vector<int>& cards;
     std::string step;
     std::vector<std::string> found{};
-    bool restarts = false;  ///< it has left its old place
+    bool restarts = false;  ///< it has left its old node
 };
 
 template <class Report>
@@ -47,7 +48,6 @@ void check_fixed(const TaskSpec& task, const Report& report) {
     if (task.daemon) report("daemon: the task must stay");
 }
 
-/// Whether the task can be moved so.
 template <class Report>
 void check_how(const TaskSpec& task, MoveMode how, const Report& report) {
     if (task.how == Mobility::none) return report("how: the task never moves");
@@ -79,9 +79,9 @@ inline void check_locality(Arrival& a, const TaskSpec& task, const NodeSpec& nod
     std::vector<int> whole = a.cards;
     std::erase_if(whole, [&](int card) { return card >= node.gpu_count; });
     if (whole.size() < 2) return;  // one GPU is always close to itself
-    for (const auto& wish : task.hardware_affinity) {
-        if (wish.qos != HardwareQos::guaranteed) continue;
-        const bool numa_level = wish.level == HardwareLevel::numa;
+    for (const auto& affinity : task.hardware_affinity) {
+        if (affinity.qos != HardwareQos::guaranteed) continue;
+        const bool numa_level = affinity.level == HardwareLevel::numa;
         const std::string what =
             "hardware_affinity: guaranteed " + std::string(numa_level ? "NUMA node" : "socket");
         if (!node.hardware) {
@@ -100,7 +100,7 @@ inline void check_locality(Arrival& a, const TaskSpec& task, const NodeSpec& nod
     }
 }
 
-/// An integer as Go's ParseInt reads it.
+/// Reads an integer like Go's ParseInt.
 inline bool parse_label(const std::string& text, std::int64_t& value) {
     std::size_t digits = text.find_first_not_of("+-");
     if (digits == std::string::npos || digits > 1) return false;
@@ -147,7 +147,7 @@ inline bool affinity_holds(const std::vector<NodeTerm>& terms, const NodeSpec& n
     return false;
 }
 
-/// As many devices as asked for, all of one class that the task accepts.
+/// The devices must have the requested number and one class that the task accepts.
 inline void check_devices(Arrival& a, const TaskSpec& task, const Machine& m) {
     std::map<std::string_view, std::int64_t> of_class;
     for (const int card : a.cards)
@@ -166,13 +166,13 @@ inline void check_devices(Arrival& a, const TaskSpec& task, const Machine& m) {
     }
 }
 
-inline void check_node(const Books& books, Arrival& a) {
+inline void check_node(const State& state, Arrival& a) {
     const auto& task = *a.pod->spec;
-    const auto& node = *books.machine(a.node).spec;
+    const auto& node = *state.machine(a.node).spec;
     const auto cordons = [](const Taint& taint) {
         return taint.key == "node.kubernetes.io/unschedulable" && taint.effect == "NoSchedule";
     };
-    // With that taint it receives tasks that tolerate the taint, which is checked below.
+    // A node with that taint receives tasks that tolerate the taint; the loop over taints checks this.
     if (!node.schedulable && std::none_of(node.taints.begin(), node.taints.end(), cordons))
         a.found.push_back("cordoned: the node receives nothing");
     if (!task.gpu_models.empty() &&
@@ -195,15 +195,16 @@ inline void check_node(const Books& books, Arrival& a) {
     if (whole != task.gpu_count)
         a.found.push_back("gpus: names " + std::to_string(whole) + ", but the task asks for " +
                           std::to_string(task.gpu_count));
-    check_devices(a, task, books.machine(a.node));
-    if (task.cpu_local) a.found.push_back("cpu_local: cannot be judged, because cores are not accounted for");
+    check_devices(a, task, state.machine(a.node));
+    if (task.cpu_local)
+        a.found.push_back("cpu_local: cannot be checked, because the checker does not count cores");
     check_locality(a, task, node);
 }
 
-// Resources after the arrival was entered; what is over capacity is this arrival's doing or that of one before it.
-inline void check_room(const Books& books, Arrival& a) {
+// Called after the arrival was added: this arrival or an earlier one exceeds the capacity.
+inline void check_room(const State& state, Arrival& a) {
     const auto& task = *a.pod->spec;
-    const auto& m = books.machine(a.node);
+    const auto& m = state.machine(a.node);
     const auto over = [&](const std::string& what, std::int64_t asked, std::int64_t used,
                           std::int64_t capacity) {
         if (asked > 0 && used > capacity)
@@ -212,7 +213,7 @@ inline void check_room(const Books& books, Arrival& a) {
                               " is free");
     };
     const auto most = [&](const InUse& use) {
-        return std::max(Books::consumes(task) ? use.consumed : 0, Books::claims(task) ? use.claimed : 0);
+        return std::max(State::consumes(task) ? use.consumed : 0, State::claims(task) ? use.claimed : 0);
     };
     over("cpu_milli", task.cpu_milli, most(m.cpu), m.spec->cpu_milli);
     over("memory_mib", task.memory_mib, m.memory_mib, m.spec->memory_mib);
@@ -240,16 +241,16 @@ inline void check_room(const Books& books, Arrival& a) {
     }
 }
 
-inline void check_group(const Books& books, Arrival& a, const Tally& tally) {
-    const auto home = books.domain(tally.level, a.node);
+inline void check_group(const State& state, Arrival& a, const Tally& tally) {
+    const auto home = state.domain(tally.level, a.node);
     if (home == nowhere) {
         if (tally.kind == Tally::Kind::together)
-            a.found.push_back("affinity: the node has no domain at " + books.level_text(tally.level));
+            a.found.push_back("affinity: the node has no domain at " + state.level_text(tally.level));
         return;
     }
     const auto& here = tally.domains.at(home);
-    const int old = a.pod->node == nowhere ? nowhere : books.domain(tally.level, a.pod->node);
-    const auto where = " at " + books.level_text(tally.level);
+    const int old = a.pod->node == nowhere ? nowhere : state.domain(tally.level, a.pod->node);
+    const auto where = " at " + state.level_text(tally.level);
     if (tally.kind == Tally::Kind::spread) {
         const auto copies = here.copies - (old == home ? 1 : 0);  // its own old copy does not count
         if (!here.limits.empty() && copies > here.limits.begin()->first)
@@ -264,5 +265,135 @@ inline void check_group(const Books& books, Arrival& a, const Tally& tally) {
         a.found.push_back(std::string(network ? "network_affinity: gang " : "affinity: group ") +
                           named(tally.name) + where + " would be spread over several domains");
 }
+
+/// Checks groups that a task avoids, wants near or spreads, and tasks that avoid its groups. The task's new
+/// copy is in the state; its old copy does not count.
+class SelectionCheck {
+  public:
+    SelectionCheck(const State& state, Arrival& arrival)
+        : state_(state), a_(arrival), task_(*arrival.pod->spec), self_(state.number(*arrival.pod)) {}
+
+    void run() {
+        avoid();
+        near();
+        for (const auto& term : task_.spread) spread(term);
+    }
+
+  private:
+    static bool lists(const TaskSpec& task, std::string_view group) {
+        return std::find(task.groups.begin(), task.groups.end(), group) != task.groups.end();
+    }
+    [[nodiscard]] const TaskSpec& spec(int pod) const {
+        return *state_.pods[static_cast<std::size_t>(pod)].spec;
+    }
+    [[nodiscard]] int domain(Level level, int node) const { return state_.domain(level, node); }
+
+    // Calls `visit(pod, node, copies)` for all copies of other tasks.
+    template <class Visit>
+    void others(const std::map<std::string_view, State::Copies>& of, std::string_view group,
+                Visit&& visit) const {
+        const auto found = of.find(group);
+        if (found == of.end()) return;
+        for (const auto& [copy, count] : found->second)
+            if (copy.first != self_) visit(copy.first, copy.second, count);
+    }
+
+    void avoid() {
+        for (const auto& term : task_.avoid) {
+            const int home = domain(term.level, a_.node);
+            bool met = false;
+            others(state_.members, term.group, [&](int, int node, int) {
+                met = met || (home != nowhere && domain(term.level, node) == home);
+            });
+            if (met)
+                a_.found.push_back("avoid: members of group " + named(term.group) + " are in its domain at " +
+                                   state_.level_text(term.level));
+        }
+        for (const auto& group : task_.groups) {
+            bool met = false;
+            others(state_.avoiding, group, [&](int pod, int node, int) {
+                for (const auto& term : spec(pod).avoid)
+                    met = met || (term.group == group && domain(term.level, a_.node) != nowhere &&
+                                  domain(term.level, a_.node) == domain(term.level, node));
+            });
+            if (met)
+                a_.found.push_back("avoid: a task that avoids group " + named(group) +
+                                   ", which the task lists, is in its domain");
+        }
+    }
+
+    void near() {
+        if (task_.near.empty()) return;
+        const auto has_all_groups = [&](const TaskSpec& other) {
+            return std::all_of(task_.near.begin(), task_.near.end(),
+                               [&](const Near& term) { return lists(other, term.group); });
+        };
+        bool anywhere = false;
+        const Near* unmet = nullptr;
+        for (const auto& term : task_.near) {
+            const int home = domain(term.level, a_.node);
+            if (home == nowhere) {
+                a_.found.push_back("near: the node has no domain at " + state_.level_text(term.level));
+                return;
+            }
+            bool here = false;
+            others(state_.members, term.group, [&](int pod, int node, int) {
+                const int there = domain(term.level, node);
+                if (there == nowhere || !has_all_groups(spec(pod))) return;
+                anywhere = true;
+                here = here || there == home;
+            });
+            if (!here) unmet = &term;
+        }
+        if (unmet != nullptr && (anywhere || !has_all_groups(task_)))
+            a_.found.push_back("near: no member of group " + named(unmet->group) + " is in its domain at " +
+                               state_.level_text(unmet->level));
+    }
+
+    [[nodiscard]] bool counts(const Spread& term, int node) const {
+        for (const auto& other : task_.spread)
+            if (domain(other.level, node) == nowhere) return false;
+        const auto& n = *state_.machine(node).spec;
+        if (term.honor_node_affinity) {
+            for (const auto& [key, value] : task_.node_selector) {
+                const auto label = n.labels.find(key);
+                if (label == n.labels.end() || label->second != value) return false;
+            }
+            if (!affinity_holds(task_.node_affinity, n)) return false;
+        }
+        return !term.honor_taints || std::none_of(n.taints.begin(), n.taints.end(), [&](const Taint& taint) {
+            return keeps_away(taint, task_.tolerations);
+        });
+    }
+
+    void spread(const Spread& term) {
+        const int home = domain(term.level, a_.node);
+        if (home == nowhere) {
+            a_.found.push_back("spread: the node has no domain at " + state_.level_text(term.level));
+            return;
+        }
+        std::map<int, std::int64_t> filled;  // members in each domain that counts
+        for (int node = 0; node < static_cast<int>(state_.machines.size()); ++node)
+            if (counts(term, node)) filled.try_emplace(domain(term.level, node), 0);
+        others(state_.members, term.group, [&](int, int node, int copies) {
+            if (counts(term, node)) filled.at(domain(term.level, node)) += copies;
+        });
+        std::int64_t fewest = filled.empty() ? 0 : INT64_MAX;
+        for (const auto& [id, members] : filled) fewest = std::min(fewest, members);
+        if (static_cast<std::int64_t>(filled.size()) < term.min_domains) fewest = 0;
+        const auto here = filled.find(home);
+        const auto members = (here == filled.end() ? 0 : here->second) + (lists(task_, term.group) ? 1 : 0);
+        if (members - fewest > term.max_skew)
+            a_.found.push_back("spread: its domain at " + state_.level_text(term.level) + " would hold " +
+                               std::to_string(members) + " members of group " + named(term.group) +
+                               ", another " + std::to_string(fewest) + "; max_skew is " +
+                               std::to_string(term.max_skew));
+    }
+
+    const State& state_;
+    Arrival& a_;
+    const TaskSpec& task_;
+    int self_;
+};
 
 }  // namespace gpusched::verify::detail

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/books.hpp"
+// Replays a plan step by step on the state of state.hpp.
 #include "verify/constraints.hpp"
-#include "verify/downtime.hpp"
-#include "verify/goal.hpp"
-#include "verify/selection.hpp"
+#include "verify/state.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/model/goal.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,11 +23,154 @@ namespace gpusched::verify {
 
 namespace detail {
 
+// Tasks that are down, per disruption budget.
+class Downtime {
+  public:
+    explicit Downtime(const ClusterSpec& snapshot) : budgets_(snapshot.budgets), down_(budgets_.size()) {
+        for (std::size_t b = 0; b < budgets_.size(); ++b) {
+            for (const auto& task : budgets_[b].tasks) of_task_[task].push_back(b);
+            for (const auto& group : budgets_[b].groups) of_group_[group].push_back(b);
+        }
+    }
+
+    /// The task goes down; reports every budget that does not allow it.
+    template <class Report>
+    void begin(const TaskSpec& task, const Report& report) {
+        for (const auto b : budgets_of(task)) {
+            const auto& budget = budgets_[b];
+            const std::int64_t allowed = budget.broken ? 0 : budget.allowed_down;
+            if (++down_[b] > allowed)
+                report("budgets: " + std::to_string(down_[b]) + " tasks of " + gpusched::quoted(budget.name) +
+                       " would be down, " + std::to_string(allowed) + " may be");
+        }
+    }
+    /// The task runs again.
+    void end(const TaskSpec& task) {
+        for (const auto b : budgets_of(task)) --down_[b];
+    }
+
+  private:
+    [[nodiscard]] std::set<std::size_t> budgets_of(const TaskSpec& task) const {
+        std::set<std::size_t> found;
+        const auto add = [&](const auto& of, const std::string& name) {
+            if (const auto at = of.find(name); at != of.end())
+                found.insert(at->second.begin(), at->second.end());
+        };
+        add(of_task_, task.name);
+        for (const auto& term : task.anti_affinity) add(of_group_, term.group);
+        for (const auto& term : task.affinity) add(of_group_, term.group);
+        for (const auto& group : task.groups) add(of_group_, group);
+        return found;
+    }
+
+    const std::vector<BudgetSpec>& budgets_;
+    std::vector<std::int64_t> down_;
+    std::unordered_map<std::string_view, std::vector<std::size_t>> of_task_, of_group_;
+};
+
+/// Whether a task may run on a node, whatever is free there.
+[[nodiscard]] static bool may_run(const TaskSpec& task, const NodeSpec& node) {
+    const auto selected = [&](const auto& wanted) {
+        const auto label = node.labels.find(wanted.first);
+        return label != node.labels.end() && label->second == wanted.second;
+    };
+    return (task.gpu_models.empty() || std::find(task.gpu_models.begin(), task.gpu_models.end(),
+                                                 node.gpu_model) != task.gpu_models.end()) &&
+           std::all_of(task.node_selector.begin(), task.node_selector.end(), selected) &&
+           affinity_holds(task.node_affinity, node) &&
+           std::none_of(node.taints.begin(), node.taints.end(),
+                        [&](const Taint& taint) { return keeps_away(taint, task.tolerations); });
+}
+
+/// Per machine, whether it counts for a valid goal.
+[[nodiscard]] static std::vector<bool> machines_that_count(const State& state, const Goal& goal) {
+    const bool any_gpus =
+        std::any_of(state.machines.begin(), state.machines.end(), [](const Machine& machine) {
+            return machine.spec->schedulable && machine.spec->gpu_count > 0;
+        });
+    const TaskSpec* user = nullptr;
+    if (const auto found = state.pod_of.find(goal.usable_by); found != state.pod_of.end())
+        user = state.pods[static_cast<std::size_t>(found->second)].spec;
+    std::vector<bool> out;
+    for (const auto& machine : state.machines) {
+        const auto& node = *machine.spec;
+        // A taint that another node of the model lacks keeps others away.
+        const auto is_common = [&](const Taint& taint) {
+            return taint.effect == "PreferNoSchedule" ||
+                   std::all_of(state.machines.begin(), state.machines.end(), [&](const Machine& other) {
+                       const auto& spec = *other.spec;
+                       return !spec.schedulable || spec.gpu_model != node.gpu_model ||
+                              std::find(spec.taints.begin(), spec.taints.end(), taint) != spec.taints.end();
+                   });
+        };
+        const bool gpu_works = std::any_of(machine.cards.begin(), machine.cards.end(),
+                                           [](const auto& card) { return !card.failed; });
+        out.push_back(node.schedulable && (goal.gpu_model.empty() || node.gpu_model == goal.gpu_model) &&
+                      (!goal.empty_nodes || !any_gpus || gpu_works) &&
+                      (user != nullptr ? may_run(*user, node)
+                                       : std::all_of(node.taints.begin(), node.taints.end(), is_common)));
+    }
+    return out;
+}
+
+/// Why the goal is invalid; empty if it is valid.
+[[nodiscard]] static std::string bad_goal(const State& state, const Goal& goal) {
+    if (!goal.gpu_model.empty() &&
+        std::none_of(state.machines.begin(), state.machines.end(),
+                     [&](const auto& machine) { return machine.spec->gpu_model == goal.gpu_model; }))
+        return "no node has GPU model " + gpusched::quoted(goal.gpu_model);
+    if (!goal.usable_by.empty() && !state.pod_of.contains(goal.usable_by))
+        return "there is no task " + gpusched::quoted(goal.usable_by);
+    if (goal.empty_nodes.has_value() == goal.slots.has_value())
+        return "it must ask for either empty_nodes or slots";
+    if (goal.empty_nodes) {
+        if (goal.count) return "count cannot be combined with empty_nodes";
+        return *goal.empty_nodes < 1 ? "empty_nodes is less than 1" : "";
+    }
+    const auto& s = *goal.slots;
+    if (s.gpu_count < 0 || s.cpu_milli < 0 || s.memory_mib < 0) return "a request of the slots is negative";
+    if (s.gpu_count == 0 && s.cpu_milli == 0 && s.memory_mib == 0) return "the slots request no resource";
+    return goal.count.value_or(1) < 1 ? "count is less than 1" : "";
+}
+
+/// The number of empty nodes or slots for a valid goal.
+[[nodiscard]] static std::int64_t available(const State& state, const Goal& goal) {
+    const auto unused = [](std::int64_t capacity, const InUse& use) {
+        return std::max<std::int64_t>(0, capacity - std::max(use.consumed, use.claimed));
+    };
+    std::int64_t sum = 0;
+    const auto counts = machines_that_count(state, goal);
+    for (std::size_t m = 0; m < state.machines.size(); ++m) {
+        if (!counts[m]) continue;
+        const auto& machine = state.machines[m];
+        const auto& spec = *machine.spec;
+        if (goal.empty_nodes) {
+            sum += machine.occupants == 0 ? 1 : 0;
+            continue;
+        }
+        const auto& shape = *goal.slots;
+        const auto idle = std::count_if(machine.cards.begin(), machine.cards.end(), [](const Card& card) {
+            return !card.failed && card.milli.consumed == 0 && card.milli.claimed == 0;
+        });
+        std::int64_t slots = -1;  // no limit yet
+        const auto limit = [&](std::int64_t free, std::int64_t each) {
+            if (each == 0) return;
+            const auto fit = free / each;
+            slots = slots < 0 ? fit : std::min(slots, fit);
+        };
+        limit(idle, shape.gpu_count);
+        limit(unused(spec.cpu_milli, machine.cpu), shape.cpu_milli);
+        limit(std::max<std::int64_t>(0, spec.memory_mib - machine.memory_mib), shape.memory_mib);
+        sum += slots;
+    }
+    return sum;
+}
+
 // Replays one plan.
 class Replay {
   public:
     Replay(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options)
-        : plan_(plan), options_(options), books_(snapshot), downtime_(snapshot),
+        : plan_(plan), options_(options), state_(snapshot), downtime_(snapshot),
           limit_(options.max_violations) {
         for (const auto& job : snapshot.jobs)
             if (job.max_disrupted) max_disrupted_.emplace(job.name, *job.max_disrupted);
@@ -56,32 +201,32 @@ class Replay {
         const auto found = names.find(name);
         return found == names.end() ? nowhere : found->second;
     }
-    const std::string& node_name(int node) { return books_.machine(node).spec->name; }
+    const std::string& node_name(int node) { return state_.machine(node).spec->name; }
 
     void read_vacated_list() {
         for (const auto& name : plan_.vacated_nodes) {
-            const auto node = find(books_.machine_of, name);
+            const auto node = find(state_.machine_of, name);
             if (node == nowhere)
                 violation("vacated_nodes", "unknown node " + named(name));
-            else if (std::exchange(books_.machine(node).listed_as_vacated, true))
+            else if (std::exchange(state_.machine(node).listed_as_vacated, true))
                 violation("vacated_nodes", "node " + named(name) + " is listed twice");
         }
     }
 
     void read_opened_list() {
         for (const auto& name : plan_.opened_nodes) {
-            const auto node = find(books_.machine_of, name);
+            const auto node = find(state_.machine_of, name);
             if (node == nowhere)
                 violation("opened_nodes", "unknown node " + named(name));
-            else if (std::exchange(books_.machine(node).listed_as_opened, true))
+            else if (std::exchange(state_.machine(node).listed_as_opened, true))
                 violation("opened_nodes", "node " + named(name) + " is listed twice");
-            else if (books_.machine(node).occupied_before)
+            else if (state_.machine(node).occupied_before)
                 violation("opened_nodes",
                           "node " + named(name) + " held tasks other than daemons from the start");
         }
     }
 
-    // What moves say of why they are made: nothing that a replay shows.
+    // Checks `chain` and `serves`, which a replay does not need.
     void check_chains() {
         std::unordered_map<std::int64_t, const std::string*> serves;  // by chain
         for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
@@ -96,9 +241,9 @@ class Replay {
                                         ", but an earlier move of chain " + std::to_string(*m.chain) +
                                         " serves " + (first->empty() ? "none" : named(*first)));
             if (m.serves.empty()) continue;
-            if (const auto node = find(books_.machine_of, m.serves); node == nowhere)
+            if (const auto node = find(state_.machine_of, m.serves); node == nowhere)
                 violation(step, "for: unknown node " + named(m.serves));
-            else if (!books_.machine(node).listed_as_vacated)
+            else if (!state_.machine(node).listed_as_vacated)
                 violation(step, "for: node " + named(m.serves) + " is none of vacated_nodes");
         }
     }
@@ -106,9 +251,9 @@ class Replay {
     // Evictions --------------------------------------------------------------------------------------------
     void evict(const std::string& name) {
         const auto step = "eviction of task " + named(name);
-        const auto id = find(books_.pod_of, name);
+        const auto id = find(state_.pod_of, name);
         if (id == nowhere) return violation(step, "unknown task");
-        auto& pod = books_.pods[static_cast<std::size_t>(id)];
+        auto& pod = state_.pods[static_cast<std::size_t>(id)];
         const auto& task = *pod.spec;
         if (pod.node == nowhere)
             return violation(step, "it does not run" + std::string(task.node ? " any more" : ""));
@@ -154,15 +299,15 @@ class Replay {
             const auto step = "wave " + std::to_string(wave) + ", move #" + std::to_string(i) + " of task " +
                               named(m.task) + " from " + named(m.from) + " to " + named(m.to);
             std::vector<std::string> found;
-            const auto id = find(books_.pod_of, m.task);
-            const auto from = find(books_.machine_of, m.from);
-            const auto to = find(books_.machine_of, m.to);
+            const auto id = find(state_.pod_of, m.task);
+            const auto from = find(state_.machine_of, m.from);
+            const auto to = find(state_.machine_of, m.to);
             if (wave < 0 || wave >= plan_.waves)
                 found.push_back("wave: the plan has waves 0 to " + std::to_string(plan_.waves - 1));
             if (id == nowhere) found.push_back("unknown task");
             if (from == nowhere) found.push_back("from: unknown node");
             if (to == nowhere) found.push_back("to: unknown node");
-            auto* pod = id == nowhere ? nullptr : &books_.pods[static_cast<std::size_t>(id)];
+            auto* pod = id == nowhere ? nullptr : &state_.pods[static_cast<std::size_t>(id)];
             bool possible = pod != nullptr && to != nowhere;
             if (pod != nullptr && pod->node == nowhere) {
                 found.push_back("from: the task does not run");
@@ -178,7 +323,7 @@ class Replay {
                 found.push_back("to: the task is there already");
                 possible = false;
             }
-            if (possible && !gpus_exist(books_.machine(to), m.gpus, found)) possible = false;
+            if (possible && !gpus_exist(state_.machine(to), m.gpus, found)) possible = false;
             if (!possible) {
                 for (const auto& what : found) violation(step, what);
                 continue;
@@ -193,7 +338,7 @@ class Replay {
                 job != max_disrupted_.end() && ++disrupted[job->first] > job->second)
                 found.push_back("max_disrupted: more than " + std::to_string(job->second) +
                                 " members of job " + named(pod->spec->job) + " move in this wave");
-            auto& machine = books_.machine(to);
+            auto& machine = state_.machine(to);
             machine.opened = true;
             if (!machine.occupied_before && !machine.listed_as_opened)
                 found.push_back("to: the node was empty before the plan");
@@ -207,14 +352,14 @@ class Replay {
             if (a.restarts)
                 downtime_.end(*a.pod->spec);
             else
-                books_.enter(*a.pod, a.pod->node, a.pod->cards, -1);
-            books_.relocate(*a.pod, a.node, a.cards);
+                state_.enter(*a.pod, a.pod->node, a.pod->cards, -1);
+            state_.relocate(*a.pod, a.node, a.cards);
         }
     }
 
     void leave(Pod& pod) {
-        books_.enter(pod, pod.node, pod.cards, -1);
-        books_.relocate(pod, nowhere, {});
+        state_.enter(pod, pod.node, pod.cards, -1);
+        state_.relocate(pod, nowhere, {});
     }
 
     // Placements -------------------------------------------------------------------------------------------
@@ -226,16 +371,16 @@ class Replay {
             const auto step = "placement #" + std::to_string(&p - plan_.placements.data()) + " of task " +
                               named(p.task) + " on " + named(p.node);
             std::vector<std::string> found;
-            const auto id = find(books_.pod_of, p.task);
-            const auto node = find(books_.machine_of, p.node);
+            const auto id = find(state_.pod_of, p.task);
+            const auto node = find(state_.machine_of, p.node);
             if (id == nowhere) found.push_back("unknown task");
             if (node == nowhere) found.push_back("unknown node");
-            auto* pod = id == nowhere ? nullptr : &books_.pods[static_cast<std::size_t>(id)];
+            auto* pod = id == nowhere ? nullptr : &state_.pods[static_cast<std::size_t>(id)];
             if (pod != nullptr && pod->node != nowhere)
                 found.push_back("the task runs already, on " + named(node_name(pod->node)));
             if (pod != nullptr && pod->moved_in_wave == wave_number_)
                 found.push_back("the task is placed twice");
-            if (!found.empty() || !gpus_exist(books_.machine(node), p.gpus, found)) {
+            if (!found.empty() || !gpus_exist(state_.machine(node), p.gpus, found)) {
                 for (const auto& what : found) violation(step, what);
                 continue;
             }
@@ -243,43 +388,43 @@ class Replay {
             arrivals.push_back({pod, node, p.gpus, step});
         }
         judge(arrivals, true);
-        for (auto& a : arrivals) books_.relocate(*a.pod, a.node, a.cards);
+        for (auto& a : arrivals) state_.relocate(*a.pod, a.node, a.cards);
     }
 
     // Constraints ------------------------------------------------------------------------------------------
-    // All arrivals happen together: enters them all, then looks at what depends on the others.
-    /// @param in_turn one after the other: of those that near and spread let in the first, again and again
+    // Adds all arrivals, then checks the constraints that depend on the others. With `in_turn` the arrivals
+    // come one after the other: repeatedly the first that near and spread accept.
     void judge(std::vector<Arrival>& arrivals, bool in_turn) {
         for (auto& a : arrivals) {
-            check_node(books_, a);
-            books_.enter(*a.pod, a.node, a.cards, +1);
-            check_room(books_, a);
+            check_node(state_, a);
+            state_.enter(*a.pod, a.node, a.cards, +1);
+            check_room(state_, a);
         }
         if (options_.rule) ask_rule(arrivals);
         if (in_turn) take_turns(arrivals);
         for (auto& a : arrivals) {
-            if (!in_turn) SelectionCheck(books_, a).run();
-            for (const auto& part : a.pod->parts) check_group(books_, a, books_.tallies[part.tally]);
+            if (!in_turn) SelectionCheck(state_, a).run();
+            for (const auto& part : a.pod->parts) check_group(state_, a, state_.tallies[part.tally]);
             for (const auto& what : a.found) violation(a.step, what);
         }
     }
 
     void ask_rule(std::vector<Arrival>& arrivals) {
         std::vector<Copy> copies;
-        for (const auto& pod : books_.pods)
-            if (pod.node != nowhere) copies.push_back({pod.spec, books_.machine(pod.node).spec});
-        for (const auto& a : arrivals) copies.push_back({a.pod->spec, books_.machine(a.node).spec});
+        for (const auto& pod : state_.pods)
+            if (pod.node != nowhere) copies.push_back({pod.spec, state_.machine(pod.node).spec});
+        for (const auto& a : arrivals) copies.push_back({a.pod->spec, state_.machine(a.node).spec});
         for (auto& a : arrivals)
-            if (const auto what = options_.rule(*a.pod->spec, *books_.machine(a.node).spec, copies);
+            if (const auto what = options_.rule(*a.pod->spec, *state_.machine(a.node).spec, copies);
                 !what.empty())
                 a.found.push_back("rule: " + what);
     }
 
-    // What near and spread say of each depends on who came before it.
+    // The answers of near and spread depend on the arrivals before.
     void take_turns(std::vector<Arrival>& arrivals) {
         std::vector<Arrival*> waiting;
         for (auto& a : arrivals) {
-            books_.enter(*a.pod, a.node, a.cards, -1);
+            state_.enter(*a.pod, a.node, a.cards, -1);
             waiting.push_back(&a);
         }
         for (bool stuck = false; !waiting.empty();) {
@@ -287,13 +432,13 @@ class Replay {
             std::vector<Arrival*> later;
             for (auto* a : waiting) {
                 const auto known = a->found.size();
-                books_.enter(*a->pod, a->node, a->cards, +1);
-                SelectionCheck(books_, *a).run();
+                state_.enter(*a->pod, a->node, a->cards, +1);
+                SelectionCheck(state_, *a).run();
                 const bool waits =
                     std::any_of(a->found.begin() + static_cast<std::ptrdiff_t>(known), a->found.end(),
                                 [](const std::string& what) { return !what.starts_with("avoid: "); });
                 if (stuck || !waits) continue;
-                books_.enter(*a->pod, a->node, a->cards, -1);
+                state_.enter(*a->pod, a->node, a->cards, -1);
                 a->found.resize(known);
                 later.push_back(a);
             }
@@ -309,10 +454,10 @@ class Replay {
 
     // The result -------------------------------------------------------------------------------------------
     void compare_vacated() {
-        for (const auto& m : books_.machines)
+        for (const auto& m : state_.machines)
             if (m.listed_as_opened && !m.opened)
                 violation("opened_nodes", "no move leads to node " + named(m.spec->name));
-        for (auto& m : books_.machines) {
+        for (auto& m : state_.machines) {
             const bool vacated = m.occupied_before && m.occupants == 0;
             if (vacated) {
                 report_.vacated_nodes.push_back(m.spec->name);
@@ -334,7 +479,7 @@ class Replay {
         if (bound.occupied_nodes_at_least < 0 || bound.vacated_nodes_at_most < 0 ||
             bound.vacated_gpus_at_most < 0)
             violation("bound", "is negative");
-        // It speaks of the same tasks in other places, so not of plans that evict or place.
+        // A bound is for the same set of running tasks, so it does not apply to plans that evict or place.
         if (bound.method.empty() || !plan_.evictions.empty() || !plan_.placements.empty()) return;
         const auto compare = [&](const char* what, std::int64_t value, bool good, std::int64_t limit) {
             if (!good)
@@ -344,7 +489,7 @@ class Replay {
         std::int64_t occupied = 0;
         auto vacated = static_cast<std::int64_t>(report_.vacated_nodes.size());
         auto gpus = report_.vacated_gpus;
-        for (const auto& m : books_.machines) {
+        for (const auto& m : state_.machines) {
             occupied += m.occupants > 0 ? 1 : 0;
             if (m.occupied_before || m.occupants == 0) continue;
             --vacated;  // it was opened
@@ -358,7 +503,7 @@ class Replay {
             bound.value_at_most && value != plan_.stats.end() &&
             value->second > static_cast<double>(*bound.value_at_most))
             violation("bound", "value_at_most is " + std::to_string(*bound.value_at_most) +
-                                   ", but the statistics say that the plan is worth more");
+                                   ", but the statistics claim a higher value");
         compare("vacated_gpus_at_most", gpus, gpus <= bound.vacated_gpus_at_most, bound.vacated_gpus_at_most);
     }
 
@@ -367,10 +512,10 @@ class Replay {
             if (plan_.goal_reached) violation("goal_reached", "there is no goal");
             return;
         }
-        if (const auto bad = bad_goal(books_, *plan_.goal); !bad.empty()) return violation("goal", bad);
+        if (const auto bad = bad_goal(state_, *plan_.goal); !bad.empty()) return violation("goal", bad);
         if (!plan_.goal_reached) return;
         const auto wanted = plan_.goal->empty_nodes.value_or(plan_.goal->count.value_or(1));
-        const auto there = available(books_, *plan_.goal);
+        const auto there = available(state_, *plan_.goal);
         if (*plan_.goal_reached != (there >= wanted))
             violation("goal_reached", std::string(*plan_.goal_reached ? "is true" : "is false") +
                                           ", but there are " + std::to_string(there) + " of " +
@@ -379,7 +524,7 @@ class Replay {
 
     const PlanSpec& plan_;
     const Options& options_;
-    Books books_;
+    State state_;
     Downtime downtime_;
     std::size_t limit_;
     std::unordered_map<std::string_view, std::int64_t> max_disrupted_;

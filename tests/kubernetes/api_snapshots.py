@@ -51,7 +51,12 @@ OF_THE_CLUSTER = ("PriorityClass", "ResourceSlice", "DeviceClass", "Topology")
 
 def definition(kind: Kind, namespaced: bool) -> Object:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    names = {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind, "listKind": f"{kind.kind}List"}
+    names = {
+        "plural": kind.plural,
+        "singular": kind.kind.lower(),
+        "kind": kind.kind,
+        "listKind": f"{kind.kind}List",
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": kind.resource, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
@@ -64,7 +69,12 @@ def fill(plane: ControlPlane) -> None:
     """At least one object of each kind."""
     scheduling.fill(plane, scheduling.objects_for(3, 20, 150))
     custom = [kind for kind in KINDS if kind.group not in OWN]
-    plane.kubectl("apply", "-f", "-", text="\n---\n".join(json.dumps(definition(k, k.kind != "Topology")) for k in custom))
+    plane.kubectl(
+        "apply",
+        "-f",
+        "-",
+        text="\n---\n".join(json.dumps(definition(k, k.kind != "Topology")) for k in custom),
+    )
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     made = []
     for kind in KINDS:
@@ -72,21 +82,31 @@ def fill(plane: ControlPlane) -> None:
             continue
         place = {} if kind.kind in OF_THE_CLUSTER else {"namespace": "default"}
         more = SPECS[kind.kind] if kind.group in OWN else {"spec": {}}
-        made.append({"apiVersion": f"{kind.group}/v1", "kind": kind.kind, "metadata": {"name": "a", **place}, **more})
+        made.append(
+            {"apiVersion": f"{kind.group}/v1", "kind": kind.kind, "metadata": {"name": "a", **place}, **more}
+        )
     plane.kubectl("create", "-f", "-", text="\n---\n".join(map(json.dumps, made)))
 
 
 def by_name(objects: Object) -> dict[tuple[str, str, str, str], Object]:
-    return {(i["apiVersion"], i["kind"], i["metadata"].get("namespace", ""), i["metadata"]["name"]): i for i in objects["items"]}
+    return {
+        (i["apiVersion"], i["kind"], i["metadata"].get("namespace", ""), i["metadata"]["name"]): i
+        for i in objects["items"]
+    }
 
 
 def compare(plane: ControlPlane, taken: gs.kubernetes.Snapshot) -> list[str]:
     """Differences between a snapshot and what kubectl prints, but for what containers run."""
-    printed = json.loads(plane.kubectl("get", ",".join(read.resource for read in taken.lists), "-A", "-o", "json"))
+    printed = json.loads(
+        plane.kubectl("get", ",".join(read.resource for read in taken.lists), "-A", "-o", "json")
+    )
     ours, theirs = by_name(taken.objects), by_name(without_private(printed))
     wrong = [
         f"{what}: {sorted(names)[:3]}"
-        for what, names in (("only kubectl has", theirs.keys() - ours.keys()), ("kubectl lacks", ours.keys() - theirs.keys()))
+        for what, names in (
+            ("only kubectl has", theirs.keys() - ours.keys()),
+            ("kubectl lacks", ours.keys() - theirs.keys()),
+        )
         if names
     ]
     wrong += [f"differs: {name}" for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]][:5]
@@ -106,7 +126,9 @@ def role_without(left_out: Kind | None) -> Object:
         for r in rule["resources"]
     ]
     role["rules"] = [
-        rule for rule in rules if left_out is None or (rule["apiGroups"], rule["resources"]) != ([left_out.group], [left_out.plural])
+        rule
+        for rule in rules
+        if left_out is None or (rule["apiGroups"], rule["resources"]) != ([left_out.group], [left_out.plural])
     ]
     return role
 
@@ -145,12 +167,16 @@ def expired(plane: ControlPlane, config: pathlib.Path) -> gs.kubernetes.Snapshot
     urllib.request.urlopen(f"http://127.0.0.1:{plane.etcd}/v3/kv/compaction", body).read()
     get = _api.Api.get
 
-    def older(self: _api.Api, path: str, query: dict[str, str] | None = None, accept: str = "application/json") -> _api.Answer:
+    def older(
+        self: _api.Api, path: str, query: dict[str, str] | None = None, accept: str = "application/json"
+    ) -> _api.Answer:
         token = (query or {}).get("continue")
         if token and path == "/api/v1/pods" and query:
             said = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
             said["rv"] = 2
-            query = query | {"continue": base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")}
+            query = query | {
+                "continue": base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+            }
         return get(self, path, query, accept)
 
     _api.Api.get = older  # type: ignore[method-assign]
@@ -170,11 +196,16 @@ def check(folder: pathlib.Path) -> bool:
         config = plane.kubeconfig("snapshot", token)
         taken = gs.kubernetes.snapshot(kubeconfig=config, page_size=7)
         wrong += [f"not on the server: {name}" for name in taken.absent]
-        wrong += [f"empty: {read.resource}" for read in taken.lists if read.count == 0 and read.resource not in ABSENT]
+        wrong += [
+            f"empty: {read.resource}"
+            for read in taken.lists
+            if read.count == 0 and read.resource not in ABSENT
+        ]
         wrong += [] if taken.changes == 0 else ["something changed, where nobody changed anything"]
         wrong += compare(plane, taken)
         print(
-            f"{len(taken.objects['items'])} objects of {len(taken.lists)} kinds in {sum(read.pages for read in taken.lists)} pages",
+            f"{len(taken.objects['items'])} objects of {len(taken.lists)} kinds in "
+            f"{sum(read.pages for read in taken.lists)} pages",
             flush=True,
         )
         again = expired(plane, config)
@@ -182,7 +213,10 @@ def check(folder: pathlib.Path) -> bool:
             wrong.append("no list was read again after its moment was forgotten")
         wrong += compare(plane, again)
         wrong += idle_rights(plane, config)
-        print(f"{len(KINDS)} rights, each of them needed" if not wrong else f"{len(wrong)} differences", flush=True)
+        print(
+            f"{len(KINDS)} rights, each of them needed" if not wrong else f"{len(wrong)} differences",
+            flush=True,
+        )
     finally:
         plane.close()
     for line in wrong[:20]:

@@ -31,21 +31,32 @@ NEVER = {
 def filters() -> list[str]:
     import subprocess
 
-    return json.loads(subprocess.run([str(comparing.ORACLE), "--plugins"], check=True, capture_output=True, text=True).stdout)
+    return json.loads(
+        subprocess.run(
+            [str(comparing.ORACLE), "--plugins"], check=True, capture_output=True, text=True
+        ).stdout
+    )
 
 
-def clusters(first: int, count: int, themes: tuple[str, ...] | None = None) -> Iterator[tuple[int, comparing.Object]]:
+def clusters(
+    first: int, count: int, themes: tuple[str, ...] | None = None
+) -> Iterator[tuple[int, comparing.Object]]:
     return ((seed, random_clusters.random_cluster(seed, themes)) for seed in range(first, first + count))
 
 
 def compare_random(first: int, count: int, sole: int) -> bool:
     start = time.monotonic()
     found = comparing.compare(clusters(first, count), excused=comparing.excuses)
-    print(f"random clusters, seeds {first} to {first + count - 1} ({time.monotonic() - start:.0f} s): {found.report()}")
+    print(
+        f"random clusters, seeds {first} to {first + count - 1} ({time.monotonic() - start:.0f} s): "
+        f"{found.report()}"
+    )
     good = not found.differences
     for plugin in filters():
         if plugin not in NEVER and found.sole[plugin] < sole:
-            print(f"  error: {plugin} alone refuses in {found.sole[plugin]} clusters, expected at least {sole}")
+            print(
+                f"  error: {plugin} alone refuses in {found.sole[plugin]} clusters, expected at least {sole}"
+            )
             good = False
     return good
 
@@ -53,7 +64,10 @@ def compare_random(first: int, count: int, sole: int) -> bool:
 def compare_dump() -> bool:
     objects = comparing.dump()
     if objects is None:
-        print("SKIPPED: no dump of a real control plane; set GPUSCHED_DATA to the folder that holds kubernetes-1.36")
+        print(
+            "SKIPPED: no dump of a real control plane; set GPUSCHED_DATA to the folder that holds "
+            "kubernetes-1.36"
+        )
         return True
     found = comparing.compare([("dump", objects)], excused=comparing.excuses)
     print(f"dump: {found.report()}")
@@ -71,17 +85,27 @@ def compare_mutations(count: int) -> bool:
         )
         if not found.differences:
             unnoticed.append(rule)
-    print(f"mutations: of {len(MUTATIONS)} rules that were left out on one side, {len(MUTATIONS) - len(unnoticed)} were noticed")
+    print(
+        f"mutations: of {len(MUTATIONS)} rules that were left out on one side, "
+        f"{len(MUTATIONS) - len(unnoticed)} were noticed"
+    )
     if unnoticed:
         print(f"  error: not noticed in {count} clusters each: {', '.join(unnoticed)}")
     return not unnoticed
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clusters", type=int, default=2000, help="random clusters")
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
-    parser.add_argument("--sole", type=int, default=40, help="clusters in which every filter must be the only one to refuse a pair")
+    parser.add_argument(
+        "--sole",
+        type=int,
+        default=40,
+        help="clusters in which every filter must be the only one to refuse a pair",
+    )
     parser.add_argument("--mutated", type=int, default=1000, help="most clusters for each mutation")
     parser.add_argument("--no-dump", action="store_true")
     parser.add_argument("--no-mutations", action="store_true")

@@ -34,11 +34,15 @@ def asked_for(objects: Object) -> list[str]:
         and pod["status"].get("phase") not in ("Succeeded", "Failed")
         and "deletionTimestamp" not in pod["metadata"]
         and pod["spec"].get("nodeName") in {*nodes, None}
-        and not any("allocatedResources" in c or "resources" in c for c in pod["status"].get("containerStatuses", ()))
+        and not any(
+            "allocatedResources" in c or "resources" in c for c in pod["status"].get("containerStatuses", ())
+        )
     ]
 
 
-def ask_oracle(cases: Iterable[tuple[Any, Object]]) -> Iterator[tuple[Object, dict[str, dict[str, dict[str, str]]]]]:
+def ask_oracle(
+    cases: Iterable[tuple[Any, Object]],
+) -> Iterator[tuple[Object, dict[str, dict[str, dict[str, str]]]]]:
     """For each case (id, List) the List, and by pod and node the plugins that refuse with their reasons."""
     process = subprocess.Popen([str(ORACLE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
@@ -50,7 +54,9 @@ def ask_oracle(cases: Iterable[tuple[Any, Object]]) -> Iterator[tuple[Object, di
         try:
             for number, objects in cases:
                 asked.append((number, objects))
-                process.stdin.write(json.dumps({"id": number, "objects": objects, "pods": asked_for(objects)}) + "\n")
+                process.stdin.write(
+                    json.dumps({"id": number, "objects": objects, "pods": asked_for(objects)}) + "\n"
+                )
             process.stdin.close()
         except BaseException as error:
             failed.append(error)
@@ -72,11 +78,12 @@ def ask_oracle(cases: Iterable[tuple[Any, Object]]) -> Iterator[tuple[Object, di
 
 
 def ask_gpusched(objects: Object) -> dict[str, dict[str, str]]:
-    """By pod and node what keeps the pod off it, "none" where nothing does; a pod that runs is first taken off its node."""
+    """By pod and node the obstacle, or "none"; a pod that runs is first taken off its node."""
     cluster = gs.io.read_kubernetes(objects, open_unready_nodes=True).cluster
     nodes = cluster.nodes.name
     return {
-        task: dict(zip(nodes, gs.allocation.find_obstacles(cluster, task, old_copy="leaves"), strict=True)) for task in cluster.tasks.name
+        task: dict(zip(nodes, gs.allocation.find_obstacles(cluster, task, old_copy="leaves"), strict=True))
+        for task in cluster.tasks.name
     }
 
 
@@ -102,14 +109,19 @@ class Outcome:
     cases: int = 0
     pairs: int = 0
     feasible: int = 0
-    sole: collections.Counter[str] = field(default_factory=collections.Counter)  # cases in which a filter alone refuses a pair
+    sole: collections.Counter[str] = field(
+        default_factory=collections.Counter
+    )  # cases in which a filter alone refuses a pair
     sole_pairs: collections.Counter[str] = field(default_factory=collections.Counter)
     differences: list[Difference] = field(default_factory=list)
-    left_out: collections.Counter[str] = field(default_factory=collections.Counter)  # pairs of the closed list
+    left_out: collections.Counter[str] = field(
+        default_factory=collections.Counter
+    )  # pairs of the closed list
 
     def report(self) -> str:
         lines = [
-            f"{self.cases} clusters, {self.pairs} pairs of pod and node, {self.feasible} feasible, {len(self.differences)} differences"
+            f"{self.cases} clusters, {self.pairs} pairs of pod and node, {self.feasible} feasible, "
+            f"{len(self.differences)} differences"
         ]
         for plugin, count in sorted(self.sole_pairs.items()):
             lines.append(f"  {plugin} alone refuses {count} pairs in {self.sole[plugin]} clusters")
@@ -207,4 +219,8 @@ def selects_the_unlabelled(term: Object) -> bool:
     """kube-scheduler 1.36 forgets the namespaces that such a selector selected, and takes it for one of all namespaces."""
     selector = term.get("namespaceSelector") or {}
     conditions = selector.get("matchExpressions") or []
-    return bool(conditions) and not selector.get("matchLabels") and all(c["operator"] in ("NotIn", "DoesNotExist") for c in conditions)
+    return (
+        bool(conditions)
+        and not selector.get("matchLabels")
+        and all(c["operator"] in ("NotIn", "DoesNotExist") for c in conditions)
+    )

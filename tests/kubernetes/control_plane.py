@@ -23,7 +23,9 @@ PARTS = ("scheduling", "snapshots", "moves")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", metavar="PART", help="default: all")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=60)
@@ -40,7 +42,10 @@ def main() -> int:
                 good = scheduling.check(folder, args.seeds, args.nodes, args.pods)
             else:
                 good = (api_snapshots if part == "snapshots" else moves).check(folder)
-        print(f"{part}: {'agrees' if good else 'DOES NOT AGREE'} ({time.monotonic() - started:.0f} s)", flush=True)
+        print(
+            f"{part}: {'agrees' if good else 'DOES NOT AGREE'} ({time.monotonic() - started:.0f} s)",
+            flush=True,
+        )
         failed += [part] * (not good)
     return 1 if failed else 0
 

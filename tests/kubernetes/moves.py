@@ -42,7 +42,9 @@ def template(app: str, gpus: int) -> Object:
     asked = {"cpu": str(2 * gpus), "memory": "8Gi", "nvidia.com/gpu": str(gpus)}
     return {
         "metadata": {"labels": {"app": app}},
-        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": asked, "limits": asked}}]},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": asked, "limits": asked}}]
+        },
     }
 
 
@@ -85,10 +87,14 @@ class Cluster:
         self.plane.kubectl("apply", "-f", "-", text="\n---\n".join(map(json.dumps, objects)))
 
     def pods(self) -> dict[str, Object]:
-        return {name_of(pod): pod for pod in self.plane.call("GET", f"{CORE}/namespaces/{SPACE}/pods")[1]["items"]}
+        return {
+            name_of(pod): pod for pod in self.plane.call("GET", f"{CORE}/namespaces/{SPACE}/pods")[1]["items"]
+        }
 
     def cordon(self, name: str, value: bool) -> None:
-        status, said = self.plane.call("PATCH", f"{CORE}/nodes/{name}", {"spec": {"unschedulable": value or None}}, MERGE)
+        status, said = self.plane.call(
+            "PATCH", f"{CORE}/nodes/{name}", {"spec": {"unschedulable": value or None}}, MERGE
+        )
         assert status == 200, said
 
     def evict(self, pod: str) -> tuple[int, str]:
@@ -107,7 +113,8 @@ class Cluster:
         while not done():
             if time.monotonic() > end:
                 raise RuntimeError(
-                    f"after {limit_s} s: {what}: {[(n, p['spec'].get('nodeName'), is_ready(p)) for n, p in self.pods().items()]}"
+                    f"after {limit_s} s: {what}: "
+                    f"{[(n, p['spec'].get('nodeName'), is_ready(p)) for n, p in self.pods().items()]}"
                 )
             time.sleep(0.3)
 
@@ -115,9 +122,15 @@ class Cluster:
         """So many pods wait, which kube-scheduler has looked at; all others are ready, and budgets know it."""
         pods = list(self.pods().values())
         waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
-        looked = all(any(c["type"] == "PodScheduled" for c in pod["status"].get("conditions", ())) for pod in waiting)
-        budgets = self.plane.call("GET", f"/apis/policy/v1/namespaces/{SPACE}/poddisruptionbudgets")[1]["items"]
-        healthy = all(b["status"].get("currentHealthy", -1) == b["status"].get("expectedPods", 0) > 0 for b in budgets)
+        looked = all(
+            any(c["type"] == "PodScheduled" for c in pod["status"].get("conditions", ())) for pod in waiting
+        )
+        budgets = self.plane.call("GET", f"/apis/policy/v1/namespaces/{SPACE}/poddisruptionbudgets")[1][
+            "items"
+        ]
+        healthy = all(
+            b["status"].get("currentHealthy", -1) == b["status"].get("expectedPods", 0) > 0 for b in budgets
+        )
         return (
             looked
             and healthy
@@ -162,7 +175,11 @@ def replaced(cluster: Cluster, name: str) -> str:
 
     def replacements() -> list[Object]:
         now = cluster.pods().items()
-        return [p for n, p in now if n not in before and p["metadata"]["ownerReferences"][0]["uid"] == owner and is_ready(p)]
+        return [
+            p
+            for n, p in now
+            if n not in before and p["metadata"]["ownerReferences"][0]["uid"] == owner and is_ready(p)
+        ]
 
     cluster.wait(f"eviction of {name}", lambda: cluster.evict(name)[0] in (200, 201))
     cluster.wait(f"replacement of {name}", lambda: name not in cluster.pods() and replacements())
@@ -182,11 +199,16 @@ def check_by_hand(plane: ControlPlane, config: pathlib.Path, seed: int) -> list[
     placed = [placement.task for placement in plan.placements]
     if sorted(placed) != sorted(n for n, p in before.items() if not p["spec"].get("nodeName")):
         wrong.append(f"the plan places {placed}")
-    cluster.wait("the gang is bound", lambda: all(cluster.pods()[task]["spec"].get("nodeName") for task in placed))
+    cluster.wait(
+        "the gang is bound", lambda: all(cluster.pods()[task]["spec"].get("nodeName") for task in placed)
+    )
     after, moved = cluster.pods(), {move.task for move in plan.moves}
-    wrong += [f"{name} was disturbed, and is not in the plan" for name in before.keys() - after.keys() - moved]
+    wrong += [
+        f"{name} was disturbed, and is not in the plan" for name in before.keys() - after.keys() - moved
+    ]
     print(
-        f"seed {seed}: {len(plan.moves)} moves by hand, then {len(placed)} pods bound that had no room; {len(wrong)} differences",
+        f"seed {seed}: {len(plan.moves)} moves by hand, then {len(placed)} pods bound that had no room; "
+        f"{len(wrong)} differences",
         flush=True,
     )
     return wrong
@@ -198,10 +220,15 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
     plane.kubectl("delete", "job", "big", "-n", SPACE, "--cascade=foreground", "--wait=false")
     for name, pod in cluster.pods().items():
         if pod["metadata"]["labels"]["app"] == "big":
-            plane.call("DELETE", f"{CORE}/namespaces/{SPACE}/pods/{name.split('/')[1]}", {"gracePeriodSeconds": 0})
+            plane.call(
+                "DELETE", f"{CORE}/namespaces/{SPACE}/pods/{name.split('/')[1]}", {"gracePeriodSeconds": 0}
+            )
     cluster.wait(
         "the gang is gone",
-        lambda: not any(p["metadata"]["labels"]["app"] == "big" for p in cluster.pods().values()) and cluster.at_rest(0),
+        lambda: (
+            not any(p["metadata"]["labels"]["app"] == "big" for p in cluster.pods().values())
+            and cluster.at_rest(0)
+        ),
     )
     read = gs.io.read_kubernetes(gs.kubernetes.snapshot(kubeconfig=config).objects).cluster
     plan = gs.consolidate(read)
@@ -212,7 +239,12 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
     cluster.budget(first, 0)
     script = folder / "plan.sh"
     script.write_text(gs.io.plan_to_kubernetes_steps(plan))
-    environment = os.environ | {"KUBECTL": plane.kubectl_command(), "GPUSCHED_POLL_S": "1", "GPUSCHED_WAIT_S": "120", "GPUSCHED_YES": "1"}
+    environment = os.environ | {
+        "KUBECTL": plane.kubectl_command(),
+        "GPUSCHED_POLL_S": "1",
+        "GPUSCHED_WAIT_S": "120",
+        "GPUSCHED_YES": "1",
+    }
 
     def run(*arguments: str, limit_s: float | None = None) -> tuple[int, str]:
         with open(folder / "script.log", "w+") as log:
@@ -233,7 +265,11 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
             return process.returncode, log.read()
 
     code, said = run("check")
-    if code != 3 or "its disruption budget allows no eviction now" not in said or cluster.pods().keys() != before.keys():
+    if (
+        code != 3
+        or "its disruption budget allows no eviction now" not in said
+        or cluster.pods().keys() != before.keys()
+    ):
         wrong.append(f"check does not tell of the budget, or evicts: {code} {said[-500:]}")
     code, said = run(limit_s=8)
     if code != -9 or "Cannot evict pod as it would violate the pod's disruption budget" not in said:
@@ -250,15 +286,23 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
     cluster.wait("the deployments are whole", lambda: cluster.at_rest(0))
     after = cluster.pods()
     moved = {move.task for move in plan.moves}
-    wrong += [f"{name} was disturbed, and is not in the plan" for name in before.keys() - after.keys() - moved]
+    wrong += [
+        f"{name} was disturbed, and is not in the plan" for name in before.keys() - after.keys() - moved
+    ]
     wrong += [f"{name} was to move" for name in moved & after.keys()]
     on = collections.Counter(pod["spec"]["nodeName"] for pod in after.values())
     wrong += [f"{name} still has pods" for name in plan.vacated_nodes if on[name]]
-    cordoned = {n["metadata"]["name"] for n in plane.call("GET", f"{CORE}/nodes")[1]["items"] if n["spec"].get("unschedulable")}
+    cordoned = {
+        n["metadata"]["name"]
+        for n in plane.call("GET", f"{CORE}/nodes")[1]["items"]
+        if n["spec"].get("unschedulable")
+    }
     if cordoned != set(plan.vacated_nodes):
         wrong.append(f"cordoned are {sorted(cordoned)}, not {plan.vacated_nodes}")
     code, said = run("undo")
-    if code != 0 or any(n["spec"].get("unschedulable") for n in plane.call("GET", f"{CORE}/nodes")[1]["items"]):
+    if code != 0 or any(
+        n["spec"].get("unschedulable") for n in plane.call("GET", f"{CORE}/nodes")[1]["items"]
+    ):
         wrong.append(f"undo leaves cordons: {said}")
     # An eviction for another UID, as after an interruption, leaves the pod alone.
     name = next(iter(after)).split("/")[1]
@@ -272,7 +316,8 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
     if status != 409:
         wrong.append(f"an eviction for another UID is answered {status}: {said_of_it}")
     print(
-        f"script: {len(plan.moves)} moves vacate {len(plan.vacated_nodes)} nodes; {refused} refusals waited for; {len(wrong)} differences",
+        f"script: {len(plan.moves)} moves vacate {len(plan.vacated_nodes)} nodes; {refused} refusals waited "
+        f"for; {len(wrong)} differences",
         flush=True,
     )
     return wrong

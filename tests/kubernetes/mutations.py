@@ -103,7 +103,8 @@ MUTATIONS: dict[str, tuple[Callable[[Object], None], tuple[str, ...]]] = {
     "nodeSelector": (without("Pod", "spec", "nodeSelector"), ("selector",)),
     "node affinity": (without("Pod", "spec", "affinity", "nodeAffinity"), ("node_affinity",)),
     "matchFields": (
-        without("Pod", "spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", "matchFields"), ("node_affinity",)),
+        without("Pod", "spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", "matchFields"),
+        ("node_affinity",)),
     "host ports": (no_host_ports, ("ports",)),
     "addresses of host ports": (any_address, ("ports",)),
     "protocols of host ports": (one_protocol, ("ports",)),
@@ -130,7 +131,8 @@ MUTATIONS: dict[str, tuple[Callable[[Object], None], tuple[str, ...]]] = {
     "pod anti-affinity": (without(*ANTI), ("anti_affinity",)),
     "selectors of pod affinity": (without(*AFFINITY, REQUIRED, "labelSelector", "matchExpressions"), ("affinity",)),
     "namespaces of terms": (
-        every(without(*AFFINITY, REQUIRED, "namespaces"), without(*ANTI, REQUIRED, "namespaces")), ("namespaces",)),
+        every(without(*AFFINITY, REQUIRED, "namespaces"), without(*ANTI, REQUIRED, "namespaces")),
+        ("namespaces",)),
     "namespaceSelector": (
         every(without(*AFFINITY, REQUIRED, "namespaceSelector"), without(*ANTI, REQUIRED, "namespaceSelector")), ("namespaces",)),
     "labels of namespaces": (without("Namespace", "metadata", "labels", "team"), ("namespaces",)),

@@ -22,7 +22,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 Object = dict[str, Any]
 PROGRAM = pathlib.Path(os.environ.get("GPUSCHED_CONTROL_PLANE", ROOT / "build/kubernetes/control_plane"))
 CORE, SPACED = "/api/v1", ("Pod", "PersistentVolumeClaim")
-PLURALS = {kind: kind.lower() + "s" for kind in ("Namespace", "Node", "Pod", "PersistentVolume", "PersistentVolumeClaim")}
+PLURALS = {
+    kind: kind.lower() + "s"
+    for kind in ("Namespace", "Node", "Pod", "PersistentVolume", "PersistentVolumeClaim")
+}
 
 
 def free_port() -> int:
@@ -44,23 +47,30 @@ class ControlPlane:
         etcd = self.etcd
         key = folder / "accounts.key"
         subprocess.run(
-            ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)], check=True, capture_output=True
+            ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)],
+            check=True,
+            capture_output=True,
         )
         (folder / "tokens.csv").write_text(f"{self.token},tester,tester,system:masters\n")
         self.start(
             "etcd", f"--data-dir={folder}/etcd", "--unsafe-no-fsync", "--log-level=warn",
-            f"--listen-client-urls=http://127.0.0.1:{etcd}", f"--advertise-client-urls=http://127.0.0.1:{etcd}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}", f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+            f"--listen-client-urls=http://127.0.0.1:{etcd}",
+            f"--advertise-client-urls=http://127.0.0.1:{etcd}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
             f"--initial-cluster=default=http://127.0.0.1:{peer}",
         )  # fmt: skip
         self.start(
-            "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd}", "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+            "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd}", "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
             f"--secure-port={self.port}", "--endpoint-reconciler-type=none",
             f"--cert-dir={folder}/pki", f"--token-auth-file={folder}/tokens.csv",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}", "--authorization-mode=RBAC", "--service-cluster-ip-range=198.18.0.0/16",
-            # Nobody makes service accounts or clears the taint of new nodes here.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", "--enable-priority-and-fairness=false",
+            f"--service-account-signing-key-file={key}", "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=198.18.0.0/16",
+            # No controller makes service accounts or clears the taint of new nodes here.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--enable-priority-and-fairness=false",
             *arguments,
         )  # fmt: skip
         self.wait_for(lambda: self.call("GET", "/readyz")[0] == 200, 180)
@@ -68,7 +78,9 @@ class ControlPlane:
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         with open(self.folder / f"{program}.log", "wb") as log:
-            process = subprocess.Popen([str(PROGRAM), program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                [str(PROGRAM), program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
         self.running.append(process)
         return process
 
@@ -86,11 +98,12 @@ class ControlPlane:
             self.stop(process)
 
     def kubeconfig(self, name: str = "tester", token: str | None = None) -> pathlib.Path:
-        """A file with credentials: of the group system:masters, or of who has the token."""
+        """A file with credentials: of the group system:masters, or of the owner of the token."""
         document = {
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": {
-                "server": f"https://127.0.0.1:{self.port}", "certificate-authority": f"{self.folder}/pki/apiserver.crt",
+                "server": f"https://127.0.0.1:{self.port}",
+                "certificate-authority": f"{self.folder}/pki/apiserver.crt",
             }}],
             "users": [{"name": "u", "user": {"token": token or self.token}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -103,7 +116,7 @@ class ControlPlane:
         return f"{PROGRAM} kubectl --kubeconfig {self.kubeconfig()}"
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """What kubectl prints. Raises RuntimeError where it fails."""
+        """The output of kubectl. Raises RuntimeError if it fails."""
         command = [*self.kubectl_command().split(), *arguments]
         run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if run.returncode != 0:
@@ -113,27 +126,37 @@ class ControlPlane:
     def scheduler(self) -> subprocess.Popen[bytes]:
         path = self.kubeconfig()
         configuration = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "leaderElection": {"leaderElect": False},
-            "clientConnection": {"kubeconfig": str(path), "qps": 1000, "burst": 2000}, "percentageOfNodesToScore": 100,
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": str(path), "qps": 1000, "burst": 2000},
+            "percentageOfNodesToScore": 100,
         }  # fmt: skip
         (self.folder / "scheduler.json").write_text(json.dumps(configuration))
         return self.start(
-            "kube-scheduler", "--v=3", f"--config={self.folder}/scheduler.json", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
-            f"--cert-dir={self.folder}/scheduler-pki", f"--authentication-kubeconfig={path}", f"--authorization-kubeconfig={path}",
+            "kube-scheduler", "--v=3", f"--config={self.folder}/scheduler.json", "--bind-address=127.0.0.1",
+            f"--secure-port={free_port()}",
+            f"--cert-dir={self.folder}/scheduler-pki", f"--authentication-kubeconfig={path}",
+            f"--authorization-kubeconfig={path}",
         )  # fmt: skip
 
     def controllers(self, *names: str) -> subprocess.Popen[bytes]:
         """Only these of kube-controller-manager; the nodes are never looked after, and stay as they were made."""
         path = self.kubeconfig()
         return self.start(
-            "kube-controller-manager", f"--kubeconfig={path}", f"--controllers={','.join(names)}", "--leader-elect=false",
-            "--kube-api-qps=1000", "--kube-api-burst=2000", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
-            f"--cert-dir={self.folder}/controllers-pki", f"--authentication-kubeconfig={path}", f"--authorization-kubeconfig={path}",
+            "kube-controller-manager", f"--kubeconfig={path}", f"--controllers={','.join(names)}",
+            "--leader-elect=false",
+            "--kube-api-qps=1000", "--kube-api-burst=2000", "--bind-address=127.0.0.1",
+            f"--secure-port={free_port()}",
+            f"--cert-dir={self.folder}/controllers-pki", f"--authentication-kubeconfig={path}",
+            f"--authorization-kubeconfig={path}",
         )  # fmt: skip
 
     def attempts(self) -> dict[str, int]:
         """By pod when kube-scheduler looked at it for the last time: it decides one by one, and binds side by side."""
-        found = re.findall(r'"Attempting to schedule pod" pod="([^"]+)"', (self.folder / "kube-scheduler.log").read_text(errors="replace"))
+        found = re.findall(
+            r'"Attempting to schedule pod" pod="([^"]+)"',
+            (self.folder / "kube-scheduler.log").read_text(errors="replace"),
+        )
         return {pod: at for at, pod in enumerate(found)}
 
     def wait_for(self, done: Any, limit_s: float) -> None:
@@ -145,18 +168,31 @@ class ControlPlane:
             except OSError:
                 pass
             if any(process.poll() is not None for process in self.running) or time.monotonic() > end:
-                logs = [f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in sorted(self.folder.glob("*.log"))]
+                logs = [
+                    f"{log.name}: {log.read_text(errors='replace')[-1500:]}"
+                    for log in sorted(self.folder.glob("*.log"))
+                ]
                 raise RuntimeError("the control plane does not come up:\n" + "\n".join(logs))
             time.sleep(0.2)
 
-    def call(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> tuple[int, Object]:
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, "Accept": "application/json"}
+    def call(
+        self, method: str, path: str, body: Object | None = None, kind: str = "application/json"
+    ) -> tuple[int, Object]:
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": kind,
+            "Accept": "application/json",
+        }
         for attempt in (0, 1):
             try:
                 if getattr(self.local, "connection", None) is None:
                     context = ssl._create_unverified_context()  # its own certificate, on 127.0.0.1
-                    self.local.connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=60)
-                self.local.connection.request(method, path, None if body is None else json.dumps(body), headers)
+                    self.local.connection = http.client.HTTPSConnection(
+                        "127.0.0.1", self.port, context=context, timeout=60
+                    )
+                self.local.connection.request(
+                    method, path, None if body is None else json.dumps(body), headers
+                )
                 answer = self.local.connection.getresponse()
                 text = answer.read()
                 return answer.status, json.loads(text) if text.startswith(b"{") else {}
@@ -169,12 +205,21 @@ class ControlPlane:
     def create(self, item: Object) -> Object:
         """Creates an object with its status. @raises RuntimeError with what the API server says"""
         kind, meta = item["kind"], item["metadata"]
-        base = f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}" if kind in SPACED else f"{CORE}/{PLURALS[kind]}"
+        base = (
+            f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}"
+            if kind in SPACED
+            else f"{CORE}/{PLURALS[kind]}"
+        )
         status, made = self.call("POST", base, item)
         if status not in (200, 201):
             raise RuntimeError(f"{kind} {meta['name']}: {status} {made.get('message')}")
         if "status" in item and kind != "Pod":
-            status, made = self.call("PATCH", f"{base}/{meta['name']}/status", {"status": item["status"]}, "application/merge-patch+json")
+            status, made = self.call(
+                "PATCH",
+                f"{base}/{meta['name']}/status",
+                {"status": item["status"]},
+                "application/merge-patch+json",
+            )
             if status != 200:
                 raise RuntimeError(f"status of {kind} {meta['name']}: {status} {made.get('message')}")
         return made
@@ -193,9 +238,18 @@ class ControlPlane:
             kind, meta = item["kind"], item["metadata"]
             if kind == "Namespace":
                 continue
-            base = f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}" if kind in SPACED else f"{CORE}/{PLURALS[kind]}"
+            base = (
+                f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}"
+                if kind in SPACED
+                else f"{CORE}/{PLURALS[kind]}"
+            )
             if meta.get("finalizers"):
-                self.call("PATCH", f"{base}/{meta['name']}", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+                self.call(
+                    "PATCH",
+                    f"{base}/{meta['name']}",
+                    {"metadata": {"finalizers": None}},
+                    "application/merge-patch+json",
+                )
             self.call("DELETE", f"{base}/{meta['name']}", {"gracePeriodSeconds": 0})
 
 
@@ -225,7 +279,10 @@ class Kubelet:
             ]
             changed = status | {"phase": "Running", "startTime": now, "conditions": true}
             self.plane.call(
-                "PATCH", f"{path}/status", {"metadata": {"uid": meta["uid"]}, "status": changed}, "application/merge-patch+json"
+                "PATCH",
+                f"{path}/status",
+                {"metadata": {"uid": meta["uid"]}, "status": changed},
+                "application/merge-patch+json",
             )
 
     def close(self) -> None:
@@ -234,7 +291,9 @@ class Kubelet:
 
 
 def is_ready(pod: Object) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", ()))
+    return any(
+        c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", ())
+    )
 
 
 def name_of(pod: Object) -> str:

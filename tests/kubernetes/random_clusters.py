@@ -17,8 +17,10 @@ SPACES = {"a": {"team": "x"}, "b": {"team": "y", "prod": "yes"}, "c": {}}
 APPS, TIERS = ("web", "db", "job"), ("front", "back")
 
 THEMES = (
-    "taints", "cordons", "selector", "node_affinity", "ports", "resources", "pod_requests", "pod_count", "extended", "cards",
-    "instances", "shared", "spread", "spread_policies", "affinity", "anti_affinity", "namespaces", "volumes", "zones", "claims",
+    "taints", "cordons", "selector", "node_affinity", "ports", "resources", "pod_requests", "pod_count",
+    "extended", "cards",
+    "instances", "shared", "spread", "spread_policies", "affinity", "anti_affinity", "namespaces", "volumes",
+    "zones", "claims",
     "parts", "replicas", "resizes",
 )  # fmt: skip
 
@@ -55,7 +57,11 @@ class Maker:
         nodes = [self.node(f"n{i}") for i in range(node_count or self.random.randint(2, 6))]
         pods = [self.pod(f"p{i}", nodes) for i in range(pod_count or self.random.randint(3, 12))]
         spaces = [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}}}
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}},
+            }
             for name, labels in SPACES.items()
         ]
         return {"apiVersion": "v1", "kind": "List", "items": nodes + pods + spaces + self.volumes}
@@ -64,7 +70,9 @@ class Maker:
 
     def node(self, name: str) -> Object:
         labels = {HOSTNAME: name}
-        if self.has("spread", "spread_policies", "affinity", "anti_affinity", "namespaces") and self.chance(0.05):
+        if self.has("spread", "spread_policies", "affinity", "anti_affinity", "namespaces") and self.chance(
+            0.05
+        ):
             labels[HOSTNAME] = self.pick(("n0", "n1"))  # not a value of its own
             if self.chance(0.3):
                 del labels[HOSTNAME]
@@ -96,7 +104,10 @@ class Maker:
         allocatable = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "900Gi"}
         capacity = {}
         if self.has("resources", "pod_requests", "resizes"):
-            allocatable |= {"cpu": self.pick(("2", "4", "3500m", "0")), "memory": self.pick(("4Gi", "8388608Ki", "6Gi"))}
+            allocatable |= {
+                "cpu": self.pick(("2", "4", "3500m", "0")),
+                "memory": self.pick(("4Gi", "8388608Ki", "6Gi")),
+            }
             if self.chance(0.5):
                 allocatable["ephemeral-storage"] = self.pick(("1Gi", "4Gi", "0"))
             if self.chance(0.5):
@@ -123,10 +134,14 @@ class Maker:
         if self.has("shared") and self.chance(0.8):
             allocatable["nvidia.com/gpu.shared"] = self.pick(("4", "8", "8", "128"))
             labels["nvidia.com/gpu.replicas"] = self.pick("24")
-        if self.has("parts") and not self.has("cards", "replicas") and self.chance(0.8):  # instances under the name of cards
+        if (
+            self.has("parts") and not self.has("cards", "replicas") and self.chance(0.8)
+        ):  # instances under the name of cards
             allocatable["nvidia.com/gpu"] = self.pick("27")
             labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
-        if self.has("replicas") and not self.has("cards", "shared") and self.chance(0.8):  # replicas under the name of cards
+        if (
+            self.has("replicas") and not self.has("cards", "shared") and self.chance(0.8)
+        ):  # replicas under the name of cards
             allocatable["nvidia.com/gpu"] = self.pick("48")
             labels |= {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}
         self.free[name] = {key: quantity(value) for key, value in allocatable.items()}
@@ -149,7 +164,13 @@ class Maker:
         space = self.pick("aaab" if self.has("spread", "spread_policies") else "aabc")
         spec: Object = {"containers": [self.container("main")], "schedulerName": "default-scheduler"}
         meta: Object = {"name": name, "namespace": space, "labels": labels}
-        pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+        pod: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": meta,
+            "spec": spec,
+            "status": {"phase": "Pending"},
+        }
         if self.has("pod_requests"):
             self.further_containers(spec)
         if self.has("ports"):
@@ -161,7 +182,9 @@ class Maker:
         affinity: Object = {}
         if self.has("node_affinity", "spread_policies") and self.chance(0.6):
             terms = [self.node_term(nodes) for _ in range(self.pick((1, 1, 2)))]
-            affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+            affinity["nodeAffinity"] = {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+            }
         if self.has("affinity", "namespaces") and self.chance(0.5):
             affinity["podAffinity"] = self.required(labels)
         if self.has("anti_affinity", "namespaces") and self.chance(0.5):
@@ -206,7 +229,9 @@ class Maker:
         if devices and name == "main" and self.chance(0.7):
             for _ in range(self.pick((1, 1, 1, 1, 1, 1, 1, 2))):
                 resource, counts = self.pick(devices)
-                requests[resource] = limits[resource] = self.pick((*counts, "0")) if self.chance(0.1) else self.pick(counts)
+                requests[resource] = limits[resource] = (
+                    self.pick((*counts, "0")) if self.chance(0.1) else self.pick(counts)
+                )
         return {"name": name, "image": "x", "resources": {"requests": requests, "limits": limits}}
 
     def further_containers(self, spec: Object) -> None:
@@ -254,7 +279,10 @@ class Maker:
         if self.has("cordons") and self.chance(0.4):
             out: Object = {"key": CORDON["key"], "operator": "Exists"}
         else:
-            out = {"key": self.pick(("dedicated", "gpu", "spot", CORDON["key"])), "operator": self.pick(("Exists", "Equal", ""))}
+            out = {
+                "key": self.pick(("dedicated", "gpu", "spot", CORDON["key"])),
+                "operator": self.pick(("Exists", "Equal", "")),
+            }
             if not out["operator"]:
                 del out["operator"]
             if out.get("operator") != "Exists" and self.chance(0.8):
@@ -262,7 +290,12 @@ class Maker:
         if self.chance(0.1):
             out = {"operator": "Exists"}
         if self.chance(0.03):  # tolerates nothing, as long as its feature gate is off
-            return {"key": "dedicated", "operator": self.pick(("Gt", "Lt")), "value": "3", "effect": "NoSchedule"}
+            return {
+                "key": "dedicated",
+                "operator": self.pick(("Gt", "Lt")),
+                "value": "3",
+                "effect": "NoSchedule",
+            }
         if self.chance(0.5):
             out["effect"] = self.pick(("NoSchedule", "NoExecute"))
             if out["effect"] == "NoExecute" and self.chance(0.5):
@@ -275,14 +308,24 @@ class Maker:
             term["matchExpressions"] = [self.expression() for _ in range(self.pick((1, 1, 2)))]
         if self.chance(0.25):
             operator = self.pick(("In", "NotIn"))
-            term["matchFields"] = [{"key": "metadata.name", "operator": operator, "values": [self.pick(nodes)["metadata"]["name"]]}]
+            term["matchFields"] = [
+                {
+                    "key": "metadata.name",
+                    "operator": operator,
+                    "values": [self.pick(nodes)["metadata"]["name"]],
+                }
+            ]
         return term
 
     def expression(self) -> Object:
         key = self.pick(("disk", "cores", ZONE, RACK, "nothing"))
         operator = self.pick(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
         if operator in ("Gt", "Lt"):
-            return {"key": self.pick(("cores", "cores", "disk")), "operator": operator, "values": [self.pick(("3", "8", "-5"))]}
+            return {
+                "key": self.pick(("cores", "cores", "disk")),
+                "operator": operator,
+                "values": [self.pick(("3", "8", "-5"))],
+            }
         if operator in ("Exists", "DoesNotExist"):
             return {"key": key, "operator": operator}
         values = ["ssd", "hdd", "s", "t", "r0", "r1", "4", ""]
@@ -298,11 +341,15 @@ class Maker:
             operator = self.pick(("In", "NotIn", "Exists", "DoesNotExist"))
             expression: Object = {"key": self.pick(("tier", "app", "rev")), "operator": operator}
             if operator in ("In", "NotIn"):
-                expression["values"] = self.random.sample(("front", "back", "web", "db", "1"), self.pick((1, 2)))
+                expression["values"] = self.random.sample(
+                    ("front", "back", "web", "db", "1"), self.pick((1, 2))
+                )
             out["matchExpressions"] = [expression]
         return out
 
-    def with_selector(self, labels: dict[str, str], constraint: Object, lists: tuple[tuple[str, str], ...]) -> Object:
+    def with_selector(
+        self, labels: dict[str, str], constraint: Object, lists: tuple[tuple[str, str], ...]
+    ) -> Object:
         selector = self.selector()
         if selector is not None:
             for name, operator in lists:
@@ -313,7 +360,9 @@ class Maker:
                     continue
                 constraint[name] = [key]
                 if key in labels:  # as the API server merges it
-                    selector.setdefault("matchExpressions", []).append({"key": key, "operator": operator, "values": [labels[key]]})
+                    selector.setdefault("matchExpressions", []).append(
+                        {"key": key, "operator": operator, "values": [labels[key]]}
+                    )
             constraint["labelSelector"] = selector
         return constraint
 
@@ -332,9 +381,12 @@ class Maker:
                             {"matchLabels": {"team": "x"}},
                             {"matchLabels": {"kubernetes.io/metadata.name": "b"}},
                             {"matchExpressions": [{"key": "team", "operator": "In", "values": ["x", "y"]}]},
-                            {"matchExpressions": [
-                                {"key": "prod", "operator": "Exists"}, {"key": "team", "operator": "NotIn", "values": ["x"]},
-                            ]},
+                            {
+                                "matchExpressions": [
+                                    {"key": "prod", "operator": "Exists"},
+                                    {"key": "team", "operator": "NotIn", "values": ["x"]},
+                                ]
+                            },
                             {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]},
                         )
                     )
@@ -370,7 +422,8 @@ class Maker:
             name = f"claim{len(self.volumes)}"
             modes = ["ReadWriteOncePod"] if self.has("claims") and self.chance(0.6) else ["ReadWriteMany"]
             volume: Object = {
-                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "volume-" + name, "labels": {}},
+                "apiVersion": "v1", "kind": "PersistentVolume",
+                "metadata": {"name": "volume-" + name, "labels": {}},
                 "spec": {"capacity": {"storage": "1Gi"}, "accessModes": modes, "storageClassName": "",
                          "csi": {"driver": "example.com", "volumeHandle": name},
                          "claimRef": {"kind": "PersistentVolumeClaim", "namespace": space, "name": name}},
@@ -395,7 +448,7 @@ class Maker:
         """Binds the pod to some node that has room for it, or leaves it pending; whether it may be there does not matter."""
         meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
         asked = requests_of(spec) | {"pods": 1.0}
-        # A pod that spreads runs where its volumes can be reached.
+        # A pod with a spread constraint runs on a node that its volumes reach.
         reached = "volumes" not in spec or "topologySpreadConstraints" not in spec
         if self.chance(0.62) and reached:
             node = self.pick(nodes)["metadata"]["name"]
@@ -437,7 +490,13 @@ class Maker:
             said["allocatedResources"] = actual
         pod["status"]["containerStatuses"] = [said]
         if self.chance(0.3):
-            pod["status"]["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": self.pick(("Infeasible", "Deferred"))}]
+            pod["status"]["conditions"] = [
+                {
+                    "type": "PodResizePending",
+                    "status": "True",
+                    "reason": self.pick(("Infeasible", "Deferred")),
+                }
+            ]
         free["cpu"] -= 1
         free["memory"] -= 2**30
 

@@ -28,10 +28,16 @@ def objects_for(seed: int, nodes: int, pods: int) -> list[Object]:
     items = json.loads(json.dumps(maker.cluster(nodes, pods)["items"]).replace('"-5"', '"5"'))
     out = []
     for item in items:
-        for constraint in (*item["spec"].get("topologySpreadConstraints", ()), *comparing.terms_of(item)) if item["kind"] == "Pod" else ():
+        for constraint in (
+            (*item["spec"].get("topologySpreadConstraints", ()), *comparing.terms_of(item))
+            if item["kind"] == "Pod"
+            else ()
+        ):
             constraint.pop("matchLabelKeys", None)
             constraint.pop("mismatchLabelKeys", None)
-        if item["kind"] == "Pod" and (item["status"]["phase"] in ("Succeeded", "Failed") or "deletionTimestamp" in item["metadata"]):
+        if item["kind"] == "Pod" and (
+            item["status"]["phase"] in ("Succeeded", "Failed") or "deletionTimestamp" in item["metadata"]
+        ):
             continue
         out.append(item)
     order = ["Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod"]
@@ -51,7 +57,13 @@ def settle(plane: ControlPlane, limit_s: float) -> Object:
     while time.monotonic() < end:
         now = plane.all()
         pods = [item for item in now["items"] if item["kind"] == "Pod"]
-        waiting = [p for p in pods if not p["spec"].get("nodeName") and not p["spec"].get("schedulingGates") and not is_unschedulable(p)]
+        waiting = [
+            p
+            for p in pods
+            if not p["spec"].get("nodeName")
+            and not p["spec"].get("schedulingGates")
+            and not is_unschedulable(p)
+        ]
         state = {name_of(p): p["spec"].get("nodeName") for p in pods}
         same = same + 1 if state == before and not waiting else 0
         if same >= 6:
@@ -66,33 +78,56 @@ def differences(before: Object, after: Object, attempts: dict[str, int]) -> tupl
     wrong = []
     pods = {name_of(item): item for item in after["items"] if item["kind"] == "Pod"}
     excused = {pod for pod, _ in comparing.excuses(after)}
-    start = {name_of(item) for item in before["items"] if item["kind"] == "Pod" and not item["spec"].get("nodeName")}
-    bound = sorted((p for n, p in pods.items() if n in start and p["spec"].get("nodeName")), key=lambda p: attempts[name_of(p)])
+    start = {
+        name_of(item)
+        for item in before["items"]
+        if item["kind"] == "Pod" and not item["spec"].get("nodeName")
+    }
+    bound = sorted(
+        (p for n, p in pods.items() if n in start and p["spec"].get("nodeName")),
+        key=lambda p: attempts[name_of(p)],
+    )
     placed = {name_of(p): p["spec"]["nodeName"] for p in bound}
 
     def told(known: set[str]) -> dict[str, dict[str, str]]:
-        """What we say where only these of the bindings have happened."""
+        """Our result after only these bindings."""
         items = json.loads(json.dumps(after["items"]))
         for item in items:
             if item["kind"] == "Pod" and name_of(item) in placed and name_of(item) not in known:
                 del item["spec"]["nodeName"]
-        cluster = gs.io.read_kubernetes({"apiVersion": "v1", "kind": "List", "items": items}, open_unready_nodes=True).cluster
+        cluster = gs.io.read_kubernetes(
+            {"apiVersion": "v1", "kind": "List", "items": items}, open_unready_nodes=True
+        ).cluster
         nodes = cluster.nodes.name
-        return {t: dict(zip(nodes, gs.allocation.find_obstacles(cluster, t, old_copy="leaves"), strict=True)) for t in asked}
+        return {
+            t: dict(zip(nodes, gs.allocation.find_obstacles(cluster, t, old_copy="leaves"), strict=True))
+            for t in asked
+        }
 
     known: set[str] = set()
     for pod in bound:
         name = name_of(pod)
         asked = [name]
         if name not in excused and told(known)[name][placed[name]] != "none":
-            wrong.append(f"{name} was bound to {placed[name]}, which we call infeasible: {told(known)[name][placed[name]]}")
+            wrong.append(
+                f"{name} was bound to {placed[name]}, which we call infeasible: "
+                f"{told(known)[name][placed[name]]}"
+            )
         known.add(name)
-    left = [n for n, p in pods.items() if not p["spec"].get("nodeName") and is_unschedulable(p) and n not in excused]
+    left = [
+        n
+        for n, p in pods.items()
+        if not p["spec"].get("nodeName") and is_unschedulable(p) and n not in excused
+    ]
     asked = left
     for name, nodes in told(known).items() if left else ():
         if feasible := [node for node, obstacle in nodes.items() if obstacle == "none"]:
-            said = [c.get("message") for c in pods[name]["status"]["conditions"] if c["type"] == "PodScheduled"]
-            wrong.append(f"{name} was left unschedulable ({said[0]}), but we call it feasible on {feasible[:3]}")
+            said = [
+                c.get("message") for c in pods[name]["status"]["conditions"] if c["type"] == "PodScheduled"
+            ]
+            wrong.append(
+                f"{name} was left unschedulable ({said[0]}), but we call it feasible on {feasible[:3]}"
+            )
     return wrong, {"bound": len(bound), "left": len(left)}
 
 
@@ -133,7 +168,8 @@ def check(folder: pathlib.Path, seeds: int, nodes: int, pods: int) -> bool:
             good = good and not wrong and counts["bound"] > 0
             made = len([i for i in after["items"] if i["kind"] == "Node"])
             print(
-                f"seed {seed}: {made} nodes, {counts['bound']} pods bound, {counts['left']} left unschedulable, {len(wrong)} differences",
+                f"seed {seed}: {made} nodes, {counts['bound']} pods bound, {counts['left']} left "
+                f"unschedulable, {len(wrong)} differences",
                 flush=True,
             )
             for line in wrong[:10]:

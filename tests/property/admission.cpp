@@ -76,7 +76,7 @@ class NaiveSearch {
             if (x.priority >= task(pod).priority) return false;
         return true;
     }
-    /// Nobody of a gang leaves, the surplus does, or all do.
+    /// No member of a gang leaves, the surplus does, or all do.
     bool gangs_hold() const {
         std::map<std::string, std::vector<std::size_t>> gone;
         for (const auto t : evicted_)
@@ -89,7 +89,7 @@ class NaiveSearch {
         }
         return true;
     }
-    /// With the evicted tasks down, and one more where it restarts.
+    /// With the evicted tasks down, and the restarting one.
     bool budgets_hold(std::optional<std::size_t> restarts = {}) const {
         for (const auto& budget : spec_.budgets) {
             const auto has = [&](std::size_t t) {

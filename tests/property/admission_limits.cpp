@@ -333,7 +333,7 @@ Case random_case(std::uint64_t seed) {
     return made;
 }
 
-/// What the plan says it costs, counted anew; the limits of the options on the way.
+/// The cost of the plan, recounted, and the limits of the options.
 std::int64_t counted_cost(const ClusterSpec& spec, const admission::Options& options, const Plan& plan) {
     const auto size = [&](TaskId task) {
         const auto& t = spec.tasks[index(task)];

@@ -48,7 +48,7 @@ bool one_move_helps(const ClusterSpec& spec, const Cluster& cluster, std::span<c
 
 }  // namespace
 
-TEST_CASE("room for gangs on 4,000 random snapshots") {
+TEST_CASE("gangs are admitted on 4,000 random snapshots") {
     int as_it_is = 0, with_moves = 0, refused = 0, required = 0, later_waves = 0, missed = 0, single = 0;
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
         Rng rng(seed);

@@ -59,7 +59,7 @@ TaskSpec random_pod(Rng& rng) {
 
 }  // namespace
 
-TEST_CASE("gangs whose pods avoid, want near or spread groups are placed as they can be") {
+TEST_CASE("gangs with avoid, near and spread constraints are placed if possible") {
     int placed = 0, refused = 0, missed = 0;
     std::map<std::string, int> reasons;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {

@@ -52,7 +52,7 @@ bool one_move_vacates(const ClusterSpec& spec, const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("where one direct move vacates a node, every preset vacates one") {
+TEST_CASE("if one direct move vacates a node, every preset vacates one") {
     using consolidation::Options, consolidation::Preset, consolidation::Objective;
     const std::vector<std::pair<std::string, Options>> ways{
         {"ipc", {.preset = Preset::ipc}},

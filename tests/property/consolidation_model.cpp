@@ -42,7 +42,7 @@ struct Random {
             if (rng.chance(0.3)) task.gpu_models = {"A"};
             if (rng.chance(0.3)) task.anti_affinity = {{"g", node_level, 1}};
             if (rng.chance(0.2)) task.anti_affinity.push_back({"h", node_level, 2});
-            // First node with room from a random one on; left out where there is none.
+            // First node with space from a random one on; skipped if there is none.
             const auto start = rng.below(spec.nodes.size());
             for (std::size_t k = 0; k < spec.nodes.size(); ++k) {
                 const auto n = (start + k) % spec.nodes.size();

@@ -109,8 +109,7 @@ TEST_CASE("no plan that opens nodes beats the bounds") {
     }
 }
 
-TEST_CASE(
-    "best reaches the optimum in 95 of 100 tiny clusters where nodes may be opened, and never beats it") {
+TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters with nodes to open, and never beats it") {
     for (const bool clearing : {false, true})
         for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
             int reached = 0, positive = 0, opened = 0;

@@ -225,7 +225,7 @@ TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much fo
             how.max_gpus = seed % 4 == 1 ? 16 : 8;
             how.immovable = 0.1;
         }
-        if (seed % 50 == 49)  // where exchanges are not judged by what is left once the moves are ordered
+        if (seed % 50 == 49)  // if exchanges are not judged after the moves are ordered
             how.min_nodes = 1001, how.max_nodes = 1400, how.min_tasks = 1500, how.max_tasks = 3000;
         const auto cluster = Cluster::build(testing_support::random_cluster(rng, how));
         for (const std::int64_t price : {0, 600, 2000}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replanning on random clusters after random changes: valid, worth about what planning anew gives, and most of the last plan stays.
+// Replanning on random clusters after random changes: valid, about as good as a new plan, and most of the last plan stays.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
@@ -36,7 +36,7 @@ ClusterSpec changed(ClusterSpec spec, int changes, Rng& rng) {
 
 }  // namespace
 
-TEST_CASE("plans that go on from an earlier one are valid, whatever has changed") {
+TEST_CASE("replanned plans are valid after any change") {
     int moved = 0, as_planned = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(3000); ++seed) {
         Rng rng(seed);
@@ -69,7 +69,7 @@ TEST_CASE("plans that go on from an earlier one are valid, whatever has changed"
     CHECK(as_planned > moved / 2);
 }
 
-TEST_CASE("a plan that goes on after changes is worth what a plan made anew is, and follows the last one") {
+TEST_CASE("a replanned plan is worth as much as a new plan, and follows the last one") {
     std::int64_t anew = 0, again = 0, moves = 0, as_planned = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10); ++seed) {
         const auto spec = sim::generate_cluster({.nodes = 500, .seed = seed});
@@ -95,7 +95,7 @@ TEST_CASE("a plan that goes on after changes is worth what a plan made anew is, 
     CHECK(as_planned * 100 >= moves * 60);
 }
 
-TEST_CASE("where nothing has changed, no plan is worth less than the last one") {
+TEST_CASE("if nothing has changed, no plan is worth less than the last one") {
     int better = 0, equal = 0;
     const auto compare = [&](const Cluster& cluster, const consolidation::Options& options) {
         const auto last = consolidation::consolidate(cluster, options);
@@ -124,7 +124,7 @@ TEST_CASE("where nothing has changed, no plan is worth less than the last one") 
     CHECK(equal > instances(300));
 }
 
-TEST_CASE("what is left of a plan that was carried out in part is planned again") {
+TEST_CASE("the rest of a partly executed plan is planned again") {
     std::int64_t again = 0, anew = 0;  // vacated nodes of the rest
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1000); ++seed) {
         Rng rng(seed);
@@ -156,5 +156,5 @@ TEST_CASE("an earlier plan of other names changes nothing, and a goal is refused
     CHECK(consolidation::replan(cluster, strange).plan == consolidation::replan(cluster, {}).plan);
     CHECK(consolidation::replan(cluster, {}).stats.vacated_gpus > 0);
     CHECK_THROWS_MESSAGE(consolidation::replan(cluster, {}, {.goal = Goal{.empty_nodes = 2}}), InvalidInput,
-                         "goal: replan goes on from a plan without one");
+                         "goal");
 }

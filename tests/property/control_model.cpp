@@ -286,7 +286,7 @@ const char* const table =
     "23: hold validate, hold cooldown\n"
     "24: disabled observe\n";
 
-/// Where sanitizers make each step slow, only the states nearest to the first one are visited.
+/// With sanitizers only the states nearest to the first one are visited.
 constexpr bool all_states = testing_support::stride == 1;
 
 }  // namespace

@@ -403,7 +403,7 @@ TEST_CASE("I11 a flag that is off never acts") { holds(11, 1000); }
 TEST_CASE("I12 the same observations decide the same, read back from the log too") { holds(12, 100'000); }
 TEST_CASE("I13 signals that cannot be right cause nothing") { holds(13, 1000); }
 TEST_CASE("I14 one structural change at a time on a GPU") { holds(14, 25); }
-TEST_CASE("I15 giving back keeps to score and memory, and to what was there at the start") { holds(15, 50); }
+TEST_CASE("I15 giving back respects score, memory and the start configuration") { holds(15, 50); }
 TEST_CASE("I16 actions are for protected tenants, none is sent away") { holds(16, 1000); }
 TEST_CASE("I17 no action but those of the five kinds: MIG mode is none of them") { holds(17, 1000); }
 TEST_CASE("I19 time that jumps ends persistence and causes nothing") { holds(19, 100); }

@@ -19,7 +19,7 @@ using testing_support::instances;
 
 namespace {
 
-/// A naive rule: true where it lets the task in.
+/// A naive rule: true if it accepts the task.
 struct Rule {
     const char* name;
     std::function<bool(const State&, std::size_t task, std::size_t node)> admits;
@@ -74,13 +74,13 @@ const std::array rules{
              return static_cast<std::int64_t>(reference::candidates(s, t, n, false).size()) >=
                     s.task(t).gpu_count;
          }},
-    Rule{"gpu_memory",  // where there are GPUs at all
+    Rule{"gpu_memory",  // if there are GPUs at all
          [](const State& s, std::size_t t, std::size_t n) {
              const auto count = s.task(t).gpu_count;
              return static_cast<std::int64_t>(reference::candidates(s, t, n, false).size()) < count ||
                     static_cast<std::int64_t>(reference::candidates(s, t, n).size()) >= count;
          }},
-    Rule{"hardware",  // where there are GPUs with enough memory
+    Rule{"hardware",  // if there are GPUs with enough memory
          [](const State& s, std::size_t t, std::size_t n) {
              if (!reference::is_guaranteed(s.task(t)) ||
                  static_cast<std::int64_t>(reference::candidates(s, t, n).size()) < s.task(t).gpu_count)
@@ -101,7 +101,7 @@ const std::array rules{
 
 }  // namespace
 
-TEST_CASE("each rule refuses alone, and the library refuses exactly where some rule does") {
+TEST_CASE("the library refuses a placement exactly if some rule refuses it, and each rule refuses alone") {
     std::size_t cases = 0, admitted = 0;
     std::array<std::size_t, rules.size()> alone{};
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(7'000); ++seed) {

@@ -158,7 +158,7 @@ class Followers {
                 REQUIRE(mine.entropy_of(make_id<JobId>(j)) == all[j]);
         }
         if (asked()) check_free(c);
-        // Those that decide, about some of those who wait.
+        // Decisions about some of the pending tasks.
         std::vector<TaskId> waiting;
         for (const auto task : c.tasks())
             if (!c.is_placed(task)) waiting.push_back(task);
@@ -507,7 +507,7 @@ class World {
     std::vector<std::tuple<TaskHandle, NodeId, GpuMask>> held_{};
 };
 
-// More than the window holds, and nobody asks.
+// More events than the window holds, and no reader.
 std::size_t skip(World& world, Rng& rng) {
     const auto steps = static_cast<std::size_t>(rng.between(2'000, 4'000));
     for (std::size_t i = 0; i < steps; ++i) world.step();
@@ -552,7 +552,7 @@ TEST_CASE("After every change each follower equals one built from scratch") {
             if (rng.chance(0.05) && world.live_.checkpoint() == 0) {
                 ++specs;
                 auto spec = world.live_.to_spec();
-                bool legal = true;  // who waits is neither locked nor lends
+                bool legal = true;  // a pending task is neither locked nor lends
                 for (const auto& task : spec.tasks)
                     legal = legal && (task.node || (!task.locked && !task.standby));
                 if (legal && world.reservations() == 0) require_equal(world.live_, Cluster::build(spec));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All algorithms on clusters whose nodes and tasks came and went: slots that nobody has, ids in another order than names,
-// domains of other numbers. Their answers hold, and what does not depend on an order is that of a cluster built anew.
+// domains of other numbers. Results are valid, and equal to a rebuilt cluster's if they do not depend on an order.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"
@@ -35,7 +35,7 @@ void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& 
 
 }  // namespace
 
-TEST_CASE("Algorithms work on a cluster that has changed as on one built anew") {
+TEST_CASE("Algorithms give the same results on a changed cluster and on a rebuilt one") {
     std::size_t holes = 0, vacated = 0, placed = 0, evicted = 0, allocated = 0;
     for (std::uint64_t seed = 1; seed <= instances<std::uint64_t>(150); ++seed) {
         INFO("seed " << seed);

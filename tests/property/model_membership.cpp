@@ -8,7 +8,7 @@
 using namespace gpusched;
 using namespace testing_support;
 
-TEST_CASE("After every change of membership a cluster is what build makes of the same data") {
+TEST_CASE("After every change of membership the cluster equals one built from the same data") {
     const auto wanted = instances<std::size_t>(6000);
     std::size_t steps = 0, refusals = 0;
     ChangeStatistics slow;

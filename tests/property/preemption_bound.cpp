@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Victims that gangs and disruption budgets bind, with priorities of any sign: every policy against all sets of victims of the
-// whole cluster, judged by rules written anew.
+// whole cluster, judged by independent rules.
 #include "support/catch.hpp"
 #include "support/crowded_nodes.hpp"
 #include "support/instances.hpp"
@@ -211,7 +211,7 @@ void check_plan(const ClusterSpec& spec, const Cluster& cluster, const Plan& pla
     for (const auto& violation : report.violations) REQUIRE(violation.find("budgets: ") != std::string::npos);
 }
 
-/// An order of one's own, which has nothing to do with who is in the way.
+/// A user-defined order, independent of the obstacles.
 struct Scattered {
     std::int64_t operator()(const Cluster&, TaskId victim, std::int64_t) const {
         return static_cast<std::int64_t>(index(victim)) * 7 % 5;
@@ -220,7 +220,7 @@ struct Scattered {
 
 }  // namespace
 
-TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what all sets of victims say") {
+TEST_CASE("gangs, budgets and priorities of any sign: exact policies find the best of all victim sets") {
     std::map<std::string, int> seen;
     const auto rounds = instances(12'000);
     for (int round = 0; round < rounds; ++round) {
@@ -283,7 +283,7 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
                         REQUIRE(d.cost == best->cost);
                         if (!spot) REQUIRE(*d.score == best->score);
                     } else if (policy == Policy::reprieve || !policy.named()) {
-                        // Nobody leaves in vain: neither a victim without a job nor all of one job could stay.
+                        // No needless eviction: neither a victim without a job nor all of one job could stay.
                         for (const auto victim : d.victims) {
                             const auto& job = spec.tasks[index(victim)].job;
                             auto kept = d.victims;
@@ -329,7 +329,7 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
     }
 }
 
-TEST_CASE("gangs of preemptors keep budgets and whole gangs, and their victims run again where they fit") {
+TEST_CASE("gangs of preemptors keep budgets and whole gangs, and victims that fit elsewhere run again") {
     std::map<std::string, int> seen;
     const auto rounds = instances(12'000);
     for (int round = 0; round < rounds; ++round) {

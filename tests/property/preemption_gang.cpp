@@ -290,8 +290,7 @@ std::map<std::string, Running> running_jobs(const ClusterSpec& spec) {
 
 }  // namespace
 
-TEST_CASE(
-    "6,000 gangs of preemptors leave min_members of their own jobs, and find room wherever that allows it") {
+TEST_CASE("6,000 gangs of preemptors keep min_members of their own jobs, and are placed if that allows it") {
     std::map<std::string, int> seen;
     const auto rounds = testing_support::instances(6000);
     for (int round = 0; round < rounds; ++round) {
@@ -334,7 +333,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("4,000 gangs of two and three shapes evict nobody where they fit together as it is") {
+TEST_CASE("4,000 gangs of two and three shapes evict no task if they fit without evictions") {
     std::map<std::string, int> seen;
     const auto rounds = testing_support::instances(std::uint64_t{4000});
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {

@@ -145,7 +145,7 @@ struct Live {
 ClusterSpec state_of(const Live& live) {
     auto spec = live.cluster().to_spec();
     for (auto& task : spec.tasks)
-        if (!task.node) task.locked = task.standby = false;  // nobody waits as such
+        if (!task.node) task.locked = task.standby = false;  // no task waits as such
     return spec;
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
     CHECK(again > 50);
 }
 
-TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and new ones come") {
+TEST_CASE("snapshots with every kind of constraint, with nodes that leave and join") {
     std::int64_t decisions = 0, evictions = 0, places = 0, arrivals = 0, repairs = 0, rebuilt_indices = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed);
@@ -374,15 +374,14 @@ TEST_CASE("options that make no sense, and tasks that do not exist, are refused"
     task.gpu_count = 1;
     spec.tasks = {task};
     Live live(Cluster::build(spec, IdOrder::as_listed), {});
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task: #1; expected below 1");
-    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput,
-                         "policy: spot; expected imp or exhaustive");
-    CHECK_THROWS_MESSAGE(PreemptionIndex({}, 0), InvalidInput, "most_shapes: 0; expected at least 1");
-    // Who runs is no preemptor, and who has left is no task.
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task #1 1");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput, "policy imp exhaustive");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({}, 0), InvalidInput, "most_shapes 0 1");
+    // A running task is no preemptor, and a removed one is no task.
     live.place(TaskId{0}, NodeId{0}, 1);
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "runs on node 'n'");
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "node 'n'");
     live.cluster_.remove_task(live.cluster_.handle(TaskId{0}));
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task: #0");
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task #0");
 }
 
 TEST_CASE("nodes and tasks that come later are known to the index") {

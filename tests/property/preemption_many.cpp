@@ -35,7 +35,7 @@ std::vector<std::string> names(const Cluster& cluster, const std::vector<TaskId>
 
 constexpr std::int64_t bystander_cost = 1'000'000'000'000;
 
-/// Bystanders, dear and last by priority, before all others in the snapshot.
+/// Bystanders, costly and last by priority, before all others in the snapshot.
 ClusterSpec with_bystanders(const ClusterSpec& spec, Rng& rng) {
     auto crowded = spec;
     std::vector<TaskSpec> tasks;
@@ -175,7 +175,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
         const auto p = cluster.find_task("p");
         const auto wanted = static_cast<int>(spec.tasks[index(p)].gpu_count);
         INFO("seed " << seed);
-        // Whoever holds a GPU holds no other, so a set of GPUs is freed by exactly those on it.
+        // Every task holds one GPU, so a set of GPUs is freed by exactly the tasks on it.
         std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> each(
             8);  // victims, priorities, cost
         for (const auto task : cluster.tasks())
@@ -255,7 +255,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
         }
         std::sort(leaving.begin(), leaving.end());
         REQUIRE(ask(Policy::reprieve).victims == leaving);
-        // In an order of one's own until the preemptor fits; then the last ones come back first, where they may.
+        // In a user-defined order until the preemptor fits; then the last ones come back first if possible.
         const auto key = [](TaskId x) { return static_cast<std::int64_t>(index(x)) * 7 % 5; };
         std::vector<TaskId> gone;
         for (const auto task : prefix(key)) {
@@ -269,7 +269,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
         }
         std::sort(gone.begin(), gone.end());
         REQUIRE(ask([&](const Cluster&, TaskId x, std::int64_t) { return key(x); }).victims == gone);
-        // The same state with another past, also where the search is cut short.
+        // The same state with another past, also with a truncated search.
         auto shuffled = order;
         rng.shuffle(std::span(shuffled));
         for (const std::int64_t limit : {1'000'000, 20, 1})

@@ -109,7 +109,7 @@ std::vector<Option> fewest(const std::vector<Option>& options) {
 void check_decision(const ClusterSpec& spec, const Cluster& cluster, TaskId task, const Result& result) {
     if (!result.decision) return;
     const auto& d = *result.decision;
-    // Whatever the policy: nobody leaves in vain or for a placement that does not hold.
+    // With every policy: no needless eviction, and none for an invalid placement.
     REQUIRE(place_after(spec, cluster, d.victims, task, d.node) == static_cast<int>(d.topology));
     if (!spec.tasks[index(task)].cpu_local) {
         const auto report = verify::plan(spec, to_spec(to_plan(d, task), cluster));
@@ -123,7 +123,7 @@ void check_decision(const ClusterSpec& spec, const Cluster& cluster, TaskId task
 
 }  // namespace
 
-TEST_CASE("all engines choose what exhaustive enumeration chooses") {
+TEST_CASE("all engines agree with exhaustive enumeration") {
     Rng rng(20261121);
     int evicting = 0, helpless = 0, fitting = 0;
     for (int round = 0; round < 6000; ++round) {
@@ -177,7 +177,7 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
             REQUIRE(found.proven);
             REQUIRE(found.sets == expected);
         }
-        // Baselines may choose otherwise, but find room exactly where there is some.
+        // Baselines may choose otherwise, but succeed exactly if a choice exists.
         for (const auto policy : {Policy::reprieve, Policy::first_fit}) {
             INFO(enum_name(policy));
             const auto result = preempt(cluster, task, {.policy = policy});
@@ -192,7 +192,7 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
     CHECK(fitting > 300);
 }
 
-TEST_CASE("with many victims the bounded search still finds what looking at every set finds") {
+TEST_CASE("with many victims the bounded search finds the same sets as enumeration") {
     Rng rng(4);
     int many = 0;
     for (int round = 0; round < instances(600); ++round) {

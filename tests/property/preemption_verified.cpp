@@ -50,7 +50,7 @@ bool may_leave(const ClusterSpec& spec, std::size_t victim, std::size_t preempto
     const auto& v = spec.tasks[victim];
     if (!v.node || v.locked || v.standby || v.daemon) return false;
     if (!v.preemptible.value_or(reference::is_lp(v))) return false;
-    // Nobody leaves for a task that wants it near.
+    // No task leaves for one that needs it near.
     const auto& near = spec.tasks[preemptor].near;
     if (!near.empty() && std::all_of(near.begin(), near.end(),
                                      [&](const auto& term) { return reference::is_member(v, term.group); }))
@@ -84,7 +84,7 @@ bool helps_there(const ClusterSpec& spec, std::size_t preemptor, std::size_t nod
             if (t.job != job || !t.node) continue;
             ++running;
             breakable = breakable && may_leave(spec, v, preemptor, spot);
-            // Where the preemptor spreads, those elsewhere count.
+            // If the preemptor has a spread constraint, tasks elsewhere count.
             if (!on_node(v) && std::any_of(p.spread.begin(), p.spread.end(), [&](const auto& term) {
                     return reference::is_member(t, term.group);
                 }))
@@ -131,7 +131,7 @@ reference::State without(const ClusterSpec& spec, Leaves&& leaves) {
     return state;
 }
 
-/// An order of one's own, which has nothing to do with who is in the way.
+/// A user-defined order, independent of the obstacles.
 struct Scattered {
     std::int64_t operator()(const Cluster&, TaskId victim, std::int64_t) const {
         return static_cast<std::int64_t>(index(victim)) * 7 % 5;
@@ -146,7 +146,7 @@ const auto policies = [] {
 
 }  // namespace
 
-TEST_CASE("no policy evicts without a placement that holds, and all find one where there is one") {
+TEST_CASE("no policy evicts without a valid placement, and all find one if it exists") {
     std::map<std::string, int> evicting;
     int fits = 0, nothing = 0, relaxed = 0;
     for (std::uint64_t seed = 0; seed < 3600; ++seed) {
@@ -166,7 +166,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
             for (const auto& policy : policies) {
                 const bool spot = policy == Policy::spot || policy == Policy::spot_exact;
                 INFO("task " << spec.tasks[t].name << ", " << policy.name());
-                bool helps = false;  // on some node, with everybody gone who may go there
+                bool helps = false;  // on some node, without its preemptible tasks
                 for (std::size_t n = 0; n < spec.nodes.size(); ++n)
                     helps = helps || helps_there(spec, t, n, spot);
                 const auto result = preempt(cluster, task, {.policy = policy});
@@ -202,7 +202,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
                 }
                 REQUIRE(apply(cluster, plan).node_of(task) == d.node);
                 (d.victims.empty() ? fits : evicting[policy.name()]) += 1;
-                // Nobody leaves in vain: where sets are minimal, each victim is needed.
+                // No needless eviction: in minimal sets each victim is needed.
                 const bool minimal = policy == Policy::imp || policy == Policy::reprieve ||
                                      policy == Policy::spot_exact || !policy.named();
                 if (!minimal) continue;

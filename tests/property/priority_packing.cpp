@@ -256,7 +256,7 @@ TEST_CASE("packing models of 300 random clusters have the documented size") {
     CHECK(seen["above"] > 100);
 }
 
-TEST_CASE("encoded placements are feasible exactly where they are legal, and come back from the vector") {
+TEST_CASE("encoded placements are feasible exactly if they are legal, and decode to themselves") {
     Rng rng(29);
     int legal = 0, illegal = 0, refused = 0, fractions = 0;
     for (int i = 0; i < 400; ++i) {

@@ -48,7 +48,7 @@ ServingProblem random_problem(Rng& rng) {
     return p;
 }
 
-/// min T for these replicas; infinite where they cannot serve everything. Columns: T, then x(c, w) of all pairs.
+/// min T for these replicas; infinite if they cannot serve everything. Columns: T, then x(c, w) of all pairs.
 double routed(const ServingProblem& p, const std::vector<int>& replicas) {
     const auto C = p.configurations.size(), W = p.workloads.size();
     LpProblem lp;

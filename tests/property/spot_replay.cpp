@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spot replay on random traces: every plan is checked by the plan checker, gangs are whole, nobody but LP is evicted, and the
 // books of all jobs are those of a second accountant, who sees nothing but the plans. With interference the work done is that of a
-// second clock, which asks every second who is where.
+// second clock with steps of one second.
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/spot_replay.hpp>
@@ -112,7 +112,7 @@ struct Accountant {
         if (finished) b.finish_s = now;
         running.erase(j);
     }
-    // Whoever ends by then.
+    // Jobs that end by then.
     void pass(std::int64_t now) {
         std::vector<std::size_t> over;
         for (const auto& [j, run] : running)
@@ -165,7 +165,7 @@ struct Stay {
     std::int64_t start, works_from, end = -1;
 };
 
-/// Where pods were, from plans and the ends of jobs.
+/// The places of pods, from plans and the ends of jobs.
 struct Stays {
     const SpotTrace& trace;
     const SpotReplayOptions& options;
@@ -290,7 +290,7 @@ TEST_CASE("neighbours that cost nothing change nothing") {
     }
 }
 
-TEST_CASE("work beside neighbours is that of a clock that asks every second who is there") {
+TEST_CASE("slowed work equals a simulation with steps of one second") {
     std::int64_t slowed = 0, lost = 0, jobs = 0;
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
         CAPTURE(seed);

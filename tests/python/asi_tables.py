@@ -12,12 +12,16 @@ Rows = list[dict[str, Any]]
 
 TYPES = {
     "pod_hourly": {
-        **dict.fromkeys(("pod_id", "workload_id", "server_id", "cluster_id", "state_public", "gpu_spec_public"), "string"),
+        **dict.fromkeys(
+            ("pod_id", "workload_id", "server_id", "cluster_id", "state_public", "gpu_spec_public"), "string"
+        ),
         **dict.fromkeys(("server_gpu_count", "server_cpu_capacity_cores"), "float64"),
         **dict.fromkeys(("priority_class", "job_type_public", "model_type_public"), "string"),
         "is_genai_request": "bool",
         **dict.fromkeys(("gpu_request", "gpu_mem_request", "cpu_request_cores", "used_gpu_hours"), "float64"),
-        **dict.fromkeys(("avg_gpu_sm_util", "avg_gpu_mem_gib", "avg_cpu_request_util", "avg_memory_util"), "float64"),
+        **dict.fromkeys(
+            ("avg_gpu_sm_util", "avg_gpu_mem_gib", "avg_cpu_request_util", "avg_memory_util"), "float64"
+        ),
         "ready_status": "bool",
         **dict.fromkeys(("schedule_delay_sec", "ready_delay_sec"), "int64"),
     },

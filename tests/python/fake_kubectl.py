@@ -37,7 +37,8 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
         return (
             1,
             "",
-            "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port? connection refused\n",
+            "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or "
+            "port? connection refused\n",
         )
     space = ""
     if arguments[0] == "-n":
@@ -68,7 +69,11 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
     if ".metadata.ownerReferences" not in rest[-1]:
         return 0, f"{pod['node']}|{pod['uid']}" if ".metadata.uid" in rest[-1] else pod["node"], ""
     owner = pod["owner"]
-    return 0, f"{pod['uid']}|{pod['node']}|{owner and 'uid-' + owner}|{(pod.get('kind') or 'ReplicaSet') if owner else ''}/{owner}", ""
+    return (
+        0,
+        f"{pod['uid']}|{pod['node']}|{owner and 'uid-' + owner}|{(pod.get('kind') or 'ReplicaSet') if owner else ''}/{owner}",
+        "",
+    )
 
 
 def controller(state: dict, space: str, name: str) -> tuple[int, str, str]:
@@ -97,19 +102,33 @@ def evict(state: dict, eviction: dict) -> tuple[int, str, str]:
     if dry:
         state["log"][-1] = f"dry run of {name}"
     if name in state.get("forbidden", ()):
-        return 1, "", "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.\n"
+        return (
+            1,
+            "",
+            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's "
+            "disruption budget.\n",
+        )
     if dry:
         return 0, '{"kind":"Status","status":"Success"}\n', ""
     if state.get("busy", 0) > 0:
         state["busy"] -= 1
-        return 1, "", "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.\n"
+        return (
+            1,
+            "",
+            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's "
+            "disruption budget.\n",
+        )
     if state.get("refusal"):
         return 1, "", state["refusal"] + "\n"
     pod = state["pods"].get(name)
     if pod is None:
         return 1, "", f'Error from server (NotFound): pods "{name}" not found\n'
     if pod["uid"] != eviction["deleteOptions"]["preconditions"]["uid"]:
-        return 1, "", "Error from server (Conflict): the UID in the precondition does not match the UID in record.\n"
+        return (
+            1,
+            "",
+            "Error from server (Conflict): the UID in the precondition does not match the UID in record.\n",
+        )
     del state["pods"][name]
     state["evicted"].append(pod["uid"])
     left = sum(other["owner"] == pod["owner"] for other in state["pods"].values())

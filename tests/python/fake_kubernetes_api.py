@@ -16,7 +16,12 @@ Object = dict[str, Any]
 
 
 def thing(name: str, namespace: str | None = None, **more: Any) -> Object:
-    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "managedFields": [{"manager": "kubelet"}]}
+    metadata = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": "1",
+        "managedFields": [{"manager": "kubelet"}],
+    }
     return {"metadata": metadata | ({"namespace": namespace} if namespace else {}), **more}
 
 
@@ -28,11 +33,17 @@ class FakeApi:
         self.revision = 100
         self.forbidden: set[str] = set()
         self.expires_after: dict[str, int] = {}  # by path: pages after which the continue token is too old
-        self.failures: list[tuple[int, dict[str, str]]] = []  # answers to the next requests: status and headers
+        self.failures: list[
+            tuple[int, dict[str, str]]
+        ] = []  # answers to the next requests: status and headers
         self.requests: list[tuple[str, dict[str, str], str]] = []  # path, query, what is accepted
-        self.before: Callable[[FakeApi, str, dict[str, str]], None] | None = None  # called with every list request
+        self.before: Callable[[FakeApi, str, dict[str, str]], None] | None = (
+            None  # called with every list request
+        )
         self.unauthorized = False
-        self.broken: set[str] = set()  # paths below which the server that they are passed on to does not answer
+        self.broken: set[str] = (
+            set()
+        )  # paths below which the server that they are passed on to does not answer
         self.url = ""
 
     def groups(self) -> dict[str, dict[str, set[str]]]:
@@ -40,7 +51,9 @@ class FakeApi:
         found: dict[str, dict[str, set[str]]] = {}
         for path in self.lists:
             parts = path.strip("/").split("/")
-            group, version, plural = ("", parts[1], parts[2]) if parts[0] == "api" else (parts[1], parts[2], parts[3])
+            group, version, plural = (
+                ("", parts[1], parts[2]) if parts[0] == "api" else (parts[1], parts[2], parts[3])
+            )
             found.setdefault(group, {}).setdefault(version, set()).add(plural)
         return found
 
@@ -48,7 +61,9 @@ class FakeApi:
         parts = path.strip("/").split("/")
         groups = self.groups()
         if any(path.startswith(broken) for broken in self.broken):
-            return self.status(503, "error trying to reach service: dial tcp 10.0.0.9:443: connect: connection refused")
+            return self.status(
+                503, "error trying to reach service: dial tcp 10.0.0.9:443: connect: connection refused"
+            )
         if parts[0] == "apis" and len(parts) == 2:
             if parts[1] not in groups:
                 return self.status(404, "the server could not find the requested resource")
@@ -58,7 +73,10 @@ class FakeApi:
             plurals = groups.get("" if parts[0] == "api" else parts[1], {}).get(parts[-1], set())
             return 200, {"kind": "APIResourceList", "resources": [{"name": p} for p in sorted(plurals)]}
         if path in self.forbidden:
-            return self.status(403, f'{parts[-1]} is forbidden: User "u" cannot list resource "{parts[-1]}" at the cluster scope')
+            return self.status(
+                403,
+                f'{parts[-1]} is forbidden: User "u" cannot list resource "{parts[-1]}" at the cluster scope',
+            )
         if path not in self.lists:
             return self.status(404, "the server could not find the requested resource")
         if self.before:
@@ -74,7 +92,7 @@ class FakeApi:
             revision, rest, page = kept["revision"], kept["rest"], kept["page"]
         else:
             revision, rest, page = self.revision, copy.deepcopy(self.lists[path]), 0
-            self.revision += 1  # somebody writes somewhere all the time
+            self.revision += 1  # another client writes all the time
         now, later = (rest[:limit], rest[limit:]) if limit else (rest, [])
         if metadata_alone:
             now = [{"metadata": item["metadata"]} for item in now]
@@ -85,12 +103,20 @@ class FakeApi:
 
     @staticmethod
     def status(code: int, message: str) -> tuple[int, Object]:
-        return code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code}
+        return code, {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": message,
+            "code": code,
+        }
 
     def kubeconfig(self) -> Object:
         return {
-            "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {"token": "secret"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
+            "users": [{"name": "u", "user": {"token": "secret"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }  # fmt: skip
 
 
@@ -114,7 +140,11 @@ def serving(api: FakeApi) -> Iterator[FakeApi]:
                 status, body = api.answer(parts.path, query, accept)
             text = json.dumps(body).encode()
             self.send_response(status)
-            for name, value in {**headers, "Content-Type": "application/json", "Content-Length": str(len(text))}.items():
+            for name, value in {
+                **headers,
+                "Content-Type": "application/json",
+                "Content-Length": str(len(text)),
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)

@@ -44,7 +44,11 @@ def mig_devices(gpu: list[dict[str, Any]], used: int | None) -> str:
     out = "<mig_devices>"
     for i in gpu:
         total = MIB[i["size"]]
-        memory = f"<total>{total} MiB</total><free>{total - used} MiB</free>" if used is not None else "<total>N/A</total>"
+        memory = (
+            f"<total>{total} MiB</total><free>{total - used} MiB</free>"
+            if used is not None
+            else "<total>N/A</total>"
+        )
         if i["compute"]:
             out += f"<mig_device><gpu_instance_id>{i['id']}</gpu_instance_id>"
             out += f"<fb_memory_usage>{memory}</fb_memory_usage></mig_device>"
@@ -73,26 +77,46 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
         return 0
     if "-lgip" in a:
         for profile, size in SIZES.items():
-            print(f"|   {g}  MIG x.xgb  {profile}   0/1   {MIB[size] / 1024:.2f}   No   {SMS[profile]}   0   0   |")
+            print(
+                f"|   {g}  MIG x.xgb  {profile}   0/1   {MIB[size] / 1024:.2f}   No   {SMS[profile]}   0   "
+                "0   |"
+            )
         return 0
     time.sleep(state.get("delay_s", 0))
     if "-cgi" in a:
         profile, start = map(int, value("-cgi").split(":"))
         size = SIZES[profile]
         if state.pop("intrude", False):
-            other = {"profile": profile, "id": 77, "start": start, "size": size, "compute": True, "mine": False}
+            other = {
+                "profile": profile,
+                "id": 77,
+                "start": start,
+                "size": size,
+                "compute": True,
+                "mine": False,
+            }
             gpu.append(other)
             save(path, state)
         if any(start < i["start"] + i["size"] and i["start"] < start + size for i in gpu):
             return fail(23, "Unable to create a GPU instance: Insufficient Resources")
-        new = {"profile": profile, "id": state["next"], "start": start, "size": size, "compute": False, "mine": True}
+        new = {
+            "profile": profile,
+            "id": state["next"],
+            "start": start,
+            "size": size,
+            "compute": False,
+            "mine": True,
+        }
         state["next"] += 1
         gpu.append(new)
         save(path, state)
         time.sleep(state.get("delay_s", 0))
         new["compute"] = "-C" in a
         save(path, state)
-        print(f"Successfully created GPU instance ID  {new['id']} on GPU  {g} using profile MIG x.xgb (ID {profile})")
+        print(
+            f"Successfully created GPU instance ID  {new['id']} on GPU  {g} using profile MIG x.xgb (ID "
+            f"{profile})"
+        )
         return 0
     found = [i for i in gpu if i["id"] == int(value("-gi"))]
     if not found:

@@ -45,7 +45,10 @@ def spot_example():
 
 
 def cluster(tasks):
-    nodes = [{"name": f"n{i}", "gpu_model": "A", "gpu_count": 4, "cpu_milli": 8000, "memory_mib": 100} for i in range(3)]
+    nodes = [
+        {"name": f"n{i}", "gpu_model": "A", "gpu_count": 4, "cpu_milli": 8000, "memory_mib": 100}
+        for i in range(3)
+    ]
     return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks})
 
 

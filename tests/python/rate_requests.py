@@ -32,7 +32,13 @@ def request(**more: Any) -> dict[str, Any]:
 
 
 def row(deployment: str, workload: str, per_s: float, **more: float) -> dict[str, Any]:
-    return {"model": "Llama-3-70B", "deployment": deployment, "workload": workload, "requests_per_s": per_s, **more}
+    return {
+        "model": "Llama-3-70B",
+        "deployment": deployment,
+        "workload": workload,
+        "requests_per_s": per_s,
+        **more,
+    }
 
 
 def validator(name: str) -> Draft202012Validator:

@@ -7,7 +7,7 @@ import pytest
 
 
 def needs_solver() -> None:
-    """Skips the test where no solver is installed."""
+    """Skips the test if no solver is installed."""
     try:
         import highspy  # noqa: F401
     except ImportError:

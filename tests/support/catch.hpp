@@ -5,8 +5,11 @@
 //   Catch::Approx, Catch::Matchers::ContainsSubstring, StartsWith, EndsWith, Message, WithinAbs, WithinRel,
 //   Catch::Matchers::MessageMatches, REQUIRE_THROWS_MATCHES, GENERATE, TEMPLATE_TEST_CASE
 //
-// REQUIRE_THROWS_MESSAGE(expression, type, part) checks an exception's type and a part of its text.
+// REQUIRE_THROWS_MESSAGE(expression, type, words) checks the type of an exception and that its text mentions
+// the words (messages.hpp), for example the field, the value and the range: "max_moves -1 0".
 #pragma once
+
+#include "messages.hpp"
 
 #ifdef GPUSCHED_CATCH2_V2
 
@@ -55,10 +58,39 @@ ExceptionMessageMatches<StringMatcher> MessageMatches(StringMatcher matcher) {
 
 #endif
 
-/// The expression throws `type`, and the text of the exception contains `part`.
-#define REQUIRE_THROWS_MESSAGE(expression, type, part)                                                       \
-    REQUIRE_THROWS_MATCHES(expression, type,                                                                 \
-                           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(part)))
-#define CHECK_THROWS_MESSAGE(expression, type, part)                                                         \
-    CHECK_THROWS_MATCHES(expression, type,                                                                   \
-                         Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(part)))
+namespace Catch::Matchers {
+
+/// Matches a text that contains every one of the words.
+class Mentions : public MatcherBase<std::string> {
+  public:
+    explicit Mentions(std::string words) : words_(std::move(words)) {}
+    bool match(const std::string& text) const override { return testing_support::mentions(text, words_); }
+    std::string describe() const override { return "mentions: " + words_; }
+
+  private:
+    std::string words_;
+};
+
+/// Matches a list of texts: the i-th contains every word of the i-th entry, and there are as many.
+class MentionsEach : public MatcherBase<std::vector<std::string>> {
+  public:
+    explicit MentionsEach(std::vector<std::string> words) : words_(std::move(words)) {}
+    bool match(const std::vector<std::string>& texts) const override {
+        return testing_support::mention(texts, words_);
+    }
+    std::string describe() const override { return "mention: " + ::Catch::Detail::stringify(words_); }
+
+  private:
+    std::vector<std::string> words_;
+};
+
+}  // namespace Catch::Matchers
+
+using Catch::Matchers::Mentions;
+using Catch::Matchers::MentionsEach;
+
+/// The expression throws `type`, and the text of the exception mentions the words.
+#define REQUIRE_THROWS_MESSAGE(expression, type, words)                                                      \
+    REQUIRE_THROWS_MATCHES(expression, type, Catch::Matchers::MessageMatches(Mentions(words)))
+#define CHECK_THROWS_MESSAGE(expression, type, words)                                                        \
+    CHECK_THROWS_MATCHES(expression, type, Catch::Matchers::MessageMatches(Mentions(words)))

@@ -1,4 +1,4 @@
-// Nodes full of tasks, at random, and where a preemptor fits on them, by trying all sets of GPUs.
+// Random full nodes, and the fit of a preemptor by trying all sets of GPUs.
 #pragma once
 
 #include "support/free_cores.hpp"

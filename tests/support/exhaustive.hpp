@@ -20,7 +20,7 @@ namespace testing_support {
 struct Optimum {
     std::int64_t nodes = 0;  ///< most nodes that a plan can vacate
     std::int64_t gpus = 0;   ///< most healthy GPUs that a plan can vacate; perhaps by another plan
-    /// Where nodes may be opened: the highest values of plans at a price of 0, by either objective, in thousandths.
+    /// If nodes may be opened: the highest values of plans at a price of 0, by either objective, in thousandths.
     std::int64_t nodes_milli = 0, gpus_milli = 0;
     bool complete = true;  ///< false: the state limit was hit, the values are lower bounds
     std::size_t states = 0;
@@ -182,7 +182,7 @@ class ExhaustiveSearch {
         }
     }
 
-    // Consolidation keeps tasks with local cores where they are.
+    // Consolidation does not move tasks with local cores.
     [[nodiscard]] bool movable(std::size_t task) const {
         const auto& t = spec_.tasks[task];
         return !t.locked && !t.standby && !t.daemon && !t.cpu_local;

@@ -29,7 +29,7 @@ struct FakeNvml {
     int calls, fault_at, fault_code;
     bool after_effect;  ///< the failing call does its work first
     bool for_good;      ///< all later calls fail as well, without effect: as if the process were gone
-    bool intrude;       ///< somebody else is quicker than the next creation
+    bool intrude;       ///< another client is quicker than the next creation
     bool forbidden;     ///< the MIG mode was changed, a GPU reset, or an instance of another touched
     int initialised, samples;
     bool has_counters, has_gpm;

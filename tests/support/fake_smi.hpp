@@ -30,7 +30,7 @@ struct FakeSmi : host::Programs {
     Fault fault = Fault::none;
     int code = 19;
     std::vector<std::string> log{};
-    bool intrude = false;    ///< somebody else is quicker than the next creation
+    bool intrude = false;    ///< another client is quicker than the next creation
     bool forbidden = false;  ///< a command that must never be run, or one on an instance of another
 
     using Programs::run;

@@ -10,8 +10,8 @@
 
 namespace testing_support {
 
-// Thousandths of the NUMA node's cores that nobody keeps from the task: what others use and claim, put on single cores
-// where they say which, else on any of the rest; a claim of Standby and a borrower meet wherever they can.
+// Thousandths of the NUMA node's cores that are free for the task. The use and claims of others are put on single cores
+// if they name them, else on any of the rest; a claim of Standby and a borrower share cores if possible.
 inline std::int64_t free_cores(const gpusched::ClusterSpec& spec, const gpusched::Cluster& after,
                                const gpusched::TaskSpec& t, gpusched::NodeId node,
                                const gpusched::NumaNode& numa) {

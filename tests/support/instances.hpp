@@ -9,7 +9,7 @@
 
 namespace testing_support {
 
-/// What GPUSCHED_TEST_TIMES says, 1 where it is not set.
+/// The value of GPUSCHED_TEST_TIMES, or 1 if it is not set.
 inline int times() {
     static const int wanted = [] {
         const auto* const wish = std::getenv("GPUSCHED_TEST_TIMES");

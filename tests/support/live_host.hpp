@@ -17,7 +17,7 @@
 
 namespace gpusched::test {
 
-/// T1 in 2g at 0 of GPU 0, T4 in 1g at 0 of GPU 1, somebody else behind them; a folder for files.
+/// T1 in 2g at 0 of GPU 0, T4 in 1g at 0 of GPU 1, another client behind them; a folder for files.
 struct LiveHost {
     control::ControllerOptions options = control_options();
     host::LiveOptions live{};

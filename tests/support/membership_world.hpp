@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster that changes at random, beside the data that it should hold: each change is compared with building anew.
+// A cluster with random changes, next to the data that it should hold. After each change it equals a new build.
 #pragma once
 
 #include "support/catch.hpp"
@@ -230,7 +230,7 @@ class MembershipWorld {
         all.resize(std::min<std::size_t>(all.size(), static_cast<std::size_t>(task.gpu_count)));
         std::sort(all.begin(), all.end());
         task.gpus = all;
-        if (task.device_count > 0 && rng_.chance(0.9)) {  // the first of some class, whoever holds them
+        if (task.device_count > 0 && rng_.chance(0.9)) {  // the first of some class, free or not
             int first = static_cast<int>(node.gpu_count);
             std::vector<std::vector<int>> sets;
             for (const auto& group : node.devices) {

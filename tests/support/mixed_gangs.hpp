@@ -14,7 +14,7 @@
 
 namespace testing_support {
 
-/// Nodes `n0`, ... under switches `s0`, `s1`, where nobody runs, and `z` with 8 GPUs, all held by the spot task `v`.
+/// Empty nodes `n0`, ... under switches `s0`, `s1`, and `z` with 8 GPUs, all held by the spot task `v`.
 struct MixedGang {
     gpusched::ClusterSpec spec{};
     gpusched::allocation::JobRequest job{"gang", {}};

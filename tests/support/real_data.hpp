@@ -1,4 +1,4 @@
-// Where the real inputs lie, if they are here.
+// The place of the real inputs, if they are present.
 #pragma once
 
 #include <algorithm>

@@ -148,7 +148,7 @@ inline std::int64_t resource_free(const State& s, std::size_t node, const std::s
     return free;
 }
 
-/// Healthy devices of a class that nobody holds.
+/// Healthy, free devices of a class.
 inline std::vector<int> free_devices(const State& s, std::size_t node, const std::string& device_class) {
     std::vector<int> found;
     int number = static_cast<int>(s.node(node).gpu_count);
@@ -306,7 +306,7 @@ inline bool lists(const TaskSpec& task, const std::string& spread_group) {
                        [&](const auto& a) { return a.group == spread_group; });
 }
 
-/// The label of a level that is one; nullptr where the node lacks it or the level is none.
+/// The node's label of a label level; nullptr if the node lacks it or the level is no label level.
 inline const std::string* label_of(const ClusterSpec& spec, Level level, std::size_t node) {
     if (level < gpusched::first_label_level) return nullptr;
     const auto& key = spec.label_levels.at(static_cast<std::size_t>(level - gpusched::first_label_level));

@@ -1,4 +1,4 @@
-// Subgroups of jobs: random ones, and who may leave them, naively.
+// Random subgroups of jobs, and a naive count of the tasks that may leave them.
 #pragma once
 
 #include <gpusched/core/rng.hpp>
@@ -38,7 +38,7 @@ inline void add_subgroups(gpusched::Rng& rng, gpusched::ClusterSpec& spec, doubl
 }
 
 /// When these running tasks of the job leave and the others stay: is it a gang still? At least `min_members` stay, and of each
-/// subgroup that loses one at least its own. One that says no number loses nobody.
+/// subgroup that loses one at least its own. A subgroup without a number loses no task.
 inline bool stays_a_gang(const gpusched::ClusterSpec& spec, const std::string& name,
                          const std::vector<std::size_t>& leaving) {
     if (leaving.empty()) return true;

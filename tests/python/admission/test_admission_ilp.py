@@ -26,7 +26,13 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """A cluster of 4 to 8 nodes with 10 to 30 tasks and a job that waits, and the options."""
     rng = random.Random(seed)
     nodes = [
-        {"name": f"n{n}", "gpu_model": rng.choice(["A", "A", "A", "B"]), "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 64_000}
+        {
+            "name": f"n{n}",
+            "gpu_model": rng.choice(["A", "A", "A", "B"]),
+            "gpu_count": 8,
+            "cpu_milli": 64_000,
+            "memory_mib": 64_000,
+        }
         for n in range(rng.randint(4, 8))
     ]
     tasks: list[dict[str, Any]] = []
@@ -41,8 +47,15 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
                 "gpu_count": gpus,
                 "gpus": list(range(used, used + gpus)),
             }
-            task |= {"cpu_milli": rng.randint(1, 8) * 1000 * gpus, "memory_mib": rng.randint(1, 8) * 1000 * gpus}
-            task |= {"start_time": rng.randint(0, 9_000), "move_cost": rng.choice([1, 1, 1, 3]), "priority": rng.choice([0, 0, 0, 20])}
+            task |= {
+                "cpu_milli": rng.randint(1, 8) * 1000 * gpus,
+                "memory_mib": rng.randint(1, 8) * 1000 * gpus,
+            }
+            task |= {
+                "start_time": rng.randint(0, 9_000),
+                "move_cost": rng.choice([1, 1, 1, 3]),
+                "priority": rng.choice([0, 0, 0, 20]),
+            }
             task |= {"preemptible": rng.random() < 0.8, "locked": rng.random() < 0.1}
             if rng.random() < 0.2:
                 task["gpu_models"] = [node["gpu_model"]]
@@ -51,19 +64,32 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     pods = rng.choice([1, 1, 2, 3])
     gpus = rng.choice([4, 8, 8])
     for p in range(pods):
-        tasks.append({"name": f"p{p}", "job": "waits", "gpu_count": gpus, "cpu_milli": 8_000, "memory_mib": 8_000, "priority": 10})
+        tasks.append(
+            {
+                "name": f"p{p}",
+                "job": "waits",
+                "gpu_count": gpus,
+                "cpu_milli": 8_000,
+                "memory_mib": 8_000,
+                "priority": 10,
+            }
+        )
     options: dict[str, Any] = {}
     if rng.random() < 0.3:
         options = {"move_price_s": 0, "restart_s": 0, "loss_s": 0, "task_price_s": 1, "work": False}
     elif rng.random() < 0.3:
-        options = {"move_price_s": rng.randint(1, 300), "restart_s": rng.randint(1, 600), "loss_s": rng.randint(600, 5_000)}
+        options = {
+            "move_price_s": rng.randint(1, 300),
+            "restart_s": rng.randint(1, 600),
+            "loss_s": rng.randint(600, 5_000),
+        }
     options |= {switch: False for switch in ("moves", "evictions", "replace") if rng.random() < 0.15}
     document = {"format": "gpusched.cluster", "version": 1, "now": 10_000, "nodes": nodes, "tasks": tasks}
     return document, options
 
 
 def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
-    """The least cost of final places, in GPU-seconds; None where there are none."""
+    """The least cost of final places, in GPU-seconds; None if there are none."""
     price = {
         "move_price_s": 30,
         "restart_s": 300,
@@ -82,7 +108,11 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
     columns: list[tuple[int, int | None]] = []  # task, node; None = lost
     for t, task in enumerate(tasks):
         gpus, home = task["gpu_count"], task.get("node")
-        fits = [n for n, node in enumerate(nodes) if "gpu_models" not in task or node["gpu_model"] in task["gpu_models"]]
+        fits = [
+            n
+            for n, node in enumerate(nodes)
+            if "gpu_models" not in task or node["gpu_model"] in task["gpu_models"]
+        ]
         if home is None:
             columns += [(t, n) for n in fits]
             costs += [0.0] * len(fits)
@@ -91,8 +121,14 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
         costs.append(0.0)
         disturbed = price["task_price_s"]
         work = gpus * (document["now"] - task["start_time"]) if price["work"] else 0
-        move = price["move_price_s"] * gpus * task["move_cost"] + disturbed if price["moves"] and not task["locked"] else np.inf
-        evictable = price["evictions"] and task["preemptible"] and not task["locked"] and task["priority"] < 10
+        move = (
+            price["move_price_s"] * gpus * task["move_cost"] + disturbed
+            if price["moves"] and not task["locked"]
+            else np.inf
+        )
+        evictable = (
+            price["evictions"] and task["preemptible"] and not task["locked"] and task["priority"] < 10
+        )
         again = work + price["restart_s"] * gpus + disturbed if evictable and price["replace"] else np.inf
         for n in fits:
             least = min(move if nodes[n]["name"] in occupied else np.inf, again)
@@ -103,16 +139,23 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
             columns.append((t, None))
             costs.append(work + price["loss_s"] * gpus + disturbed)
     rows = [i for i, (t, _) in enumerate(columns)]
-    once = sparse.csr_array((np.ones(len(columns)), ([t for t, _ in columns], rows)), shape=(len(tasks), len(columns)))
+    once = sparse.csr_array(
+        (np.ones(len(columns)), ([t for t, _ in columns], rows)), shape=(len(tasks), len(columns))
+    )
     constraints = [optimize.LinearConstraint(once, 1, 1)]
     for resource in ("gpu_count", "cpu_milli", "memory_mib"):
         placed = [(n, i, tasks[t][resource]) for i, (t, n) in enumerate(columns) if n is not None]
         used = sparse.csr_array(
-            ([v for _, _, v in placed], ([n for n, _, _ in placed], [i for _, i, _ in placed])), shape=(len(nodes), len(columns))
+            ([v for _, _, v in placed], ([n for n, _, _ in placed], [i for _, i, _ in placed])),
+            shape=(len(nodes), len(columns)),
         )
         constraints.append(optimize.LinearConstraint(used, -np.inf, [node[resource] for node in nodes]))
     found = optimize.milp(
-        costs, integrality=np.ones(len(columns)), bounds=optimize.Bounds(0, 1), constraints=constraints, options={"mip_rel_gap": 0}
+        costs,
+        integrality=np.ones(len(columns)),
+        bounds=optimize.Bounds(0, 1),
+        constraints=constraints,
+        options={"mip_rel_gap": 0},
     )
     assert found.status in (0, 2), found.message
     return None if found.x is None else float(np.dot(costs, np.round(found.x)))
@@ -166,13 +209,20 @@ def test_costs_are_those_of_an_integer_program() -> None:
 def full_case(seed: int, pods: int) -> dict[str, Any]:
     """Eight nodes whose GPUs are all taken by tasks with work to lose, and pods of higher priority."""
     rng = random.Random(seed)
-    nodes = [{"name": f"n{n}", "gpu_count": 8, "cpu_milli": 128_000, "memory_mib": 1_048_576} for n in range(8)]
+    nodes = [
+        {"name": f"n{n}", "gpu_count": 8, "cpu_milli": 128_000, "memory_mib": 1_048_576} for n in range(8)
+    ]
     tasks: list[dict[str, Any]] = []
     for node in nodes:
         used = 0
         while used < 8:
             gpus = min(rng.choice([1, 1, 2, 2, 4]), 8 - used)
-            task = {"name": f"t{len(tasks)}", "node": node["name"], "gpu_count": gpus, "gpus": list(range(used, used + gpus))}
+            task = {
+                "name": f"t{len(tasks)}",
+                "node": node["name"],
+                "gpu_count": gpus,
+                "gpus": list(range(used, used + gpus)),
+            }
             task |= {
                 "cpu_milli": 8_000 * gpus,
                 "memory_mib": 65_536 * gpus,
@@ -183,7 +233,15 @@ def full_case(seed: int, pods: int) -> dict[str, Any]:
             tasks.append({**task, "preemptible": True, "locked": False})
             used += gpus
     tasks += [
-        {"name": f"p{p}", "job": "waits", "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 524_288, "priority": 10} for p in range(pods)
+        {
+            "name": f"p{p}",
+            "job": "waits",
+            "gpu_count": 8,
+            "cpu_milli": 64_000,
+            "memory_mib": 524_288,
+            "priority": 10,
+        }
+        for p in range(pods)
     ]
     return {"format": "gpusched.cluster", "version": 1, "now": 100_000, "nodes": nodes, "tasks": tasks}
 
@@ -199,5 +257,8 @@ def test_full_clusters(pods: int) -> None:
         assert made.bound <= optimum + 1e-6 <= made.cost + 2e-6, f"seed {seed}"
         plans.append(made.cost / optimum)
         bounds.append(made.bound / optimum)
-    print(f"\n{len(plans)} full clusters, {pods} pods: cost / optimum {np.mean(plans):.3f}, lower bound / optimum {np.mean(bounds):.3f}")
+    print(
+        f"\n{len(plans)} full clusters, {pods} pods: cost / optimum {np.mean(plans):.3f}, lower bound / "
+        f"optimum {np.mean(bounds):.3f}"
+    )
     assert np.mean(plans) < 1.15

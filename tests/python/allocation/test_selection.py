@@ -4,6 +4,7 @@ import pickle
 
 import gpusched as gs
 import pytest
+from messages import naming
 
 
 def document(**more):
@@ -33,7 +34,7 @@ def fits(cluster, task):
     return [cluster.nodes[int(n)].name for n in gs.allocation.feasible_nodes(cluster, task)]
 
 
-def test_tasks_say_their_groups():
+def test_tasks_show_their_groups():
     cluster = gs.Cluster.from_json(document())
     assert cluster.label_levels == ["zone"]
     assert cluster.tasks["web"].groups == ["all", "web"]  # a set, in order
@@ -64,7 +65,7 @@ def test_they_come_back():
     assert gs.Cluster.from_json(again) == cluster == pickle.loads(pickle.dumps(cluster))
 
 
-def test_they_decide_where_tasks_fit():
+def test_they_decide_which_nodes_fit():
     cluster = gs.Cluster.from_json(document())
     assert fits(cluster, "picky") == ["b0", "x"]
     assert fits(cluster, "close") == ["a0", "a1"]
@@ -75,7 +76,7 @@ def test_a_new_task_may_name_the_levels_of_the_cluster():
     cluster = gs.Cluster.from_json(document())
     task = {"name": "new", "cpu_milli": 1, "memory_mib": 1, "gpu_count": 0}
     assert fits(cluster, {**task, "avoid": [{"group": "web", "level": "zone"}]}) == ["b0", "x"]
-    with pytest.raises(gs.errors.InvalidInput, match="a key of label_levels or an integer, found \"rack\""):
+    with pytest.raises(gs.errors.InvalidInput, match=naming('label_levels "rack"')):
         fits(cluster, {**task, "avoid": [{"group": "web", "level": "rack"}]})
     pods = {k: v for k, v in task.items() if k != "name"}
     job = {"name": "j", "pods": [{**pods, "count": 2, "near": [{"group": "web", "level": "zone"}]}]}
@@ -84,10 +85,10 @@ def test_a_new_task_may_name_the_levels_of_the_cluster():
     assert {node for _, node, _ in found.pods} <= {"a0", "a1"}
 
 
-def test_what_is_wrong_is_said():
+def test_mistakes_are_reported():
     bad = document()
     bad["tasks"][3]["spread"][0]["max_skew"] = 0
-    with pytest.raises(gs.errors.InvalidInput, match="spread/0/max_skew: expected an integer from 1 to 1000000000, found 0"):
+    with pytest.raises(gs.errors.InvalidInput, match=naming("spread/0/max_skew 1 1000000000 0")):
         gs.Cluster.from_json(bad)
-    with pytest.raises(gs.errors.InvalidInput, match="label_levels: is a field of version 2"):
+    with pytest.raises(gs.errors.InvalidInput, match=naming("label_levels 2")):
         gs.Cluster.from_json(document(version=1))

@@ -70,7 +70,10 @@ def test_helix_finds_the_largest_flow_of_all_placements(seed: int) -> None:
 
     rng = np.random.default_rng(seed)
     layers, kinds = 3, [0, 0, 1, 1] if seed % 2 else [0, 1, 1]
-    capacities = [{held: int(rng.integers(2, 30)) for held in range(1, layers + 1) if rng.random() < 0.8} for _ in range(2)]
+    capacities = [
+        {held: int(rng.integers(2, 30)) for held in range(1, layers + 1) if rng.random() < 0.8}
+        for _ in range(2)
+    ]
     spans = [(first, end) for first in range(layers) for end in range(first + 1, layers + 1)]
 
     def flow(placed: tuple[tuple[int, int], ...]) -> int:

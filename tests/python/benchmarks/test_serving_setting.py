@@ -40,13 +40,19 @@ def test_two_tables_of_gpus(modules: tuple[ModuleType, ModuleType]) -> None:
     ]  # fmt: skip
     asked = of("printed").request({}, (1, 1, 1, 1, 1, 1), 15)
     assert asked["gpus"]["A6000"]["tflops"] == 91
-    assert {n: g.price for n, g in of("printed").gpus.items()} == {n: g.price for n, g in of("dense").gpus.items()}
+    assert {n: g.price for n, g in of("printed").gpus.items()} == {
+        n: g.price for n, g in of("dense").gpus.items()
+    }
 
 
 @pytest.mark.parametrize(("gpus", "ratio"), [("printed", 1.149), ("dense", 0.943)])
-def test_bandwidth_per_dollar_of_workstation_gpus(modules: tuple[ModuleType, ModuleType], gpus: str, ratio: float) -> None:
+def test_bandwidth_per_dollar_of_workstation_gpus(
+    modules: tuple[ModuleType, ModuleType], gpus: str, ratio: float
+) -> None:
     """(960 / 0.83 + 696 / 0.55 + 864 / 0.83) / 3 over (1555 / 1.75 + 3350 / 2.99) / 2; A6000 has 768 and A100 2,039 GB/s in data sheets."""
-    assert modules[0].against_data_centre(modules[1].setting(gpus), "workstation", "bandwidth_gb_s") == pytest.approx(ratio, abs=5e-4)
+    assert modules[0].against_data_centre(
+        modules[1].setting(gpus), "workstation", "bandwidth_gb_s"
+    ) == pytest.approx(ratio, abs=5e-4)
 
 
 def test_two_orders_of_the_kinds(modules: tuple[ModuleType, ModuleType]) -> None:
@@ -55,7 +61,10 @@ def test_two_orders_of_the_kinds(modules: tuple[ModuleType, ModuleType]) -> None
     for kinds in setting.KINDS:
         shapes = setting.setting(kinds=kinds).shapes
         assert shapes[0] == (2455, 18) and shapes[8] == (496, 510) and len(set(shapes)) == 9
-        mean[kinds] = tuple(round(sum(share * shape[at] for share, shape in zip(setting.TRACES[1], shapes)) / 100) for at in (0, 1))
+        mean[kinds] = tuple(
+            round(sum(share * shape[at] for share, shape in zip(setting.TRACES[1], shapes)) / 100)
+            for at in (0, 1)
+        )
     assert mean == {"input-major": (1225, 164), "output-major": (1763, 273)}
 
 
@@ -63,7 +72,11 @@ def test_two_orders_of_the_kinds(modules: tuple[ModuleType, ModuleType]) -> None
 def test_a_surge_has_more_short_outputs_alone(modules: tuple[ModuleType, ModuleType], kinds: str) -> None:
     of = modules[1].setting(kinds=kinds)
     surge = of.surge((1.0,) * 9)
-    assert {shape for shape, share in zip(of.shapes, surge) if share == 3} == {(2455, 18), (824, 18), (496, 18)}
+    assert {shape for shape, share in zip(of.shapes, surge) if share == 3} == {
+        (2455, 18),
+        (824, 18),
+        (496, 18),
+    }
     assert sorted(set(surge)) == [1, 3]
 
 
@@ -77,7 +90,9 @@ def test_small_budgets_gain_more_than_divided_replicas_would_and_no_more_than_th
     run = paper.Run(of, None, {"mip_gap": 0.05, "solver": "highs", "time_limit": 60})
     models = of.model("Llama-3-70B", setting.TRACES[2])
     alone = run.rate("trace3", models, 15, of.affordable(15), ("H100",))
-    mixed = gs.serving.plan_serving(of.request(models, setting.AVAILABLE[0], 15), mip_gap=0.05, solver="highs", time_limit=60)
+    mixed = gs.serving.plan_serving(
+        of.request(models, setting.AVAILABLE[0], 15), mip_gap=0.05, solver="highs", time_limit=60
+    )
     assert 1.1 * alone < mixed.requests_per_s <= run.at_most(models, 15)
 
 

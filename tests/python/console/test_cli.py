@@ -9,6 +9,7 @@ import gpusched as gs
 import pytest
 from clusters import tiny_document
 from gpusched import cli
+from messages import mentions
 
 
 def test_from_a_generated_cluster_to_a_checked_plan(
@@ -32,26 +33,31 @@ def test_from_a_generated_cluster_to_a_checked_plan(
     assert "node-000" in capsys.readouterr().out
 
 
-def test_what_could_not_be_cleared_is_explained(
+def test_nodes_left_uncleared_are_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster_file = str(tmp_path / "tiny.json")
     gs.Cluster.from_json(tiny_document()).to_json(cluster_file)
     assert cli.main(["consolidate", cluster_file, "--clear", "n0,n1"]) == 0
     out = capsys.readouterr().out
-    assert "2 nodes to clear stay occupied:\n  - node 'n0' stays occupied: " in out
-    assert "'n1' stays occupied: task 'fixed' must stay (locked)" in out
+    assert mentions(out, "2 nodes occupied node 'n0'")
+    assert mentions(out, "'n1' occupied task 'fixed' locked")
     monkeypatch.setattr(cli.plans, "LEFT_SHOWN", 1)
     assert cli.main(["consolidate", cluster_file, "--clear", "n0,n1"]) == 0
-    assert "  - and 1 more; `gpusched explain` tells of each" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "1 `gpusched explain`")
     assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--clear", "n1"]) == 0  # both count
-    assert "2 nodes to clear stay occupied" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "2 nodes occupied")
     assert cli.main(["consolidate", cluster_file, "--clear", "n0"]) == 0
-    assert "all nodes to clear are empty" in capsys.readouterr().out
-    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0
+    assert mentions(capsys.readouterr().out, "nodes empty")
+    assert (
+        cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0
+    )
     assert "1 node with 8 GPUs opened" in capsys.readouterr().out
-    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "1001"]) == 0
-    assert "at the open price of 1001 the empty nodes that its tasks would open, worth 8" in capsys.readouterr().out
+    assert (
+        cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "1001"])
+        == 0
+    )
+    assert mentions(capsys.readouterr().out, "price 1001 empty nodes 8")
 
 
 def test_a_spoiled_plan_fails_with_1(
@@ -100,7 +106,9 @@ def test_consolidate_polishes(
     assert "the plan verifies" in capsys.readouterr().out
 
 
-def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_frontier_prints_a_table_and_draws(
+    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     figure = tmp_path / "frontier.png"
     assert cli.main(["frontier", cluster_file, "--points", "4", "--plot", str(figure)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -109,18 +117,20 @@ def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, ca
     assert "bounds: counting" in lines
     assert figure.stat().st_size > 0
     assert cli.main(["frontier", cluster_file, "--points", "0"]) == 2
-    assert "--points: 0; expected 1 to 1000" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--points 0 1 1000")
 
 
-def test_a_goal_says_whether_it_is_reached(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_goal_reports_whether_it_is_reached(
+    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = str(tmp_path / "goal.json")
     assert cli.main(["consolidate", cluster_file, "--goal", "count=1,gpu_count=1", "-o", plan]) == 0
     assert "the goal is reached: " in capsys.readouterr().out
     assert gs.Plan.from_json(plan).goal == {"slots": {"gpu_count": 1}, "count": 1}
     assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes=100000"]) == 1
-    assert "the goal is not reached: " in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "goal reached")
     assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes=0"]) == 2
-    assert "--goal: /empty_nodes: expected an integer from 1 to " in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--goal /empty_nodes 1")
     with pytest.raises(SystemExit, match="2"):
         cli.main(["consolidate", cluster_file, "--goal", "empty_nodes"])
     assert "is no goal" in capsys.readouterr().err
@@ -197,7 +207,7 @@ def test_topology_of_other_sources(tmp_path: Path, capsys: pytest.CaptureFixture
     assert cli.main(["topology", "show"]) == 2
     assert cli.main(["topology", "show", str(machine), "--no-nodes"]) == 2
     assert cli.main(["topology", "show", str(machine), "--node-labels", str(conf)]) == 2
-    assert "only a Topology of Kueue or KAI" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "Topology Kueue KAI")
     machine.write_text("nothing of the kind")
     assert cli.main(["topology", "show", str(machine)]) == 2
     assert "expected a machine" in capsys.readouterr().err
@@ -232,7 +242,7 @@ def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split(":")[0].strip() for line in out[1:3]] == [row.node for row in worst[:2]]
     assert "; runs " in out[1] and not out[3]
     assert cli.main(["report", cluster_file, "--nodes", "-1"]) == 2
-    assert "--nodes: -1; expected at least 0" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--nodes -1 0")
     assert cli.main(["report", cluster_file, "--shapes", "asi", "--csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("gpus,cpu_cores,") and len(lines) == 9

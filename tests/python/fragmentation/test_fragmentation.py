@@ -8,6 +8,7 @@ import pickle
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
+from messages import naming
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_causes_by_hand(mixed: gs.Cluster) -> None:
     ] == [
         (1, 8, 0.5, 0.0, 0.0, 14.5),
         (4, 32, 0.0, 2.0, 4.0, 14.5),  # a: 2 stranded; b lacks cores, 4 GPUs would do
-        (8, 128, 0.0, 0.0, 14.5, 14.5),  # nobody has 128 idle cores
+        (8, 128, 0.0, 0.0, 14.5, 14.5),  # no node has 128 idle cores
     ]
     assert report[1].stranded_pct == pytest.approx(100 * 2 / 14.5)
     assert report[2]["insufficient_cpu_pct"] == pytest.approx(100)
@@ -59,7 +60,9 @@ def test_the_nodes_behind_a_figure_are_named(mixed: gs.Cluster) -> None:
     for row in gs.fragmentation.report(mixed, [(1, 8), (4, 32), (8, 128)]):
         found = gs.fragmentation.unusable_nodes(mixed, (row.gpus, row.cpu_cores))
         assert sum(r.gpus for r in found if r.cause == "stranded") == pytest.approx(row.stranded)
-        assert sum(r.gpus for r in found if r.cause == "insufficient_cpu") == pytest.approx(row.insufficient_cpu)
+        assert sum(r.gpus for r in found if r.cause == "insufficient_cpu") == pytest.approx(
+            row.insufficient_cpu
+        )
         for r in found:
             assert r.tasks == [task.name for task in mixed.nodes[r.node].tasks]
     with pytest.raises(gs.InvalidInput, match=r"shapes\[0\]"):
@@ -210,7 +213,7 @@ def test_a_level_is_node_or_an_index() -> None:
         for call in (f.switch_slots, f.largest_job, f.job_entropies):
             with pytest.raises(gs.InvalidInput, match="level"):
                 call(cluster, level=level)  # type: ignore[operator]
-    with pytest.raises(gs.InvalidInput, match="level: 2; expected"):
+    with pytest.raises(gs.InvalidInput, match=naming("level 2")):
         f.switch_slots(cluster, level=2)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from gpusched import cli
+from messages import naming
 
 ASI_SHAPES = [(1, 8), (1, 12), (4, 32), (4, 48), (4, 64), (8, 64), (8, 96), (8, 128)]
 MODELS = ("A", "B", "C")
@@ -23,7 +24,13 @@ def random_document(seed: int) -> dict[str, Any]:
     tasks: list[dict[str, Any]] = []
     for n in range(60):
         gpus, cores = int(rng.choice([1, 4, 8, 8, 8, 16])), int(rng.choice([32, 64, 128, 192]))
-        node = {"name": f"n{n}", "gpu_model": str(rng.choice(MODELS)), "gpu_count": gpus, "cpu_milli": 1000 * cores, "memory_mib": 1}
+        node = {
+            "name": f"n{n}",
+            "gpu_model": str(rng.choice(MODELS)),
+            "gpu_count": gpus,
+            "cpu_milli": 1000 * cores,
+            "memory_mib": 1,
+        }
         if rng.random() < 0.8:
             node["network"] = [f"c{n % 2}", f"s{n % 6}"]
         nodes.append(node)
@@ -33,15 +40,22 @@ def random_document(seed: int) -> dict[str, Any]:
 
         def add(kind: str, held: list[int], cpu: int, share: int = 1000, *, on: str = f"n{n}") -> None:
             task = {
-                "name": f"t{len(tasks)}", "node": on, "gpus": held, "gpu_count": len(held), "cpu_milli": cpu, "memory_mib": 0,
+                "name": f"t{len(tasks)}", "node": on, "gpus": held, "gpu_count": len(held), "cpu_milli": cpu,
+                "memory_mib": 0,
                 "priority_class": "LP" if kind == "LP" else kind.split()[0], "standby": "Standby" in kind,
             }  # fmt: skip
             tasks.append(task | ({"gpu_share_milli": share} if share < 1000 else {}))
 
-        for kind in rng.choice(["HP", "HP Standby", "HP without GPUs", "other"], size=int(rng.integers(0, 4))):
+        for kind in rng.choice(
+            ["HP", "HP Standby", "HP without GPUs", "other"], size=int(rng.integers(0, 4))
+        ):
             cpu = int(rng.integers(0, hp_cpu + 1)) if kind != "other" else 0
             hp_cpu -= cpu
-            held = [] if kind == "HP without GPUs" else [idle.pop() for _ in range(min(len(idle), int(rng.integers(1, 5))))]
+            held = (
+                []
+                if kind == "HP without GPUs"
+                else [idle.pop() for _ in range(min(len(idle), int(rng.integers(1, 5))))]
+            )
             if kind == "HP Standby":
                 lent += held
                 lp_cpu += cpu  # it lends its cores as well
@@ -118,7 +132,9 @@ def test_figure_14(document: dict[str, Any], gpus: int, cores: int) -> None:
     if cores:
         slots = np.minimum(slots, np.maximum(np.floor((s["C"] - s["hp_cores"]) / cores + 1e-9), 0))
     counted = (s["hp_pods"] > 0) & np.array([path is not None for path in network])
-    table = gs.fragmentation.switch_slots(gs.Cluster.from_json(document), gpus=gpus, cores_per_gpu=cores, accounting="hp")
+    table = gs.fragmentation.switch_slots(
+        gs.Cluster.from_json(document), gpus=gpus, cores_per_gpu=cores, accounting="hp"
+    )
     for row in table:
         of_model = np.array([row.gpu_model in ("*", node["gpu_model"]) for node in document["nodes"]])
         for column, level in (("across", 0), ("within", 1)):
@@ -147,20 +163,47 @@ def test_figures_9_and_16(document: dict[str, Any]) -> None:
         assert row.standby_used == pytest.approx(used)
 
 
-def test_the_two_accountings_differ_where_spot_tasks_run(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_two_accountings_differ_if_spot_tasks_run(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure."""
-    node = {"name": "n", "gpu_model": "A", "gpu_count": 8, "cpu_milli": 128000, "memory_mib": 1, "network": ["c", "s"]}
-    lp = {"name": "lp", "node": "n", "gpus": list(range(8)), "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "priority_class": "LP"}
-    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": [node], "tasks": [lp]})
-    assert [gs.fragmentation.report(cluster, "asi", accounting=a)[0].total_idle for a in ("all", "hp")] == [0, 8]
+    node = {
+        "name": "n",
+        "gpu_model": "A",
+        "gpu_count": 8,
+        "cpu_milli": 128000,
+        "memory_mib": 1,
+        "network": ["c", "s"],
+    }
+    lp = {
+        "name": "lp",
+        "node": "n",
+        "gpus": list(range(8)),
+        "gpu_count": 8,
+        "cpu_milli": 0,
+        "memory_mib": 0,
+        "priority_class": "LP",
+    }
+    cluster = gs.Cluster.from_json(
+        {"format": "gpusched.cluster", "version": 1, "nodes": [node], "tasks": [lp]}
+    )
+    assert [gs.fragmentation.report(cluster, "asi", accounting=a)[0].total_idle for a in ("all", "hp")] == [
+        0,
+        8,
+    ]
     assert gs.fragmentation.unusable_nodes(cluster, (8, 129), accounting="hp")[0].gpus == 8
     assert len(gs.fragmentation.unusable_nodes(cluster, (8, 129))) == 0
-    with pytest.raises(gs.InvalidInput, match="gpus_per_pod: 8; expected none with accounting 'hp'"):
+    with pytest.raises(gs.InvalidInput, match=naming("gpus_per_pod 8 'hp'")):
         gs.fragmentation.switch_slots(cluster, gpus_per_pod=8, accounting="hp")
     with pytest.raises(gs.InvalidInput, match="accounting: 'lp'"):
         gs.fragmentation.report(cluster, accounting="lp")  # type: ignore[arg-type]
     cluster.to_json(tmp_path / "c.json")
     for accounting, idle in (("all", 0.0), ("hp", 8.0)):
-        assert cli.main(["report", str(tmp_path / "c.json"), "--shapes", "8x129", "--accounting", accounting, "--csv"]) == 0
+        assert (
+            cli.main(
+                ["report", str(tmp_path / "c.json"), "--shapes", "8x129", "--accounting", accounting, "--csv"]
+            )
+            == 0
+        )
         header, row = capsys.readouterr().out.splitlines()
         assert float(dict(zip(header.split(","), row.split(",")))["total_idle"]) == idle

@@ -15,6 +15,7 @@ from typing import Any
 import gpusched as gs
 import pytest
 from gpusched import cli
+from messages import mention, mentions, naming
 
 DATA = Path(os.environ.get("GPUSCHED_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 
@@ -71,7 +72,9 @@ class Steps:
 
 
 def attributes(document: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(node["attributes"] for node in document["spec"]["nodes"] if node["id"] == name)
+    found: dict[str, Any] = next(
+        node["attributes"] for node in document["spec"]["nodes"] if node["id"] == name
+    )
     return found
 
 
@@ -89,15 +92,25 @@ def test_an_object_is_read_back(preset: str, tmp_path: Path) -> None:
     document = gs.io.flextopo_to_json(graph, "10.0.0.1")
     assert document["metadata"]["name"] == "10.0.0.1" and document["kind"] == "FlexTopo"
     back = read_back(document, tmp_path)
-    assert [v for v in back.vertices if v["kind"] == "gpu"] == [v for v in graph.vertices if v["kind"] == "gpu"]
-    assert (back.numa_nodes, back.sockets, back.free_gpus) == (graph.numa_nodes, graph.sockets, graph.free_gpus)
+    assert [v for v in back.vertices if v["kind"] == "gpu"] == [
+        v for v in graph.vertices if v["kind"] == "gpu"
+    ]
+    assert (back.numa_nodes, back.sockets, back.free_gpus) == (
+        graph.numa_nodes,
+        graph.sockets,
+        graph.free_gpus,
+    )
     assert back.hardware()["numa_nodes"] == graph.hardware()["numa_nodes"]
-    assert gs.io.flextopo_to_json(back, "10.0.0.1") == gs.io.flextopo_to_json(read_back(document, tmp_path), "10.0.0.1")
+    assert gs.io.flextopo_to_json(back, "10.0.0.1") == gs.io.flextopo_to_json(
+        read_back(document, tmp_path), "10.0.0.1"
+    )
 
 
 def recorded() -> Iterator[Any]:
     folders = ("flextopo", "hwloc", "nvidia-smi-topo", "nccl-topo")
-    files = [path for folder in folders if (DATA / folder).is_dir() for path in sorted((DATA / folder).iterdir())]
+    files = [
+        path for folder in folders if (DATA / folder).is_dir() for path in sorted((DATA / folder).iterdir())
+    ]
     for path in files or [Path("none")]:
         yield pytest.param(path, id=path.name)
 
@@ -120,7 +133,7 @@ def test_recorded_machines(path: Path, tmp_path: Path) -> None:
     assert graph.reconcile(graph) == []
 
 
-def test_what_changes_is_published_and_nothing_else() -> None:
+def test_only_changes_are_published() -> None:
     machine = Machine()
     agent = machine.agent()
     assert agent.check_hardware() == [] and agent.publish() and not agent.publish()
@@ -130,8 +143,14 @@ def test_what_changes_is_published_and_nothing_else() -> None:
     last = machine.published[-1]
     assert attributes(last, "gpu-1") == {**attributes(last, "gpu-1"), "status": "used", "usedBy": "team/a"}
     assert attributes(last, "gpu-2")["status"] == "free"
-    assert [attributes(last, name).get("usedBy") for name in ("core-0", "core-1", "core-9")] == ["team/a", None, "team/b"]
-    assert [attributes(last, name).get("usedBy") for name in ("coregroup-0", "coregroup-1", "coregroup-2")] == ["team/a", "team/b", None]
+    assert [attributes(last, name).get("usedBy") for name in ("core-0", "core-1", "core-9")] == [
+        "team/a",
+        None,
+        "team/b",
+    ]
+    assert [
+        attributes(last, name).get("usedBy") for name in ("coregroup-0", "coregroup-1", "coregroup-2")
+    ] == ["team/a", "team/b", None]
     machine.lose(1)
     assert agent.check_hardware() == [("gpu_failed", 1)] and agent.publish()
     last = machine.published[-1]
@@ -144,7 +163,7 @@ def test_what_changes_is_published_and_nothing_else() -> None:
     assert len(machine.published) == 4
 
 
-def test_gpus_by_uuid_and_what_the_machine_does_not_have() -> None:
+def test_gpus_by_uuid_and_unknown_gpus() -> None:
     graph = gs.topology.HardwareGraph.preset("a100x8")
     vertices = graph.vertices
     for vertex in vertices:
@@ -158,22 +177,22 @@ def test_gpus_by_uuid_and_what_the_machine_does_not_have() -> None:
     agent.check_holders()
     assert agent.graph is not None and agent.graph.free_gpus == [0, 1, 2, 4, 5, 6, 7]
     for pods, told in (
-        ({"b": {"gpus": [99]}}, r"holders\['b'\].gpus: 99; expected one that the machine has"),
-        ({"b": {"gpus": [1]}, "c": {"gpus": ["GPU-1"]}}, r"holders\['c'\].gpus: 'GPU-1' is held by 'b' as well"),
-        ({"b": [1]}, r"holders\['b'\]: \[1\]; expected gpus and cores"),
-        ({"b": {"disks": [1]}}, "expected gpus and cores"),
+        ({"b": {"gpus": [99]}}, "holders['b'].gpus 99"),
+        ({"b": {"gpus": [1]}, "c": {"gpus": ["GPU-1"]}}, "holders['c'].gpus 'GPU-1' 'b'"),
+        ({"b": [1]}, "holders['b'] [1] cores"),
+        ({"b": {"disks": [1]}}, "cores"),
         ([("b", 1)], "expected a dict by pod"),
     ):
         machine.pods = pods
         before = agent.graph.vertices
-        with pytest.raises(gs.InvalidInput, match=told):
+        with pytest.raises(gs.InvalidInput, match=naming(told)):
             agent.check_holders()
         assert agent.graph.vertices == before
-    with pytest.raises(gs.InvalidInput, match=r"publish\(\): expected a machine that was read"):
+    with pytest.raises(gs.InvalidInput, match=naming("publish()")):
         machine.agent().publish()
 
 
-def test_without_holders_whoever_held_something_first_holds_it(tmp_path: Path) -> None:
+def test_without_holders_the_first_holder_stays(tmp_path: Path) -> None:
     machine = Machine()
     machine.graph.allocate([5], "old")
     agent = gs.topology.FlexTopoAgent("n", machine.read, machine.publish)
@@ -194,10 +213,13 @@ def test_the_loop_polls_holders_often_and_hardware_now_and_then() -> None:
     machine.agent().run(interval_s=5, poll_s=1, stop=steps, tell=told.append)
     assert told == ["published node-1", "published node-1", "GPU 7: failed", "published node-1"]
     assert steps.waited == [1] * 12 and len(machine.published) == 3
-    assert attributes(machine.published[1], "gpu-0")["usedBy"] == "a" and attributes(machine.published[1], "gpu-7")["status"] == "free"
+    assert (
+        attributes(machine.published[1], "gpu-0")["usedBy"] == "a"
+        and attributes(machine.published[1], "gpu-7")["status"] == "free"
+    )
 
 
-def test_the_loop_goes_on_where_something_fails() -> None:
+def test_the_loop_goes_on_after_failures() -> None:
     machine = Machine()
     told: list[str] = []
     steps = Steps(
@@ -210,19 +232,22 @@ def test_the_loop_goes_on_where_something_fails() -> None:
         },
     )
     machine.agent().run(interval_s=5, poll_s=1, stop=steps, tell=told.append)
-    assert told == [
-        "published node-1",
-        "hardware: nvidia-smi: no answer; what was published stays",
-        "holders: holders['a'].gpus: 64; expected one that the machine has; what was published stays",
-        "publish: the server is busy; next attempt in 1 s",
-        "publish: the server is busy; next attempt in 2 s",
-        "publish: the server is busy; next attempt in 4 s",
-        "published node-1",
-    ]
+    assert mention(
+        told,
+        [
+            "node-1",
+            "hardware nvidia-smi",
+            "holders holders['a'].gpus 64",
+            "publish 1",
+            "publish 2",
+            "publish 4",
+            "node-1",
+        ],
+    )
     machine.broken = "gone"
     with pytest.raises(gs.BackendError, match="gone"):
         machine.agent().run(stop=Steps(1))
-    with pytest.raises(gs.InvalidInput, match="poll_s: 9; expected more than 0, and at most interval_s"):
+    with pytest.raises(gs.InvalidInput, match=naming("poll_s 9 0 interval_s")):
         machine.agent().run(interval_s=5, poll_s=9)
 
 
@@ -255,7 +280,9 @@ def test_watch_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert json.loads(text.result())["kind"] == "FlexTopo" and pipe.is_fifo()
 
 
-def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_with_kubectl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine, seen = tmp_path / "topo.txt", tmp_path / "seen.json"
     machine.write_text(TOPO)
     tool = tmp_path / "bin" / "kubectl"
@@ -269,12 +296,15 @@ def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     arguments, document = seen.read_text().split("\n", 1)
     assert arguments == "apply --server-side --force-conflicts --field-manager=gpusched -f -"
     assert json.loads(document)["kind"] == "FlexTopo"
-    tool.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('error: the server could not find the requested resource')\n")
+    tool.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.exit('error: the server could not find the requested "
+        "resource')\n"
+    )
     assert cli.main(words) == 2
-    assert "kubectl: error: the server could not find the requested resource" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "kubectl error")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert cli.main(words) == 2
-    assert "kubectl: cannot be run" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "kubectl")
 
 
 @pytest.mark.parametrize(
@@ -283,16 +313,26 @@ def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
         (["watch"], "expected either a FILE or --this-machine"),
         (["watch", "topo.txt", "--once"], "--name: missing; a FILE does not say which node the machine is"),
         (["watch", "topo.txt", "--name", "a"], "expected --output, --kubectl, or --once"),
-        (["watch", "topo.txt", "--name", "a", "--once", "--interval-s", "3"], "nothing is repeated with --once"),
+        (
+            ["watch", "topo.txt", "--name", "a", "--once", "--interval-s", "3"],
+            "nothing is repeated with --once",
+        ),
         (["watch", "topo.txt", "--name", "a", "--kubectl", "-o", "x.json"], "expected one of them"),
         (["watch", "topo.txt", "--name", "a", "--once", "--dot"], "--dot: not an option of topology watch"),
-        (["watch", "topo.txt", "--name", "A_B", "--once"], "name: 'A_B'; expected a name as Kubernetes accepts it"),
+        (
+            ["watch", "topo.txt", "--name", "A_B", "--once"],
+            "name: 'A_B'; expected a name as Kubernetes accepts it",
+        ),
         (["show", "topo.txt", "--once"], "--once: not an option of topology show"),
         (["show", "topo.txt", "--poll-s", "2"], "--poll-s: not an option of topology show"),
     ],
 )
 def test_mistakes(
-    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "topo.txt").write_text(TOPO)

@@ -7,6 +7,7 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from gpusched import cli
+from messages import mentions, naming
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "io" / "kai" / "snapshot.json"
 DOCUMENT = json.loads(SAMPLE.read_text())
@@ -35,19 +36,21 @@ def test_archive_file_and_document_are_one_cluster(archive):
 def test_options_are_those_of_kubernetes(archive):
     assert not gs.io.read_kai_snapshot(archive, schedulers=["other"]).cluster.tasks.preemptible.any()
     assert gs.io.read_kai_snapshot(archive).cluster.tasks.preemptible.any()
-    with pytest.raises(gs.InvalidInput, match="examples: -1; expected 0 to 1000"):
+    with pytest.raises(gs.InvalidInput, match=naming("examples -1 0 1000")):
         gs.io.read_kai_snapshot(archive, examples=-1)
 
 
-def test_what_is_no_snapshot_is_told_what_it_is(tmp_path, archive):
+def test_messages_about_other_files_name_their_content(tmp_path, archive):
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(other, "w") as out:
         out.writestr("a.txt", "a")
-    with pytest.raises(gs.InvalidInput, match="expected a zip archive with snapshot.json, found 1 other files"):
+    with pytest.raises(
+        gs.InvalidInput, match="expected a zip archive with snapshot.json, found 1 other files"
+    ):
         gs.io.read_kai_snapshot(other)
     cut = tmp_path / "cut.zip"
     cut.write_bytes(other.read_bytes()[:-30])
-    with pytest.raises(gs.InvalidInput, match="cut.zip: expected a zip archive that can be read: "):
+    with pytest.raises(gs.InvalidInput, match=naming("cut.zip")):
         gs.io.read_kai_snapshot(cut)
     broken = tmp_path / "broken.zip"
     content = bytearray(archive.read_bytes())
@@ -59,7 +62,7 @@ def test_what_is_no_snapshot_is_told_what_it_is(tmp_path, archive):
         gs.io.read_kai_snapshot({})
     with pytest.raises(gs.BackendError):
         gs.io.read_kai_snapshot(tmp_path / "missing.zip")
-    with pytest.raises(gs.InvalidInput, match="path: 3; expected a path"):
+    with pytest.raises(gs.InvalidInput, match=naming("path 3")):
         gs.io.read_kai_snapshot(3)
 
 
@@ -74,4 +77,4 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, archiv
     assert cli.main(["import", "kai", str(archive), str(SAMPLE), "-o", out]) == 2
     assert "expected one snapshot" in capsys.readouterr().err
     assert cli.main(["import", "kai", str(archive), "-o", out, "--array-tasks", "3"]) == 2
-    assert "--array-tasks: not an option of import kai" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--array-tasks")

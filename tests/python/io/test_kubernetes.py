@@ -8,6 +8,7 @@ import pickle
 import gpusched as gs
 import pytest
 from gpusched import cli
+from messages import mentions, naming
 
 
 def node(name, gpus=8, ready=True, devices=None, **spec):
@@ -26,7 +27,10 @@ def pod(name, gpus, on=None, owner=None, labels=None, **more):
     metadata = {"name": name, "namespace": "ml", "labels": labels or {}}
     if owner is not None:
         metadata["ownerReferences"] = [{"kind": owner, "name": f"of-{name}", "controller": True}]
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}}], **more}
+    spec = {
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}}],
+        **more,
+    }
     if on is not None:
         spec["nodeName"] = on
     status = {"phase": "Running" if on else "Pending"}
@@ -38,7 +42,11 @@ def a_list(*items):
 
 
 DOCUMENT = a_list(
-    node("n0"), node("n1", unschedulable=True), pod("a", 2, "n0", "ReplicaSet"), pod("b", 8, owner="Job"), pod("bare", 1, "n0")
+    node("n0"),
+    node("n1", unschedulable=True),
+    pod("a", 2, "n0", "ReplicaSet"),
+    pod("b", 8, owner="Job"),
+    pod("bare", 1, "n0"),
 )
 
 
@@ -55,10 +63,14 @@ def test_a_document_a_file_a_folder_and_parts_are_one_cluster(tmp_path):
     assert gs.io.read_kubernetes([path, DOCUMENT]).cluster == reading.cluster  # everything twice counts once
 
 
-def test_the_report_says_how_each_thing_was_read():
+def test_the_report_lists_how_each_thing_was_read():
     reading = gs.io.read_kubernetes(DOCUMENT)
     rows = {(row.kind, row.what): row for row in reading.report.rows}
-    assert (rows["Node", "cordons"].fidelity, rows["Node", "cordons"].count, rows["Node", "cordons"].examples) == ("exact", 1, ["n1"])
+    assert (
+        rows["Node", "cordons"].fidelity,
+        rows["Node", "cordons"].count,
+        rows["Node", "cordons"].examples,
+    ) == ("exact", 1, ["n1"])
     assert rows["Pod", "requests"].fidelity == "exact"
     assert "PriorityClass" in [absent.kind for absent in reading.report.absent]
     assert str(reading) == str(reading.report)
@@ -68,7 +80,7 @@ def test_the_report_says_how_each_thing_was_read():
     assert document["absent"][0]["undecided"] == reading.report.absent[0].undecided
 
 
-def test_nodes_that_are_not_ready_receive_nothing_unless_asked_for():
+def test_nodes_that_are_not_ready_receive_nothing_by_default():
     document = a_list(node("n0", ready=False), pod("b", 8))
     reading = gs.io.read_kubernetes(document)
     row = next(row for row in reading.report.rows if row.what == "not ready")
@@ -77,7 +89,7 @@ def test_nodes_that_are_not_ready_receive_nothing_unless_asked_for():
     assert gs.allocate(gs.io.read_kubernetes(document, open_unready_nodes=True).cluster, "ml/b").placed
 
 
-def test_what_gzip_packed_and_several_documents_in_a_file_are_read(tmp_path):
+def test_gzip_and_several_documents_in_a_file_are_read(tmp_path):
     packed, several, broken = (tmp_path / name for name in ("all.json.gz", "several.json", "broken.json.gz"))
     packed.write_bytes(gzip.compress(json.dumps(DOCUMENT).encode()))
     assert gs.io.read_kubernetes(packed) == gs.io.read_kubernetes(DOCUMENT)
@@ -88,7 +100,7 @@ def test_what_gzip_packed_and_several_documents_in_a_file_are_read(tmp_path):
     with pytest.raises(gs.InvalidInput, match=r"several.json \(document 2\):2:"):
         gs.io.read_kubernetes(several)
     broken.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(gs.InvalidInput, match="broken.json.gz: expected what gzip packed: "):
+    with pytest.raises(gs.InvalidInput, match=naming("broken.json.gz")):
         gs.io.read_kubernetes(broken)
 
 
@@ -104,7 +116,7 @@ def test_readings_are_copied_compared_and_pickled():
     assert "rows" in repr(reading.report)
 
 
-def test_options_say_who_may_move_and_be_evicted():
+def test_options_decide_moves_and_evictions():
     def bare(**options):
         tasks = gs.io.read_kubernetes(DOCUMENT, **options).cluster.tasks
         return next(task for task in tasks if task.name == "ml/bare")
@@ -112,12 +124,12 @@ def test_options_say_who_may_move_and_be_evicted():
     assert not bare().preemptible
     assert bare(evict_bare_pods=True).preemptible
     assert gs.io.read_kubernetes(DOCUMENT, examples=0).report.rows[0].examples == []
-    with pytest.raises(gs.InvalidInput, match="examples: -1; expected 0 to 1000"):
+    with pytest.raises(gs.InvalidInput, match=naming("examples -1 0 1000")):
         gs.io.read_kubernetes(DOCUMENT, examples=-1)
 
 
-def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
-    with pytest.raises(gs.InvalidInput, match="expected at least one Node .* found 1 pods, but no node"):
+def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
+    with pytest.raises(gs.InvalidInput, match=naming("Node 1 pods node")):
         gs.io.read_kubernetes(a_list(pod("a", 1)))
     with pytest.raises(gs.InvalidInput, match="the List is empty"):
         gs.io.read_kubernetes(a_list())
@@ -125,27 +137,48 @@ def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
         gs.io.read_kubernetes(tmp_path)
     with pytest.raises(gs.BackendError):
         gs.io.read_kubernetes(tmp_path / "missing.json")
-    with pytest.raises(gs.InvalidInput, match="path: 3; expected a path"):
+    with pytest.raises(gs.InvalidInput, match=naming("path 3")):
         gs.io.read_kubernetes(3)
 
 
 def test_loaders_of_snapshots_name_the_import(tmp_path):
     path = tmp_path / "all.json"
     path.write_text(json.dumps(DOCUMENT))
-    with pytest.raises(gs.InvalidInput, match="objects of Kubernetes .*gpusched import kubernetes"):
+    with pytest.raises(gs.InvalidInput, match=naming("Kubernetes")):
         gs.Cluster.from_json(path)
 
 
 def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys):
     path, out, report = (str(tmp_path / name) for name in ("all.json", "cluster.json", "report.json"))
     (tmp_path / "all.json").write_text(json.dumps(DOCUMENT))
-    assert cli.main(["import", "kubernetes", path, "-o", out, "--report", report, "--evict-bare-pods", "--examples", "1"]) == 0
+    assert (
+        cli.main(
+            [
+                "import",
+                "kubernetes",
+                path,
+                "-o",
+                out,
+                "--report",
+                report,
+                "--evict-bare-pods",
+                "--examples",
+                "1",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "2 nodes, 16 GPUs, 3 tasks" in said
     assert "Node, cordons" in said
     assert gs.Cluster.from_json(out) == gs.io.read_kubernetes(path, evict_bare_pods=True).cluster
     assert json.loads((tmp_path / "report.json").read_text())["rows"]
-    for command in (["report", path], ["consolidate", path], ["preempt", path, "ml/b"], ["allocate", path, "ml/of-b"]):
+    for command in (
+        ["report", path],
+        ["consolidate", path],
+        ["preempt", path, "ml/b"],
+        ["allocate", path, "ml/of-b"],
+    ):
         assert cli.main(command) == 2, command
         assert "`gpusched import kubernetes`" in capsys.readouterr().err
     assert cli.main(["import", "kubernetes", path, "-o", path]) == 2
@@ -164,35 +197,45 @@ DEDICATED = [{"key": "dedicated", "value": "serving", "effect": "NoSchedule"}]
 TOLERANT = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
 
 
-def test_goals_count_the_nodes_that_whoever_comes_may_use(tmp_path, capsys):
+def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
     cluster = imported(
         tmp_path,
         node("a", taints=DEDICATED), node("b"), node("c"), pod("a0", 1, "a", "ReplicaSet", **TOLERANT),
-        pod("b0", 1, "b", "ReplicaSet"), pod("b1", 1, "b", "ReplicaSet"), pod("c0", 6, "c", "Job"), pod("big", 8, owner="Job", **TOLERANT),
+        pod("b0", 1, "b", "ReplicaSet"), pod("b1", 1, "b", "ReplicaSet"), pod("c0", 6, "c", "Job"),
+        pod("big", 8, owner="Job", **TOLERANT),
     )  # fmt: skip
     capsys.readouterr()
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1"]) == 0
     said = capsys.readouterr().out
-    assert "not counted, for taints that others of their GPU model lack: dedicated=serving:NoSchedule (a)\n" in said
+    assert mentions(said, "GPU dedicated=serving:NoSchedule")
     assert "usable_by=TASK" in said and "vacated nodes with taints" not in said
-    assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0  # a job: its pending pod
+    assert (
+        cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0
+    )  # a job: its pending pod
     said = capsys.readouterr().out
-    assert "vacated nodes with taints that others of their GPU model lack: dedicated=serving:NoSchedule (a)\n" in said
+    assert mentions(said, "vacated nodes GPU dedicated=serving:NoSchedule")
     assert "not counted" not in said
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/b0"]) == 0
-    assert "1 node where ml/b0 may not run does not count\n" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "1 node ml/b0")
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,gpu_model=H10"]) == 2
-    assert "--goal: gpu_model: 'H10'; expected a GPU model of the cluster: 'H100'" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--goal gpu_model 'H10' GPU 'H100'")
     assert gs.consolidation.goal_nodes(gs.Cluster.from_json(cluster), {"empty_nodes": 1}) == ["b", "c"]
 
 
-def test_a_pending_pod_without_an_owner_can_be_asked_about(tmp_path, capsys):
-    cluster = imported(tmp_path, node("a"), node("b"), pod("web", 4, "a", "Job"), pod("bare", 8), pod("other", 3, "b", "StatefulSet"))
+def test_a_pending_pod_without_an_owner_can_be_named(tmp_path, capsys):
+    cluster = imported(
+        tmp_path,
+        node("a"),
+        node("b"),
+        pod("web", 4, "a", "Job"),
+        pod("bare", 8),
+        pod("other", 3, "b", "StatefulSet"),
+    )
     capsys.readouterr()
     assert cli.main(["allocate", cluster, "ml/bare"]) == 1
     assert "ml/bare: not placed" in capsys.readouterr().out
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions"]) == 0
-    assert "move ml/other from b to a, by a restart\n" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "ml/other restart")
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--exempt", "a,b"]) == 1
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--spare", "ml/other,ml/web"]) == 1
     capsys.readouterr()
@@ -200,27 +243,30 @@ def test_a_pending_pod_without_an_owner_can_be_asked_about(tmp_path, capsys):
     assert "; waiting are ml/bare\n" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["consolidate", cluster, "--exempt", "a", "b"])
-    assert "unrecognized arguments: b; names stand with commas between them, like --clear a,b" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "arguments")
 
 
-def test_the_report_tells_what_its_figures_leave_out(tmp_path, capsys):
+def test_the_report_lists_omissions_of_its_figures(tmp_path, capsys):
     mig = {"nvidia.com/mig-1g.10gb": "4"}
     held = pod("m", 0, "a", "ReplicaSet")
     held["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/mig-1g.10gb": "3"}
-    cluster = imported(tmp_path, node("a", devices=mig), node("b", unschedulable=True), held, pod("x", 2, "b", "Job"))
+    cluster = imported(
+        tmp_path, node("a", devices=mig), node("b", unschedulable=True), held, pod("x", 2, "b", "Job")
+    )
     capsys.readouterr()
     assert cli.main(["report", cluster]) == 0
     said = capsys.readouterr().out
-    assert "without 6 idle GPUs of 1 cordoned node (--include-cordoned): b\n" in said
-    assert "not whole GPUs: 4 of nvidia.com/mig-1g.10gb, 1 free\n" in said
+    assert mentions(said, "6 idle GPUs 1 cordoned node")
+    assert mentions(said, "GPUs 4 nvidia.com/mig-1g.10gb 1")
     assert cli.main(["report", cluster, "--include-cordoned"]) == 0
     assert "idle GPUs of 1 cordoned node" not in capsys.readouterr().out
 
 
-def test_export_tells_what_evictions_cannot_do(tmp_path, capsys):
+def test_export_reports_moves_that_evictions_cannot_make(tmp_path, capsys):
     labels = {"app": "web"}
     budget = {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "ml"},
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "ml"},
         "spec": {"selector": {"matchLabels": labels}, "minAvailable": 1},
         "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
     }  # fmt: skip
@@ -233,9 +279,9 @@ def test_export_tells_what_evictions_cannot_do(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["export", plan, "--to", "kubernetes", "-o", script]) == 0
     said = capsys.readouterr().err
-    assert "note: 1 move of the plan is by a copy, and the script evicts" in said and "--cluster CLUSTER.json tells which" in said
+    assert mentions(said, "note 1 plan copy") and "--cluster CLUSTER.json tells which" in said
     assert cli.main(["export", plan, "--to", "kubernetes", "--cluster", cluster, "-o", script]) == 0
-    assert "disruption budget ml/web allows no eviction: the script would stop at ml/web\n" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "budget ml/web")
     cluster = imported(tmp_path, *items, options=["--moves-by-eviction"])
     assert cli.main(["consolidate", cluster, "-o", plan]) == 0
     assert [move.task for move in gs.Plan.from_json(plan).moves] == ["ml/other"]  # which no budget protects

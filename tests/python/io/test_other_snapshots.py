@@ -52,12 +52,23 @@ KINDS = ("a List", "YAML", "an archive of KAI", "JSON of KAI", "text of scontrol
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_names_the_import(
-    command: str, kind: str, files: dict[str, tuple[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str,
+    kind: str,
+    files: dict[str, tuple[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, system = files[kind]
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []}))
-    words = {"FILE": path, "PLAN": str(plan), "OUT": str(tmp_path / "out.json"), "OUT.png": str(tmp_path / "out.png")}
+    plan.write_text(
+        json.dumps({"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []})
+    )
+    words = {
+        "FILE": path,
+        "PLAN": str(plan),
+        "OUT": str(tmp_path / "out.json"),
+        "OUT.png": str(tmp_path / "out.png"),
+    }
     assert cli.main([words.get(word, word) for word in command.split()]) == 2
     assert f"`gpusched import {system}`" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["plan.json"]
@@ -66,7 +77,11 @@ def test_every_command_names_the_import(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("system", ["kubernetes", "kai", "slurm"])
 def test_every_import_names_the_other_one(
-    system: str, kind: str, files: dict[str, tuple[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    system: str,
+    kind: str,
+    files: dict[str, tuple[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, right = files[kind]
     code = cli.main(["import", system, path, "-o", str(tmp_path / "out.json")])

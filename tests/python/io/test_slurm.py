@@ -8,9 +8,12 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from gpusched import cli
+from messages import mentions, naming
 
 SAMPLES = Path(__file__).parents[2] / "golden" / "io" / "slurm"
-NODES, JOBS, PARTITIONS, TOPOLOGY = (SAMPLES / name for name in ("nodes.txt", "jobs.txt", "partitions.txt", "topology.conf"))
+NODES, JOBS, PARTITIONS, TOPOLOGY = (
+    SAMPLES / name for name in ("nodes.txt", "jobs.txt", "partitions.txt", "topology.conf")
+)
 DOCUMENT = json.loads((SAMPLES / "cluster-v0.0.43.json").read_text())
 
 
@@ -36,27 +39,32 @@ def test_readings_are_reported_copied_and_pickled():
         assert other == reading
 
 
-def test_options_say_who_may_be_evicted_and_how_many_wait():
+def test_options_decide_evictions_and_pending_arrays():
     def task(name, **options):
-        return next(t for t in gs.io.read_slurm(NODES, JOBS, PARTITIONS, **options).cluster.tasks if t.name == name)
+        return next(
+            t for t in gs.io.read_slurm(NODES, JOBS, PARTITIONS, **options).cluster.tasks if t.name == name
+        )
 
     assert not task("1201/0").preemptible
     assert task("1201/0", ignore_protection=True).preemptible
     assert not task("1202/0", ignore_protection=True).preemptible
     assert task("1202/0", ignore_protection=True, evict_without_requeue=True).preemptible
-    assert len(gs.io.read_slurm(NODES, JOBS, array_tasks=1).cluster.tasks) == len(gs.io.read_slurm(NODES, JOBS).cluster.tasks) - 9
-    with pytest.raises(gs.InvalidInput, match="examples: -1; expected 0 to 1000"):
+    assert (
+        len(gs.io.read_slurm(NODES, JOBS, array_tasks=1).cluster.tasks)
+        == len(gs.io.read_slurm(NODES, JOBS).cluster.tasks) - 9
+    )
+    with pytest.raises(gs.InvalidInput, match=naming("examples -1 0 1000")):
         gs.io.read_slurm(NODES, examples=-1)
 
 
-def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
+def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
     with pytest.raises(gs.InvalidInput, match="expected at least one text"):
         gs.io.read_slurm()
     with pytest.raises(gs.InvalidInput, match="found none, but 9 jobs"):
         gs.io.read_slurm(JOBS)
     with pytest.raises(gs.BackendError):
         gs.io.read_slurm(tmp_path / "missing")
-    with pytest.raises(gs.InvalidInput, match="path: 3; expected a path"):
+    with pytest.raises(gs.InvalidInput, match=naming("path 3")):
         gs.io.read_slurm(3)
     with pytest.raises(gs.InvalidInput, match="scontrol prints .*gpusched import slurm"):
         gs.Cluster.from_json(NODES)
@@ -65,7 +73,9 @@ def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
 def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys):
     out, report = str(tmp_path / "cluster.json"), tmp_path / "report.json"
     files = [str(path) for path in (NODES, JOBS, PARTITIONS, TOPOLOGY)]
-    assert cli.main(["import", "slurm", *files, "-o", out, "--report", str(report), "--array-tasks", "2"]) == 0
+    assert (
+        cli.main(["import", "slurm", *files, "-o", out, "--report", str(report), "--array-tasks", "2"]) == 0
+    )
     said = capsys.readouterr().out
     assert "6 nodes, 31 GPUs" in said
     assert "Job, licenses" in said
@@ -77,4 +87,4 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
         assert cli.main(command) == 2, command
         assert "`gpusched import slurm`" in capsys.readouterr().err
     assert cli.main(["import", "slurm", *files, "-o", out, "--evict-bare-pods"]) == 2
-    assert "--evict-bare-pods: not an option of import slurm" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--evict-bare-pods")

@@ -52,7 +52,17 @@ def drawn(seed, large=1.0):
     lower = [r.choice([0, 0, -3, -INF, 1]) for _ in c]
     upper = [r.choice([INF, 4, 7, 2]) for _ in c]
     whole = [r.randint(0, 1) for _ in c]
-    return small(c, matrix, row_lower, row_upper, lower, upper, whole, maximise=bool(r.randint(0, 1)), offset=r.randint(-3, 3))
+    return small(
+        c,
+        matrix,
+        row_lower,
+        row_upper,
+        lower,
+        upper,
+        whole,
+        maximise=bool(r.randint(0, 1)),
+        offset=r.randint(-3, 3),
+    )
 
 
 def test_solvers_agree_about_small_models():
@@ -164,7 +174,7 @@ def test_highs_after_other_code_used_it():
         assert model.solve(solver="highs", threads=threads).status == "optimal"
 
 
-def test_what_did_not_begin_has_no_bound():
+def test_a_search_that_did_not_begin_has_no_bound():
     pytest.importorskip("highspy")
     infeasible = milp.serving_plan(*EXAMPLE[:4], 1, form="rates")
     assert infeasible.solve(solver="highs").bound is None
@@ -183,7 +193,9 @@ def test_every_reader_solves_the_file_that_a_presolve_once_called_infeasible(tmp
         for k in range(start[j], start[j + 1]):
             matrix[index[k], j] = value[k]
     whole = [int(kind == highspy.HighsVarType.kInteger) for kind in lp.integrality_]
-    model = small(lp.col_cost_, matrix, list(lp.row_lower_), list(lp.row_upper_), lp.col_lower_, lp.col_upper_, whole)
+    model = small(
+        lp.col_cost_, matrix, list(lp.row_lower_), list(lp.row_upper_), lp.col_lower_, lp.col_upper_, whole
+    )
     highs.run()
     best = highs.getInfo().objective_function_value
     for solver in solvers():
@@ -215,7 +227,7 @@ class Enough(Exception):
 
 
 @pytest.mark.parametrize("solver", [name for name in solvers() if name != "scipy"])
-def test_solvers_tell_nodes_and_end_when_the_hook_raises(solver):
+def test_solvers_report_nodes_and_end_when_the_hook_raises(solver):
     seen = []
 
     def told(phase, done, total):
@@ -229,13 +241,16 @@ def test_solvers_tell_nodes_and_end_when_the_hook_raises(solver):
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 
-def test_scipy_tells_only_that_it_begins():
+def test_scipy_reports_only_its_start():
     seen = []
-    assert milp.serving_plan(*EXAMPLE).solve(solver="scipy", progress=lambda *event: seen.append(event)).status == "optimal"
+    assert (
+        milp.serving_plan(*EXAMPLE).solve(solver="scipy", progress=lambda *event: seen.append(event)).status
+        == "optimal"
+    )
     assert seen == [("solving", 0, 0)]
 
 
-def test_a_solver_of_ones_own_tells_progress_and_is_asked_to_end():
+def test_a_user_defined_solver_reports_progress_and_can_be_stopped():
     kept = []
 
     def own(model, options):

@@ -14,7 +14,9 @@ def arrays(thing):
 @pytest.fixture(scope="module")
 def many():
     nodes = [make_node(f"n{i}", gpu_count=14) for i in range(59)]
-    return gs.Cluster.from_json(document(nodes, [make_task(f"t{i}", node=f"n{i}", gpus=[0]) for i in range(59)]))
+    return gs.Cluster.from_json(
+        document(nodes, [make_task(f"t{i}", node=f"n{i}", gpus=[0]) for i in range(59)])
+    )
 
 
 def test_sums_do_not_wrap(many):
@@ -40,7 +42,7 @@ def test_columns_of_whole_numbers_are_int64(small, make):
         assert not array.flags.writeable, name
 
 
-def test_what_is_stored_in_64_bits_is_a_view(many):
+def test_arrays_of_64_bits_are_views(many):
     first, second = many.nodes.cpu_milli, many.nodes.cpu_milli
     assert np.shares_memory(first, second)
 

@@ -68,7 +68,7 @@ def test_apply_returns_a_new_snapshot(tiny: gs.Cluster, form: Any) -> None:
     assert after.nodes.occupants.tolist() == [0, 2, 0]
 
 
-def test_apply_refuses_what_does_not_fit(tiny: gs.Cluster) -> None:
+def test_apply_refuses_plans_that_do_not_fit(tiny: gs.Cluster) -> None:
     taken = plan_document()
     taken["moves"][0]["gpus"] = [1]
     with pytest.raises(gs.InvalidInput, match="small"):
@@ -118,7 +118,7 @@ def test_verify_reports_every_violation_up_to_the_limit(tiny: gs.Cluster) -> Non
         gs.verify.plan(tiny, bad, max_violations=0)
 
 
-def test_moves_are_made_once_and_rounds_are_told(small: gs.Cluster) -> None:
+def test_moves_are_made_once_and_rounds_are_reported(small: gs.Cluster) -> None:
     plan = gs.consolidate(small)
     assert isinstance(plan.moves, tuple) and plan.moves is plan.moves
     assert len(plan.rounds) == plan.stats["rounds"] > 0

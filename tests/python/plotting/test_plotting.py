@@ -14,6 +14,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from gpusched import plotting  # noqa: E402
+from messages import mentions, naming  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +63,7 @@ def test_every_gpu_has_its_state() -> None:
 def test_large_clusters_are_sampled(large: gs.Cluster) -> None:
     ax = plotting.plot_occupancy(large, max_nodes=100)
     assert ax.collections[0].get_array().size == 800
-    assert ax.get_xlabel() == "14,300 nodes with 8 GPUs, fullest first; 100 of them shown"
+    assert mentions(ax.get_xlabel(), "14,300 nodes 8 GPUs 100")
 
 
 def test_waves_show_all_moves(small: gs.Cluster) -> None:
@@ -70,8 +71,8 @@ def test_waves_show_all_moves(small: gs.Cluster) -> None:
     assert sum(bar.get_height() for bar in plotting.plot_waves(plan).patches) == len(plan.moves)
 
 
-def test_what_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
-    with pytest.raises(ValueError, match="gpus: 5; expected the GPUs of some node"):
+def test_data_that_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
+    with pytest.raises(ValueError, match=naming("gpus 5 GPUs node")):
         plotting.plot_occupancy(tiny, gpus=5)
     plotting.plot_waves(
         gs.Plan.from_json(
@@ -89,19 +90,19 @@ def test_nothing_heavy_is_imported_with_the_package() -> None:
 
 def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster, tmp_path: Path) -> None:
     for options, text in (
-        ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 20000"),
-        ({"max_nodes": 10**9}, "max_nodes: 1000000000; expected an integer from 1 to 20000"),
-        ({"gpus": 65}, "gpus: 65; expected an integer from 1 to 64"),
-        ({"gpus": 10**5000}, "gpus: a value of type int; expected an integer from 1 to 64"),
-        ({"gpus": 7}, r"gpus: 7; expected the GPUs of some node \(.*8"),
+        ({"max_nodes": 0}, "max_nodes 0 1 20000"),
+        ({"max_nodes": 10**9}, "max_nodes 1000000000 1 20000"),
+        ({"gpus": 65}, "gpus 65 1 64"),
+        ({"gpus": 10**5000}, "gpus 1 64"),
+        ({"gpus": 7}, "gpus 7 GPUs node 8"),
     ):
-        with pytest.raises(gs.InvalidInput, match=text):
+        with pytest.raises(gs.InvalidInput, match=naming(text)):
             plotting.plot_occupancy(small, **options)
     head = {"format": "gpusched.plan", "version": 1, "vacated_nodes": []}
     move = {"task": "t", "from": "a", "to": "b", "gpus": [], "wave": 3}
-    with pytest.raises(gs.InvalidInput, match="plan.waves: 4000000000; expected an integer from 0 to 10000"):
+    with pytest.raises(gs.InvalidInput, match=naming("plan.waves 4000000000 0 10000")):
         plotting.plot_waves(gs.Plan.from_json({**head, "waves": 4 * 10**9, "moves": []}))
-    with pytest.raises(gs.InvalidInput, match="plan.moves: task 't': wave: 3; expected less than 2"):
+    with pytest.raises(gs.InvalidInput, match=naming("plan.moves task 't' wave 3 2")):
         plotting.plot_waves(gs.Plan.from_json({**head, "waves": 2, "moves": [move]}))
     with pytest.raises(gs.InvalidInput, match="report: 0 rows"):
         plotting.plot_fragmentation(gs.fragmentation.Report(("gpus",), []))
@@ -141,7 +142,9 @@ def test_gpus_of_a_task_are_linked() -> None:
         (grey, False): [((1, 1), (1, 3))],
         (red, False): [((0, 2), (0, 4))],
     }
-    shown = {tuple(at): matplotlib.colors.to_hex(c) for at, c in zip(points.get_offsets(), points.get_facecolors())}
+    shown = {
+        tuple(at): matplotlib.colors.to_hex(c) for at, c in zip(points.get_offsets(), points.get_facecolors())
+    }
     sizes = plotting.allocation.SIZES
     assert [shown[0, g] for g in (0, 4, 5, 6, 7)] == [
         sizes[2].lower(),
@@ -151,9 +154,7 @@ def test_gpus_of_a_task_are_linked() -> None:
         "#000000",
     ]
     assert len(shown) == 12 and shown[1, 3] == plotting.allocation.OTHER.lower()
-    assert ax.get_xlabel() == (
-        "2 nodes; of 3 tasks with several GPUs\n1 is across sockets without need (sockets of 1 node not known)"
-    )
+    assert mentions(ax.get_xlabel(), "2 nodes 3 GPUs 1 node")
     # Dotted lines of one node take different ways.
     nodes = [make_node("m")]
     tasks = [make_task(f"t{g}", node="m", gpus=[g, g + 4], gpu_count=2) for g in range(4)]
@@ -167,12 +168,12 @@ def test_nodes_of_gpus_are_chosen_and_sampled(large: gs.Cluster) -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["u", "m"]
     assert plotting.plot_gpus(large, max_nodes=10).get_xlabel().startswith("10 of ")
     for options, text in (
-        ({"nodes": []}, "nodes: none; expected at least one"),
-        ({"nodes": "u"}, "nodes: 'u'; expected a list of names"),
-        ({"level": "rack"}, "level: 'rack'; expected 'socket' or 'numa'"),
-        ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 2000"),
+        ({"nodes": []}, "nodes"),
+        ({"nodes": "u"}, "nodes 'u'"),
+        ({"level": "rack"}, "level 'rack' 'socket' 'numa'"),
+        ({"max_nodes": 0}, "max_nodes 0 1 2000"),
     ):
-        with pytest.raises(gs.InvalidInput, match=text):
+        with pytest.raises(gs.InvalidInput, match=naming(text)):
             plotting.plot_gpus(cluster, **options)
     with pytest.raises(gs.InvalidInput, match="nodes: none has GPUs"):
         plotting.plot_gpus(gs.Cluster.from_json(document([make_node("c", gpu_count=0, gpu_model=None)], [])))
@@ -185,7 +186,10 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
         box.get_label(): [(round(bar.get_x() + 0.4), bar.get_y(), bar.get_height()) for bar in box]
         for box in ax.containers
     }
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["s1", "s0"]  # most of the coloured job first
+    assert [label.get_text() for label in ax.get_xticklabels()] == [
+        "s1",
+        "s0",
+    ]  # most of the coloured job first
     assert bars == {
         "two: 5 GPUs over 2, entropy 0.67": [(0, 0, 3), (1, 0, 2)],
         "jobs within one, single tasks": [(0, 3, 0), (1, 2, 2.5)],
@@ -197,15 +201,17 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
     assert round(two, 2) == 0.67
     ax = plotting.plot_switches(cluster, level="node", jobs=["one"])
     assert ax.get_xlabel() == "2 nodes" and ax.containers[0].get_label() == "one: 2 GPUs over 1, entropy 0.00"
-    total = sum(bar.get_height() for box in plotting.plot_switches(large, max_domains=2000).containers for bar in box)
+    total = sum(
+        bar.get_height() for box in plotting.plot_switches(large, max_domains=2000).containers for bar in box
+    )
     assert total == pytest.approx(large.nodes.gpu_count.sum())
     for options, text in (
-        ({"jobs": ["no such"]}, "jobs: 'no such'; expected jobs of the cluster"),
-        ({"jobs": "one"}, "jobs: 'one'; expected a list of names"),
-        ({"jobs": []}, r"len\(jobs\): 0; expected an integer from 1 to 16"),
-        ({"level": 2}, "level: 2; expected an integer from 0 to 1"),
+        ({"jobs": ["no such"]}, "jobs 'no such'"),
+        ({"jobs": "one"}, "jobs 'one'"),
+        ({"jobs": []}, "len(jobs) 0 1 16"),
+        ({"level": 2}, "level 2 0 1"),
     ):
-        with pytest.raises(gs.InvalidInput, match=text):
+        with pytest.raises(gs.InvalidInput, match=naming(text)):
             plotting.plot_switches(cluster, **options)
 
 
@@ -225,26 +231,26 @@ def test_dollars_in_names_are_no_formulas(tmp_path: Path) -> None:
         plt.close("all")
 
 
-def test_wrong_types_and_names_are_told(tiny: gs.Cluster) -> None:
+def test_wrong_types_and_names_are_reported(tiny: gs.Cluster) -> None:
     for call, told in (
-        (lambda: plotting.plot_gpus(3), "plot_gpus(): cluster: 3; expected a Cluster"),
-        (lambda: plotting.plot_occupancy(None), "plot_occupancy(): cluster: None; expected a Cluster"),
-        (lambda: plotting.plot_switches("x"), "plot_switches(): cluster: 'x'; expected a Cluster"),
-        (lambda: plotting.plot_waves(3), "plot_waves(): plan: 3; expected a Plan"),
-        (lambda: plotting.plot_fragmentation(3), "plot_fragmentation(): report: 3; expected a Report"),
-        (lambda: plotting.plot_assignment(3), "plot_assignment(): plan: 3; expected a ServingPlan"),
-        (lambda: plotting.plot_switches(tiny, level="node", jobs=3), "jobs: 3; expected a list of names"),
-        (lambda: plotting.plot_control(None, {}), "log: None; expected the text of an audit log"),
+        (lambda: plotting.plot_gpus(3), "plot_gpus() cluster 3 Cluster"),
+        (lambda: plotting.plot_occupancy(None), "plot_occupancy() cluster None Cluster"),
+        (lambda: plotting.plot_switches("x"), "plot_switches() cluster 'x' Cluster"),
+        (lambda: plotting.plot_waves(3), "plot_waves() plan 3 Plan"),
+        (lambda: plotting.plot_fragmentation(3), "plot_fragmentation() report 3 Report"),
+        (lambda: plotting.plot_assignment(3), "plot_assignment() plan 3 ServingPlan"),
+        (lambda: plotting.plot_switches(tiny, level="node", jobs=3), "jobs 3"),
+        (lambda: plotting.plot_control(None, {}), "log None"),
     ):
         with pytest.raises(gs.errors.InvalidType) as raised:
             call()
-        assert str(raised.value) == told
-    with pytest.raises(gs.InvalidInput, match="no node is named 'node-1'"):
+        assert mentions(str(raised.value), told)
+    with pytest.raises(gs.InvalidInput, match=naming("node 'node-1'")):
         plotting.plot_gpus(tiny, nodes=["node-1"])
-    with pytest.raises(gs.InvalidInput, match=r"level: \[\]; expected 'socket' or 'numa'"):
+    with pytest.raises(gs.InvalidInput, match=naming("level [] 'socket' 'numa'")):
         plotting.plot_gpus(tiny, level=[])
     for log in ("audit.jsonl", "3", '{"observation": {}}'):
-        with pytest.raises(gs.InvalidInput, match="^log: .*; expected the text of an audit log"):
+        with pytest.raises(gs.InvalidInput, match=naming("log")):
             plotting.plot_control(log, {})
-    with pytest.raises(gs.InvalidInput, match="nodes: 3; expected a list of names"):
+    with pytest.raises(gs.InvalidInput, match=naming("nodes 3")):
         plotting.plot_gpus(tiny, nodes=3)

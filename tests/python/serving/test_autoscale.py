@@ -10,14 +10,23 @@ import numpy as np
 import pytest
 from gpusched import cli
 from gpusched._commands.autoscale import read_trace
+from messages import mention, mentions, naming
 
-TIMES = {"prefill_base_s": 0.05, "prefill_s_per_token": 2e-4, "step_base_s": 0.02, "step_s_per_request": 4e-4, "max_batch": 200}
+TIMES = {
+    "prefill_base_s": 0.05,
+    "prefill_s_per_token": 2e-4,
+    "step_base_s": 0.02,
+    "step_s_per_request": 4e-4,
+    "max_batch": 200,
+}
 TARGETS = {"times": TIMES, "ttft_s": 1.0, "tpot_s": 0.05}
 
 
 def trace(n=400):
     rng = np.random.default_rng(1)
-    return np.column_stack([np.cumsum(rng.exponential(0.2, n)), rng.integers(50, 1500, n), rng.integers(1, 200, n)])
+    return np.column_stack(
+        [np.cumsum(rng.exponential(0.2, n)), rng.integers(50, 1500, n), rng.integers(1, 200, n)]
+    )
 
 
 def test_a_day_follows_its_curve():
@@ -26,9 +35,16 @@ def test_a_day_follows_its_curve():
     for hour in range(6):
         n = np.sum(day[:, 0] // 3600 == hour)
         assert n == pytest.approx(3600 * gs.serving.expected_rate(3600 * (hour + 0.5), mean_rate=2), rel=0.1)
-    again = gs.serving.daily_arrivals(trace().tolist(), mean_rate=2, hours=6, level_sigma=0, surge_factor=1, seed=3)
+    again = gs.serving.daily_arrivals(
+        trace().tolist(), mean_rate=2, hours=6, level_sigma=0, surge_factor=1, seed=3
+    )
     assert np.array_equal(day, again)
-    cases = ((trace()[::-1], "order of time"), (trace()[:1], "two requests"), ([[0, 1]], "rows"), ([[0, 0, 1]] * 2, r"trace\[0\]"))
+    cases = (
+        (trace()[::-1], "order of time"),
+        (trace()[:1], "two requests"),
+        ([[0, 1]], "rows"),
+        ([[0, 0, 1]] * 2, r"trace\[0\]"),
+    )
     for bad, message in cases:
         with pytest.raises(gs.InvalidInput, match=message):
             gs.serving.daily_arrivals(bad)
@@ -55,28 +71,12 @@ def test_policies_of_a_day():
 
     assert gs.serving.simulate_autoscaling(day, mine, start=fixed, **TARGETS) == ours
     assert sum(len(w.arrived) for w in seen) == len(day) and seen[0].ready == fixed and seen[0].seconds == 60
-    pairs = gs.serving.simulate_autoscaling(day, lambda _: (fixed.prefill, fixed.decode), start=fixed, **TARGETS)
+    pairs = gs.serving.simulate_autoscaling(
+        day, lambda _: (fixed.prefill, fixed.decode), start=fixed, **TARGETS
+    )
     assert pairs.gpu_h == static.gpu_h
     slow = gs.serving.simulate_autoscaling(day, "fixed", start=fixed, slowdown=1.5, **TARGETS)
     assert slow.ttft_s > static.ttft_s and slow.tpot_s > static.tpot_s
-
-
-def test_sizes_grow_with_the_rate():
-    sizes = [gs.serving.pool_sizes(trace(), rate, **TARGETS) for rate in (0, 1, 10, 100)]
-    assert sizes == sorted(sizes, key=lambda s: (s.prefill, s.decode)) and sizes[0] == gs.serving.pool_sizes(trace(), 0, **TARGETS)
-    assert sizes[-1].prefill > sizes[0].prefill and sizes[-1].decode > sizes[0].decode
-
-
-def test_times_of_replicas_from_estimates():
-    gpus = [gs.serving.gpu_type("H100")]
-    model = gs.serving.language_model("Llama-3-70B")
-    replica = next(d for d in gs.serving.enumerate_deployments(model, gpus, [4], degrees=[4]) if d.name == "H100 1x4")
-    times = gs.serving.replica_times(model, gpus, replica, replica, 1000, 200)
-    assert times.prefill_gpus == times.decode_gpus == 4 and times.max_batch > 1
-    seconds = gs.serving.estimate_throughput(model, gpus, replica, 2000, 1).first_token_s
-    assert seconds <= times.prefill_base_s + 2000 * times.prefill_s_per_token <= 1.6 * seconds
-    assert gs.serving.ReplicaTimes(max_batch=7).max_batch == 7
-    assert gs.serving.pool_sizes(trace(), 5, times=times, ttft_s=2, tpot_s=0.1).prefill >= 1
 
 
 def test_exceptions_of_a_policy_surface_unchanged():
@@ -95,47 +95,54 @@ def test_exceptions_of_a_policy_surface_unchanged():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gs.serving.simulate_autoscaling(trace(), "forcast"), "did you mean 'forecast'"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), "forcast"), "'forecast'"),
         (lambda: gs.serving.simulate_autoscaling(trace(), 3), "policy: 3"),
         (lambda: gs.serving.simulate_autoscaling(trace(), ttft_s=0.001, times=TIMES), "ttft_s"),
         (lambda: gs.serving.simulate_autoscaling(trace(), start=(1,)), "start: "),
-        (lambda: gs.serving.simulate_autoscaling(trace(), times={"max_bach": 3}), "did you mean 'max_batch'"),
-        (lambda: gs.serving.simulate_autoscaling(trace()[::-1], **TARGETS), r"arrivals\[1\]"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), times={"max_bach": 3}), "'max_batch'"),
+        (lambda: gs.serving.simulate_autoscaling(trace()[::-1], **TARGETS), "arrivals[1]"),
         (lambda: gs.serving.pool_sizes([], 1, **TARGETS), "sample"),
         (lambda: gs.serving.pool_sizes(trace(), -1, **TARGETS), "rate: -1"),
-        (lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.4}), "max_replicas: 1; expected enough"),
-        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "ttft_s": 0.01}), "ttft_s: 0.01; expected more than 0.0502 s, what"),
-        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "tpot_s": 0.02}), "tpot_s: 0.02; expected at least 0.0204 s, the"),
+        (
+            lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.4}),
+            "max_replicas 1",
+        ),
+        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "ttft_s": 0.01}), "ttft_s 0.01 0.0502"),
+        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "tpot_s": 0.02}), "tpot_s 0.02 0.0204"),
         (
             lambda: gs.serving.simulate_autoscaling([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS),
-            r"arrivals\[1\]: a request at 3.6e\+09 s; expected at most 1000000 intervals of 60 s",
+            "arrivals[1] 3.6e+09 1000000 60",
         ),
-        (lambda: gs.serving.fewest_fixed([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS), r"arrivals\[1\]: a request at 3.6e\+09 s"),
+        (lambda: gs.serving.fewest_fixed([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS), "arrivals[1] 3.6e+09"),
         (lambda: gs.serving.Autoscaler(interval_s=0), "interval_s"),
-        (lambda: gs.serving.simulate_autoscaling(trace(), **{**TARGETS, "times": {**TIMES, "max_batch": 0}}), "max_batch"),
+        (
+            lambda: gs.serving.simulate_autoscaling(
+                trace(), **{**TARGETS, "times": {**TIMES, "max_batch": 0}}
+            ),
+            "max_batch",
+        ),
     ],
 )
 def test_mistakes_are_named(call, message):
-    with pytest.raises(gs.InvalidInput, match=message):
+    with pytest.raises(gs.InvalidInput, match=naming(message)):
         call()
 
 
 def test_targets_that_idle_replicas_miss_are_named():
-    """No number of replicas makes a prompt shorter: the target is told, and how many prompts miss it by themselves."""
+    """No number of replicas makes a prompt shorter: the message names the target and the share of prompts that miss it alone."""
     # Two windows of five minutes; of the second, 20 % of the prompts take 0.05 + 5000 * 2e-4 = 1.05 s, the others 0.25 s.
-    rows = [(2.0 * i, 1000, 20) for i in range(100)] + [(300 + 2.0 * i, 5000 if i % 5 == 0 else 1000, 20) for i in range(100)]
+    rows = [(2.0 * i, 1000, 20) for i in range(100)] + [
+        (300 + 2.0 * i, 5000 if i % 5 == 0 else 1000, 20) for i in range(100)
+    ]
     with pytest.raises(gs.InvalidInput) as caught:
         gs.serving.fewest_fixed(rows, **TARGETS)
-    assert caught.value.problems == [
-        "ttft_s: 1; expected a target that idle replicas meet in 99 % of the windows; "
-        "in 1 of 2 up to 20 % of the prompts always take longer; at most 10 % are allowed"
-    ]
+    assert mention(caught.value.problems, ["ttft_s 1 idle replicas 99 % windows 2 20 10"])
     assert gs.serving.fewest_fixed(rows, **{**TARGETS, "ttft_s": 1.06}).prefill >= 1
     assert gs.serving.fewest_fixed(rows, windows_met=0.5, **TARGETS).prefill >= 1
     assert gs.serving.fewest_fixed(rows, **{**TARGETS, "percent": 80}).prefill >= 1
     # An answer of two tokens waits for the transfer of its prompt's KV cache: 1000 * 1e-4 = 0.1 s for the second one.
     rows = [(2.0 * i, 1000, 2) for i in range(100)]
-    with pytest.raises(gs.InvalidInput, match=r"^tpot_s: 0.05; expected .* in 1 of 1 up to 100 % of the requests take longer"):
+    with pytest.raises(gs.InvalidInput, match=naming("tpot_s 0.05 1 100 % requests")):
         gs.serving.fewest_fixed(rows, **{**TARGETS, "times": {**TIMES, "transfer_s_per_token": 1e-4}})
 
 
@@ -145,42 +152,76 @@ def test_the_console_compares_policies(tmp_path, capsys):
     plain.write_text("time_s,input,output\n" + "".join(f"{t:.4f},{int(i)},{int(o)}\n" for t, i, o in rows))
     azure.write_text(
         "TIMESTAMP,ContextTokens,GeneratedTokens\n"
-        + "".join(f"2023-11-16 18:{int(t) // 60:02d}:{int(t) % 60:02d}.{int(t % 1 * 1e7):07d},{int(i)},{int(o)}\n" for t, i, o in rows)
+        + "".join(
+            f"2023-11-16 18:{int(t) // 60:02d}:{int(t) % 60:02d}.{int(t % 1 * 1e7):07d},{int(i)},{int(o)}\n"
+            for t, i, o in rows
+        )
     )
-    assert cli.main(["autoscale", str(plain), "--policies", "static,forecast,utilization", "-o", str(out)]) == 0
+    assert (
+        cli.main(["autoscale", str(plain), "--policies", "static,forecast,utilization", "-o", str(out)]) == 0
+    )
     printed = capsys.readouterr().out
-    assert "windows_met_pct" in printed and "means of 1 day of 400 requests" in printed
+    assert "windows_met_pct" in printed and mentions(printed, "1 400 requests")
     found = {row["policy"]: row for row in json.loads(out.read_text())["days"]}
     assert list(found) == ["static", "forecast", "utilization"]
     # The same by hand.
     model, gpu = gs.serving.language_model("Llama-3-70B"), gs.serving.gpu_type("A100-80GB")
-    replica = next(d for d in gs.serving.enumerate_deployments(model, [gpu], [8]) if d.name == "A100-80GB 1x4")
+    replica = next(
+        d for d in gs.serving.enumerate_deployments(model, [gpu], [8]) if d.name == "A100-80GB 1x4"
+    )
     told = [(round(t, 4), i, o) for t, i, o in rows.tolist()]
     told = [(t - told[0][0], i, o) for t, i, o in told]
     mean = [sum(row[k] for row in told) / len(told) for k in (1, 2)]
-    times = gs.serving.replica_times(model, [gpu], replica, replica, round(mean[0]), round(mean[1]), int(max(row[1] for row in told)))
+    times = gs.serving.replica_times(
+        model, [gpu], replica, replica, round(mean[0]), round(mean[1]), int(max(row[1] for row in told))
+    )
     options = {"times": times, "ttft_s": 2.0, "tpot_s": 0.06}
     fixed = gs.serving.fewest_fixed(told, **options)
-    assert found["static"]["gpu_hours"] == gs.serving.simulate_autoscaling(told, "fixed", start=fixed, **options).gpu_h
-    assert cli.main(["autoscale", str(azure), "--mean-rate", "2", "--hours", "2", "--days", "2", "--policies", "forecast"]) == 0
+    assert (
+        found["static"]["gpu_hours"]
+        == gs.serving.simulate_autoscaling(told, "fixed", start=fixed, **options).gpu_h
+    )
+    assert (
+        cli.main(
+            [
+                "autoscale",
+                str(azure),
+                "--mean-rate",
+                "2",
+                "--hours",
+                "2",
+                "--days",
+                "2",
+                "--policies",
+                "forecast",
+            ]
+        )
+        == 0
+    )
     assert "means of 2 days" in capsys.readouterr().out
 
 
-def test_policies_that_fail_are_told_and_the_others_shown(tmp_path, capsys):
+def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     file, out = tmp_path / "trace.csv", tmp_path / "out.json"
     # Half of the prompts take longer than 0.3 s on an idle replica, the others do not.
-    file.write_text("time_s,input,output\n" + "".join(f"{i},{8000 if i % 2 else 100},20\n" for i in range(120)))
+    file.write_text(
+        "time_s,input,output\n" + "".join(f"{i},{8000 if i % 2 else 100},20\n" for i in range(120))
+    )
     assert cli.main(["autoscale", str(file), "--ttft", "0.3", "-o", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["forecast", "utilization", "token_rate"]
     (told,) = (line for line in lines if line.startswith("static"))
-    assert told.startswith("static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; in 1 of 1 up")
-    assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {"forecast", "utilization", "token_rate"}
-    # Where nothing is left to show, it is an error.
+    assert mentions(told, "static --ttft 0.3 99 1")
+    assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {
+        "forecast",
+        "utilization",
+        "token_rate",
+    }
+    # If nothing is left to show, it is an error.
     assert cli.main(["autoscale", str(file), "--ttft", "0.3", "--policies", "static"]) == 2
-    assert capsys.readouterr().err.startswith("gpusched: --ttft: 0.3; expected a target that idle replicas meet")
+    assert mentions(capsys.readouterr().err, "--ttft 0.3")
     assert cli.main(["autoscale", str(file), "--max-replicas", "0"]) == 2
-    assert "--max-replicas: 0; expected 1 to 100000" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--max-replicas 0 1 100000")
 
 
 @pytest.mark.parametrize(
@@ -198,52 +239,113 @@ def test_policies_that_fail_are_told_and_the_others_shown(tmp_path, capsys):
 )
 def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
     file = tmp_path / "trace.csv"
-    file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(f"{text},2162,5\n" for text in texts))
+    file.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(f"{text},2162,5\n" for text in texts)
+    )
     assert read_trace(str(file)) == [(0.0, 2162, 5), (pytest.approx(expected, abs=1e-6), 2162, 5)]
 
 
 @pytest.mark.parametrize(
     ("words", "text", "told"),
     [
-        (["--policies", "forcast"], None, "expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?"),
+        (
+            ["--policies", "forcast"],
+            None,
+            "expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?",
+        ),
         (["--days", "3"], None, "--days: only with --mean-rate"),
-        (["--prefill", "H100 1x3"], None, "--prefill: 'H100 1x3'; expected a deployment of one stage that holds Llama-3-70B: H100 1x2,"),
-        (["--prefill", "H1OO 1x4"], None, "GPU type: 'H1OO'; expected one of V100, T4,"),
-        (["--prefill", "H100-1x4"], None, "--prefill: 'H100-1x4'; expected a GPU type and a deployment of one stage, such as 'H100 1x4'"),
-        (["--model", "Llama-3-7B"], None, "--model: 'Llama-3-7B'; expected 'Llama-3-8B', 'Llama-3-70B', 'Llama-2-70B'"),
-        (["--swing", "0.3", "--hours", "2"], None, "--swing, --hours: only with --mean-rate, which stretches the trace along a curve"),
-        (["--mean-rate", "2", "--swing", "2"], None, "gpusched: --swing: 2; expected 0 to 0.95"),
-        (["--ttft", "-1"], None, "gpusched: --ttft: -1; expected"),
-        (["--target-utilization", "3"], None, "gpusched: --target-utilization: 3; expected 0.05 to 1"),
-        ([], "time_s,in,out\n", "line 1: expected columns time_s, input, output, TIMESTAMP, ContextTokens, GeneratedTokens"),
-        ([], "time_s,input,output\n0,10,10\n1,ten,10\n", "line 3: '1,ten,10'; expected a time and two numbers of tokens"),
-        ([], "time_s,input,output\n0,10,10\nnan,10,10\n", "line 3: 'nan,10,10'; expected a time and at least one token"),
-        ([], "time_s,input,output\n0,10,10\n", "1 request; expected at least two"),
-        ([], "", "line 1: expected columns"),
-        ([], "time_s,input,output\n0,10,10\n0,10,10\n", "2 requests, all at one moment; expected times that differ"),
-        (["--mean-rate", "2"], "time_s,input,output\n0,10,10\n0,10,10\n", "2 requests, all at one moment; expected times that differ"),
+        (
+            ["--prefill", "H100 1x3"],
+            None,
+            "--prefill 'H100 1x3' Llama-3-70B H100 1x2",
+        ),
+        (["--prefill", "H1OO 1x4"], None, "GPU type 'H1OO' V100 T4"),
+        (
+            ["--prefill", "H100-1x4"],
+            None,
+            "--prefill 'H100-1x4' GPU 'H100 1x4'",
+        ),
+        (
+            ["--model", "Llama-3-7B"],
+            None,
+            "--model 'Llama-3-7B' 'Llama-3-8B' 'Llama-3-70B' 'Llama-2-70B'",
+        ),
+        (
+            ["--swing", "0.3", "--hours", "2"],
+            None,
+            "--swing, --hours: only with --mean-rate, which stretches the trace along a curve",
+        ),
+        (["--mean-rate", "2", "--swing", "2"], None, "gpusched --swing 2 0 0.95"),
+        (["--ttft", "-1"], None, "gpusched --ttft -1"),
+        (["--target-utilization", "3"], None, "gpusched --target-utilization 3 0.05 1"),
+        (
+            [],
+            "time_s,in,out\n",
+            "line 1 time_s TIMESTAMP ContextTokens GeneratedTokens",
+        ),
+        (
+            [],
+            "time_s,input,output\n0,10,10\n1,ten,10\n",
+            "line 3 '1,ten,10'",
+        ),
+        (
+            [],
+            "time_s,input,output\n0,10,10\nnan,10,10\n",
+            "line 3 'nan,10,10'",
+        ),
+        ([], "time_s,input,output\n0,10,10\n", "1 request two"),
+        ([], "", "line 1"),
+        (
+            [],
+            "time_s,input,output\n0,10,10\n0,10,10\n",
+            "2 requests",
+        ),
+        (
+            ["--mean-rate", "2"],
+            "time_s,input,output\n0,10,10\n0,10,10\n",
+            "2 requests",
+        ),
         (
             [],
             "time_s,input,output\n3600000000,10,10\n0,10,10\n",
-            "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s, 1,000,000 intervals between decisions",
+            "line 2 3.6e+09 6e+07 1,000,000",
         ),
-        (["--interval-s", "0"], None, "--interval-s: 0; expected 1 to 3600"),
-        ([], "time_s,input,output\n2024-05-10 00:00:0x,10,10\n1,10,10\n", "line 2: '2024-05-10 00:00:0x,10,10'; expected a time"),
-        (["--ttft", "0.01"], None, "gpusched: --ttft: 0.01; expected more than 0.0"),
+        (["--interval-s", "0"], None, "--interval-s 0 1 3600"),
+        (
+            [],
+            "time_s,input,output\n2024-05-10 00:00:0x,10,10\n1,10,10\n",
+            "line 2 '2024-05-10 00:00:0x,10,10'",
+        ),
+        (["--ttft", "0.01"], None, "--ttft 0.01"),
     ],
 )
 def test_mistakes_at_the_console(words, text, told, tmp_path, capsys):
     file = tmp_path / "trace.csv"
     file.write_text("time_s,input,output\n0,500,100\n1,500,100\n" if text is None else text)
     assert cli.main(["autoscale", str(file), *words]) == 2
-    assert told in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, told)
 
 
 def test_requests_of_burst_gpt(tmp_path, capsys):
     file = tmp_path / "burst.csv"
     file.write_text(
         "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
-        "5,1,2.5,ChatGPT,472,18,490,Conversation log\n45.5,,1,GPT-4,1087,230,1317,API log\n118,,0,GPT-4,417,0,417,API log\n"
+        "5,1,2.5,ChatGPT,472,18,490,Conversation log\n45.5,,1,GPT-4,1087,230,1317,API "
+        "log\n118,,0,GPT-4,417,0,417,API log\n"
     )
     assert read_trace(str(file)) == [(0.0, 472, 18), (40.5, 1087, 230)]
-    assert "1 request without response tokens (failed) left out" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "1 failed")
+
+
+def test_times_of_replicas_from_estimates():
+    gpus = [gs.serving.gpu_type("H100")]
+    model = gs.serving.language_model("Llama-3-70B")
+    replica = next(
+        d for d in gs.serving.enumerate_deployments(model, gpus, [4], degrees=[4]) if d.name == "H100 1x4"
+    )
+    times = gs.serving.replica_times(model, gpus, replica, replica, 1000, 200)
+    assert times.prefill_gpus == times.decode_gpus == 4 and times.max_batch > 1
+    seconds = gs.serving.estimate_throughput(model, gpus, replica, 2000, 1).first_token_s
+    assert seconds <= times.prefill_base_s + 2000 * times.prefill_s_per_token <= 1.6 * seconds
+    assert gs.serving.ReplicaTimes(max_batch=7).max_batch == 7
+    assert gs.serving.pool_sizes(trace(), 5, times=times, ttft_s=2, tpot_s=0.1).prefill >= 1

@@ -8,6 +8,7 @@ from typing import Any
 import gpusched as gs
 import pytest
 from gpusched import serving
+from messages import naming
 
 REQUEST: dict[str, Any] = {
     "gpus": {"H100": {"available": 4, "price": 3.0}, "mine": {"type": "L40S", "available": 4, "price": 1.1}},
@@ -35,9 +36,18 @@ def test_rows_are_estimates_over_prices() -> None:
             gpus = sum(stage.degree for stage in deployment.stages)
             for kind, (tokens_in, tokens_out) in SHAPES.items():
                 row = rows.pop((deployment.name.replace(base, name), kind))
-                rate = serving.estimate_throughput(model, [gpu], deployment, tokens_in, tokens_out).requests_per_s
-                assert (row.model, row.gpu, row.gpus, row.price) == ("Llama-3-70B", name, gpus, pytest.approx(gpus * price))
-                assert row.requests_per_s == rate and row.requests_per_dollar == pytest.approx(3600 * rate / (gpus * price))
+                rate = serving.estimate_throughput(
+                    model, [gpu], deployment, tokens_in, tokens_out
+                ).requests_per_s
+                assert (row.model, row.gpu, row.gpus, row.price) == (
+                    "Llama-3-70B",
+                    name,
+                    gpus,
+                    pytest.approx(gpus * price),
+                )
+                assert row.requests_per_s == rate and row.requests_per_dollar == pytest.approx(
+                    3600 * rate / (gpus * price)
+                )
     assert not rows
 
 
@@ -45,16 +55,20 @@ def test_every_option_of_enumeration_and_estimates_is_known() -> None:
     more = serving.deployment_costs(REQUEST, deployments={"mixed_degrees": True, "max_gpus": 6})
     less = serving.deployment_costs(REQUEST, deployments={"max_gpus": 6})
     assert {row.deployment for row in less} < {row.deployment for row in more}
-    with pytest.raises(gs.InvalidInput, match="did you mean 'mixed_degrees'"):
+    with pytest.raises(gs.InvalidInput, match=naming("'mixed_degrees'")):
         serving.deployment_costs(REQUEST, deployments={"mixd_degrees": True})
 
 
 def test_best_of_each_type() -> None:
     costs = serving.deployment_costs(REQUEST)
     best = costs.best()
-    assert [(row.gpu, row.workload) for row in best] == [(g, w) for g in ("H100", "mine") for w in ("prompts", "chat")]
+    assert [(row.gpu, row.workload) for row in best] == [
+        (g, w) for g in ("H100", "mine") for w in ("prompts", "chat")
+    ]
     for row in best:
-        assert row.requests_per_dollar == max(r.requests_per_dollar for r in costs.of(gpu=row.gpu, workload=row.workload))
+        assert row.requests_per_dollar == max(
+            r.requests_per_dollar for r in costs.of(gpu=row.gpu, workload=row.workload)
+        )
     assert len({row.deployment for row in best.of(gpu="H100")}) == 2
 
 
@@ -68,27 +82,32 @@ def test_latencies_of_idle_replicas_are_their_times() -> None:
             alone = serving.estimate_throughput(model, [gpu], deployment, tokens_in, tokens_out, max_batch=1)
             seconds = alone.first_token_s + (tokens_out - 1) * alone.step_s
             row = costs.of(deployment=deployment.name, workload=kind)[0]
-            assert row.dollars_p50 == pytest.approx(seconds / 3600 * row.price, rel=0.02), (deployment.name, kind)
+            assert row.dollars_p50 == pytest.approx(seconds / 3600 * row.price, rel=0.02), (
+                deployment.name,
+                kind,
+            )
             assert row.dollars_p10 <= row.dollars_p50
 
 
 def test_the_same_seed_gives_the_same_percentiles() -> None:
-    one, same, other = (serving.deployment_costs(REQUEST, (90,), simulated_requests=300, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (
+        serving.deployment_costs(REQUEST, (90,), simulated_requests=300, seed=seed) for seed in (1, 1, 2)
+    )
     assert one == same and one != other
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: serving.deployment_costs(REQUEST, (0,)), r"percentiles\[0\]: 0; expected 1 to 100"),
-        (lambda: serving.deployment_costs(REQUEST, (True,)), r"percentiles\[0\]: True; expected an integer from 1 to 100"),
-        (lambda: serving.deployment_costs(REQUEST, utilization=0), "utilization: 0; expected a number above 0, up to 1"),
+        (lambda: serving.deployment_costs(REQUEST, (0,)), "percentiles[0] 0 1 100"),
+        (lambda: serving.deployment_costs(REQUEST, (True,)), "percentiles[0] True 1 100"),
+        (lambda: serving.deployment_costs(REQUEST, utilization=0), "utilization 0 1"),
         (lambda: serving.deployment_costs({**REQUEST, "gpus": {"L4": {"available": 1}}}), "price"),
-        (lambda: serving.deployment_costs(REQUEST).of(kind="chat"), "kind: no column; expected one of model, gpu, "),
+        (lambda: serving.deployment_costs(REQUEST).of(kind="chat"), "kind model gpu"),
     ],
 )
 def test_mistakes(call: Any, told: str) -> None:
-    with pytest.raises(gs.InvalidInput, match=told):
+    with pytest.raises(gs.InvalidInput, match=naming(told)):
         call()
 
 
@@ -99,18 +118,22 @@ def test_figures() -> None:
     costs = serving.deployment_costs(REQUEST, (50, 90), simulated_requests=100)
     types = plotting.plot_deployment_costs(costs.best())
     assert [text.get_text() for text in types.get_legend().get_texts()] == ["H100", "mine"]
-    assert sorted(bar.get_height() for bar in types.patches) == sorted(row.requests_per_dollar for row in costs.best())
+    assert sorted(bar.get_height() for bar in types.patches) == sorted(
+        row.requests_per_dollar for row in costs.best()
+    )
     of = costs.of(gpu="H100")
     deployments = of.plot()
     assert len(deployments.patches) == len(of)
     lines = plotting.plot_latency_costs(of.of(workload="chat")).lines
-    assert [list(line.get_ydata()) for line in lines] == [[row.dollars_p50, row.dollars_p90] for row in of.of(workload="chat")]
+    assert [list(line.get_ydata()) for line in lines] == [
+        [row.dollars_p50, row.dollars_p90] for row in of.of(workload="chat")
+    ]
     for wrong, told in (
-        (costs.best(), "rows of 2 kinds of requests"),
+        (costs.best(), "2 requests"),
         (serving.deployment_costs(REQUEST).of(workload="chat"), "no percentiles"),
         (costs.of(model="x"), "rows of 0 kinds"),
     ):
-        with pytest.raises(gs.InvalidInput, match=told):
+        with pytest.raises(gs.InvalidInput, match=naming(told)):
             plotting.plot_latency_costs(wrong)
     with pytest.raises(gs.InvalidInput, match="rows of 0 models"):
         plotting.plot_deployment_costs(costs.of(model="x"))

@@ -40,7 +40,7 @@ def serves(rates: list[float], copies: list[tuple[int, list[float]]]) -> bool:
 
 
 def rental(gpus: int, offer: dict[str, Any]) -> float:
-    """The least $/h for so many GPUs of a type; inf where there are not so many."""
+    """The least $/h for so many GPUs of a type; inf if there are not so many."""
     piece = offer["piece"]
     needed = math.ceil(gpus / piece)
     minimum = math.ceil(offer["minimum"] / piece)
@@ -54,9 +54,12 @@ def rental(gpus: int, offer: dict[str, Any]) -> float:
 
 
 def enumerated(
-    rates: list[float], offers: dict[str, dict[str, Any]], configurations: list[tuple[dict[str, int], list[float]]], budget: float
+    rates: list[float],
+    offers: dict[str, dict[str, Any]],
+    configurations: list[tuple[dict[str, int], list[float]]],
+    budget: float,
 ) -> float:
-    """The least $/h of all numbers of replicas; inf where none serves the rates within the budget."""
+    """The least $/h of all numbers of replicas; inf if none serves the rates within the budget."""
     there = {name: offer["available"] + offer["spot_available"] for name, offer in offers.items()}
     costs = {name: [rental(n, offer) for n in range(there[name] + 1)] for name, offer in offers.items()}
     best = math.inf
@@ -103,14 +106,21 @@ def random_offers(rng: np.random.Generator, machines: bool) -> dict[str, dict[st
     return offers
 
 
-def asked(offers: dict[str, dict[str, Any]], kinds: dict[str, float], model: str, budget: float) -> dict[str, Any]:
+def asked(
+    offers: dict[str, dict[str, Any]], kinds: dict[str, float], model: str, budget: float
+) -> dict[str, Any]:
     gpus = {}
     for name, offer in offers.items():
         gpus[name] = {key: offer[key] for key in ("price", "available", "minimum")}
         if offer["spot_available"]:
             gpus[name] |= {key: offer[key] for key in ("spot_price", "spot_available")}
-    workloads = {kind: {"input": SHAPES[kind][0], "output": SHAPES[kind][1], "rate": rate} for kind, rate in kinds.items()}
-    return {"gpus": gpus, "models": {model: {"workloads": workloads}}} | ({} if math.isinf(budget) else {"budget": budget})
+    workloads = {
+        kind: {"input": SHAPES[kind][0], "output": SHAPES[kind][1], "rate": rate}
+        for kind, rate in kinds.items()
+    }
+    return {"gpus": gpus, "models": {model: {"workloads": workloads}}} | (
+        {} if math.isinf(budget) else {"budget": budget}
+    )
 
 
 def compare(seeds: range, make: Any) -> Counter[str]:
@@ -153,34 +163,54 @@ def test_plans_of_measurements() -> None:
         for name in offers:
             for shape in rng.choice(["1x1", "1x2", "1x4", "2x1"], rng.integers(1, 4), replace=False):
                 stages, degree = map(int, str(shape).split("x"))
-                per_s = [round(float(rng.uniform(1, 5) * stages * degree), 3) if rng.random() < 0.9 else 0.0 for _ in kinds]
+                per_s = [
+                    round(float(rng.uniform(1, 5) * stages * degree), 3) if rng.random() < 0.9 else 0.0
+                    for _ in kinds
+                ]
                 configurations.append(({name: stages * degree}, per_s))
                 rows += [
-                    {"model": "Llama-3-8B", "deployment": f"{name} {shape}", "workload": kind, "requests_per_s": h}
+                    {
+                        "model": "Llama-3-8B",
+                        "deployment": f"{name} {shape}",
+                        "workload": kind,
+                        "requests_per_s": h,
+                    }
                     for kind, h in zip(kinds, per_s)
                 ]
         return configurations, {"measured": rows}, "Llama-3-8B", {"measured_only": True}
 
     found = compare(range(180), make)
-    assert found["feasible"] >= 60 and found["infeasible"] >= 20 and found["machines"] >= 10 and found["spot"] >= 10, found
+    assert (
+        found["feasible"] >= 60
+        and found["infeasible"] >= 20
+        and found["machines"] >= 10
+        and found["spot"] >= 10
+    ), found
     assert found["two kinds"] >= 25 and found["several deployments"] >= 15 and found["pipelines"] >= 3, found
 
 
-def estimates(model: str, offers: dict[str, dict[str, Any]], kinds: list[str], stages: int) -> list[tuple[dict[str, int], list[float]]]:
-    """Pipelines of so many stages of one type and degree, where the memory has room, with the estimated throughputs."""
+def estimates(
+    model: str, offers: dict[str, dict[str, Any]], kinds: list[str], stages: int
+) -> list[tuple[dict[str, int], list[float]]]:
+    """Pipelines of so many stages of one type and degree that fit in memory, with the estimated throughputs."""
     described = serving.language_model(model)
     configurations = []
     for name, offer in offers.items():
         gpu = serving.gpu_type(name)
         there = offer["available"] + offer["spot_available"]
-        for deployment in serving.enumerate_deployments(described, [gpu], [there], max_stages=stages, max_types=1):
-            per_s = [serving.estimate_throughput(described, [gpu], deployment, *SHAPES[kind]).requests_per_s for kind in kinds]
+        for deployment in serving.enumerate_deployments(
+            described, [gpu], [there], max_stages=stages, max_types=1
+        ):
+            per_s = [
+                serving.estimate_throughput(described, [gpu], deployment, *SHAPES[kind]).requests_per_s
+                for kind in kinds
+            ]
             configurations.append(({name: sum(stage.degree for stage in deployment.stages)}, per_s))
     return configurations
 
 
 def test_plans_of_estimates_alone() -> None:
-    """By default, what one group of a machine holds is not cut into a pipeline that nobody measured."""
+    """By default, a model that fits one group of a machine is not cut into an unmeasured pipeline."""
 
     def groups(rng: np.random.Generator, offers: Any, kinds: list[str]) -> Any:
         model = str(rng.choice(["Llama-3-8B", "Llama-3-70B"], p=[0.6, 0.4]))

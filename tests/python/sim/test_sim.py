@@ -11,6 +11,7 @@ from typing import Any
 import gpusched as gs
 import numpy as np
 import pytest
+from messages import mention, naming
 
 
 def write_openb(
@@ -36,22 +37,6 @@ def trace(tmp_path: Path) -> gs.sim.Trace:
 def test_the_same_seed_gives_the_same_cluster() -> None:
     first, again, other = (gs.sim.generate_cluster(nodes=300, seed=s) for s in (5, 5, 6))
     assert first == again and first != other
-
-
-@pytest.mark.parametrize(
-    ("preset", "nodes", "gpus"),
-    [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800), ("constrained", 37707, 161713)],
-)
-def test_presets_have_their_sizes(preset: str, nodes: int, gpus: int) -> None:
-    c = gs.sim.generate_cluster(preset=preset)
-    assert (len(c.nodes), int(c.nodes.gpu_count.sum())) == (nodes, gpus)
-
-
-@pytest.mark.parametrize("layout", ["random", "spread", "packed"])
-def test_layouts_and_options(layout: Any) -> None:
-    c = gs.sim.generate_cluster(nodes=400, layout=layout, load=0.5, locked_fraction=1.0, cpu_tight=True)
-    assert bool(c.tasks.locked.all())
-    assert 0.2 < gs.fragmentation.allocation_ratio(c).total < 0.6
 
 
 def test_shares_of_constraints() -> None:
@@ -88,12 +73,6 @@ def test_bad_options_are_named(options: dict[str, Any], field: str) -> None:
         gs.sim.generate_cluster(**options)
 
 
-def test_several_bad_options_come_at_once() -> None:
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.sim.generate_cluster(nodes="x", layout=3, seed=2**64)  # type: ignore[arg-type]
-    assert [problem.split(":")[0] for problem in raised.value.problems] == ["nodes", "layout", "seed"]
-
-
 def test_numpy_numbers_are_numbers() -> None:
     c = gs.sim.generate_cluster(
         nodes=np.int64(60), seed=np.uint8(3), load=np.float32(1), cpu_tight=np.bool_(False)
@@ -122,7 +101,9 @@ def test_bad_lists_are_named(tmp_path: Path) -> None:
 
 
 def own_lists() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    nodes: list[dict[str, Any]] = [{"name": "n0", "gpu_model": "A", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 100, "rack": "r7"}]
+    nodes: list[dict[str, Any]] = [
+        {"name": "n0", "gpu_model": "A", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 100, "rack": "r7"}
+    ]
     task = {"cpu_milli": 1000, "memory_mib": 10, "gpu_count": 2}
     tasks: list[dict[str, Any]] = [
         {"name": "a", **task, "arrival": 0, "duration": 10, "user": "u1"},
@@ -141,7 +122,13 @@ def test_a_trace_of_ones_own() -> None:
     assert list(table["creation_time"]) == [0, 5, 12]
     assert list(table["deletion_time"])[:2] == [10, 15] and table["deletion_time"].isna()[2]
     assert list(table["user"].fillna("")) == ["u1", "", "u2"] and table["weight"][1] == 0.5
-    assert pickle.loads(pickle.dumps(mine)) == mine == copy.copy(mine) == copy.deepcopy(mine) == gs.sim.Trace(nodes, tasks)
+    assert (
+        pickle.loads(pickle.dumps(mine))
+        == mine
+        == copy.copy(mine)
+        == copy.deepcopy(mine)
+        == gs.sim.Trace(nodes, tasks)
+    )
     assert list(pickle.loads(pickle.dumps(mine)).to_pandas()[1]["user"].fillna("")) == ["u1", "", "u2"]
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"user": "u3"}])
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"duration": 1}])
@@ -162,24 +149,26 @@ def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
         return error.value.problems
 
     without = {key: value for key, value in tasks[0].items() if key != "arrival"}
-    assert told(without) == ["tasks[0].arrival: missing; expected whole seconds"]
-    assert told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}) == [
-        "tasks[1].arrival: 1.5; expected whole seconds from 0 to 1000000000000",
-        "tasks[2]: 'x'; expected a dict",
-        "tasks[3].duration: 'long'; expected whole seconds from 0 to 1000000000000",
-    ]
-    assert told(tasks[0] | {"arrival": "x", "duration": -1}, without) == [
-        "tasks[0].arrival: 'x'; expected whole seconds from 0 to 1000000000000",
-        "tasks[0].duration: -1; expected whole seconds from 0 to 1000000000000",
-        "tasks[1].arrival: missing; expected whole seconds",
-    ]
-    assert told(tasks[0], tasks[1] | {"weight": float("inf"), "user": {"age": {1}}}) == [
-        "tasks[1].user: /age: {1} of type set; expected a list",
-        "tasks[1].weight: inf; expected a finite number",
-    ]
-    assert told(tasks[0] | {"node": "n0"}) == ["tasks[0].node: expected none; tasks of a trace are pending"]
-    assert told(tasks[0] | {"creation_time": 3}) == ["tasks[0].creation_time: expected 'arrival' and 'duration', of which this follows"]
-    assert told(tasks[0], tasks[1] | {"gpu_count": "two"}) == ["<trace>: /tasks/1/gpu_count: expected an integer, found \"two\""]
+    assert mention(told(without), ["tasks[0].arrival missing"])
+    assert mention(
+        told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}),
+        ["tasks[1].arrival 1.5 0 1000000000000", "tasks[2] 'x'", "tasks[3].duration 'long' 0 1000000000000"],
+    )
+    assert mention(
+        told(tasks[0] | {"arrival": "x", "duration": -1}, without),
+        [
+            "tasks[0].arrival 'x' 0 1000000000000",
+            "tasks[0].duration -1 0 1000000000000",
+            "tasks[1].arrival missing",
+        ],
+    )
+    assert mention(
+        told(tasks[0], tasks[1] | {"weight": float("inf"), "user": {"age": {1}}}),
+        ["tasks[1].user /age {1}", "tasks[1].weight inf"],
+    )
+    assert mention(told(tasks[0] | {"node": "n0"}), ["tasks[0].node pending"])
+    assert mention(told(tasks[0] | {"creation_time": 3}), ["tasks[0].creation_time 'arrival' 'duration'"])
+    assert mention(told(tasks[0], tasks[1] | {"gpu_count": "two"}), ['<trace> /tasks/1/gpu_count "two"'])
     assert "'a'" in told(tasks[0], tasks[0])[0]
     assert told(of=[{"name": "n0", "gpu_count": 2}])[0].startswith("<trace>: /nodes/0: ")
     with pytest.raises(TypeError, match="tasks"):
@@ -190,7 +179,12 @@ def test_a_trace_of_ones_own_is_made_again_of_its_table() -> None:
     nodes, tasks = own_lists()
     mine = gs.sim.Trace(nodes, tasks)
     times = ["deletion_time", "scheduled_time"]
-    table = mine.to_pandas()[1].rename(columns={"creation_time": "arrival"}).drop(columns=times).drop(columns="gpu_models")
+    table = (
+        mine.to_pandas()[1]
+        .rename(columns={"creation_time": "arrival"})
+        .drop(columns=times)
+        .drop(columns="gpu_models")
+    )
     assert math.isnan(table["weight"][0])
     again = gs.sim.Trace(nodes, table.to_dict("records"))
     assert list(again.to_pandas()[1]["weight"].isna()) == [True, False, True]
@@ -238,12 +232,6 @@ def test_every_named_placement_is_deterministic(trace: gs.sim.Trace, placement: 
     first, again = (gs.sim.replay(trace, placement=placement, shuffle=True, seed=4) for _ in range(2))
     assert first.cluster == again.cluster
     assert int((first.cluster.tasks.node_index >= 0).sum()) == 6
-
-
-def test_resampling_reaches_the_demand(trace: gs.sim.Trace) -> None:
-    timeline = gs.sim.replay(trace, placement="fgd", resample_to=2.0, seed=1).timeline
-    assert timeline.requested_gpu_milli[-1] == 12000
-    assert timeline.allocated_gpu_milli[-1] == 6000
 
 
 @pytest.mark.parametrize(
@@ -320,7 +308,7 @@ def test_impossible_answers_are_refused(trace: gs.sim.Trace, answer: Any, kind: 
         gs.sim.replay(trace, placement=lambda cluster, task: answer)
 
 
-def test_what_a_policy_keeps_stays_valid(trace: gs.sim.Trace) -> None:
+def test_objects_kept_by_a_policy_stay_valid(trace: gs.sim.Trace) -> None:
     kept: list[Any] = []
 
     def policy(cluster: gs.Cluster, task: gs.Task) -> Any:
@@ -348,44 +336,36 @@ def test_the_published_table(openb: Path) -> None:
     assert share["random"] == pytest.approx(87.47, abs=1.5)
 
 
-def test_resample(trace: gs.sim.Trace) -> None:
-    more = gs.sim.resample(trace, 2.0, seed=1)
-    assert more.task_count == 12 and more.gpu_count == trace.gpu_count
-    assert more == gs.sim.resample(trace, 2.0, seed=1) != gs.sim.resample(trace, 2.0, seed=2)
-    assert gs.sim.resample(trace, 0.5).task_count == 3
-    for ratio in (0, float("nan"), "x"):
-        with pytest.raises(gs.InvalidInput, match="ratio"):
-            gs.sim.resample(trace, ratio)  # type: ignore[arg-type]
-
-
-def test_a_placement_with_other_parameters_is_told_how_it_is_called(trace: gs.sim.Trace) -> None:
+def test_a_placement_with_other_parameters_is_refused(trace: gs.sim.Trace) -> None:
     other: Any = lambda cluster: None  # noqa: E731
-    told = r"^placement: .*; expected a function that is called as f\(cluster, task\)$"
-    with pytest.raises(gs.errors.InvalidType, match=told):
+    told = "placement task"
+    with pytest.raises(gs.errors.InvalidType, match=naming(told)):
         gs.sim.replay(trace, placement=other)
 
 
 def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.Cluster) -> None:
     for answer in (small.nodes[-1], small.nodes[0], (small.nodes[0], [0])):
-        with pytest.raises(gs.InvalidInput, match="node 'node-.*' of another cluster"):
+        with pytest.raises(gs.InvalidInput, match=naming("node 'node- '")):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     wrong: list[tuple[Any, str]] = [
-        ("n9", "a placement policy's answer for task '.*': unknown node 'n9'"),
-        (("n0", [-1]), "the policy answers for task '.*' with GPU: -1; expected 0 to 63"),
-        (3, "a placement policy's answer for task '.*': 3; expected None, a node, or a pair"),
+        ("n9", "task unknown node 'n9'"),
+        (("n0", [-1]), "task GPU -1 0 63"),
+        (3, "task 3 None node"),
     ]
     for answer, told in wrong:
-        with pytest.raises(gs.InvalidInput, match=told):
+        with pytest.raises(gs.InvalidInput, match=naming(told)):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     # A copy has the same nodes.
     result = gs.sim.replay(
         trace,
-        placement=lambda cluster, task: cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None,
+        placement=lambda cluster, task: (
+            cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
+        ),
     )
     assert len(result.unplaced) == 3
 
 
-def test_a_generator_tells_all_that_is_wrong() -> None:
+def test_a_generator_reports_all_mistakes() -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.sim.generate_cluster(nodes=-3, load=float("nan"), seed=-1, layout="x")
     assert [problem.split(":")[0] for problem in raised.value.problems] == ["seed", "layout", "nodes", "load"]

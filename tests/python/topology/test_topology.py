@@ -11,6 +11,7 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from clusters import document, make_node
+from messages import naming
 
 
 @pytest.fixture
@@ -89,7 +90,11 @@ def test_a_preset_answers_questions() -> None:
     assert graph.healthy_gpus == graph.free_gpus == list(range(8))
     assert graph.numa_nodes == graph.sockets == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert graph.pcie_roots[0] == [0, 1]
-    assert (graph.distance(0, 7), graph.bandwidth(0, 7), graph.bottleneck_bandwidth([0, 3, 7])) == (1, 450, 450)
+    assert (graph.distance(0, 7), graph.bandwidth(0, 7), graph.bottleneck_bandwidth([0, 3, 7])) == (
+        1,
+        450,
+        450,
+    )
     assert math.isinf(graph.bandwidth(2, 2)) and math.isinf(graph.bottleneck_bandwidth([]))
     assert (graph.numa_node_of([4, 7]), graph.socket_of([3, 4]), graph.pcie_root_of([6, 7])) == (1, None, 3)
     assert (graph.locality([0, 1]), graph.locality([0, 4])) == ("numa", "cross")
@@ -112,7 +117,7 @@ def test_a_machine_changes_and_is_copied() -> None:
     assert graph.release("a") == [0, 1] and graph == fresh
     with pytest.raises(gs.InvalidInput, match="free, healthy GPUs"):
         graph.allocate([9], "b")
-    with pytest.raises(gs.InvalidInput, match="gpus: 64; expected an integer from 0 to 63"):
+    with pytest.raises(gs.InvalidInput, match=naming("gpus 64 0 63")):
         graph.locality([64])
     dot = gs.topology.hardware_to_dot(graph)
     assert dot.startswith("graph hardware") and "core 3" not in dot
@@ -124,12 +129,12 @@ def test_a_machine_of_ones_own() -> None:
     graph = gs.topology.HardwareGraph(vertices, [(0, 1, "nvlink", 25.0)])
     assert graph.healthy_gpus == [0] and graph.bandwidth(0, 1) == 25
     for bad, match in (
-        ([{"kind": "gpu", "id": 0, "colour": "red"}], "vertices: /0/colour: unknown field; expected one of kind, id"),
-        ([{"kind": "abacus", "id": 0}], "vertices: /0/kind: expected "),
+        ([{"kind": "gpu", "id": 0, "colour": "red"}], "vertices /0/colour unknown kind id"),
+        ([{"kind": "abacus", "id": 0}], "vertices /0/kind"),
         ([{"kind": "gpu", "id": 64}], "gpu id: 64"),
-        ([7], "vertices: /0: expected an object, found 7"),
+        ([7], "vertices /0 7"),
     ):
-        with pytest.raises(gs.InvalidInput, match=match):
+        with pytest.raises(gs.InvalidInput, match=naming(match)):
             gs.topology.HardwareGraph(bad, [])  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match=r"edges\[0\]"):
         gs.topology.HardwareGraph(vertices, [(0, 1)])  # type: ignore[list-item]
@@ -156,7 +161,14 @@ def test_a_machine_of_numa_nodes() -> None:
 def test_numa_nodes_and_sockets_are_counted_that_exist() -> None:
     vertices = [{"kind": kind, "id": id} for kind in ("socket", "numa_node") for id in (3, 8)]
     vertices += [{"kind": "core_group", "id": 0}, {"kind": "core", "id": 0}, {"kind": "gpu", "id": 0}]
-    edges = [(0, 2, "hosts"), (1, 3, "hosts"), (0, 4, "hosts"), (4, 5, "contains"), (4, 2, "localized"), (6, 3, "nearby")]
+    edges = [
+        (0, 2, "hosts"),
+        (1, 3, "hosts"),
+        (0, 4, "hosts"),
+        (4, 5, "contains"),
+        (4, 2, "localized"),
+        (6, 3, "nearby"),
+    ]
     graph = gs.topology.HardwareGraph(vertices, [(*edge, math.inf) for edge in edges])
     assert repr(graph) == "<gpusched.topology.HardwareGraph: 1 healthy GPU, 2 NUMA nodes, 2 sockets>"
     assert len(graph.numa_nodes) == 9
@@ -181,7 +193,7 @@ def test_reading_a_machine(tmp_path: Path) -> None:
     with pytest.raises(gs.BackendError, match="nowhere"):
         gs.io.read_hwloc(tmp_path / "nowhere")
     file.write_text("not a machine")
-    with pytest.raises(gs.InvalidInput, match="expected a machine"):
+    with pytest.raises(gs.InvalidInput, match="machine"):
         gs.io.read_hardware(file)
     flextopo = tmp_path / "f.json"
     flextopo.write_text('{"kind": "FlexTopo", "spec": {"nodes": [{"id": "gpu-0", "type": "GPU"}]}}')
@@ -206,7 +218,7 @@ def test_reading_a_network(tmp_path: Path) -> None:
     cluster = gs.Cluster.from_json(document([make_node("n2"), make_node("n9", network=["x"])], []))
     placed = gs.io.set_network(cluster, reading)
     assert [list(node.network) for node in placed.nodes] == [["top", "b"], ["x"]]
-    with pytest.raises(gs.InvalidInput, match=":1: switch 'c' has no line"):
+    with pytest.raises(gs.InvalidInput, match=naming(":1 'c'")):
         conf.write_text("SwitchName=top Switches=c\n")
         gs.io.read_slurm_topology(conf)
 
@@ -226,7 +238,7 @@ def test_racks() -> None:
     preset = gs.topology.rack_preset("gb200-nvl72")
     assert preset is not None and (preset.nodes_per_rack, preset.gpus_per_node) == (18, 4)
     assert copy.copy(preset) == preset
-    with pytest.raises(gs.InvalidInput, match="rack preset: 'abacus'; expected one of gb200-nvl72"):
+    with pytest.raises(gs.InvalidInput, match=naming("preset 'abacus' gb200-nvl72")):
         gs.topology.rack_preset("abacus")
     nodes = [make_node(f"n{i}", gpu_count=4, network=["s"]) for i in range(36)]
     cluster = gs.Cluster.from_json(document(nodes, []))
@@ -262,7 +274,7 @@ def test_node_resource_topology(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidInput, match="core_group_size: 0"):
         gs.io.machine_of(node, core_group_size=0)
     path.write_text('{"kind": "Pod"}')
-    with pytest.raises(gs.InvalidInput, match="expected objects of kind NodeResourceTopology"):
+    with pytest.raises(gs.InvalidInput, match=naming("NodeResourceTopology")):
         gs.io.read_node_resource_topology(path)
     with pytest.raises(gs.BackendError):
         gs.io.read_node_resource_topology(tmp_path / "none.json")

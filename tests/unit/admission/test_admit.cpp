@@ -54,7 +54,7 @@ TEST_CASE("documents of plans know the parts of the cost") {
     CHECK(std::equal(parts.begin(), parts.end(), cost_part_names.begin(), cost_part_names.end()));
 }
 
-TEST_CASE("what fits is placed, and nobody is disturbed") {
+TEST_CASE("a job that fits is placed without disturbing any task") {
     auto spec = nodes(2);
     run(spec, "a", "n0", 0, 6);
     const auto made = verified(waiting(spec, 1, 8));
@@ -65,7 +65,7 @@ TEST_CASE("what fits is placed, and nobody is disturbed") {
     CHECK(made.proven);
 }
 
-TEST_CASE("a chain of three moves, where two would leave a task without a place") {
+TEST_CASE("a chain of three moves, because two would leave a task without a place") {
     const auto with = waiting(fragmented(5), 1, 8);
     const auto made = verified(with);
     REQUIRE(made.admitted);
@@ -88,7 +88,7 @@ TEST_CASE("a chain of three moves, where two would leave a task without a place"
         CHECK(verified(with, {.max_cost_s = 240}).admitted);
         CHECK_FALSE(verified(with, {.max_cost_s = 239}).admitted);
     }
-    SECTION("who is spared, and nodes that are exempt") {
+    SECTION("spared tasks and exempt nodes") {
         Options options;
         for (int n = 1; n < 5; ++n) options.exempt.push_back(make_id<NodeId>(static_cast<std::size_t>(n)));
         CHECK_FALSE(verified(with, options).admitted);
@@ -99,7 +99,6 @@ TEST_CASE("a chain of three moves, where two would leave a task without a place"
         CHECK_FALSE(none_left.admitted);
         CHECK(none_left.proven);
         CHECK(none_left.obstacle == Obstacle::gpu);
-        CHECK(none_left.reason.find("even with everybody gone who may leave") != std::string::npos);
     }
 }
 
@@ -114,7 +113,7 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.plan.moves.size() == 1);
         CHECK(made.cost.total() == 4 * 30 * 1000);
     }
-    SECTION("a restart, where moves are dear") {
+    SECTION("a restart if moves are costly") {
         const auto made = verified(waiting(spec, 1, 8, 10), {.move_price_s = 401});
         CHECK(made.plan.moves.empty());
         REQUIRE(made.plan.evictions.size() == 1);
@@ -123,13 +122,13 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.cost.lost_work == 4 * 100 * 1000);
         CHECK(made.proven);
     }
-    SECTION("for good, where nothing else is allowed") {
+    SECTION("for good if nothing else is allowed") {
         const auto made = verified(waiting(spec, 1, 8, 10), {.moves = false, .replace = false});
         REQUIRE(made.lost.size() == 1);
         CHECK(made.cost.losses == 4 * 3600 * 1000);
         CHECK(made.cost.lost_work == 4 * 100 * 1000);
     }
-    SECTION("nobody of the same priority is evicted") {
+    SECTION("no task of the same priority is evicted") {
         const auto made = verified(waiting(spec, 1, 8, 0), {.moves = false});
         CHECK_FALSE(made.admitted);
         CHECK(made.proven);
@@ -157,7 +156,7 @@ TEST_CASE("gangs of victims leave whole, and pay for all members") {
     CHECK(made.cost.losses == (4 + 2) * 3600 * 1000);
 }
 
-TEST_CASE("a gang of victims leaves whole where one of its subgroups falls below its least number") {
+TEST_CASE("a gang leaves whole if one of its subgroups would fall below min_members") {
     auto spec = nodes(2);
     spec.jobs.push_back({.name = "g", .min_members = 2, .subgroups = {{"leader", 1}, {"worker", 1}}});
     run(spec, "leader", "n0", 0, 8).job = "g";
@@ -174,7 +173,7 @@ TEST_CASE("a gang of victims leaves whole where one of its subgroups falls below
     const auto all = verified(waiting(spec, 1, 8, 10));
     REQUIRE(all.admitted);
     CHECK(all.plan.evictions.size() == 3);
-    spec.tasks[1].preemptible = false;  // then nobody but the other worker may leave
+    spec.tasks[1].preemptible = false;  // then only the other worker may leave
     CHECK_FALSE(verified(waiting(spec, 1, 8, 10)).admitted);
     CHECK(verified(waiting(spec, 1, 4, 10)).plan.evictions == std::vector<TaskId>{TaskId{2}});
 }
@@ -243,7 +242,7 @@ TEST_CASE("a filter binds pods and displaced tasks, and its bound holds") {
     const auto room = make_room(with.cluster, with.pods, options);
     REQUIRE(room);
     CHECK(room->moves == made.plan.moves);
-    // Room that is there as it is does not count where the filter refuses it.
+    // Free capacity does not count on nodes that the filter refuses.
     auto spec = fragmented(6);
     spec.nodes.push_back(spec.nodes.back());
     spec.nodes.back().name = "z";
@@ -258,13 +257,13 @@ TEST_CASE("bad options of admission are all named") {
     const auto fails = [&](const Options& options, const std::string& text) {
         CHECK_THROWS_MESSAGE(admit(with.cluster, with.pods, options), InvalidInput, text);
     };
-    fails({.move_price_s = -1}, "move_price_s: -1; expected 0 to 1000000000");
-    fails({.max_moves = -1}, "max_moves: -1; expected at least 0");
-    fails({.depth = 0}, "depth: 0; expected 1 to 16");
-    fails({.search_limit = 0}, "search_limit: 0; expected at least 1");
-    fails({.exempt = {make_id<NodeId>(9)}}, "exempt: #9; expected nodes of the cluster's 2");
-    fails({.spare = {make_id<TaskId>(99)}}, "spare: #99; expected tasks of the cluster's 5");
-    CHECK_THROWS_MESSAGE(admit(with.cluster, std::vector<TaskId>{}), InvalidInput, "pods: none");
+    fails({.move_price_s = -1}, "move_price_s -1 0 1000000000");
+    fails({.max_moves = -1}, "max_moves -1 0");
+    fails({.depth = 0}, "depth 0 1 16");
+    fails({.search_limit = 0}, "search_limit 0 1");
+    fails({.exempt = {make_id<NodeId>(9)}}, "exempt #9 2");
+    fails({.spare = {make_id<TaskId>(99)}}, "spare #99 5");
+    CHECK_THROWS_MESSAGE(admit(with.cluster, std::vector<TaskId>{}), InvalidInput, "pods");
 }
 
 TEST_CASE("limits of admission leave a valid answer") {
@@ -281,7 +280,7 @@ TEST_CASE("limits of admission leave a valid answer") {
         const auto none = admit(with.cluster, with.pods, {.max_moves = 0, .max_evictions = 0});
         CHECK_FALSE(none.admitted);
         CHECK(none.stats.steps >= all.stats.steps);
-        CHECK(none.reason.find("max_moves is 0, and it takes") != std::string::npos);
+        CHECK_THAT(none.reason, Mentions("max_moves 0"));
         const auto hurried =
             admit(with.cluster, with.pods, {.max_moves = 0, .max_evictions = 0, .time_limit = 0});
         CHECK_FALSE(hurried.admitted);

@@ -179,7 +179,7 @@ TEST_CASE("sets of tasks that must leave: all minimal ones but those that differ
     CHECK(found_sets <= all_sets);
 }
 
-TEST_CASE("what pods cost at least is never above what some way to let them in costs") {
+TEST_CASE("the lower bound of a job's cost never exceeds the cost of a valid plan") {
     int compared = 0, equal = 0;
     for (std::uint64_t seed = 0; seed < testing_support::instances<std::uint64_t>(1500); ++seed) {
         auto spec = tiny(seed, 10, 0);

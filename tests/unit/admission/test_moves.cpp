@@ -46,7 +46,7 @@ constexpr auto required = NetworkMode::required;
 
 }  // namespace
 
-TEST_CASE("room under one switch, by the cheapest moves") {
+TEST_CASE("space under one switch is made by the cheapest moves") {
     auto spec = switches({{"a0", 4}, {"a1", 4}, {"b0", 4}, {"b1", 4}, {"c0", 8}});
     run(spec, "x", "a0", 0, 1);
     run(spec, "y", "a1", 0, 2);
@@ -64,7 +64,7 @@ TEST_CASE("room under one switch, by the cheapest moves") {
     CHECK(made.plan.vacated_nodes.empty());
     for (const auto& p : made.plan.placements) CHECK(switch_of(with, p) == 'a');
 
-    SECTION("a dear task stays") {
+    SECTION("a costly task stays") {
         spec.tasks[0].move_cost = 10;
         const auto dear = waiting(spec, 2, 4);
         const auto other = by_moves(dear, moves_only(required));
@@ -87,14 +87,14 @@ TEST_CASE("room under one switch, by the cheapest moves") {
         CHECK(none.plan == Plan{});
         CHECK(none.obstacle == Obstacle::gpu);
     }
-    SECTION("what fits needs no moves") {
+    SECTION("a job that fits needs no moves") {
         const auto made_as_it_is = by_moves(waiting(spec, 1, 4), moves_only(required));
         CHECK(made_as_it_is.plan.moves.empty());
         CHECK(made_as_it_is.plan.placements.size() == 1);
     }
 }
 
-TEST_CASE("a gang that prefers one switch gets it where that costs no more") {
+TEST_CASE("a gang gets its preferred switch if that costs no more") {
     auto spec = switches({{"a0", 8}, {"b0", 8}, {"b1", 8}});
     for (const auto* const node : {"a0", "b0", "b1"}) run(spec, std::string("t-") + node, node, 0, 1);
     const auto with = waiting(spec, 2, 8);
@@ -103,7 +103,7 @@ TEST_CASE("a gang that prefers one switch gets it where that costs no more") {
     CHECK(made.proven);
     CHECK(made.cost.moves == 2 * 30 * 1000);
     for (const auto& p : made.plan.placements) CHECK(switch_of(with, p) == 'b');
-    // Where the switch is dearer, the pods are spread.
+    // If the switch costs more, the pods are spread.
     for (auto& task : spec.tasks)
         if (task.name == "t-b0") task.move_cost = 5;
     const auto dear = waiting(spec, 2, 8);
@@ -145,7 +145,7 @@ TEST_CASE("closeness that is preferred is found among many switches, by eviction
     CHECK(verify::plan(important.cluster.to_spec(), to_spec(evicted.plan, important.cluster)).ok);
 }
 
-TEST_CASE("room that only a chain of moves makes") {
+TEST_CASE("space that only a chain of moves can make") {
     // The pod needs model A, which a0 alone has; u may go to b0 only, whose v must go to c0 first.
     auto spec = switches({{"a0", 4}, {"b0", 4}, {"c0", 4}});
     run(spec, "u", "a0", 0, 3);

@@ -44,7 +44,7 @@ Options counted() {
 }  // namespace
 
 TEST_CASE("a gang on nodes of 4 + 2 and 4 + 1 + 1: three moves for each pod, proven") {
-    // To free 8 GPUs, 4 + 2 must leave; and where the 4 go, 2 more must leave.
+    // To free 8 GPUs, 4 + 2 must leave; and on the destination of the 4, 2 more must leave.
     auto spec = nodes(50);
     for (int n = 0; n < 50; ++n) {
         run(spec, n, 0, 4);
@@ -81,7 +81,7 @@ TEST_CASE("places that are free for some of the displaced add nothing to the bou
 }
 
 TEST_CASE("on a full cluster the tasks with the least work are lost, wherever they are") {
-    // Every node holds 4 + 4 of old work, but for one young task on each of n2 and n3.
+    // Every node holds 4 + 4 of old work, except one young task on each of n2 and n3.
     auto spec = nodes(6);
     for (int n = 0; n < 6; ++n)
         for (int half = 0; half < 2; ++half)

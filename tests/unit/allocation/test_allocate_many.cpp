@@ -47,7 +47,7 @@ TEST_CASE("jobs that want others near come after them in the plan") {
     }
 }
 
-TEST_CASE("no job stays where the one that it wants near has left") {
+TEST_CASE("no job stays after the job that it must be near has left") {
     int several = 0, wishes = 0;
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
         Rng rng(seed);

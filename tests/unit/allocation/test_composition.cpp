@@ -196,11 +196,10 @@ TEST_CASE("place by name takes filters, pickers and any number of rankers") {
         CHECK(gpu_count(place(cluster, fresh, {.gpu_picker = std::string(name)})->gpus) == 1);
     for (const auto& name : filters().names()) CHECK(place(cluster, fresh, {.filters = {std::string(name)}}));
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.filters = {"none"}}), InvalidInput,
-                           "filter: 'none'; expected one of any, occupied");
-    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(2)), InvalidInput,
-                           "task: #2; expected one of the cluster's 2");
+                           "filter 'none' any occupied");
+    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(2)), InvalidInput, "task #2 2");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"fgd"}, .workload = fragmentation::Workload{}}),
-                           InvalidInput, "workload has no shapes");
+                           InvalidInput, "shapes");
 }
 
 TEST_CASE("rankers by name measure in parts of the inventory's largest node") {

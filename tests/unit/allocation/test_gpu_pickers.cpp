@@ -53,7 +53,7 @@ TEST_CASE("a fraction goes to the tightest GPU, the lowest among equals") {
     CHECK(pick(LeastHarm{}, cluster, "new") == gpu_bit(4));
 }
 
-TEST_CASE("whole GPUs stay on one socket, and on the one where they leave the larger blocks") {
+TEST_CASE("whole GPUs stay on one socket, the one that keeps the larger blocks") {
     // rtx4090x8: GPUs 0-3 and 4-7 are the sockets, every GPU is a NUMA node of its own. Idle: 1 2 3 and 5 6.
     const std::vector<TaskSpec> running{task("a", 1, 1000, {0}), task("b", 2, 1000, {4, 7})};
     auto tasks = running;

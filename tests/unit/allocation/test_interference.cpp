@@ -17,7 +17,6 @@
 
 using namespace gpusched;
 using namespace gpusched::allocation;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -90,16 +89,15 @@ TEST_CASE("curves out of range are named by their values") {
     check_slowdown(problems, "curve", {-1, 50, 40, 5000});
     check_slowdown(problems, "long", std::vector<std::int64_t>(17, 1));
     REQUIRE(problems.count() == 4);
-    CHECK_THROWS_WITH(problems.throw_if_any(),
-                      ContainsSubstring("curve[0]") && ContainsSubstring("curve[2]") &&
-                          ContainsSubstring("at least the value before, 50") &&
-                          ContainsSubstring("curve[3]") && ContainsSubstring("17 values"));
+    CHECK_THROWS_WITH(problems.throw_if_any(), Mentions("curve[0]") && Mentions("curve[2]") &&
+                                                   Mentions("50") && Mentions("curve[3]") &&
+                                                   Mentions("17 values"));
 }
 
-TEST_CASE("a curve is learnt from what was seen") {
+TEST_CASE("a curve is fitted to observations") {
     std::vector<SlowdownObservation> seen;
     const auto fit = [&](int values) { return fit_slowdown(seen, values).milli; };
-    SECTION("exactly, where observations lie on one") {
+    SECTION("exactly, if observations lie on one") {
         const SlowdownCurve truth{{100, 100, 300, 700}};
         for (int x = 0; x <= 40; ++x)
             seen.push_back({x / 40.0, static_cast<double>(truth(x * 10, 400)) / 1000});
@@ -109,12 +107,12 @@ TEST_CASE("a curve is learnt from what was seen") {
         seen = {{0.5, 0.1}, {1, 0.3}};
         CHECK(fit(1) == std::vector<std::int64_t>{280});  // (0.05 + 0.3) / 1.25
     }
-    SECTION("what falls is made level, at the mean") {
+    SECTION("falling values become their mean") {
         // 3 observations at one half, 1 at the whole: (3 x 0.4 + 0.2) / 4.
         seen = {{0.5, 0.4}, {0.5, 0.4}, {0.5, 0.4}, {1, 0.2}};
         CHECK(fit(2) == std::vector<std::int64_t>{350, 350});
     }
-    SECTION("what is faster beside neighbours is no slowdown; what was not seen is flat") {
+    SECTION("faster runs are no slowdown; unobserved values are flat") {
         seen = {{0.3, -0.1}};
         CHECK(fit(2) == std::vector<std::int64_t>{0, 0});
         seen = {{0.25, 0.1}};
@@ -185,11 +183,10 @@ TEST_CASE("a curve is learnt from what was seen") {
     }
 }
 
-TEST_CASE("what cannot be learnt from is named") {
+TEST_CASE("observations that cannot be fitted are named") {
     const std::vector<SlowdownObservation> wrong{{0.5, 0.1}, {1.5, 0.1}, {0.5, -1}};
-    CHECK_THROWS_WITH(fit_slowdown(wrong, 9), ContainsSubstring("values") &&
-                                                  ContainsSubstring("observations[1]") &&
-                                                  ContainsSubstring("observations[2]"));
+    CHECK_THROWS_WITH(fit_slowdown(wrong, 9),
+                      Mentions("values") && Mentions("observations[1]") && Mentions("observations[2]"));
     CHECK_THROWS_AS(fit_slowdown({}, 1), InvalidInput);
 }
 
@@ -210,7 +207,7 @@ TEST_CASE("interference ranks by the GPU work that is lost") {
     CHECK(score("cores", "d") == 0);
 }
 
-TEST_CASE("by name, interference keeps GPU tasks away from CPU-only tasks, where packing does not") {
+TEST_CASE("by name, interference separates GPU tasks from CPU-only tasks, and packing does not") {
     auto spec = sample();
     std::erase_if(spec.nodes, [](const auto& n) { return n.name == "c" || n.name == "d"; });
     std::erase_if(spec.tasks, [](const auto& t) { return t.node == "c"; });
@@ -247,7 +244,7 @@ TEST_CASE("a limit of co-location binds CPU-only tasks on nodes with GPUs") {
     CHECK_FALSE(on_c({"co_location_limit"}));
 }
 
-TEST_CASE("daemons disturb nobody and are not disturbed") {
+TEST_CASE("daemons neither slow tasks nor are slowed") {
     auto spec = sample();
     const auto as_daemon = [&](TaskSpec t) {
         t.daemon = true;

@@ -45,7 +45,7 @@ TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int6
 
 }  // namespace
 
-TEST_CASE("tasks without GPUs go where cores are to spare, fractions where they complete a GPU") {
+TEST_CASE("tasks without GPUs go to spare cores, fractions to a GPU that they complete") {
     ClusterSpec spec;
     spec.nodes = {node("tight", 4, 48), node("spare", 2, 104)};
     spec.tasks = {task("cpu", 0, 1000, 16), task("half", 1, 500, 4), task("running", 1, 500, 4)};
@@ -65,7 +65,7 @@ TEST_CASE("tasks without GPUs go where cores are to spare, fractions where they 
           Destination{make_id<NodeId>(0), gpu_bit(3)});
 }
 
-TEST_CASE("expected fill: kept scores and prepared nodes give what a look at every node gives") {
+TEST_CASE("expected fill: cached scores and prepared nodes agree with a scan of all nodes") {
     Rng rng(5);
     ClusterSpec spec;
     for (int i = 0; i < 30; ++i) spec.nodes.push_back(node("n" + std::to_string(i), rng.between(1, 8), 48));

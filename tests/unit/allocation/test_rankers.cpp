@@ -120,7 +120,7 @@ TEST_CASE("GPU clustering has four bands, fuller nodes higher within") {
     CHECK(s.score(GpuClustering{}, "fraction", "a") == 76);  // fractions alone; 25 x 0.4 / 8 = 1
 }
 
-TEST_CASE("GPU clustering tells tasks of more than 31 GPUs from fractions and small tasks") {
+TEST_CASE("GPU clustering distinguishes tasks of more than 31 GPUs from fractions and small tasks") {
     ClusterSpec spec;
     spec.nodes = {node("a", 64, 128, 512), node("b", 64, 128, 512), node("c", 64, 128, 512)};
     spec.tasks = {on(task("one", 1, 1000, 1, 1), "a", {0}),
@@ -143,7 +143,7 @@ TEST_CASE("GPU clustering tells tasks of more than 31 GPUs from fractions and sm
 
 TEST_CASE("FGD scores the sigmoid of the decrease of fragmentation, truncated") {
     Sample s;
-    // The only expected task: 1 GPU, 8 cores. F(node) = 0 where every idle GPU is whole.
+    // The only expected task: 1 GPU, 8 cores. F(node) = 0 if every idle GPU is whole.
     fragmentation::Workload workload{{{.cpu_milli = 8000, .gpu_count = 1}}};
     const auto metric = std::make_shared<const fragmentation::Fgd>(workload, s.cluster.inventory());
     const LeastFragmentation fgd{metric};
@@ -201,7 +201,7 @@ TEST_CASE("homogeneous co-location and eviction history follow the task's class"
     CHECK(score(EvictionHistory{}, "new hp", "mixed") == 1);
 }
 
-TEST_CASE("of nodes alike, HP goes where most was evicted and spot where least was, also on empty nodes") {
+TEST_CASE("of equal nodes, HP takes the one with most evictions and spot the one with fewest, empty or not") {
     ClusterSpec spec;
     for (const char* name : {"calm", "volatile", "middling"}) spec.nodes.push_back(node(name, 8, 64, 64));
     spec.nodes[1].eviction_count = 9;

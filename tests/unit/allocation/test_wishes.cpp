@@ -44,7 +44,7 @@ TaskSpec wishing(TaskSpec t, HardwareLevel level, HardwareQos qos = HardwareQos:
 
 }  // namespace
 
-TEST_CASE("a preferred network draws a task to where its job's members are") {
+TEST_CASE("a preferred network places a task near its job's members") {
     const NetworkAffinity wish{1, NetworkMode::preferred};
     ClusterSpec spec;
     spec.nodes = {node("a", "sw0"), node("b", "sw0"), node("c", "sw1"), node("lone", "")};
@@ -104,7 +104,7 @@ TEST_CASE("a best-effort locality draws a task to a node that can give it") {
           cluster.find_node("coarse"));
 }
 
-TEST_CASE("by wish keeps those together that wish it, and leaves blocks to them otherwise") {
+TEST_CASE("by wish keeps together the tasks that prefer it, and otherwise saves blocks for them") {
     // Idle: 3 and 4 5 6 7 of two NUMA nodes of four.
     ClusterSpec spec;
     spec.nodes = {node("n", "", "a100x8")};

@@ -30,7 +30,7 @@ TEST_CASE("counting finds that large tasks cannot share a node") {
     CHECK(lp.method == "lp");
 }
 
-TEST_CASE("what fixed tasks leave free counts as room") {
+TEST_CASE("capacity next to fixed tasks counts as free") {
     ClusterSpec spec{
         .nodes = {node("a"), node("b"), node("c")},
         .tasks = {task("x", "a", {0, 1}), task("y", "b", {0, 1, 2}), task("l", "c", {0, 1, 2, 3}, true)}};
@@ -44,7 +44,7 @@ TEST_CASE("what fixed tasks leave free counts as room") {
     spec.tasks[2].cpu_milli = spec.nodes[2].cpu_milli;
     bound = con::bound(Cluster::build(spec), BoundMethod::counting);
     CHECK(bound.vacated_nodes_at_most == 1);  // x and y may share a or b
-    // A node that is empty opens for nobody.
+    // An empty node is not opened.
     spec.nodes.push_back(node("empty"));
     CHECK(con::bound(Cluster::build(spec), BoundMethod::counting) == bound);
 }
@@ -115,7 +115,7 @@ TEST_CASE("the LP bound is at least as strict as counting, and no plan beats it"
     CHECK(plan.stats.vacated_gpus <= lp.vacated_gpus_at_most);
 }
 
-TEST_CASE("the LP bound says which solver to pass where the context has none") {
+TEST_CASE("the LP bound names the solver to pass if the context has none") {
     const auto cluster = Cluster::build(figure_15());
     REQUIRE_THROWS_MESSAGE(con::bound(cluster, BoundMethod::lp), BackendError, "gpusched::milp::clp()");
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.bound_method = BoundMethod::lp}), BackendError,
@@ -136,7 +136,7 @@ TEST_CASE("a solver of linear programs of one's own proves no less than counting
     CHECK(con::bound(cluster, BoundMethod::lp, {}, {.lp = &solver}) == counting);
 }
 
-TEST_CASE("no bound unless asked") {
+TEST_CASE("no bound unless requested") {
     const auto cluster = Cluster::build(figure_15());
     CHECK(con::consolidate(cluster, {.bound_method = BoundMethod::none}).plan.bound == Bound{});
 }

@@ -97,7 +97,7 @@ TEST_CASE("a task moves off an otherwise unused node") {
     CHECK(result.stats.rounds.front().vacated_nodes == 1);
 }
 
-TEST_CASE("a node that could not be vacated is a destination for the tasks of the next") {
+TEST_CASE("a node that could not be vacated is a destination for the tasks of the next one") {
     const auto options = GENERATE(con::Options{.preset = Preset::ipc}, con::Options{.preset = Preset::fast},
                                   con::Options{.max_moves = 5}, con::Options{.max_move_cost = 5});
     // "large" is tried first, and "small" has no room for its task. A task like it then goes from "small" to "large".
@@ -120,7 +120,7 @@ TEST_CASE("the objective decides which nodes are worth more") {
     CHECK(gpus.plan.vacated_nodes == std::vector{cluster.find_node("big")});
 }
 
-TEST_CASE("daemons neither move nor keep a node occupied") {
+TEST_CASE("daemons do not move and do not keep a node occupied") {
     ClusterSpec spec{.nodes = {node("a"), node("b")},
                      .tasks = {task("x", "a", {0}), task("y", "b", {0}, true)}};
     TaskSpec daemon{.name = "agent", .cpu_milli = 500, .daemon = true, .node = "a"};
@@ -299,7 +299,7 @@ TEST_CASE("a node that runs empty takes the task of a node to be cleared") {
         REQUIRE(result.plan.moves.size() == 3);
         CHECK(result.plan.waves == 2);
         CHECK(result.plan.moves.back().to == b);
-        // Where b may be vacated as well it is, and stays so.
+        // If b may be vacated as well, it is, and stays empty.
         CHECK(run(spec, {.preset = preset}).plan.vacated_nodes == std::vector{b});
     }
 }
@@ -321,8 +321,8 @@ TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone")
     for (const auto& move : spared.plan.moves) CHECK((move.to != d && move.to != a && move.from != a));
 }
 
-TEST_CASE("the search counts what refuses moves") {
-    // x fits on b but for its cores, and on c but for its memory.
+TEST_CASE("the search counts the reasons for refused moves") {
+    // x fits on b except for its cores, and on c except for its memory.
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                      .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("m", "c", {0}, true)}};
     spec.tasks[0].cpu_milli = spec.tasks[0].memory_mib = 20'000;

@@ -62,7 +62,7 @@ struct Ranking {
 
 }  // namespace
 
-TEST_CASE("group order offers every node that receives, whatever is free there") {
+TEST_CASE("group order offers every receiving node, full or not") {
     const Ranking r;
     CHECK(r.visit(con::GroupOrder{}, "wants_2") == Names{"busy", "empty", "one", "two"});
     CHECK(r.visit_full(con::GroupOrder{}, "wants_2") == Names{"busy", "empty", "one", "two"});
@@ -89,7 +89,7 @@ TEST_CASE("a ranking ends with the first offer that is taken") {
     CHECK(offers == 2);
 }
 
-TEST_CASE("rankings follow what changes on nodes, and leave closed ones out until they are opened") {
+TEST_CASE("rankings follow changes on nodes, and skip closed nodes until they are opened") {
     Ranking r;
     r.cluster.assign(r.cluster.find_task("wants_2"), r.cluster.find_node("busy"), GpuMask{0b1100'0000});
     r.index.usage_changed(r.cluster, r.cluster.find_node("busy"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ejection rules: whom each sends away, worked out by hand.
+// Ejection rules: the victims of each, by hand.
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
@@ -19,7 +19,7 @@ struct Place {
     Cluster cluster;
     Names moved{};  ///< of the tasks on "full", those that have left their homes already
 
-    /// The victims by name; nothing where the rule refuses.
+    /// The victims by name; nothing if the rule refuses.
     template <class Rule>
     std::optional<Names> victims(const Rule& rule, const char* task) const {
         const auto at = cluster.find_node("full");
@@ -65,7 +65,7 @@ Place shared() {
 
 }  // namespace
 
-TEST_CASE("first victims are all that may leave, if they make room together") {
+TEST_CASE("first victims are all movable tasks, if together they free enough") {
     CHECK(one_two_four().victims(con::FirstVictims{}, "wants_3") == Names{"four", "one", "two"});
     CHECK(one_two_four().victims(con::FirstVictims{}, "wants_8") == Names{"four", "one", "two"});
     CHECK(pairs().victims(con::FirstVictims{}, "wants_3") == Names{"one_a", "one_b", "two"});
@@ -75,7 +75,7 @@ TEST_CASE("first victims are all that may leave, if they make room together") {
     CHECK_FALSE(Place{Cluster::build(with_one_locked)}.victims(con::FirstVictims{}, "wants_8"));
 }
 
-TEST_CASE("easier victims are the fewest and smallest that make room, easier to place than the task itself") {
+TEST_CASE("easier victims are the fewest and smallest that suffice, and easier to place than the task") {
     const con::EasierVictims rule;
     // Two GPUs are missing: "one" is too small, "four" is no easier to place.
     CHECK(one_two_four().victims(rule, "wants_3") == Names{"two"});
@@ -85,7 +85,7 @@ TEST_CASE("easier victims are the fewest and smallest that make room, easier to 
     CHECK(one_two_four().victims(rule, "wants_8") == Names{"four", "two", "one"});
     // No GPU is idle: three are freed by "two" and the first of the others.
     CHECK(pairs().victims(rule, "wants_3") == Names{"two", "one_a"});
-    // Nobody has fewer GPUs, nor as many with fewer cores.
+    // No task has fewer GPUs, or as many with fewer cores.
     CHECK_FALSE(pairs().victims(rule, "wants_1"));
 }
 

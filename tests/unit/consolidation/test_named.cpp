@@ -59,10 +59,10 @@ TEST_CASE("presets by name give the presets' plans") {
 TEST_CASE("names are listed by kind") {
     CHECK(con::policy_names("node_order") == con::node_orders().names());
     CHECK(con::policy_names("gpu_picker") == con::gpu_pickers().names());
-    REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput, "did you mean 'node_order'?");
+    REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput, "'node_order'");
 }
 
-TEST_CASE("every name makes a policy whose plans are valid") {
+TEST_CASE("every named policy gives valid plans") {
     const auto spec = generated(60, 3);
     const auto cluster = Cluster::build(spec);
     const auto valid = [&](const con::PolicyNames& names) {
@@ -88,7 +88,7 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
         types{.switches = con::presets::best().switches};
     CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
     REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
-                           "did you mean 'fewest_pods'?");
+                           "'fewest_pods'");
 }
 
 TEST_CASE("calls by name know the policies of the registries that they are given") {
@@ -100,7 +100,7 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     CHECK(by_name.plan ==
           con::consolidate(cluster, con::with_node_order(con::presets::best(), LastFirst{})).plan);
     CHECK_THROWS_MESSAGE(con::consolidate(cluster, {.node_order = "last_first"}, {}), InvalidInput,
-                         "node_order: 'last_first'; expected one of fewest_pods, ");
+                         "node_order 'last_first' fewest_pods ");
 }
 
 TEST_CASE("policies by name keep everything else of the preset") {
@@ -117,7 +117,6 @@ TEST_CASE("policies by name keep everything else of the preset") {
             CHECK(named.stats == typed.stats);
             CHECK(con::consolidate(cluster, con::make_policies(preset, names, objective)).plan == typed.plan);
         }
-    REQUIRE_THROWS_MESSAGE(
-        con::consolidate(cluster, {.acceptance = "accept_all"}, {.max_others = 2}), InvalidInput,
-        "max_others: 2; expected the default beside policies of your own: their acceptance takes no limits");
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.acceptance = "accept_all"}, {.max_others = 2}),
+                           InvalidInput, "max_others 2");
 }

@@ -37,7 +37,7 @@ ClusterSpec short_of_cores() {
 
 }  // namespace
 
-TEST_CASE("a node that can only be cleared onto an empty one is, where that is asked for") {
+TEST_CASE("a node is cleared onto an empty one if that is requested") {
     const auto spec = to_clear();
     const auto cluster = Cluster::build(spec);
     for (const auto preset : {Preset::ipc, Preset::fast, Preset::best}) {
@@ -88,8 +88,8 @@ TEST_CASE("nothing moves from one node to another like it") {
     const auto cluster = Cluster::build(spec);
     CHECK(con::consolidate(cluster, {.open_price = 1000}).plan.moves.empty());
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = 999}), InvalidInput,
-                           "open_price: 999; expected at least 1000 where clear does not say which nodes");
-    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = -1}), InvalidInput, "open_price: -1");
+                           "open_price 999 1000");
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = -1}), InvalidInput, "open_price -1");
 }
 
 TEST_CASE("many nodes are cleared onto empty ones, as few of them as are needed") {
@@ -135,7 +135,7 @@ TEST_CASE("a frontier with open nodes keeps below its bounds") {
     CHECK(frontier.points.back().result.plan.opened_nodes.size() == 1);
 }
 
-TEST_CASE("a goal counts what is opened against what is vacated") {
+TEST_CASE("a goal subtracts opened nodes from vacated ones") {
     const auto spec = short_of_cores();
     const auto cluster = Cluster::build(spec);
     // One node is empty now: three will be, and that one will not.
@@ -150,7 +150,7 @@ TEST_CASE("a goal counts what is opened against what is vacated") {
     CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
 }
 
-TEST_CASE("explanations know that empty nodes may be opened, and what that costs") {
+TEST_CASE("explanations consider that empty nodes may be opened at a price") {
     const auto cluster = Cluster::build(to_clear());
     const auto a = cluster.find_node("a");
     con::Options options{.clear = std::vector{a}};
@@ -158,9 +158,7 @@ TEST_CASE("explanations know that empty nodes may be opened, and what that costs
     options.open_price = 2000;
     const auto dear = con::explain(cluster, {}, a, options);
     CHECK(dear.fate == con::NodeFate::too_dear);
-    CHECK(dear.text ==
-          "node 'a' stays occupied: at the open price of 2000 the empty nodes that its tasks would "
-          "open, worth 8, cost no less than the 8 GPUs that it is worth");
+    CHECK_THAT(dear.text, Mentions("node 'a' occupied price 2000 empty 8 cost GPUs"));
     options.open_price = 500;
     CHECK(con::explain(cluster, {}, a, options).fate == con::NodeFate::not_worthwhile);
     const auto move = con::explain_move(cluster, cluster.find_task("x"), cluster.find_node("small"), options);

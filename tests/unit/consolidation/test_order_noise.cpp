@@ -26,7 +26,7 @@ std::vector<NodeId> with_noise(const Cluster& cluster, const con::AnyNodeOrder& 
     std::sort(keys.begin(), keys.end());
     const auto before = keys;
     con::detail::add_noise(keys, seed);
-    // Nobody is overtaken by a node of more than one and a half times its key.
+    // No node is overtaken by one with more than one and a half times its key.
     double greatest = 0;
     std::vector<NodeId> nodes;
     for (const auto& [key, node] : keys) {
@@ -56,7 +56,7 @@ struct AllAlike {
 
 }  // namespace
 
-TEST_CASE("ten seeds give ten orders of the nodes, whatever the node order") {
+TEST_CASE("ten seeds give ten orders of the nodes for every node order") {
     const auto cluster = Cluster::build(generated(200));
     auto orders = con::node_orders();
     orders.add<NearTheEnd>("near the end");
@@ -87,7 +87,7 @@ struct NotingWhoIsAsked {
 
 }  // namespace
 
-TEST_CASE("polishing searches in other orders also where keys are small") {
+TEST_CASE("polishing searches in other orders even if keys are small") {
     const auto cluster = Cluster::build(generated(60));
     const auto asked_in = [&](std::optional<double> polish_time) {
         std::vector<NodeId> asked;

@@ -85,7 +85,7 @@ TEST_CASE("a constraint that names a level below the network leaves switches who
     CHECK(con::value_report(fuller, plan).vacated_domains == 1);
 }
 
-TEST_CASE("a gap is filled where one more move does it") {
+TEST_CASE("a gap is filled if one more move does it") {
     // y of d goes to a, which is then full; z of b fills e. The three idle GPUs of g would take two tasks.
     ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("d", 4), node("e", 4), node("g", 4)},
                      .tasks = {task("l", "a", {0, 1, 2}, true), task("m", "b", {0}, true),

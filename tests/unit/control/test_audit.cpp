@@ -78,15 +78,14 @@ TEST_CASE("a changed line, other options and nonsense are found") {
     forged.replace(forged.find("throttle_io"), 11, "release_io_");
     const auto replay = replay_audit(forged, o);
     CHECK(replay.first_difference >= 2);
-    CHECK_THAT(replay.found, Catch::Matchers::ContainsSubstring("throttle_io"));
+    CHECK_THAT(replay.found, Mentions("throttle_io"));
 
-    CHECK_THROWS_WITH(replay_audit("{}\n", o), Catch::Matchers::ContainsSubstring("line 0: audit line"));
-    CHECK_THROWS_WITH(replay_audit("nonsense\n", o),
-                      Catch::Matchers::ContainsSubstring("line 0: audit line"));
+    CHECK_THROWS_WITH(replay_audit("{}\n", o), Mentions("line 0"));
+    CHECK_THROWS_WITH(replay_audit("nonsense\n", o), Mentions("line 0"));
     CHECK(replay_audit("", o).windows == 0);
 }
 
-TEST_CASE("a log that holds its options replays whatever hash its version had") {
+TEST_CASE("a log with its options replays for any hash of its version") {
     const auto o = test::control_options();
     std::string log;
     append_start_record(log, o);
@@ -118,7 +117,7 @@ TEST_CASE("cores of a configuration are written in four words, or as many as hol
     CHECK(line.find(R"("before":[0,0,0,100,0,0,0,-9223372036854775808])") != std::string::npos);
     CHECK(line.find(R"("after":[0,0,0,100,0,0,0,0,0,-9223372036854775808])") != std::string::npos);
     o.host.core_numa.push_back(0);
-    CHECK_THROWS_MESSAGE(validate(o), InvalidInput, "core_numa: 1025; expected 0 to 1024");
+    CHECK_THROWS_MESSAGE(validate(o), InvalidInput, "core_numa 1025 0 1024");
 }
 
 TEST_CASE("verdicts on placements and on requests to resume are written by their names") {
@@ -162,12 +161,9 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     // What the reader gave counts up to the first start with options.
     CHECK(replay_audit(log, second).first_difference == -1);
     CHECK(replay_audit("{\"record\":\"start\"}\n" + record(first, 3, 20), second).first_difference == 1);
-    // Without the start the broken line is told, and windows that begin again are found.
+    // Without the start the broken line is reported, and windows that begin again are found.
     const auto at = log.find("{\"record\"", 1), end = log.find('\n', at) + 1;
-    CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first),
-                      Catch::Matchers::ContainsSubstring("line 201: audit line"));
+    CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first), Mentions("line 201"));
     CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),
-                      Catch::Matchers::ContainsSubstring(
-                          R"(line 0: audit record: /record: expected "start", "release", "outcome", )"
-                          R"("resume" or "admission", found "x")"));
+                      Mentions(R"(0 /record "start" "release" "outcome" "resume" "admission" "x")"));
 }

@@ -12,7 +12,6 @@
 using namespace gpusched;
 using namespace gpusched::control;
 using namespace gpusched::host;
-using Catch::Matchers::ContainsSubstring;
 using test::CrashingFiles;
 using test::CrashWorld;
 using test::SharedRun;
@@ -52,7 +51,7 @@ struct Run {
         }
         return -1;
     }
-    /// As a restart finds it: where T1 is now.
+    /// The state at a restart: the place of T1.
     [[nodiscard]] ControllerOptions found() const {
         auto options = o;
         options.host.tenants[0].start = state.tenants[0].place.current;
@@ -166,8 +165,8 @@ TEST_CASE("a log over a restart replays with the memory of its record") {
     CHECK_THROWS_WITH(replay_audit(first.log + R"({"record":"start","memory":[{"name":"T9"}]})"
                                                "\n",
                                    test::control_options()),
-                      ContainsSubstring("/memory/0/name"));
-    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)), ContainsSubstring("memory"));
+                      Mentions("/memory/0/name"));
+    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)), Mentions("memory"));
 }
 
 TEST_CASE("the runner lets the actuator remember before it acts") {
@@ -204,7 +203,7 @@ TEST_CASE("the runner lets the actuator remember before it acts") {
     CHECK(act.calls == std::vector<std::string>{"remember 1", "reconfigure"});
 }
 
-TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restarts and boots") {
+TEST_CASE("SIGKILL at any point: started actions are remembered over restarts and boots") {
     int begun = 0, not_yet = 0;
     for (const bool disjoint : {false, true})
         for (int point = 0;; ++point) {

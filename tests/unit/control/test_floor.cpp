@@ -13,7 +13,6 @@
 using namespace gpusched;
 using namespace gpusched::control;
 using namespace gpusched::host;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -72,7 +71,7 @@ ControllerOptions quick(bool predict) {
 
 }  // namespace
 
-TEST_CASE("a tenant that is far below its target keeps what it started with") {
+TEST_CASE("a tenant far below its target keeps its start configuration") {
     for (const bool predict : {false, true}) {
         Run run(quick(predict));
         run.go(2000, 2);
@@ -104,7 +103,7 @@ TEST_CASE("media engines are given back with the instance that had them, and no 
     }
 }
 
-TEST_CASE("nor is its client's quota raised above that of the start") {
+TEST_CASE("its client's quota is not raised above that of the start either") {
     for (const auto& [start, steps] : {std::pair(80, std::vector<int>{75, 80}), {60, {60}}}) {
         auto o = quick(false);
         o.flags.mig = false;
@@ -171,14 +170,14 @@ TEST_CASE("floors that cannot be are refused") {
     carryover[0].floor = Configuration{.gpu = 2};
     carryover[3].floor = Configuration{.instance = {77, 0}, .quota_percent = 101};
     CHECK_THROWS_WITH(initial_state(o, carryover),
-                      ContainsSubstring("floor.gpu: 2") && ContainsSubstring("floor.quota_percent: 101") &&
-                          ContainsSubstring("floor.instance.profile: 77") && ContainsSubstring("'T4'"));
+                      Mentions("floor.gpu 2") && Mentions("floor.quota_percent 101") &&
+                          Mentions("floor.instance.profile 77") && Mentions("'T4'"));
 }
 
 TEST_CASE("ours gives back what the last half hour did not need, the paper's policy what the last windows "
           "did not") {
     for (const bool predict : {false, true})
-        // At its target, or where it would be that in the smaller instance.
+        // At its target, or at its target in the smaller instance.
         for (const double busy_ms : {14.5, 11.9}) {
             auto o = quick(predict);
             o.hour_s = 3600;
@@ -197,7 +196,7 @@ TEST_CASE("ours gives back what the last half hour did not need, the paper's pol
         }
 }
 
-TEST_CASE("what the tail was in the smaller instance keeps nobody in the larger one") {
+TEST_CASE("the tail in the smaller instance keeps no tenant in the larger one") {
     auto o = quick(true);
     o.hour_s = 3600;
     o.dwell = 60;

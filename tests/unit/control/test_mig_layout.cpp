@@ -84,10 +84,9 @@ TEST_CASE("the tables are consistent, and seven compute slices are never exceede
             if (compute > 7) FAIL("more than seven compute slices");
         }
     }
-    CHECK_THROWS_WITH(mig_device("V100"),
-                      Catch::Matchers::ContainsSubstring("mig: 'V100'; expected one of A100-40GB"));
+    CHECK_THROWS_WITH(mig_device("V100"), Mentions("mig 'V100' A100-40GB"));
     CHECK_THROWS_WITH(count_layouts(mig_device("A30-24GB"), {.profiles = {"3g"}}),
-                      Catch::Matchers::ContainsSubstring("profiles: '3g'; expected a profile of A30-24GB"));
+                      Mentions("profiles '3g' A30-24GB"));
 }
 
 TEST_CASE("validity, creation and enlargement agree with the rules on random sets") {
@@ -178,11 +177,10 @@ TEST_CASE("transitions are valid at every step, complete, and leave common insta
     MigLayout twice;
     twice.add({6, 0});
     twice.add({6, 0});
-    CHECK_THROWS_WITH(transition(device, twice, {}),
-                      Catch::Matchers::ContainsSubstring("from: expected a valid layout"));
+    CHECK_THROWS_WITH(transition(device, twice, {}), Mentions("from"));
 }
 
-TEST_CASE("an instance goes where the largest block stays free") {
+TEST_CASE("an instance is placed to keep the largest block free") {
     const auto& device = mig_device("A100-40GB");
     const auto at = [&](std::string_view key, int start) {
         return MigInstance{static_cast<std::uint8_t>(device.find(key)), static_cast<std::uint8_t>(start)};

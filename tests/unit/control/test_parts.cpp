@@ -11,7 +11,7 @@
 using namespace gpusched;
 using namespace gpusched::control;
 
-TEST_CASE("nobody is moved to another part where the same profile has less memory") {
+TEST_CASE("no tenant moves to a part on which its profile has less memory") {
     const auto& device = mig_device("A100-80GB");
     const auto two = static_cast<std::uint8_t>(device.find("2g"));
     for (const auto variant : {Variant::placement, Variant::full, Variant::ours})

@@ -75,7 +75,7 @@ TEST_CASE("the runner writes a line before it acts, the log replays, and leases 
     CHECK(replay.actions == 2);
 }
 
-TEST_CASE("leases that outlive a disabled controller end with the program, and the log says why") {
+TEST_CASE("leases that outlive a disabled controller end with the program, and the log gives the reason") {
     auto o = test::control_options();
     o.flags = variant_flags(Variant::guards);
     o.release_on_disable = false;

@@ -66,7 +66,7 @@ ControllerOptions only(Variant variant) {
 
 }  // namespace
 
-TEST_CASE("nothing happens while all is well, nor under static flags") {
+TEST_CASE("nothing happens without a high tail or under static flags") {
     Run quiet(control_options());
     quiet.go(500);
     CHECK(quiet.actions.empty());
@@ -96,7 +96,7 @@ TEST_CASE("a PCIe hog is throttled after three windows, for the length of the le
     CHECK(run.t1().phase == Phase::observe);
 }
 
-TEST_CASE("nobody is throttled for traffic that is not attributed") {
+TEST_CASE("no tenant is throttled for unattributed traffic") {
     Run run(only(Variant::guards));
     run.go(300, [](Observation& seen) {
         busy_root(seen);
@@ -110,7 +110,7 @@ TEST_CASE("nobody is throttled for traffic that is not attributed") {
     CHECK(run.t1().phase == Phase::observe);
 }
 
-TEST_CASE("a busy client's quota falls, and is undone where that made matters worse") {
+TEST_CASE("a busy client's quota falls, and is restored if that did not help") {
     Run kept(only(Variant::guards));
     kept.go(3, busy_client);
     REQUIRE(kept.actions.size() == 1);
@@ -139,7 +139,7 @@ TEST_CASE("a busy client's quota falls, and is undone where that made matters wo
     CHECK(worse.t1().place.current == worse.t1().place.good);
 }
 
-TEST_CASE("a tenant moves off a busy root, and only what was validated is kept") {
+TEST_CASE("a tenant moves off a busy root, and only validated changes stay") {
     Run run(only(Variant::placement));
     run.go(3, busy_root);
     REQUIRE(run.actions.size() == 1);
@@ -159,7 +159,7 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
         CHECK(run.t1().phase == Phase::cooldown);
         CHECK(run.t1().place.good.gpu == 1);
     }
-    SECTION("rolled back to what was found") {
+    SECTION("rolled back to the state before") {
         run.go(17, [](Observation& seen) {
             busy_root(seen);
             seen.tenants[0].p99_ms = 40;
@@ -224,7 +224,7 @@ TEST_CASE("failures: undone ones cool down, lost devices freeze until the operat
     CHECK(lost.t1().phase == Phase::cooldown);
 }
 
-TEST_CASE("an answer that comes after the operator resumed still says where the tenant is") {
+TEST_CASE("an outcome that arrives after the operator resumed still sets the tenant's place") {
     Run run(only(Variant::mig));
     while (run.actions.empty() && run.window < 20) run.go(1, slow);
     REQUIRE(run.actions.size() == 1);
@@ -257,7 +257,7 @@ TEST_CASE("stale telemetry holds, and an interrupted validation starts again") {
     CHECK(run.t1().counter == 0);
 }
 
-TEST_CASE("what is not needed is given back: quota first, then a smaller profile") {
+TEST_CASE("unneeded resources are given back: quota first, then a smaller profile") {
     auto o = control_options();
     o.host.tenants[0].start.quota_percent = 50;
     Run run(o);
@@ -336,13 +336,12 @@ TEST_CASE("options out of range are named, all at once") {
         FAIL("accepted");
     } catch (const InvalidInput& e) {
         CHECK(e.problems().size() == 4);
-        CHECK_THAT(e.what(), Catch::Matchers::ContainsSubstring("persistence: 0; expected 1 to 1000"));
+        CHECK_THAT(e.what(), Mentions("persistence 0 1 1000"));
     }
     auto state = initial_state(control_options());
     Observation empty;
     StepResult out;
-    CHECK_THROWS_WITH(step(state, empty, control_options(), out),
-                      Catch::Matchers::ContainsSubstring("observation: expected vectors"));
+    CHECK_THROWS_WITH(step(state, empty, control_options(), out), Mentions("observation"));
 }
 
 TEST_CASE(
@@ -442,7 +441,7 @@ TEST_CASE(
         CHECK(run.t1().place.current.quota_percent == 100);
         CHECK(run.t1().place.current.cpus == CpuSet{});
     }
-    SECTION("who has no larger instance left gets the guards alone") {
+    SECTION("a tenant without a larger instance gets the guards alone") {
         auto o = only(Variant::paper);
         o.flags.place = o.flags.mig = false;
         Run guards(o);
@@ -450,7 +449,7 @@ TEST_CASE(
         REQUIRE(guards.actions.size() == 1);
         CHECK(guards.actions[0].kind == ActionKind::set_quota);
     }
-    SECTION("not without a client, nor beyond what all may lose") {
+    SECTION("only with a client, and within the loss budget") {
         const auto gone = [](Observation& seen) {
             slow(seen);
             seen.tenants[2].present = false;
@@ -469,7 +468,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a better place on the own GPU is taken before the best one, where that is asked for") {
+TEST_CASE("own_gpu_first takes a better place on the own GPU before the best one") {
     auto o = only(Variant::placement);
     o.better_by = 0.01;  // starts of one GPU differ by what they leave of its largest free block
     o.host.tenants[0].start.instance.start = 2;
@@ -483,7 +482,7 @@ TEST_CASE("a better place on the own GPU is taken before the best one, where tha
         CHECK(run.actions[0].lever == Lever::move);
         CHECK(run.actions[0].after.gpu == (own ? 0 : 1));
     }
-    // Where no start of the own GPU is better, another GPU is looked at all the same.
+    // If no start of the own GPU is better, another GPU is tried as well.
     o.better_by = 0.1;
     Run run(o);
     run.host.layouts[0].add(small);
@@ -492,7 +491,7 @@ TEST_CASE("a better place on the own GPU is taken before the best one, where tha
     CHECK(run.actions[0].after.gpu == 1);
 }
 
-TEST_CASE("the smallest larger profile comes first, or the largest one where that is asked for") {
+TEST_CASE("the smallest larger profile comes first, or with largest_first the largest one") {
     const auto& d = mig_device("A100-40GB");
     for (const bool largest : {false, true}) {
         auto o = only(Variant::mig);
@@ -536,7 +535,7 @@ TEST_CASE("variants: each has the levers of its name") {
     CHECK_FALSE(variant_flags(Variant::full).join_guards);
 }
 
-TEST_CASE("a p999 above its own threshold is a tail above the target, where there is one") {
+TEST_CASE("a p999 above its own threshold, if there is one, is a tail above the target") {
     const auto long_tail = [](Observation& seen) { seen.tenants[0].p999_ms = 50; };
     Run without(only(Variant::mig));
     without.go(5, long_tail);
@@ -554,11 +553,10 @@ TEST_CASE("a p999 above its own threshold is a tail above the target, where ther
     unknown.go(5, [](Observation& seen) { seen.tenants[0].p999_ms = unknown_signal; });
     CHECK(unknown.actions.empty());
     o.host.tenants[0].tau_p999_ms = -1;
-    CHECK_THROWS_WITH(validate(o),
-                      Catch::Matchers::ContainsSubstring("tau_p999_ms: -1; expected 0 to 1e+07"));
+    CHECK_THROWS_WITH(validate(o), Mentions("tau_p999_ms -1 0 1e+07"));
 }
 
-TEST_CASE("replays of a PCIe root are pressure, where their number is given") {
+TEST_CASE("replays of a PCIe root are pressure if their number is given") {
     const auto replaying = [](Observation& seen) {
         slow(seen);
         seen.roots[0].replays = 62;  // 31 per second

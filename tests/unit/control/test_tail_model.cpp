@@ -101,7 +101,7 @@ TEST_CASE("averages of both sides lie on the same line") {
 }
 
 TEST_CASE(
-    "whatever was learnt, more interference never helps, nor a smaller instance, and no tail is negative") {
+    "after any learning, more interference or a smaller instance never helps, and no tail is negative") {
     Rng rng(5);
     for (int round = 0; round < 200; ++round) {
         TailModel model;
@@ -134,7 +134,7 @@ TEST_CASE("expected misses: 1 % at the target, rising, with no step at the knee"
     }
 }
 
-TEST_CASE("an outlook rises within windows and falls as slowly as it is told") {
+TEST_CASE("an outlook rises within windows and falls at the given rate") {
     Outlook x;
     for (int k = 0; k < 30; ++k) x.update(0.8, 0.003);
     CHECK(x.expected() > 0.75);
@@ -168,7 +168,7 @@ TEST_CASE("ours moves off a busy root and enlarges in one change, after the same
     CHECK(first.actions[0].kind == ActionKind::throttle_io);
 }
 
-TEST_CASE("ours uses only what is on: the place without sizes, sizes without other GPUs, guards alone") {
+TEST_CASE("ours uses only enabled levers: places without sizes, sizes without other GPUs, guards alone") {
     auto o = ours();
     o.flags.mig = false;
     Run placed(o);
@@ -197,14 +197,14 @@ TEST_CASE("ours uses only what is on: the place without sizes, sizes without oth
 TEST_CASE("a little above the target, ours takes the smallest instance that will do") {
     auto o = ours();
     const auto a_little = [](Observation& seen) { seen.tenants[0].p99_ms = 15.4; };
-    o.host.tenants[1].gpu = o.host.tenants[2].client_of = -1;  // nobody is known to come back
+    o.host.tenants[1].gpu = o.host.tenants[2].client_of = -1;  // no tenant is known to come back
     Run run(o);
     run.go(4, a_little);
     REQUIRE(run.actions.size() == 1);
     CHECK(key_of(o, run.actions[0].after) != "7g");
 }
 
-TEST_CASE("where both instances at once do not save the pause, ours learns it and weighs it") {
+TEST_CASE("if keeping both instances does not save the pause, ours learns and weighs it") {
     Run run(ours());
     run.go(4, slow_everywhere);
     REQUIRE(run.actions.size() == 1);

@@ -52,7 +52,7 @@ TEST_CASE("a time limit of nothing ends at once, an endless one never") {
     REQUIRE_FALSE(endless.exhausted());
 }
 
-TEST_CASE("what is reserved for the end brings it forward, until it is given back") {
+TEST_CASE("time reserved for the end moves the deadline forward until it is given back") {
     ManualClock clock;
     Context context;
     context.clock = &clock;
@@ -73,7 +73,7 @@ TEST_CASE("an impossible time limit is refused") {
     const Context context;
     REQUIRE_THROWS_MESSAGE(Budget(context, -1.0), InvalidInput, "time_limit");
     REQUIRE_THROWS_MESSAGE(Budget(context, std::numeric_limits<double>::quiet_NaN()), InvalidInput,
-                           "time_limit: nan; expected at least 0");
+                           "time_limit nan 0");
 }
 
 TEST_CASE("a stop request ends a budget, and the first reason wins") {

@@ -69,7 +69,7 @@ TEST_CASE("the serial executor keeps the order") {
     REQUIRE(order == std::vector<std::size_t>{0, 1, 2, 3, 0, 1});
 }
 
-TEST_CASE("an executor reference runs on what it refers to") {
+TEST_CASE("an executor reference runs on its executor") {
     BackwardExecutor backward;
     const ExecutorRef ref(backward);
     std::vector<std::size_t> order;
@@ -103,7 +103,7 @@ TEST_CASE("a pool of many threads ends at once") {
     REQUIRE(run_counts(pool, 500) == std::vector<int>(500, 1));
 }
 
-TEST_CASE("an exception reaches the caller, and the executor lives on") {
+TEST_CASE("an exception reaches the caller, and the executor stays usable") {
     for (std::size_t threads = 1; threads <= 8; threads *= 2) {
         ThreadPool pool(threads);
         for (int again = 0; again < 20; ++again) {
@@ -159,7 +159,7 @@ TEST_CASE("a pool can be moved while idle") {
     REQUIRE(run_counts(moved, 100) == std::vector<int>(100, 1));
 }
 
-TEST_CASE("many short runs in a row leave nothing behind") {
+TEST_CASE("many short runs in a row leave no state") {
     ThreadPool pool(4);
     std::uint64_t sum = 0;
     for (int run = 0; run < 2000; ++run) {
@@ -187,7 +187,7 @@ TEST_CASE("a pool's calling thread has something to do while it waits") {
     ExecutorRef(pool).run(2, body, WaitTask(waiting));
     CHECK(asked >= 3);
 
-    // Who brings an executor that knows nothing of it loses nothing.
+    // An executor without this hook works as before.
     BackwardExecutor own;
     std::vector<int> order;
     auto note = [&](std::size_t i) { order.push_back(static_cast<int>(i)); };

@@ -53,7 +53,7 @@ TEST_CASE("every set of GPUs is visited once, in ascending order", "[core]") {
     CHECK(sets == 12'870);
 }
 
-TEST_CASE("of many GPUs one set grows from each of them, by what the key says", "[core]") {
+TEST_CASE("with many GPUs, one set grows from each GPU in the order of the key", "[core]") {
     // Islands of 8 GPUs: the key counts islands that a set touches.
     const auto islands = [](GpuMask set) {
         int touched = 0;

@@ -14,7 +14,7 @@
 using namespace gpusched;
 using detail::HashIndex;
 
-TEST_CASE("a hash index finds what is in it and nothing else, however hashes collide") {
+TEST_CASE("a hash index finds its entries and nothing else, even if hashes collide") {
     for (const std::uint64_t hashes : {1, 3, 40, 1'000'000}) {
         Rng rng(hashes);
         HashIndex index;
@@ -42,7 +42,7 @@ TEST_CASE("a hash index finds what is in it and nothing else, however hashes col
     }
 }
 
-TEST_CASE("equal values share an index until nobody refers to it; what is derived does not count") {
+TEST_CASE("equal values share an index until the last reference is gone; derived fields do not count") {
     std::vector<SpreadRule> rules;
     detail::SharedValues<SpreadRule> shared(rules);
     SpreadRule rule;

@@ -25,7 +25,7 @@ Registry<AnyRule, int> rules() {
 
 }  // namespace
 
-TEST_CASE("a registry makes policies by name, with what they are made from") {
+TEST_CASE("a registry makes policies by name from their arguments") {
     const auto registry = rules();
     CHECK(registry.names() == std::vector<std::string>{"double", "add"});
     CHECK(registry.make("double", 5)(4) == 8);
@@ -45,13 +45,11 @@ TEST_CASE("a copy of a registry takes policies of one's own, under names that ar
     Registry<std::function<int(int)>> objects("rule");
     objects.add("thrice", Times{3});  // a policy as it is, with what it holds
     CHECK(objects.make("thrice")(5) == 15);
-    REQUIRE_THROWS_MESSAGE(registry.add<Double>("add"), InvalidInput,
-                           "rule: 'add'; expected a name that is not taken");
-    REQUIRE_THROWS_MESSAGE(registry.add<Double>(""), InvalidInput, "expected a name that is not taken");
+    REQUIRE_THROWS_MESSAGE(registry.add<Double>("add"), InvalidInput, "rule 'add'");
+    REQUIRE_THROWS_MESSAGE(registry.add<Double>(""), InvalidInput, "rule ''");
     CHECK(registry.names().size() == 3);
 }
 
 TEST_CASE("an unknown name is answered by the nearest one") {
-    REQUIRE_THROWS_MESSAGE(rules().make("doubel", 1), InvalidInput,
-                           "rule: 'doubel'; expected one of double, add; did you mean 'double'?");
+    REQUIRE_THROWS_MESSAGE(rules().make("doubel", 1), InvalidInput, "rule 'doubel' double add 'double'");
 }

@@ -97,7 +97,7 @@ inline std::vector<NodeId> random_change(Cluster& cluster, Rng& rng) {
     switch (rng.below(4)) {
     case 0:
         if (cluster.checkpoint() > 0) {
-            // What undo touches is known to whoever made the change; here every node may be it.
+            // Only the caller knows the nodes that undo changes; here it can be every node.
             cluster.undo();
             for (const auto node : cluster.nodes()) touched.push_back(node);
         }

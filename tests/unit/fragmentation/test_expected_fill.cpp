@@ -88,7 +88,7 @@ double fill_by_definition(const Workload& workload, double cpu, double memory, c
 
 }  // namespace
 
-TEST_CASE("expected fill counts what the node can hold of each shape, not whether one more fits") {
+TEST_CASE("expected fill counts how many of each shape the node can hold, not whether one more fits") {
     ClusterSpec spec;
     spec.nodes = {node("rich", 4, 64), node("poor", 4, 24), node("broke", 4, 8)};
     const auto cluster = Cluster::build(spec, IdOrder::as_listed);
@@ -98,7 +98,7 @@ TEST_CASE("expected fill counts what the node can hold of each shape, not whethe
     CHECK(measure.fill(cluster, make_id<NodeId>(2)) == 0.0);
 }
 
-TEST_CASE("what is left of a GPU is worth what is likely to be filled of it") {
+TEST_CASE("the rest of a GPU is worth its expected fill") {
     ClusterSpec spec;
     spec.nodes = {node("n", 1, 64)};
     spec.tasks = {task("t", 1, 400, 0)};
@@ -176,7 +176,7 @@ TEST_CASE("the measure and its choices are those of the definition") {
     }
 }
 
-TEST_CASE("expected fill is what simulated tasks fill on the average") {
+TEST_CASE("expected fill is the average fill by simulated tasks") {
     // Tasks are put on the node itself until none fits: copies of one shape, and for shapes of one GPU at most also random shapes, whose
     // cores and memory are set aside, GPU by GPU.
     Rng rng(77);
@@ -304,18 +304,17 @@ TEST_CASE("shapes that a node's model cannot take count for nothing there") {
     CHECK(measure.fill(cluster, make_id<NodeId>(1)) == Catch::Approx(2.0).margin(1e-3));
 }
 
-TEST_CASE("expected fill names what is out of range") {
+TEST_CASE("expected fill names values out of range") {
     const auto cluster = Cluster::build({});
     const Workload one{{{.gpu_count = 1}}};
     const auto make = [&](const Workload& w, ExpectedFillOptions o) {
         return ExpectedFill(w, cluster.inventory(), o);
     };
-    REQUIRE_THROWS_MESSAGE(make(one, {.coverage_percent = 0}), InvalidInput,
-                           "coverage_percent: 0; expected 1 to 100");
-    REQUIRE_THROWS_MESSAGE(make(one, {.grain_milli = 0}), InvalidInput, "grain_milli: 0; expected 1 to 1000");
+    REQUIRE_THROWS_MESSAGE(make(one, {.coverage_percent = 0}), InvalidInput, "coverage_percent 0 1 100");
+    REQUIRE_THROWS_MESSAGE(make(one, {.grain_milli = 0}), InvalidInput, "grain_milli 0 1 1000");
     REQUIRE_THROWS_MESSAGE(make(one, {.several_gpus_weight = 1001}), InvalidInput,
-                           "several_gpus_weight: 1001");
-    REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "workload has no shapes");
-    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib: -1");
+                           "several_gpus_weight 1001");
+    REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "shapes");
+    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib -1");
     REQUIRE_NOTHROW(make({{{.cpu_milli = 5}}}, {}));  // nothing asks for a GPU: all nodes are worth nothing
 }

@@ -24,7 +24,7 @@ TaskSpec task(const std::string& name, int gpus, std::int64_t cpu_milli) {
 
 }  // namespace
 
-TEST_CASE("a cluster's own shapes are the medians of what its tasks ask for, and whole nodes") {
+TEST_CASE("a cluster's own shapes are the medians of its tasks' requests, and whole nodes") {
     ClusterSpec spec;
     spec.nodes = {node("small", 2), node("large", 8), node("none", 0)};
     spec.tasks = {task("a", 1, 4'000),  task("b", 1, 9'000),  task("c", 1, 5'000),

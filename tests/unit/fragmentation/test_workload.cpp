@@ -36,7 +36,7 @@ TEST_CASE("typical shapes come by falling frequency until enough tasks are cover
     CHECK(typical_workload(tasks, {.coverage_percent = 51}).shapes.size() == 2);
 }
 
-TEST_CASE("tasks without GPUs belong to the workload unless told otherwise") {
+TEST_CASE("tasks without GPUs belong to the workload by default") {
     const auto tasks = repeat({{3, task(1000, 0)}, {1, task(1000, 1)}});
     CHECK(typical_workload(tasks).shapes.size() == 2);
     CHECK(typical_workload(tasks).shapes[0].gpu_count == 0);
@@ -64,9 +64,9 @@ TEST_CASE("the order of the list does not matter, among equally frequent shapes 
 
 TEST_CASE("a coverage out of range is refused, an empty list has no shapes") {
     REQUIRE_THROWS_MESSAGE(typical_workload(std::vector<TaskSpec>{}, {.coverage_percent = 0}), InvalidInput,
-                           "coverage_percent: 0; expected 1 to 100");
+                           "coverage_percent 0 1 100");
     REQUIRE_THROWS_MESSAGE(typical_workload(std::vector<TaskSpec>{}, {.coverage_percent = 101}), InvalidInput,
-                           "coverage_percent: 101; expected 1 to 100");
+                           "coverage_percent 101 1 100");
     CHECK(typical_workload(std::vector<TaskSpec>{}).shapes.empty());
 }
 

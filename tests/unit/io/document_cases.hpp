@@ -17,7 +17,7 @@ struct DocumentCase {
     std::string name, expected, text;
 };
 
-/// Cases begin with a line "--- name"; the document is the last line, and "expect: " may precede it.
+/// Cases begin with a line "--- name"; the document is the last line. Before it, "expect: " may give words for mentions().
 inline std::vector<DocumentCase> document_cases(const std::string& file) {
     const auto all = gpusched::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file);
     std::vector<DocumentCase> cases;

@@ -29,20 +29,21 @@ TEST_CASE("Malformed cluster documents are rejected with pointer and expectation
         INFO(c.name);
         REQUIRE(!c.expected.empty());
         CHECK_THROWS_MESSAGE(io::cluster_from_json(c.text, "snapshot.json"), InvalidInput, c.expected);
-        CHECK_THROWS_MESSAGE(io::cluster_from_json(c.text, "snapshot.json"), InvalidInput, "snapshot.json: ");
+        CHECK_THROWS_MESSAGE(io::cluster_from_json(c.text, "snapshot.json"), InvalidInput, "snapshot.json");
     }
 }
 
-TEST_CASE("What follows a NUL byte is not dropped", "[io]") {
+TEST_CASE("Text after a NUL byte is not dropped", "[io]") {
     using namespace std::string_literals;
     CHECK_THROWS_MESSAGE(
         io::cluster_from_json(
             "{\"format\": \"gpusched.cluster\", \"version\": 1,\n\"nodes\": [], \"tasks\": []}\0x"s,
             "s.json"),
-        InvalidInput, "s.json: line 2 holds a NUL byte");
+        InvalidInput, "s.json line 2 NUL");
 }
 
-TEST_CASE("What makes no sense is rejected, single values by the reader and the rest by the model", "[io]") {
+TEST_CASE("Inconsistent documents are rejected, single values by the reader and the rest by the model",
+          "[io]") {
     for (const auto* file : {"cluster_illegal.txt", "cluster_inconsistent.txt"})
         for (const auto& c : document_cases(file)) {
             INFO(file << ": " << c.name);
@@ -124,34 +125,29 @@ TEST_CASE("Layout follows the indent", "[io]") {
     const auto none = io::cluster_to_json(spec, 0);
     CHECK(none.find_first_of(" \n") == std::string::npos);
     CHECK(io::cluster_from_json(none) == spec);
-    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, -1), InvalidInput, "indent: -1; expected 0 to 16");
-    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, 17), InvalidInput, "indent: 17");
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, -1), InvalidInput, "indent -1 0 16");
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, 17), InvalidInput, "indent 17");
 }
 
 TEST_CASE("All problems of a document come at once", "[io]") {
-    try {
-        (void)io::cluster_from_json(R"({"format": "gpusched.cluster", "version": 1, "now": null,
+    CHECK_THAT(testing_support::problems_in<InvalidInput>([&] {
+                   (void)io::cluster_from_json(R"({"format": "gpusched.cluster", "version": 1, "now": null,
             "nodes": [{"name": 1, "gpu_count": 1.5, "cpu_milli": [], "cores": 1}], "tasks": 7, "jobs": [{}]})");
-        FAIL("no error");
-    } catch (const InvalidInput& error) {
-        CHECK(error.problems() == std::vector<std::string>{
-                                      "<text>: /now: expected an integer, found null",
-                                      "<text>: /nodes/0/name: expected a string, found 1",
-                                      "<text>: /nodes/0/gpu_count: expected an integer, found 1.5",
-                                      "<text>: /nodes/0/cpu_milli: expected an integer, found an array",
-                                      "<text>: /nodes/0/cores: unknown field; expected one of name, "
-                                      "gpu_model, gpu_count, cpu_milli, "
-                                      "memory_mib, network, labels, taints, schedulable, hardware, "
-                                      "gpu_memory_mib, failed_gpus, or a name "
-                                      "that begins with x-",
-                                      "<text>: /nodes/0: field 'memory_mib' is missing",
-                                      "<text>: /tasks: expected an array, found 7",
-                                      "<text>: /jobs/0: field 'name' is missing",
-                                  });
-    }
+               }),
+               MentionsEach({
+                   "<text> /now",
+                   "<text> /nodes/0/name 1",
+                   "<text> /nodes/0/gpu_count 1.5",
+                   "<text> /nodes/0/cpu_milli",
+                   "<text> /nodes/0/cores unknown name gpu_model gpu_count cpu_milli memory_mib network "
+                   "labels taints schedulable hardware gpu_memory_mib failed_gpus or",
+                   "<text> /nodes/0 'memory_mib' missing",
+                   "<text> /tasks 7",
+                   "<text> /jobs/0 'name' missing",
+               }));
 }
 
-TEST_CASE("The first hundred problems are told, the others counted", "[io]") {
+TEST_CASE("The first hundred problems are listed, the others counted", "[io]") {
     std::string text = R"({"format": "gpusched.cluster", "version": 1, "nodes": [)";
     for (int i = 0; i < 1000; ++i) text += i == 0 ? "1" : ",1";
     try {
@@ -159,7 +155,7 @@ TEST_CASE("The first hundred problems are told, the others counted", "[io]") {
         FAIL("no error");
     } catch (const InvalidInput& error) {
         REQUIRE(error.problems().size() == 101);
-        CHECK(error.problems()[99] == "<text>: /nodes/99: expected an object, found 1");
+        CHECK_THAT(error.problems()[99], Mentions("<text> /nodes/99 1"));
         CHECK(error.problems()[100] == "... and 900 more");
     }
 }
@@ -167,8 +163,7 @@ TEST_CASE("The first hundred problems are told, the others counted", "[io]") {
 TEST_CASE("Text that JSON cannot hold is not written", "[io]") {
     ClusterSpec spec;
     spec.jobs = {{"caf\xe9"}};
-    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec), InvalidInput,
-                         "JSON cannot hold 'caf\\xe9', which is not UTF-8");
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec), InvalidInput, "JSON 'caf\\xe9' UTF-8");
     using namespace std::string_literals;
     spec.jobs = {{"quote\" back\\ tab\t nul\0 del\x7f \u00e9 \U0001F600"s}};
     const auto written = io::cluster_to_json(spec);
@@ -183,11 +178,11 @@ TEST_CASE("Cluster files are read and written", "[io]") {
     io::write_cluster(spec, path.string());
     CHECK(io::read_cluster(path.string()) == spec);
     std::filesystem::resize_file(path, 300);
-    CHECK_THROWS_MESSAGE(io::read_cluster(path.string()), InvalidInput, "gpusched_test_cluster_json.json:6:");
+    CHECK_THROWS_MESSAGE(io::read_cluster(path.string()), InvalidInput, "gpusched_test_cluster_json.json:6");
     std::filesystem::remove(path);
-    CHECK_THROWS_MESSAGE(io::read_cluster(path.string()), BackendError,
-                         "gpusched_test_cluster_json.json: cannot be opened");
-    CHECK_THROWS_MESSAGE(io::write_cluster(spec, (path / "x").string()), BackendError, "cannot be created");
+    CHECK_THROWS_MESSAGE(io::read_cluster(path.string()), BackendError, "gpusched_test_cluster_json.json");
+    CHECK_THROWS_MESSAGE(io::write_cluster(spec, (path / "x").string()), BackendError,
+                         "gpusched_test_cluster_json.json/x");
 }
 
 TEST_CASE("Mistakes of form and of content come together, and none follows from another", "[io]") {
@@ -205,31 +200,28 @@ TEST_CASE("Mistakes of form and of content come together, and none follows from 
     CHECK(Cluster::build(io::cluster_from_json(head + good + "]}")).node_count() == 1);
     // The second node has a wrong count, so what its task asks of it is not judged; the unknown node is not either,
     // because its name might be the one of a node that could not be read.
-    CHECK(problems(head + good + R"(, {"name": "n1", "gpu_count": "2", "cpu_milli": 2, "memory_mib": 3}, )" +
-                   good + R"(], "tasks": [
+    CHECK_THAT(
+        problems(head + good + R"(, {"name": "n1", "gpu_count": "2", "cpu_milli": 2, "memory_mib": 3}, )" +
+                 good + R"(], "tasks": [
         {"name": "t0", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0]},
         {"name": "t1", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "nowhere"},
         {"name": "t2", "gpu_count": 0, "cpu_milli": -1, "memory_mib": 0},
-        {"name": "t3", "gpu_count": 0, "memory_mib": 0, "node": "n0", "gpus": [0]}]})") ==
-          std::vector<std::string>{
-              "<text>: /nodes/1/gpu_count: expected an integer, found \"2\"",
-              "<text>: /tasks/2/cpu_milli: expected an integer from 0 to 1000000000000, found -1",
-              "<text>: /tasks/3: field 'cpu_milli' is missing", "node 'n0': duplicate node name"});
-    // Where all nodes could be read, an unknown one is reported.
-    CHECK(problems(head + good + R"(], "tasks": [
+        {"name": "t3", "gpu_count": 0, "memory_mib": 0, "node": "n0", "gpus": [0]}]})"),
+        MentionsEach({"<text> /nodes/1/gpu_count \"2\"", "<text> /tasks/2/cpu_milli 0 1000000000000 -1",
+                      "<text> /tasks/3 'cpu_milli' missing", "node 'n0' duplicate"}));
+    // If all nodes could be read, an unknown one is reported.
+    CHECK_THAT(problems(head + good + R"(], "tasks": [
         {"name": "t1", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "nowhere"},
-        {"name": "t3", "gpu_count": 0, "memory_mib": 0}]})") ==
-          std::vector<std::string>{"<text>: /tasks/1: field 'cpu_milli' is missing",
-                                   "task 't1': runs on unknown node 'nowhere'"});
+        {"name": "t3", "gpu_count": 0, "memory_mib": 0}]})"),
+               MentionsEach({"<text> /tasks/1 'cpu_milli' missing", "task 't1' unknown node 'nowhere'"}));
     // Subgroups of a job that could not be read are not judged either.
     const std::string head2 = R"({"format": "gpusched.cluster", "version": 2, "nodes": [)";
     const std::string in_s =
         R"("tasks": [{"name": "t", "job": "j", "subgroup": "s", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0}])";
-    CHECK(problems(head2 + good + R"(], "jobs": [{"name": "j", "subgroups": [{"min_members": 1}]}], )" +
-                   in_s + "}") ==
-          std::vector<std::string>{"<text>: /jobs/0/subgroups/0: field 'name' is missing"});
-    CHECK(problems(head2 + good + "], " + in_s + "}") ==
-          std::vector<std::string>{"task 't': subgroup: 's'; expected one that job 'j' lists"});
+    CHECK_THAT(problems(head2 + good + R"(], "jobs": [{"name": "j", "subgroups": [{"min_members": 1}]}], )" +
+                        in_s + "}"),
+               MentionsEach({"<text> /jobs/0/subgroups/0 'name' missing"}));
+    CHECK_THAT(problems(head2 + good + "], " + in_s + "}"), MentionsEach({"task 't' subgroup 's' job 'j'"}));
     // Another format: nothing was read, so nothing is judged.
     CHECK(problems(R"({"format": "gpusched.plan", "version": 1})").size() == 1);
     CHECK_THROWS_AS(io::read_cluster("/no/such/file"), BackendError);
@@ -242,7 +234,7 @@ TEST_CASE("Valid cluster documents are built", "[io]") {
     }
 }
 
-TEST_CASE("Version 2 is written where version 1 cannot say it, and only there", "[io]") {
+TEST_CASE("Version 2 is written only if version 1 cannot hold the content", "[io]") {
     ClusterSpec spec;
     spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 1, .memory_mib = 1}};
     spec.tasks = {{.name = "t", .gpu_count = 1}};

@@ -75,7 +75,7 @@ std::map<unsigned, Numa> by_library(hwloc_topology_t topology) {
 
 }  // namespace
 
-TEST_CASE("machines are what the hwloc library says", "[io]") {
+TEST_CASE("machines agree with the hwloc library", "[io]") {
     if (!io::reads_xml()) return;
     int compared = 0, gpus = 0;
     for (const auto* folder : {"hwloc", "flux/hwloc", "mpibind"})

@@ -22,17 +22,13 @@ const std::string object = R"({"apiVersion": "topology.node.k8s.io/v1alpha2", "k
                  {"name": "amd.com/gpu", "capacity": "1"}]}]})";
 
 std::vector<std::string> problems_of(const std::string& text) {
-    try {
-        (void)io::node_resource_topology_from_text(text, "t");
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { (void)io::node_resource_topology_from_text(text, "t"); });
 }
 
 }  // namespace
 
-TEST_CASE("a NodeResourceTopology says what is left where", "[io]") {
+TEST_CASE("a NodeResourceTopology gives the free resources of each NUMA node", "[io]") {
     const auto nodes = io::node_resource_topology_from_text(object);
     REQUIRE(nodes.size() == 1);
     CHECK(nodes[0].node == "w0");
@@ -63,12 +59,12 @@ TEST_CASE("a NodeResourceTopology says what is left where", "[io]") {
     CHECK(io::machine_of(two[1]).graph.masks().healthy == 0);
 }
 
-TEST_CASE("what is no NodeResourceTopology is refused", "[io]") {
+TEST_CASE("texts without a NodeResourceTopology are refused", "[io]") {
     const auto refused = [](const std::string& text, const std::string& part) {
         const auto problems = problems_of(text);
         INFO(text);
         REQUIRE(!problems.empty());
-        CHECK_THAT(problems.front(), Catch::Matchers::ContainsSubstring(part));
+        CHECK_THAT(problems.front(), Mentions(part));
     };
     const auto with = [](const std::string& zones) {
         return R"({"kind": "NodeResourceTopology", "metadata": {"name": "n"}, "zones": )" + zones + "}";
@@ -76,28 +72,22 @@ TEST_CASE("what is no NodeResourceTopology is refused", "[io]") {
     const auto amount = [&](const std::string& resource) {
         return with(R"([{"name": "node-0", "type": "Node", "resources": [)" + resource + "]}]");
     };
-    refused("{}", "t: expected objects of kind NodeResourceTopology, found none");
+    refused("{}", "t NodeResourceTopology");
     refused(R"({"kind": "NodeResourceTopology", "zones": []})", "expected metadata.name");
-    refused(with("{}"), "expected zones, an array");
-    refused(with("[{}]"), "/zones/0: expected an object with name and type");
-    refused(with(R"([{"name": "node", "type": "Node"}])"),
-            "/zones/0/name: expected a name that ends in a number");
-    refused(with(R"([{"name": "a0", "type": "Node"}, {"name": "b0", "type": "Node"}])"),
-            "NUMA node 0 occurs twice");
-    refused(with(R"([{"name": "a0", "type": "Package"}, {"name": "a0", "type": "Package"}])"),
-            "'a0' occurs twice");
-    refused(amount("{}"), "resources/0: expected an object with name");
-    refused(amount(R"({"name": "cpu"})"), "expected capacity, allocatable or available");
+    refused(with("{}"), "zones");
+    refused(with("[{}]"), "/zones/0");
+    refused(with(R"([{"name": "node", "type": "Node"}])"), "/zones/0/name");
+    refused(with(R"([{"name": "a0", "type": "Node"}, {"name": "b0", "type": "Node"}])"), "NUMA node 0");
+    refused(with(R"([{"name": "a0", "type": "Package"}, {"name": "a0", "type": "Package"}])"), "'a0'");
+    refused(amount("{}"), "resources/0");
+    refused(amount(R"({"name": "cpu"})"), "capacity");
     for (const auto* bad : {"\"\"", "\"x\"", "\"1Q\"", "\"-1\"", "\"1e40\"", "[]", "\"nan\""})
-        refused(amount(R"({"name": "cpu", "capacity": )" + std::string(bad) + "}"),
-                "capacity: expected a quantity");
-    refused(amount(R"({"name": "cpu", "capacity": 1}, {"name": "cpu", "capacity": 1})"),
-            "'cpu' occurs twice");
+        refused(amount(R"({"name": "cpu", "capacity": )" + std::string(bad) + "}"), "capacity");
+    refused(amount(R"({"name": "cpu", "capacity": 1}, {"name": "cpu", "capacity": 1})"), "'cpu'");
     const auto machine = [&](const std::string& resource) {
         return io::machine_of(io::node_resource_topology_from_text(amount(resource)).front());
     };
     CHECK_THROWS_WITH(machine(R"({"name": "nvidia.com/gpu", "capacity": 65})"),
-                      Catch::Matchers::ContainsSubstring("node 'n': 65 GPUs; expected at most 64"));
-    CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"),
-                      Catch::Matchers::ContainsSubstring("at most 65536 cores"));
+                      Mentions("node 'n' 65 GPUs 64"));
+    CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"), Mentions("65536 cores"));
 }

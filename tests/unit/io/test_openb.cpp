@@ -23,12 +23,7 @@ const std::string pod_header =
     "deletion_time,scheduled_time\n";
 
 std::vector<std::string> problems_of(const std::string& node_csv, const std::string& pod_csv) {
-    try {
-        (void)io::openb_from_csv(node_csv, pod_csv);
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>([&] { (void)io::openb_from_csv(node_csv, pod_csv); });
 }
 
 /// The folder of the real lists, or nothing.
@@ -102,42 +97,39 @@ TEST_CASE("openb quality of service gives the priority class", "[io]") {
 }
 
 TEST_CASE("openb problems name file, line and column, all at once", "[io]") {
-    CHECK(problems_of("sn,cpu_milli,memory_mib,gpu,model\n"
-                      "a,1,1,65,\n"
-                      "a,-1,,0,\n"
-                      "b,1,1,0\n"
-                      "c,1,1,0,,\n"
-                      ",1e3,99999999999999999999,0,\n",
-                      pod_header + "p,1.0,1,2,500,,XX,,,,\n"
-                                   "\n"
-                                   "\"q,1,1,0,0,,,,,,\n"
-                                   "r,1,1,1,0,,LS,,10,9,8\n"
-                                   "s,1,1,1,500,,LS,,5,99999999999999,\n"
-                                   "t,1,1,1,500,,LS,,x,-5,\n") ==
-          std::vector<std::string>{
-              "<nodes>:2: gpu: expected an integer from 0 to 64, found '65'",
-              "<nodes>:3: sn: 'a' occurs twice",
-              "<nodes>:3: cpu_milli: expected an integer from 0 to 1000000000000, found '-1'",
-              "<nodes>:3: memory_mib: expected an integer from 0 to 1000000000000, found ''",
-              "<nodes>:4: has too few cells",
-              "<nodes>:5: has too many cells",
-              "<nodes>:6: sn: expected a name, found nothing",
-              "<nodes>:6: cpu_milli: expected an integer from 0 to 1000000000000, found '1e3'",
-              "<nodes>:6: memory_mib: expected an integer from 0 to 1000000000000, found "
-              "'99999999999999999999'",
-              "<pods>:2: cpu_milli: expected an integer from 0 to 1000000000000, found '1.0'",
-              "<pods>:2: gpu_milli: expected 1000, found '500'",
-              "<pods>:2: qos: expected LS, LSR, LSE, SYSTEM, Guaranteed, BE, BestEffort, Burstable or "
-              "nothing, found 'XX'",
-              "<pods>:4: has a quote that does not end",
-              "<pods>:5: gpu_milli: expected an integer from 1 to 1000, found '0'",
-              "<pods>:5: deletion_time: 9 is before the creation_time 10",
-              "<pods>:5: scheduled_time: 8 is before the creation_time 10",
-              // A time that cannot be read is before or after none.
-              "<pods>:6: deletion_time: expected an integer from -1000000000000 to 1000000000000, found "
-              "'99999999999999'",
-              "<pods>:7: creation_time: expected an integer from -1000000000000 to 1000000000000, found 'x'",
-          });
+    CHECK_THAT(problems_of("sn,cpu_milli,memory_mib,gpu,model\n"
+                           "a,1,1,65,\n"
+                           "a,-1,,0,\n"
+                           "b,1,1,0\n"
+                           "c,1,1,0,,\n"
+                           ",1e3,99999999999999999999,0,\n",
+                           pod_header + "p,1.0,1,2,500,,XX,,,,\n"
+                                        "\n"
+                                        "\"q,1,1,0,0,,,,,,\n"
+                                        "r,1,1,1,0,,LS,,10,9,8\n"
+                                        "s,1,1,1,500,,LS,,5,99999999999999,\n"
+                                        "t,1,1,1,500,,LS,,x,-5,\n"),
+               MentionsEach({
+                   "<nodes>:2 gpu 0 64 '65'",
+                   "<nodes>:3 sn 'a'",
+                   "<nodes>:3 cpu_milli 0 1000000000000 '-1'",
+                   "<nodes>:3 memory_mib 0 1000000000000 ''",
+                   "<nodes>:4",
+                   "<nodes>:5",
+                   "<nodes>:6 sn",
+                   "<nodes>:6 cpu_milli 0 1000000000000 '1e3'",
+                   "<nodes>:6 memory_mib 0 1000000000000 '99999999999999999999'",
+                   "<pods>:2 cpu_milli 0 1000000000000 '1.0'",
+                   "<pods>:2 gpu_milli 1000 '500'",
+                   "<pods>:2 qos LS LSR LSE SYSTEM Guaranteed BE BestEffort Burstable 'XX'",
+                   "<pods>:4",
+                   "<pods>:5 gpu_milli 1 1000 '0'",
+                   "<pods>:5 deletion_time 9 creation_time 10",
+                   "<pods>:5 scheduled_time 8 creation_time 10",
+                   // A time that cannot be read is before or after none.
+                   "<pods>:6 deletion_time -1000000000000 1000000000000 '99999999999999'",
+                   "<pods>:7 creation_time -1000000000000 1000000000000 'x'",
+               }));
 }
 
 TEST_CASE("openb headers are checked", "[io]") {
@@ -146,13 +138,11 @@ TEST_CASE("openb headers are checked", "[io]") {
                                    "<nodes>:1: column 'model' is missing"});
     const auto extra = problems_of(nodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_specs\n");
     REQUIRE(extra.size() == 1);
-    CHECK_THAT(extra[0],
-               Catch::Matchers::StartsWith("<pods>:1: the first line must name the columns name, cpu_milli"));
-    CHECK_THAT(extra[0], Catch::Matchers::ContainsSubstring("gpu_specs"));
-    CHECK_THAT(problems_of("", pod_header).at(0),
-               Catch::Matchers::StartsWith("<nodes>:1: the first line must name"));
+    CHECK_THAT(extra[0], Mentions("<pods>:1 columns name cpu_milli"));
+    CHECK_THAT(extra[0], Mentions("gpu_specs"));
+    CHECK_THAT(problems_of("", pod_header).at(0), Mentions("<nodes>:1 columns"));
     CHECK_THAT(problems_of("sn,sn,cpu_milli,memory_mib,gpu,model\n", pod_header).at(0),
-               Catch::Matchers::StartsWith("<nodes>:1: the first line must name"));
+               Mentions("<nodes>:1 columns"));
 }
 
 TEST_CASE("openb text is clean UTF-8", "[io]") {
@@ -165,7 +155,7 @@ TEST_CASE("openb text is clean UTF-8", "[io]") {
 
 TEST_CASE("openb files that cannot be read are the environment's failure", "[io]") {
     CHECK_THROWS_MESSAGE(io::read_openb("does-not-exist.csv", "nor-this.csv"), BackendError,
-                         "does-not-exist.csv: cannot be opened");
+                         "does-not-exist.csv");
 }
 
 TEST_CASE("A line too long for the parser is reported once", "[io]") {

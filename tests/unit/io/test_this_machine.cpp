@@ -117,10 +117,10 @@ TEST_CASE("this machine's display adapters may be GPUs", "[io]") {
     std::filesystem::remove(file);
     CHECK(machine.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 1, 0b1}});
     REQUIRE(machine.notes.size() >= 1);
-    CHECK(machine.notes.front().starts_with("GPUs: display adapters of NVIDIA"));
+    CHECK_THAT(machine.notes.front(), Mentions("GPUs NVIDIA"));
 }
 
-TEST_CASE("what is not the hwloc library is refused", "[io]") {
+TEST_CASE("other libraries than hwloc are refused", "[io]") {
     CHECK(failure("libnothing-of-the-kind.so").find("apt-get install libhwloc15") != std::string::npos);
-    CHECK(failure("libm.so.6") == "libm.so.6: has no hwloc_get_api_version: not hwloc, or too old");
+    CHECK_THAT(failure("libm.so.6"), Mentions("libm.so.6 hwloc_get_api_version"));
 }

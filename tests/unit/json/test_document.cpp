@@ -26,17 +26,15 @@ std::string message(const std::string& text) {
 }  // namespace
 
 TEST_CASE("Syntax errors give line and column", "[json]") {
-    CHECK_THAT(message(""), Catch::Matchers::StartsWith("f:1:1: not a JSON document: "));
-    CHECK_THAT(message("{\n  \"a\": 1,\n  b\n}"),
-               Catch::Matchers::StartsWith("f:3:3: not a JSON document: "));
-    CHECK_THAT(message("{\"a\": NaN}"), Catch::Matchers::StartsWith("f:1:7: not a JSON document: "));
-    CHECK_THAT(message("{\"a\": Infinity}"), Catch::Matchers::ContainsSubstring("not a JSON document"));
-    CHECK_THAT(message("{\"a\": 1e400}"),
-               Catch::Matchers::ContainsSubstring("number overflow parsing '1e400'"));
-    CHECK_THAT(message("{\"a\": 01}"), Catch::Matchers::ContainsSubstring("not a JSON document"));
-    CHECK_THAT(message("{\"a\": 1,}"), Catch::Matchers::ContainsSubstring("not a JSON document"));
-    CHECK_THAT(message("{} {}"), Catch::Matchers::ContainsSubstring("not a JSON document"));
-    CHECK_THAT(message("{} // note"), Catch::Matchers::ContainsSubstring("not a JSON document"));
+    CHECK_THAT(message(""), Mentions("f:1:1 JSON"));
+    CHECK_THAT(message("{\n  \"a\": 1,\n  b\n}"), Mentions("f:3:3 JSON"));
+    CHECK_THAT(message("{\"a\": NaN}"), Mentions("f:1:7 JSON"));
+    CHECK_THAT(message("{\"a\": Infinity}"), Mentions("JSON"));
+    CHECK_THAT(message("{\"a\": 1e400}"), Mentions("'1e400'"));
+    CHECK_THAT(message("{\"a\": 01}"), Mentions("JSON"));
+    CHECK_THAT(message("{\"a\": 1,}"), Mentions("JSON"));
+    CHECK_THAT(message("{} {}"), Mentions("JSON"));
+    CHECK_THAT(message("{} // note"), Mentions("JSON"));
 }
 
 TEST_CASE("Truncated documents are rejected wherever they end", "[json]") {
@@ -53,24 +51,24 @@ TEST_CASE("Deep nesting is an error, not a crash", "[json]") {
     for (const auto* bracket : {"[", "{\"a\":"}) {
         std::string text = header + "\"x-deep\": ";
         for (int i = 0; i < 1'000'000; ++i) text += bracket;
-        CHECK_THAT(message(text), Catch::Matchers::EndsWith("nested deeper than 64 levels"));
+        CHECK_THAT(message(text), Mentions("64 levels"));
     }
     const auto nested = [](int levels) {
         return header + "\"nodes\": [], \"x-deep\": " + std::string(static_cast<std::size_t>(levels), '[') +
                std::string(static_cast<std::size_t>(levels), ']') + "}";
     };
     CHECK(message(nested(63)) == "no error");
-    CHECK_THAT(message(nested(64)), Catch::Matchers::EndsWith("nested deeper than 64 levels"));
+    CHECK_THAT(message(nested(64)), Mentions("64 levels"));
 }
 
 TEST_CASE("Keys that occur twice are reported wherever they stand", "[json]") {
-    CHECK(message(header + R"("nodes": [], "nodes": []})") == "f: key 'nodes' appears more than once");
-    CHECK(message(header + R"("nodes": [{"name": "n", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0,
-                               "labels": {"a": "1", "b": "2", "a": "1"}}]})") ==
-          "f: /nodes/0/labels: key 'a' appears more than once");
+    CHECK_THAT(message(header + R"("nodes": [], "nodes": []})"), Mentions("f 'nodes'"));
+    CHECK_THAT(message(header + R"("nodes": [{"name": "n", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0,
+                               "labels": {"a": "1", "b": "2", "a": "1"}}]})"),
+               Mentions("f /nodes/0/labels 'a'"));
     // The same key before, inside and after a nested object.
-    CHECK(message(header + R"("nodes": [], "x-a": {"k": {"k": 1}, "l": {"k": 2}, "k": 3}})") ==
-          "f: /x-a: key 'k' appears more than once");
+    CHECK_THAT(message(header + R"("nodes": [], "x-a": {"k": {"k": 1}, "l": {"k": 2}, "k": 3}})"),
+               Mentions("f /x-a 'k'"));
     CHECK(message(header + R"("nodes": [], "x-a": {"k": {"k": 1}, "l": {"k": 2, "l": 1}}})") == "no error");
 }
 
@@ -82,27 +80,26 @@ TEST_CASE("Text is UTF-8", "[json]") {
     for (const std::string bad :
          {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82"}) {
         const auto text = message(named(bad));
-        CHECK_THAT(text, Catch::Matchers::ContainsSubstring("not a JSON document"));
-        CHECK_THAT(text, Catch::Matchers::ContainsSubstring("UTF-8"));
+        CHECK_THAT(text, Mentions("JSON"));
+        CHECK_THAT(text, Mentions("UTF-8"));
         for (const char c : text)
             CHECK(static_cast<unsigned char>(c) < 0x80);  // messages are text themselves
     }
-    CHECK_THAT(message(named("\\ud800")), Catch::Matchers::ContainsSubstring("surrogate"));
+    CHECK_THAT(message(named("\\ud800")), Mentions("surrogate"));
     CHECK(io::cluster_from_json(named("\\ud83d\\ude00")).jobs.at(0).name == "\U0001F600");
     CHECK(message("\xEF\xBB\xBF" + named("bom")) == "no error");
-    CHECK_THAT(message(std::string("\xff\xfe{\0}\0", 6)),
-               Catch::Matchers::ContainsSubstring("not a JSON document"));
-    CHECK_THAT(message(named("a\nb")), Catch::Matchers::ContainsSubstring("not a JSON document"));
+    CHECK_THAT(message(std::string("\xff\xfe{\0}\0", 6)), Mentions("JSON"));
+    CHECK_THAT(message(named("a\nb")), Mentions("JSON"));
 }
 
-TEST_CASE("Messages stay short whatever the document holds", "[json]") {
+TEST_CASE("Messages stay short for every document", "[json]") {
     const std::string huge(1'000'000, 'a');
     CHECK(message(header + "\"nodes\": \"" + huge + "\"}").size() < 400);
     CHECK(message(header + "\"" + huge + "\": 1}").size() < 600);
     CHECK(message(header + "\"" + huge).size() < 600);
 }
 
-TEST_CASE("Large arrays take no time to speak of", "[json]") {
+TEST_CASE("Large arrays are read quickly", "[json]") {
     std::string text = header + "\"nodes\": [], \"x-large\": [0";
     for (int i = 0; i < 2'000'000; ++i) text += ",0";
     CHECK(message(text + "]}") == "no error");
@@ -124,7 +121,7 @@ TEST_CASE("A pointer leads to every value", "[json]") {
     CHECK(problems.empty());
 }
 
-TEST_CASE("A part of a document is a document that knows where it was", "[json]") {
+TEST_CASE("A part of a document is a document that knows its place", "[json]") {
     Problems problems;
     const auto whole =
         json::Document::parse(R"({"a": 1, "b/c": [{"d": "text", "e": [true, null]}, 2]})", "f", problems);

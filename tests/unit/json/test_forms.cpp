@@ -79,12 +79,7 @@ Thing read(const std::string& fields, const json::Format& format = things) {
 }
 
 std::vector<std::string> problems_of(const std::string& fields, const json::Format& format = things) {
-    try {
-        static_cast<void>(read(fields, format));
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>([&] { static_cast<void>(read(fields, format)); });
 }
 
 std::string written(const Thing& thing, const json::Style& style = {}) {
@@ -104,16 +99,14 @@ struct gpusched::json::Form<Length> {
     }
 };
 
-TEST_CASE("the fields of an inlined struct stand beside the others, with their rules", "[json]") {
+TEST_CASE("the fields of an inlined struct are next to the others, with their rules", "[json]") {
     const auto thing = read(R"("name": "a", "length": 7, "weight": 0.25)");
     CHECK(thing.part == Part{7, 0.25});
-    CHECK(
-        problems_of(R"("length": 10, "part": {})") ==
-        std::vector<std::string>{
-            "f: /length: expected an integer from 1 to 9, found 10",
-            "f: /part: unknown field; expected one of format, version, name, length, weight, spare, signal, "
-            "signals, limit, levels, colour, or a name that begins with x-; did you mean 'spare'?",
-            "f: field 'weight' is missing"});
+    CHECK_THAT(problems_of(R"("length": 10, "part": {})"),
+               MentionsEach({"f /length 1 9 10",
+                             "f /part unknown format version name length weight spare signal signals limit "
+                             "levels colour or 'spare'",
+                             "f 'weight' missing"}));
     CHECK(written({.name = "a", .part = {7, 0.25}, .signal = 1}) ==
           R"({"format":"things","version":2,"name":"a","length":7,"weight":0.25,"spare":[],"signal":1,)"
           R"("signals":[],"levels":[3,4],"colour":null})");
@@ -128,19 +121,14 @@ TEST_CASE("the fields of an inlined struct stand beside the others, with their r
         }
         return std::vector<std::string>();
     }();
-    CHECK(problems ==
-          std::vector<std::string>{"f: /length: is a field of version 2; this document says version 1"});
+    CHECK_THAT(problems, MentionsEach({"f /length 2 1"}));
 }
 
 TEST_CASE("rules hold for real numbers, optional ones and those in lists", "[json]") {
-    CHECK(problems_of(R"("weight": 1.5, "limit": 0, "signals": [0, -1, null], "levels": [1, 10])") ==
-          std::vector<std::string>{"f: /weight: expected a number from 0 to 1, found 1.5",
-                                   "f: /limit: expected a number above 0, at most 5, found 0",
-                                   "f: /signals/1: expected a number of at least 0, found -1",
-                                   "f: /levels/1: expected an integer from 0 to 9, found 10"});
-    CHECK(problems_of(R"("weight": null, "limit": "x")") ==
-          std::vector<std::string>{"f: /weight: expected a number, found null",
-                                   "f: /limit: expected a number, found \"x\""});
+    CHECK_THAT(
+        problems_of(R"("weight": 1.5, "limit": 0, "signals": [0, -1, null], "levels": [1, 10])"),
+        MentionsEach({"f /weight 0 1 1.5", "f /limit 0 5", "f /signals/1 0 -1", "f /levels/1 0 9 10"}));
+    CHECK_THAT(problems_of(R"("weight": null, "limit": "x")"), MentionsEach({"f /weight", "f /limit \"x\""}));
     // A list takes the place of the default, also an empty one.
     CHECK(read(R"("weight": 1, "levels": [])").levels.empty());
     CHECK(read(R"("weight": 1)").levels == std::vector<int>{3, 4});
@@ -154,7 +142,7 @@ TEST_CASE("numbers that are not known are null", "[json]") {
     REQUIRE(thing.signals.size() == 2);
     CHECK((thing.signals[0] == 2.5 && std::isnan(thing.signals[1])));
     CHECK_THAT(written(thing), Catch::Matchers::ContainsSubstring(R"("signal":null,"signals":[2.5,null])"));
-    CHECK_THROWS_MESSAGE(written({.limit = std::nan("")}), InvalidInput, "JSON has no number for nan");
+    CHECK_THROWS_MESSAGE(written({.limit = std::nan("")}), InvalidInput, "JSON nan");
 }
 
 TEST_CASE("a table of a document may leave out fields of another", "[json]") {
@@ -210,7 +198,7 @@ std::string text_of(const Holder& holder) {
 
 }  // namespace
 
-TEST_CASE("an inlined optional is there where one of its fields is", "[json]") {
+TEST_CASE("an inlined optional is set if one of its fields is", "[json]") {
     CHECK_FALSE(holder_of(R"({"n": 1})").extra);
     const auto holder = holder_of(R"({"n": 1, "a": 3})");
     REQUIRE(holder.extra);
@@ -219,31 +207,30 @@ TEST_CASE("an inlined optional is there where one of its fields is", "[json]") {
     CHECK(text_of({.n = 2}) == R"({"n":2,"named":{}})");
 }
 
-TEST_CASE("things by name keep their order, whatever their names", "[json]") {
+TEST_CASE("things by name keep their order", "[json]") {
     const auto holder = holder_of(R"({"n": 1, "named": {"z": {"a": 2}, "a \"b\"/~": {}, "": {"b": 3}}})");
     REQUIRE(holder.named.entries.size() == 3);
     CHECK((holder.named.entries[0].first == "z" && holder.named.entries[0].second.a == 2));
     CHECK(text_of(holder) ==
           R"({"n":1,"named":{"z":{"a":2,"b":2},"a \"b\"/~":{"a":1,"b":2},"":{"a":1,"b":3}}})");
     CHECK_THROWS_MESSAGE(holder_of(R"({"n": 1, "named": {"a \"b\"/~": {"a": 0}}})"), InvalidInput,
-                         R"(f: /named/a "b"~1~0/a: expected an integer from 1 to 2147483647, found 0)");
-    CHECK_THROWS_MESSAGE(holder_of(R"({"n": 1, "named": []})"), InvalidInput,
-                         "f: /named: expected an object by name, found an array");
+                         R"(f /named/a "b"~1~0/a 1 2147483647 0)");
+    CHECK_THROWS_MESSAGE(holder_of(R"({"n": 1, "named": []})"), InvalidInput, "f /named");
 }
 
-TEST_CASE("a field whose default breaks its rule must be given", "[json]") {
-    CHECK_THROWS_MESSAGE(holder_of("{}"), InvalidInput, "f: field 'n' is missing");
-    CHECK_THROWS_MESSAGE(holder_of(R"({"n": 0})"), InvalidInput, "f: /n: expected an integer from 1");
+TEST_CASE("a field is required if its default breaks its rule", "[json]") {
+    CHECK_THROWS_MESSAGE(holder_of("{}"), InvalidInput, "f 'n' missing");
+    CHECK_THROWS_MESSAGE(holder_of(R"({"n": 0})"), InvalidInput, "f /n 1");
 }
 
 TEST_CASE("a document that is read partly may have any other fields", "[json]") {
     const json::Format partly{.name = "things", .newest = 2, .implied = true, .partly = true};
     CHECK(json::read_document<Thing>(R"({"weight": 1, "other": []})", "f", partly).part.weight == 1);
     CHECK_THROWS_MESSAGE(json::read_document<Thing>(R"({"weight": 2, "other": []})", "f", partly),
-                         InvalidInput, "f: /weight: expected a number from 0 to 1, found 2");
+                         InvalidInput, "f /weight 0 1 2");
 }
 
-TEST_CASE("forms know what surrounds a document", "[json]") {
+TEST_CASE("forms know the surroundings of a document", "[json]") {
     const Unit unit{"m"}, other{"ft"};
     std::string out;
     json::Writer(out, {}, unit).write(std::vector<Length>{{3}, {4}});
@@ -254,10 +241,10 @@ TEST_CASE("forms know what surrounds a document", "[json]") {
     json::Reader(document, problems, 1, unit).read(0, lengths);
     CHECK((problems.empty() && lengths.size() == 2 && lengths[1].number == 4));
     json::Reader(document, problems, 1, other).read(0, lengths);
-    CHECK_THROWS_MESSAGE(problems.throw_if_any(), InvalidInput, "f: /1: expected metres");
+    CHECK_THROWS_MESSAGE(problems.throw_if_any(), InvalidInput, "f /1");
 }
 
-TEST_CASE("formats: what a document must say of itself", "[json]") {
+TEST_CASE("formats: the header of a document", "[json]") {
     const auto told = [](const std::string& text, bool implied) {
         try {
             static_cast<void>(
@@ -269,24 +256,23 @@ TEST_CASE("formats: what a document must say of itself", "[json]") {
     };
     CHECK(told(R"({"weight": 1})", true).empty());
     CHECK(told(R"({"weight": 1, "length": 3})", true).empty());  // of the newest version
-    CHECK(told(R"({"weight": 1})", false) == "f: fields 'format' and 'version' are missing");
+    CHECK_THAT(told(R"({"weight": 1})", false), Mentions("f 'format' 'version' missing"));
     for (const bool implied : {false, true}) {
-        CHECK(told(R"({"format": "other", "version": 1, "y": 1})", implied) ==
-              "f: /format: expected \"things\", found \"other\"");
-        CHECK(told(R"({"format": "things", "version": 3, "y": 1})", implied) ==
-              "f: /version: expected an integer from 1 to 2, found 3");
-        CHECK(told("[]", implied) == "f: expected an object, found an array");
+        CHECK_THAT(told(R"({"format": "other", "version": 1, "y": 1})", implied),
+                   Mentions("f /format \"things\" \"other\""));
+        CHECK_THAT(told(R"({"format": "things", "version": 3, "y": 1})", implied),
+                   Mentions("f /version 1 2 3"));
+        CHECK_THAT(told("[]", implied), Mentions("f"));
     }
 }
 
-TEST_CASE("a document within another is read and written where it stands", "[json]") {
+TEST_CASE("a document within another is read and written in its place", "[json]") {
     Problems problems;
     const auto document = json::Document::parse(
         R"({"kind": "record", "thing": {"format": "things", "version": 2, "weight": 3}})", "f", problems);
     Thing thing;
     CHECK(json::read_fields(document, things, problems, thing, {}, *document.find(0, "thing")) == 2);
-    CHECK_THROWS_MESSAGE(problems.throw_if_any(), InvalidInput,
-                         "f: /thing/weight: expected a number from 0 to 1, found 3");
+    CHECK_THROWS_MESSAGE(problems.throw_if_any(), InvalidInput, "f /thing/weight 0 1 3");
     std::string out;
     json::Writer writer(out);
     writer.begin('{');
@@ -298,7 +284,7 @@ TEST_CASE("a document within another is read and written where it stands", "[jso
 
 TEST_CASE("styles: lines, points, and text that is not UTF-8", "[json]") {
     const Thing thing{.name = "a\xff\n", .spare = {{2, 1}}, .signal = 5, .limit = 1e20, .levels = {}};
-    CHECK_THROWS_MESSAGE(written(thing), InvalidInput, "which is not UTF-8");
+    CHECK_THROWS_MESSAGE(written(thing), InvalidInput, "UTF-8");
     CHECK(
         written(thing, {.indent = 2, .line_per_value = true, .point = true, .mend_text = true}) ==
         "{\n  \"format\": \"things\",\n  \"version\": 2,\n  \"name\": \"a\xEF\xBF\xBD\\n\",\n"
@@ -311,7 +297,7 @@ TEST_CASE("styles: lines, points, and text that is not UTF-8", "[json]") {
           "{\n \"format\": \"things\",\n \"version\": 2,\n \"name\": \"a\",\n \"length\": 1,\n \"spare\": [\n"
           "  {\"length\": 2, \"weight\": 1}\n ],\n \"signal\": 5,\n \"signals\": [],\n \"limit\": 1e+20,\n"
           " \"levels\": [],\n \"colour\": null\n}\n");
-    CHECK_THROWS_MESSAGE(written(plain, {.indent = 17}), InvalidInput, "indent: 17; expected 0 to 16");
+    CHECK_THROWS_MESSAGE(written(plain, {.indent = 17}), InvalidInput, "indent 17 0 16");
     std::string out;
     json::Writer(out).write(std::string("\"\\\x01\x7F/\t\r\nz"));
     CHECK(out == R"("\"\\\u0001\u007f/\t\r\nz")");

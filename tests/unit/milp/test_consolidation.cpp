@@ -78,7 +78,7 @@ TEST_CASE("the described instance of 25 nodes has 4,000 binaries and 800 rows") 
     CHECK(evaluate(f3, f3.encode(home)).objective == Catch::Approx(25));
 }
 
-TEST_CASE("memory, a budget and a bound have rows where they are asked for") {
+TEST_CASE("memory, a budget and a bound have rows if they are requested") {
     auto spec = described_instance();
     for (auto& node : spec.nodes) node.memory_mib = 100;
     for (auto& task : spec.tasks) task.memory_mib = 1;
@@ -88,14 +88,14 @@ TEST_CASE("memory, a budget and a bound have rows where they are asked for") {
     const auto m = consolidation(cluster, {.max_moves = 5, .occupied_at_least = 20});
     CHECK(m.rows_in("budget") == 1);
     CHECK(m.rows_in("bound") == 1);
-    REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.max_moves = -1}), InvalidInput, "max_moves: -1");
+    REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.max_moves = -1}), InvalidInput, "max_moves -1");
     REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.occupied_at_least = 26}), InvalidInput,
-                           "occupied_at_least: 26; expected 0 to 25");
-    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "entries of values: 1");
-    REQUIRE_THROWS_MESSAGE(m.encode({}), InvalidInput, "entries of placement: 0; expected 159");
+                           "occupied_at_least 26 0 25");
+    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "values 1");
+    REQUIRE_THROWS_MESSAGE(m.encode({}), InvalidInput, "placement 0 159");
 }
 
-TEST_CASE("LP tasks may end up on what a Standby task lends, others may not") {
+TEST_CASE("only LP tasks may end up on lent GPUs") {
     if (available_solvers().empty()) return;
     ClusterSpec spec;
     for (const char* name : {"a", "b"})
@@ -140,7 +140,7 @@ TEST_CASE("a failed GPU is not vacated") {
     x = one.encode({cluster.find_node("n1"), cluster.find_node("n1")});
     CHECK(evaluate(one, x).feasible(1e-9));
     CHECK_FALSE(evaluate(two, two.encode({cluster.find_node("n1"), cluster.find_node("n1")})).feasible(1e-9));
-    CHECK_THROWS_WITH(vacating(4), Catch::Matchers::ContainsSubstring("expected 0 to 3"));
+    CHECK_THROWS_WITH(vacating(4), Mentions("0 3"));
 }
 
 TEST_CASE("an empty cluster is an empty model") {

@@ -34,10 +34,10 @@ TEST_CASE("a model's matrix is compressed by columns, repeated entries add up") 
     CHECK(m.rows_in("weight") == 1);
     CHECK(m.rows_in("nothing") == 0);
     CHECK(m.index("x")(1) == 1);
-    REQUIRE_THROWS_MESSAGE(m.index("z"), InvalidInput, "there is no index map 'z' in model 'knapsack'");
+    REQUIRE_THROWS_MESSAGE(m.index("z"), InvalidInput, "'z' 'knapsack'");
 }
 
-TEST_CASE("an index map says what is absent") {
+TEST_CASE("an index map marks absent columns") {
     IndexMap map("x", {2, 3});
     CHECK(map(1, 2) == IndexMap::absent);
     map(1, 0) = 7;
@@ -62,10 +62,10 @@ TEST_CASE("evaluate names the worst row or column") {
     CHECK(e.fractional == "x a");
     const auto nan = std::numeric_limits<double>::quiet_NaN();
     CHECK(std::isinf(evaluate(m, std::vector<double>{nan, 0, 0}).violation));
-    REQUIRE_THROWS_MESSAGE(evaluate(m, std::vector<double>{1}), InvalidInput, "entries of x: 1; expected 3");
+    REQUIRE_THROWS_MESSAGE(evaluate(m, std::vector<double>{1}), InvalidInput, "x 1 3");
 }
 
-TEST_CASE("malformed models are told row by row") {
+TEST_CASE("malformed models are reported row by row") {
     auto m = knapsack();
     m.row_lower[0] = 10;
     m.column_lower[1] = std::numeric_limits<double>::quiet_NaN();
@@ -76,40 +76,37 @@ TEST_CASE("malformed models are told row by row") {
         FAIL("not refused");
     } catch (const InvalidInput& error) {
         REQUIRE(error.problems().size() == 4);
-        CHECK(error.problems()[0] == "column 'x a': value: inf; expected a finite number");
-        CHECK(error.problems()[1].starts_with("column 'x b': bounds: nan to 1"));
-        CHECK(error.problems()[2] == "column 'x c': objective: inf; expected a finite number");
-        CHECK(error.problems()[3].starts_with("row 'weight limit': sides: 10 to 6"));
+        CHECK_THAT(error.problems()[0], Mentions("column 'x a' value inf"));
+        CHECK_THAT(error.problems()[1], Mentions("column 'x b' bounds nan 1"));
+        CHECK_THAT(error.problems()[2], Mentions("column 'x c' objective inf"));
+        CHECK_THAT(error.problems()[3], Mentions("row 'weight limit' sides 10 6"));
     }
     m = knapsack();
     m.row_index[1] = 5;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row_index: 5; expected ascending indices below 2");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row_index 5 2");
     m = knapsack();
     m.integer.pop_back();
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "entries of integer: 2; expected 3");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "integer 2 3");
 }
 
 TEST_CASE("a model is not read through starts that lead out of it") {
     auto m = knapsack();
     m.column_start = {0, 50'000'000, 3, 4};
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput,
-                           "column_start[2]: 3; expected ascending numbers from 0");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column_start[2] 3 0");
     m.column_start = {1, 2, 3, 4};
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput,
-                           "column_start[0]: 1; expected ascending numbers from 0");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column_start[0] 1 0");
     m = knapsack();
     m.indices[0].columns[1] = 3;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput,
-                           "index map 'x': column: 3; expected -1, or an index below 3");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "'x' column 3 -1");
     m = knapsack();
     m.indices[0].columns.pop_back();
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "index map 'x': entries: 2");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "'x' entries 2");
     m = knapsack();
     m.row_lower[0] = m.row_upper[0] = infinity;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row 'weight limit': sides: inf to inf");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row 'weight limit' sides inf");
     m = knapsack();
     m.column_lower[2] = m.column_upper[2] = -infinity;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column 'x c': bounds: -inf to -inf");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column 'x c' bounds");
 }
 
 TEST_CASE("the relaxation as data for an LP solver") {
@@ -120,11 +117,10 @@ TEST_CASE("the relaxation as data for an LP solver") {
     if (clp() != nullptr) CHECK(-clp()->solve(lp).objective == Catch::Approx(9.25));
     auto wrong = lp;
     wrong.row_upper.pop_back();
-    if (clp() != nullptr)
-        REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "entries of row_upper: 1; expected 2");
+    if (clp() != nullptr) REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "row_upper 1 2");
 }
 
-TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicting groups are named") {
+TEST_CASE("an infeasible model's elastic form shows the rows to relax, and conflicting groups are named") {
     ModelBuilder b("contradiction");
     const int x = b.column("x", 0, 10, 1), y = b.column("y", 0, 10, 1);
     const Entry only_x[] = {{x, 1}}, only_y[] = {{y, 1}}, both[] = {{x, 1}, {y, 1}};
@@ -144,7 +140,7 @@ TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicti
     CHECK(violated[0].group == "demand");
     CHECK(violated[0].amount == 3);
     CHECK(violated[0].worst == "at least 8");
-    REQUIRE_THROWS_MESSAGE(elastic(m, {"nothing"}), InvalidInput, "there is no group 'nothing'");
+    REQUIRE_THROWS_MESSAGE(elastic(m, {"nothing"}), InvalidInput, "'nothing'");
     if (!available_solvers().empty()) {
         CHECK(solve(m).status == Status::infeasible);
         CHECK(solve(soft).objective == Catch::Approx(3));
@@ -153,7 +149,7 @@ TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicti
     }
 }
 
-TEST_CASE("every solver that is built in solves, bounds and tells infeasible from unbounded") {
+TEST_CASE("every solver that is built in solves, bounds and distinguishes infeasible from unbounded") {
     for (const auto& name : available_solvers()) {
         CAPTURE(name);
         const auto m = knapsack();
@@ -182,7 +178,7 @@ TEST_CASE("every solver that is built in solves, bounds and tells infeasible fro
     }
 }
 
-TEST_CASE("what a solver returns is compared with the model") {
+TEST_CASE("a solver's result is compared with the model") {
     const auto m = knapsack();
     const auto claim = [&](std::vector<double> x) {
         return checked(m, {.status = Status::optimal, .objective = 1e9, .x = std::move(x)});
@@ -190,10 +186,10 @@ TEST_CASE("what a solver returns is compared with the model") {
     CHECK(claim({1, 0, 0}).status == Status::optimal);
     CHECK(claim({1, 0, 0}).objective == 14);
     CHECK(claim({1 - 1e-9, 1e-9, 0}).x == std::vector<double>{1, 0, 0});
-    CHECK(claim({1, 1, 1}).message == "row 'weight limit' is violated by 3");
-    CHECK(claim({0.5, 0, 0}).message == "integer column 'x a' is 0.5");
-    CHECK(claim({0, 0, 9}).message == "column 'x c' is out of its bounds");
-    CHECK(claim({0, 0}).message == "the solution has 2 entries instead of 3");
+    CHECK_THAT(claim({1, 1, 1}).message, Mentions("row 'weight limit' 3"));
+    CHECK_THAT(claim({0.5, 0, 0}).message, Mentions("column 'x a' 0.5"));
+    CHECK_THAT(claim({0, 0, 9}).message, Mentions("column 'x c' bounds"));
+    CHECK_THAT(claim({0, 0}).message, Mentions("2 3"));
     CHECK(claim({}).status == Status::failed);
     CHECK_FALSE(claim({1, 1, 1}).has_solution());
 }
@@ -203,16 +199,15 @@ TEST_CASE("solve options out of range are refused") {
     const auto refused = [&](SolveOptions options, const char* part) {
         REQUIRE_THROWS_MESSAGE(validate(options, m), InvalidInput, part);
     };
-    refused({.time_limit = -1.0}, "time_limit: -1; expected at least 0");
-    refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap: nan");
-    refused({.mip_gap = infinity}, "mip_gap: inf; expected 0 to 1e+09");
-    refused({.threads = 0}, "threads: 0; expected 1 to 1024");
-    refused({.threads = std::numeric_limits<int>::max()}, "threads: 2147483647; expected 1 to 1024");
-    refused({.seed = -1}, "seed: -1");
-    refused({.start = {1.0}}, "entries of start: 1; expected 3, or none");
-    refused({.start = {1, 1, infinity}}, "start: inf; expected finite numbers");
-    REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput,
-                           "solver: 'gurobi'; expected 'auto', 'highs' or 'cbc'");
+    refused({.time_limit = -1.0}, "time_limit -1 0");
+    refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap nan");
+    refused({.mip_gap = infinity}, "mip_gap inf 0 1e+09");
+    refused({.threads = 0}, "threads 0 1 1024");
+    refused({.threads = std::numeric_limits<int>::max()}, "threads 2147483647 1 1024");
+    refused({.seed = -1}, "seed -1");
+    refused({.start = {1.0}}, "start 1 3");
+    refused({.start = {1, 1, infinity}}, "start inf");
+    REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput, "solver 'gurobi' 'auto' 'highs' 'cbc'");
     const auto solvers = available_solvers();
     if (std::find(solvers.begin(), solvers.end(), "highs") == solvers.end()) {
         REQUIRE_THROWS_MESSAGE(solve(m, {}, "highs"), BackendError, "HiGHS");

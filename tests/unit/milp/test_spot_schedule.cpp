@@ -84,32 +84,32 @@ TEST_CASE("schedules against the rules are refused") {
     };
     using S = std::vector<std::vector<int>>;
     const S none{{0, 0}, {0, 0}, {0, 0}, {0, 0}}, high{{0, 1}, {0, 1}, {0, 0}, {0, 0}};
-    refused({{none}}, "entries of pods: 1; expected 2");
-    refused({{none, S{{0, 0}}}}, "entries of pods[task]: 1; expected 4");
-    refused({{none, none}}, "a high priority task never starts");
-    refused({{none, S{{0, 0}, {0, 1}, {0, 1}, {0, 0}}}}, "starts too late");
-    refused({{none, S{{0, 1}, {0, 0}, {0, 0}, {0, 0}}}}, "a high priority task is evicted");
-    refused({{S{{0, 0}, {1, 0}, {0, 0}, {0, 0}}, high}}, "only a part of the gang runs");
-    refused({{S{{2, 0}, {0, 0}, {0, 0}, {0, 0}}, high}}, "runs before it arrives");
-    refused({{S{{0, 0}, {0, 0}, {2, 0}, {1, 1}}, high}}, "moves within a run");
-    refused({{S{{0, 0}, {2, 0}, {2, 0}, {2, 0}}, high}}, "runs after its end");
-    refused({{S{{0, 0}, {1, 1}, {1, 1}, {0, 0}}, high}}, "GPUs used on node 1: 2; expected at most 1");
+    refused({{none}}, "pods 1 2");
+    refused({{none, S{{0, 0}}}}, "pods[task] 1 4");
+    refused({{none, none}}, "starts");
+    refused({{none, S{{0, 0}, {0, 1}, {0, 1}, {0, 0}}}}, "late");
+    refused({{none, S{{0, 1}, {0, 0}, {0, 0}, {0, 0}}}}, "evicted");
+    refused({{S{{0, 0}, {1, 0}, {0, 0}, {0, 0}}, high}}, "gang");
+    refused({{S{{2, 0}, {0, 0}, {0, 0}, {0, 0}}, high}}, "arrives");
+    refused({{S{{0, 0}, {0, 0}, {2, 0}, {1, 1}}, high}}, "moves");
+    refused({{S{{0, 0}, {2, 0}, {2, 0}, {2, 0}}, high}}, "end");
+    refused({{S{{0, 0}, {1, 1}, {1, 1}, {0, 0}}, high}}, "GPUs node 1 2");
 }
 
-TEST_CASE("malformed spot problems are told field by field") {
+TEST_CASE("malformed spot problems are reported field by field") {
     const auto refused = [](const char* part, auto change) {
         auto p = a;
         change(p);
         REQUIRE_THROWS_MESSAGE(spot_schedule(p), InvalidInput, part);
     };
-    refused("horizon: 0; expected 1 to", [](auto& p) { p.horizon = 0; });
+    refused("horizon 0 1", [](auto& p) { p.horizon = 0; });
     refused("alpha: -1", [](auto& p) { p.alpha = -1; });
     refused("nodes[0]: -2", [](auto& p) { p.nodes[0] = -2; });
-    refused("task 'lp': arrival: 9; expected 0 to 6", [](auto& p) { p.tasks[0].arrival = 9; });
-    refused("task 'lp': pods: 0", [](auto& p) { p.tasks[0].pods = 0; });
-    refused("task 'lp': gpus: 0", [](auto& p) { p.tasks[0].gpus = 0; });
-    refused("task 'lp': checkpoints: none", [](auto& p) { p.tasks[0].checkpoints = {}; });
-    refused("task 'lp': checkpoints[1]: 2; expected 3", [](auto& p) { p.tasks[0].checkpoints = {2, 2}; });
-    refused("task 'lp': max_delay: expected with hp only", [](auto& p) { p.tasks[0].max_delay = 1; });
-    refused("task 'hp': max_delay: -1", [](auto& p) { p.tasks[1].max_delay = -1; });
+    refused("task 'lp' arrival 9 0 6", [](auto& p) { p.tasks[0].arrival = 9; });
+    refused("task 'lp' pods 0", [](auto& p) { p.tasks[0].pods = 0; });
+    refused("task 'lp' gpus 0", [](auto& p) { p.tasks[0].gpus = 0; });
+    refused("task 'lp' checkpoints", [](auto& p) { p.tasks[0].checkpoints = {}; });
+    refused("task 'lp' checkpoints[1] 2 3", [](auto& p) { p.tasks[0].checkpoints = {2, 2}; });
+    refused("task 'lp' max_delay", [](auto& p) { p.tasks[0].max_delay = 1; });
+    refused("task 'hp' max_delay -1", [](auto& p) { p.tasks[1].max_delay = -1; });
 }

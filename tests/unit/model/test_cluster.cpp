@@ -103,7 +103,7 @@ TEST_CASE("a Standby claim is open to LP tasks alone") {
     REQUIRE(c.cpu_free_milli(n) == 8'000);
     REQUIRE(c.cpu_free_milli(n, Lent::yes) == 8'000);
     REQUIRE(c.idle_gpus(n, Lent::yes) == 0b1110);
-    c.assign(t1, n, 0b0010);  // beside the claim it counts against everybody
+    c.assign(t1, n, 0b0010);  // in addition to the claim it counts against every task
     REQUIRE(c.idle_gpus(n) == 0b1100);
     REQUIRE(c.cpu_free_milli(n) == 8'000);
 }
@@ -154,7 +154,7 @@ TEST_CASE("tasks are listed in input order, new ones in front, and undo restores
     REQUIRE(c.gpus_of(t1) == 0b0010);
 }
 
-TEST_CASE("reservations hold room without moving anybody") {
+TEST_CASE("reservations hold resources without moving any task") {
     auto c = one_node({other, other});
     c.assign(t0, n, 1);
     const auto before = c.checkpoint();
@@ -310,7 +310,7 @@ TEST_CASE("counts per domain agree with a map") {
 }
 
 #if defined(GPUSCHED_CHECKED) || !defined(NDEBUG)
-TEST_CASE("what cannot be is caught where assertions are on") {
+TEST_CASE("impossible calls are caught if assertions are on") {
     ClusterSpec spec;
     spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 4'000, .memory_mib = 10}};
     spec.tasks = {{.name = "t", .cpu_milli = 1'000, .gpu_count = 1}};

@@ -42,7 +42,7 @@ std::vector<Event> since(const Cluster& cluster, std::uint64_t seen) {
 constexpr NodeId a{0}, b{1};
 constexpr TaskId x{0}, y{1};
 
-// Counts what it is told.
+// Counts its notifications.
 struct Counting {
     int rebuilt = 0, nodes = 0, usage = 0, tasks = 0, jobs = 0, budgets = 0, times = 0;
     void rebuild(const Cluster&) { ++rebuilt; }
@@ -132,7 +132,7 @@ TEST_CASE("every committed change is one event") {
     CHECK(log.version() == 21);
 }
 
-TEST_CASE("what-if is private until commit, which publishes what it comes to") {
+TEST_CASE("what-if is private until commit, which publishes its net changes") {
     auto cluster = small();
     const auto& log = *cluster.events();
     cluster.assign(x, a, 1);
@@ -167,7 +167,7 @@ TEST_CASE("what-if is private until commit, which publishes what it comes to") {
     CHECK(log[4].kind == EventKind::unreserved);
 }
 
-TEST_CASE("a log keeps a window of events and nobody else's") {
+TEST_CASE("a log keeps a window of its own cluster's events") {
     auto cluster = small();
     cluster.keep_events(3);
     const auto& log = *cluster.events();
@@ -189,7 +189,7 @@ TEST_CASE("a log keeps a window of events and nobody else's") {
     CHECK(other.events() == nullptr);
 }
 
-TEST_CASE("followers are told what is another, and start again when they have to") {
+TEST_CASE("followers detect another cluster, and restart if necessary") {
     auto cluster = small();
     cluster.keep_events(4);
     Followed<Counting> followed;
@@ -234,7 +234,7 @@ TEST_CASE("a cluster built at the address of another is another") {
     second->~Cluster();
 }
 
-TEST_CASE("what can be undone is followed, and its undoing as well") {
+TEST_CASE("followers see changes that can be undone, and their undoing") {
     auto cluster = small();
     Followed<Idle> followed;
     (void)followed.of(cluster);
@@ -251,7 +251,7 @@ TEST_CASE("what can be undone is followed, and its undoing as well") {
     CHECK(followed.of(cluster).gpus == std::vector<GpuMask>{0, 0b1101});
 }
 
-TEST_CASE("a follower that throws hears of everything again") {
+TEST_CASE("a follower that throws receives everything again") {
     struct Fragile {
         int failures = 0, seen = 0;
         void rebuild(const Cluster&) {}

@@ -47,7 +47,7 @@ Obstacle ask(const ClusterSpec& spec, std::size_t task, std::size_t node) {
 
 }  // namespace
 
-TEST_CASE("what fits, fits") {
+TEST_CASE("tasks that fit") {
     for (std::size_t node = 0; node < 4; ++node) REQUIRE(ask(base(), p, node) == Obstacle::none);
     const auto c = Cluster::build(base(), IdOrder::as_listed);
     REQUIRE(candidate_gpus(c, TaskId{2}, NodeId{0}) == 0b1100);
@@ -61,7 +61,7 @@ TEST_CASE("a cordon by a taint lets tasks in that tolerate it") {
     auto spec = base();
     spec.nodes[0].schedulable = false;
     spec.tasks[p].tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
-    CHECK(ask(spec, p, 0) == Obstacle::cordoned);  // without the taint: for nobody
+    CHECK(ask(spec, p, 0) == Obstacle::cordoned);  // without the taint: for no task
     spec.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
     CHECK(ask(spec, p, 0) == Obstacle::none);
     CHECK(ask(spec, u, 0) == Obstacle::not_eligible);
@@ -142,7 +142,7 @@ TEST_CASE("each obstacle has its name") {
     }
 }
 
-TEST_CASE("eligibility is told apart, model first") {
+TEST_CASE("eligibility names its obstacle, model first") {
     auto spec = base();
     const auto reason = [&] {
         return find_eligibility_obstacle(Cluster::build(spec, IdOrder::as_listed), TaskId{2}, NodeId{0});
@@ -190,7 +190,7 @@ TEST_CASE("a placed task is judged as if it moved") {
         spec.tasks[t].affinity = {{"g", node_level}};
         REQUIRE(ask(spec, t, 3) == Obstacle::none);
         spec.tasks[u].affinity = {{"g", node_level}};
-        REQUIRE(ask(spec, t, 1) == Obstacle::none);  // to where the other is
+        REQUIRE(ask(spec, t, 1) == Obstacle::none);  // to the node of the other
         REQUIRE(ask(spec, t, 3) == Obstacle::affinity);
     }
     SECTION("a required network level binds it to its own old domain, even alone") {
@@ -216,7 +216,7 @@ TEST_CASE("one group may have limits at several levels, and other limits for oth
     spec.tasks[p].anti_affinity = {{"g", 1, 2}};
     REQUIRE(ask(spec, p, 0) == Obstacle::anti_affinity);  // t, u and p under one switch are more than p's 2
     spec.tasks[p].anti_affinity = {{"g", 1, 3}};
-    REQUIRE(ask(spec, p, 0) == Obstacle::none);           // nobody on n0 limits nodes
+    REQUIRE(ask(spec, p, 0) == Obstacle::none);           // no task on n0 limits nodes
     REQUIRE(ask(spec, p, 1) == Obstacle::anti_affinity);  // u does on n1
     spec.tasks[p].anti_affinity = {{"g", 1, 5}, {"g", node_level, 1}, {"g", 1, 3}};  // the smaller of its own
     REQUIRE(ask(spec, p, 0) == Obstacle::anti_affinity);
@@ -254,42 +254,41 @@ TEST_CASE("guaranteed locality") {
     REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0110));
 }
 
-TEST_CASE("each obstacle is described with what is asked for and what there is") {
+TEST_CASE("each obstacle is described with the request and the capacity") {
     struct Row {
         std::string expected;
         std::function<void(ClusterSpec&)> spoil;
     };
-    // Of `p` on n0, where `t` holds GPUs 0 and 1.
+    // Of `p` on n0; `t` holds GPUs 0 and 1 there.
     const std::vector<Row> rows{
         {"", [](auto&) {}},
-        {"the node is cordoned", [](auto& s) { s.nodes[0].schedulable = false; }},
-        {"the node's GPU model is 'A'; the task accepts 'B', 'C'",
+        {"cordoned", [](auto& s) { s.nodes[0].schedulable = false; }},
+        {"GPU model 'A' 'B' 'C'",
          [](auto& s) {
              s.tasks[p].gpu_models = {"B", "C"};
          }},
-        {"the node has no GPU model; the task accepts 'B'",
+        {"GPU model 'B'",
          [](auto& s) {
              s.nodes[0].gpu_model.clear();
              s.tasks[p].gpu_models = {"B"};
          }},
-        {"the node's label 'zone' is 'y'; the task selects 'x'",
+        {"label 'zone' 'y' 'x'",
          [](auto& s) {
              s.nodes[0].labels = {{"disk", "ssd"}, {"zone", "y"}};
              s.tasks[p].node_selector = {{"disk", "ssd"}, {"zone", "x"}};
          }},
-        {"the node's label 'zone' is missing; the task selects 'x'",
+        {"label 'zone' missing 'x'",
          [](auto& s) {
              s.tasks[p].node_selector = {{"zone", "x"}};
          }},
-        {"the task does not tolerate the node's taint 'k=v:NoSchedule'",
+        {"taint 'k=v:NoSchedule'",
          [](auto& s) {
              s.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}, {"k", "v", "NoSchedule"}};
          }},
-        {"cpu_milli: needs 3500, but 3000 is free (500 short)",
-         [](auto& s) { s.tasks[p].cpu_milli = 3'500; }},
-        {"memory_mib: needs 91, but 90 is free (1 short)", [](auto& s) { s.tasks[p].memory_mib = 91; }},
-        {"GPUs: needs 3 that are entirely free, but 2 of 4 are", [](auto& s) { s.tasks[p].gpu_count = 3; }},
-        {"gpu_share_milli of one GPU: needs 500, but 300 is free (200 short)",
+        {"cpu_milli 3500 3000 500", [](auto& s) { s.tasks[p].cpu_milli = 3'500; }},
+        {"memory_mib 91 90 1", [](auto& s) { s.tasks[p].memory_mib = 91; }},
+        {"GPUs 3 2 4", [](auto& s) { s.tasks[p].gpu_count = 3; }},
+        {"gpu_share_milli GPU 500 300 200",
          [](auto& s) {
              s.tasks[t].gpu_count = 1;
              s.tasks[t].gpu_share_milli = 700;
@@ -298,40 +297,40 @@ TEST_CASE("each obstacle is described with what is asked for and what there is")
              s.tasks[p].gpu_count = 1;
              s.tasks[p].gpu_share_milli = 500;
          }},
-        {"gpu_memory_mib: needs 90 on one GPU with 500 thousandths free, but none has that much left",
+        {"gpu_memory_mib 90 GPU 500",
          [](auto& s) {
              s.nodes[0].gpu_memory_mib = 80;
              s.tasks[p].gpu_count = 1;
              s.tasks[p].gpu_share_milli = 500;
              s.tasks[p].gpu_memory_mib = 90;
          }},
-        {"gpu_memory_mib: needs 90 on each of 2 GPUs, but 0 of 2 free GPUs have that much left",
+        {"gpu_memory_mib 90 2 GPUs 0",
          [](auto& s) {
              s.nodes[0].gpu_memory_mib = 80;
              s.tasks[p].gpu_memory_mib = 90;
          }},
-        {"hardware_affinity: needs 2 GPUs of one NUMA node, but the node's hardware is not known",
+        {"hardware_affinity 2 GPUs NUMA hardware",
          [](auto& s) {
              s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
          }},
-        {"hardware_affinity: needs 2 GPUs of one socket, but at most 1 are free there",
+        {"hardware_affinity 2 GPUs socket 1",
          [](auto& s) {
              s.nodes[0].hardware = Hardware{"", {{0, 2, 0b0101}, {1, 2, 0b1010}}};
              s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
          }},
-        {"anti_affinity: domain 's0' of level 1 would hold 3 members of group 'g'; at most 2 may be together",
+        {"anti_affinity domain 's0' level 1 3 'g' 2",
          [](auto& s) {
              for (auto& task : s.tasks) task.anti_affinity = {{"g", 1, 2}};
          }},
-        {"anti_affinity: node 'n0' would hold 2 members of group 'g'; at most 1 may be together",
+        {"anti_affinity node 'n0' 2 'g' 1",
          [](auto& s) {
              for (auto& task : s.tasks) task.anti_affinity = {{"g", node_level, 1}};
          }},
-        {"affinity: group 'g' has members outside node 'n0'; all must be in one",
+        {"affinity 'g' node 'n0'",
          [](auto& s) {
              s.tasks[u].affinity = s.tasks[p].affinity = {{"g", node_level}};
          }},
-        {"network_affinity: job j has members outside domain 's0' of level 1; all must be in one",
+        {"network_affinity domain 's0' level 1",
          [](auto& s) {
              s.tasks[u].job = s.tasks[p].job = "j";
              s.tasks[u].node = "n2";
@@ -343,7 +342,9 @@ TEST_CASE("each obstacle is described with what is asked for and what there is")
         row.spoil(spec);
         const auto c = Cluster::build(spec, IdOrder::as_listed);
         INFO(row.expected);
-        CHECK(describe_obstacle(c, make_id<TaskId>(p), NodeId{0}) == row.expected);
+        const auto text = describe_obstacle(c, make_id<TaskId>(p), NodeId{0});
+        CHECK_THAT(text, Mentions(row.expected));
+        CHECK(text.empty() == row.expected.empty());
         CHECK((find_obstacle(c, make_id<TaskId>(p), NodeId{0}) == Obstacle::none) == row.expected.empty());
     }
 }

@@ -5,7 +5,7 @@
 
 using namespace gpusched;
 
-TEST_CASE("hardware presets put GPUs and cores where their machines have them") {
+TEST_CASE("hardware presets place GPUs and cores as their machines do") {
     struct Row {
         const char* name;
         int sockets, numa_nodes, cores;

@@ -11,7 +11,6 @@
 #include <vector>
 
 using namespace gpusched;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -57,10 +56,9 @@ TEST_CASE("a label key becomes a level while the cluster runs") {
     const auto a = in_zone("a", "1"), b = in_zone("b", "1"), c = in_zone("c", "2"), d = in_zone("d", "");
     auto apart = pod("p0");
     apart.anti_affinity = {{"apart", first_label_level, 1}};
-    REQUIRE_THROWS_WITH(cluster.add_task(apart),
-                        ContainsSubstring("anti_affinity level: 16; expected \"node\" or 0 to 15"));
-    REQUIRE_THROWS_WITH(cluster.add_label_level(""), ContainsSubstring("label_levels holds an empty key"));
-    REQUIRE_THROWS_WITH(cluster.add_label_level("node"), ContainsSubstring("level of single nodes"));
+    REQUIRE_THROWS_WITH(cluster.add_task(apart), Mentions("anti_affinity level 16 \"node\" 0 15"));
+    REQUIRE_THROWS_WITH(cluster.add_label_level(""), Mentions("label_levels empty"));
+    REQUIRE_THROWS_WITH(cluster.add_label_level("node"), Mentions("level"));
     REQUIRE(cluster.inventory().changes.label_levels == 0);
     REQUIRE(cluster.add_label_level("zone") == first_label_level);
     REQUIRE(cluster.add_label_level("zone") == first_label_level);
@@ -74,9 +72,8 @@ TEST_CASE("a label key becomes a level while the cluster runs") {
     apart.name = "p1";
     const auto second = cluster.add_task(apart);
     REQUIRE(find_obstacle(cluster, second.id, b.id) == Obstacle::anti_affinity);
-    REQUIRE(describe_obstacle(cluster, second.id, b.id) ==
-            "anti_affinity: domain '1' of label 'zone' would hold 2 members of group 'apart'; at most 1 may "
-            "be together");
+    REQUIRE_THAT(describe_obstacle(cluster, second.id, b.id),
+                 Mentions("anti_affinity domain '1' 'zone' 2 'apart' 1"));
     REQUIRE(find_obstacle(cluster, second.id, c.id) == Obstacle::none);
     REQUIRE(find_obstacle(cluster, second.id, d.id) == Obstacle::none);
     REQUIRE(find_obstacle(cluster, first.id, b.id) == Obstacle::none);  // its own old copy
@@ -91,7 +88,7 @@ TEST_CASE("a label key becomes a level while the cluster runs") {
     together.affinity = {{"together", first_label_level}};
     const auto one = cluster.add_task(together);
     REQUIRE(find_obstacle(cluster, one.id, d.id) == Obstacle::affinity);
-    REQUIRE(describe_obstacle(cluster, one.id, d.id) == "affinity: the node has no label 'zone'");
+    REQUIRE_THAT(describe_obstacle(cluster, one.id, d.id), Mentions("affinity 'zone'"));
     cluster.bind(one, b, 0b1);
     together.name = "q1";
     const auto two = cluster.add_task(together);
@@ -151,7 +148,7 @@ TEST_CASE(
     REQUIRE(d.generation == b.generation + 1);
     REQUIRE_FALSE(cluster.has(b));
     REQUIRE(cluster.has(d));
-    REQUIRE_THROWS_MESSAGE(cluster.remove_node(b), InvalidInput, "it has left the cluster");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_node(b), InvalidInput, "left");
     REQUIRE(cluster.gpu_count(d.id) == 8);
     REQUIRE(cluster.find_node("e") == e.id);
     REQUIRE_THROWS_AS(cluster.find_node("a"), InvalidInput);
@@ -174,37 +171,33 @@ TEST_CASE("a change that build would refuse is refused with every problem, and c
     } catch (const InvalidInput& error) {
         REQUIRE(error.problems().size() == 4);  // cpu_milli, the key and the effect of the taint, the name
     }
-    REQUIRE_THROWS_MESSAGE(cluster.update_node(node, machine("n", 3)), InvalidInput,
-                           "tasks hold its GPU 3; gpu_count is 3");
-    REQUIRE_THROWS_MESSAGE(cluster.update_node(node, machine("m")), InvalidInput, "which cannot change");
-    REQUIRE_THROWS_MESSAGE(cluster.remove_node(node), InvalidInput, "task 't' runs there");
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(pod("t")), InvalidInput, "duplicate task name");
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(node, machine("n", 3)), InvalidInput, "GPU 3 gpu_count");
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(node, machine("m")), InvalidInput, "name");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_node(node), InvalidInput, "task 't'");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(pod("t")), InvalidInput, "duplicate");
     const auto other = cluster.add_task(pod("u"));
-    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b1), InvalidInput,
-                           "GPU 0 of node 'n' would be held beyond its capacity");
-    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b11), InvalidInput, "asks for 1 GPUs, but holds 2");
-    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b10000), InvalidInput,
-                           "holds GPU 4 of node 'n', which has 4");
+    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b1), InvalidInput, "GPU 0 node 'n' capacity");
+    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b11), InvalidInput, "1 GPUs 2");
+    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b10000), InvalidInput, "GPU 4 node 'n'");
     cluster.remove_task(other);
     REQUIRE(cluster.to_spec() == before);
     REQUIRE(cluster.inventory().serial > serial);
 }
 
-TEST_CASE("membership waits until what-if changes are kept or taken back") {
+TEST_CASE("membership changes wait until what-if changes are committed or undone") {
     Cluster cluster;
     const auto node = cluster.add_node(machine("n"));
     const auto task = cluster.add_task(pod("t"));
     cluster.assign(task.id, node.id, 0b1);
-    REQUIRE_THROWS_MESSAGE(cluster.add_node(machine("m")), InvalidInput,
-                           "1 changes can be undone; commit or roll back first");
+    REQUIRE_THROWS_MESSAGE(cluster.add_node(machine("m")), InvalidInput, "1");
     cluster.rollback(0);
     REQUIRE_FALSE(cluster.is_placed(task.id));
     cluster.assign(task.id, node.id, 0b1);
     cluster.reserve(task.id, node.id, 0b10);
     cluster.commit();
-    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "room is reserved for it");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "reserved");
     cluster.unbind(task);
-    REQUIRE_THROWS_MESSAGE(cluster.remove_node(node), InvalidInput, "room is reserved there for task 't'");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_node(node), InvalidInput, "reserved task 't'");
     auto with_failure = machine("n");
     with_failure.failed_gpus = {3};
     cluster.update_node(node, with_failure);
@@ -225,14 +218,14 @@ TEST_CASE("a commit keeps the reservations that were not given back") {
     cluster.unreserve(task.id, node.id, 0b1);
     cluster.commit();
     REQUIRE(cluster.idle_gpus(node.id) == 0b1001);
-    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "room is reserved for it");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "reserved");
     cluster.unreserve(other.id, node.id, 0b10);
     cluster.reserve(other.id, node.id, 0b1);
     cluster.unreserve(other.id, node.id, 0b1);
     cluster.commit();
     REQUIRE(cluster.idle_gpus(node.id) == 0b1011);
     cluster.remove_task(other);
-    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "room is reserved for it");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "reserved");
 }
 
 TEST_CASE("a card may fail under a task, which keeps it, and be repaired") {
@@ -273,7 +266,7 @@ TEST_CASE("a job that only tasks name goes with the last of them") {
     task.name = "u";
     const auto second = cluster.add_task(task);
     const auto job = cluster.handle(make_id<JobId>(*cluster.inventory().job_names.find("j")));
-    REQUIRE_THROWS_MESSAGE(cluster.remove_job(job), InvalidInput, "it has 2 tasks");
+    REQUIRE_THROWS_MESSAGE(cluster.remove_job(job), InvalidInput, "2 tasks");
     cluster.remove_task(first);
     REQUIRE(cluster.has(job));
     cluster.remove_task(second);
@@ -312,7 +305,7 @@ TEST_CASE("changes that cost as much as the cluster are counted") {
     REQUIRE(changes().levels == 1);
 }
 
-TEST_CASE("named resources come with whoever names them first") {
+TEST_CASE("named resources appear with the first node or task that names them") {
     Cluster cluster;
     const auto plain = cluster.add_node(machine("plain"));
     auto node = machine("n");
@@ -328,15 +321,12 @@ TEST_CASE("named resources come with whoever names them first") {
     task.resources = {{"pods", 1}};
     task.node = "n";
     task.gpus = {1};
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput,
-                           "asks for 1 'pods' more than node 'n' has left");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "1 'pods' node 'n'");
     task.resources = {{"disks", 1}};
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput,
-                           "asks for 1 'disks' more than node 'n' has left");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "1 'disks' node 'n'");
     REQUIRE_FALSE(cluster.inventory().resource_names.find("disks"));
     node.resources["pods"] = 1;
-    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput,
-                           "its tasks ask for 1 'pods' more than it has");
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput, "1 'pods' node");
     node.resources["pods"] = 5;
     cluster.update_node(n, node);
     task.resources = {{"pods", 3}};
@@ -365,15 +355,12 @@ TEST_CASE("devices that tasks hold stay theirs when the node changes") {
     task.name = "u";
     task.assign_gpus = false;
     task.gpus = {3};
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput,
-                           "device 3 of node 'n' is held by another task");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "3 node 'n'");
     task.gpus = {0};
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "asks for 0 GPUs, but holds 1");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "0 GPUs 1");
 
     node.gpu_count = 4;  // device 3 would be a whole GPU
-    REQUIRE_THROWS_MESSAGE(
-        cluster.update_node(n, node), InvalidInput,
-        "task 't' holds its device 3, which would not be of a class that the task accepts");
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput, "task 't' 3");
     node.gpu_count = 2;  // device 3 would be of the other class, which the task accepts as well
     node.failed_gpus = {3};
     cluster.update_node(n, node);
@@ -419,7 +406,7 @@ TEST_CASE("a task that singles out nodes finds those that come, change and go la
     REQUIRE(find_obstacle(cluster, u.id, n.id) == Obstacle::not_eligible);
 }
 
-TEST_CASE("devices on which room is reserved stay when the node changes") {
+TEST_CASE("devices with reservations stay when the node changes") {
     Cluster cluster;
     auto node = machine("n", 1);
     node.devices = {{"mig-1g", 2, {}, 0}};
@@ -441,7 +428,7 @@ TEST_CASE("devices on which room is reserved stay when the node changes") {
     REQUIRE(cluster.free_devices(n.id) == (gpu_bit(1) | gpu_bit(3)));
 }
 
-TEST_CASE("a slot that nobody has keeps no resources and devices") {
+TEST_CASE("a free slot keeps no resources and devices") {
     Cluster cluster;
     auto node = machine("n", 1);
     node.resources = {{"pods", 5}};
@@ -476,7 +463,7 @@ TEST_CASE("every device that a task holds stays of the class it has, not only th
     task.assign_gpus = true;
     (void)cluster.add_task(task);
     node.devices = {{"mig-1g", 1, {}, 0}, {"mig-2g", 1, {}, 0}};
-    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput, "task 't' holds its device 0");
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput, "task 't' 0");
 }
 
 TEST_CASE("a node that has left takes no task") {
@@ -484,14 +471,14 @@ TEST_CASE("a node that has left takes no task") {
     const auto old = cluster.add_node(machine("n"));
     const auto task = cluster.add_task(pod("t"));
     cluster.remove_node(old);
-    REQUIRE_THROWS_MESSAGE(cluster.bind(task, old, gpu_bit(0)), InvalidInput, "it has left the cluster");
+    REQUIRE_THROWS_MESSAGE(cluster.bind(task, old, gpu_bit(0)), InvalidInput, "left");
     const auto now = cluster.add_node(machine("n"));
     REQUIRE(now.id == old.id);
-    REQUIRE_THROWS_MESSAGE(cluster.bind(task, old, gpu_bit(0)), InvalidInput, "it has left the cluster");
+    REQUIRE_THROWS_MESSAGE(cluster.bind(task, old, gpu_bit(0)), InvalidInput, "left");
     cluster.bind(task, now, gpu_bit(0));
 }
 
-TEST_CASE("a task that comes is assigned a failed GPU that nobody holds, and LP tasks what others lend") {
+TEST_CASE("a new task is assigned a free failed GPU, and LP tasks lent GPUs") {
     Cluster cluster;
     auto node = machine("n", 2);
     node.failed_gpus = {0, 1};
@@ -515,12 +502,12 @@ TEST_CASE("a task that comes is assigned a failed GPU that nobody holds, and LP 
     task = pod("v");
     task.node = "m";
     task.assign_gpus = true;
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "has not enough GPUs");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "GPUs");
     task.priority_class = PriorityClass::lp;
     REQUIRE(cluster.gpus_of(cluster.add_task(task).id) == gpu_bit(0));
 }
 
-TEST_CASE("what several requirements accept holds when kinds of nodes come to be many") {
+TEST_CASE("eligibility of combined requirements holds when kinds of nodes multiply") {
     Cluster cluster;
     auto first = pod("first", 0), second = pod("second", 0);
     first.node_selector = {{"zone", "z0"}};
@@ -537,14 +524,14 @@ TEST_CASE("what several requirements accept holds when kinds of nodes come to be
     }
 }
 
-TEST_CASE("what tasks with extras share is used again") {
+TEST_CASE("shared requirements of tasks with extras are reused") {
     Cluster cluster;
     auto node = machine("n");
     node.resources = {{"pods", 5}};
     (void)cluster.add_node(node);
     auto copy = cluster;
     for (int round = 0; round < 20; ++round) {
-        if (round % 8 == 7) copy = cluster;  // then references are counted anew
+        if (round % 8 == 7) copy = cluster;  // then references are counted again
         auto task = pod("t");
         task.resources = {{"pods", 1 + round}};
         task.node_selector = {{"tier", "x" + std::to_string(round)}};

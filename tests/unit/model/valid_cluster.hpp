@@ -42,12 +42,7 @@ inline ClusterSpec valid() {
 }
 
 inline std::vector<std::string> problems_of(const ClusterSpec& spec) {
-    try {
-        (void)Cluster::build(spec);
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>([&] { (void)Cluster::build(spec); });
 }
 
 }  // namespace testing_support

@@ -49,7 +49,7 @@ ClusterSpec long_searches(int nodes) {
 
 }  // namespace
 
-TEST_CASE("a time limit ends a decision, which says so and holds all the same") {
+TEST_CASE("a time limit ends a decision, which reports it and is valid") {
     const auto spec = long_searches(40);
     const auto cluster = Cluster::build(spec);
     const auto p = cluster.find_task("p");
@@ -81,7 +81,7 @@ TEST_CASE("a time limit ends a decision, which says so and holds all the same") 
     CHECK(preempt(small, at, guarded).stop_reason == StopReason::completed);
 }
 
-TEST_CASE("a decision can be cancelled, and tells how far it is") {
+TEST_CASE("a decision can be cancelled, and reports progress") {
     const auto cluster = Cluster::build(long_searches(40));
     const auto p = cluster.find_task("p");
     std::stop_source stop;
@@ -102,7 +102,7 @@ TEST_CASE("a decision can be cancelled, and tells how far it is") {
     CHECK_FALSE(gang.decision);
     CHECK_FALSE(gang.proven);
     CHECK(gang.stop_reason == StopReason::cancelled);
-    CHECK(gang.reason == "the search ended early (cancelled)");
+    CHECK_THAT(gang.reason, Mentions("cancelled"));
 }
 
 TEST_CASE("the sets of victims that are returned have a bound") {
@@ -139,7 +139,6 @@ TEST_CASE("the sets of victims that are returned have a bound") {
 TEST_CASE("time limits that make no sense are refused") {
     const auto cluster = Cluster::build(long_searches(1));
     CHECK_THROWS_MESSAGE(preempt(cluster, cluster.find_task("p"), {.time_limit = -1.0}), InvalidInput,
-                         "time_limit: -1; expected at least 0");
-    CHECK_THROWS_MESSAGE(PreemptionIndex({.time_limit = 1.0}), InvalidInput,
-                         "time_limit: 1; expected none: the index keeps its answers");
+                         "time_limit -1 0");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({.time_limit = 1.0}), InvalidInput, "time_limit 1 none");
 }

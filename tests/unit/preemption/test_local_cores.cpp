@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preemptors that need cores next to their GPUs, where others claim, use, lend and borrow cores.
+// Preemptors that need local cores, next to tasks that claim, use, lend and borrow cores.
 #include "machines.hpp"
 #include "support/catch.hpp"
 

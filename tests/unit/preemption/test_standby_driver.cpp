@@ -78,7 +78,7 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK(driver.lend(0));
     CHECK(node.calls == std::vector<std::string>{"detach", "sleep", "label"});
     CHECK(driver.state() == StandbyState::standby);
-    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state: standby; expected active");
+    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state standby active");
     node.shutdown_ms = {{TaskId{1}, 13'000}, {TaskId{2}, 90'000}};
     CHECK(driver.borrow(TaskId{1}, PriorityClass::lp, 0b11, 1));
     CHECK(driver.borrow(TaskId{2}, PriorityClass::lp, 0b100, 1));
@@ -102,27 +102,27 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK_FALSE(node.asleep);
     CHECK(node.serving);
     CHECK_FALSE(node.labelled);
-    // Nobody to wait for.
+    // No borrower to wait for.
     CHECK(driver.lend(70'000));
     CHECK(driver.resume(70'001).empty());
     CHECK(driver.state() == StandbyState::active);
 }
 
-TEST_CASE("what cannot be done to lend is undone") {
+TEST_CASE("a failed loan is undone") {
     Containers node;
     StandbyDriver driver(node, owner, NodeId{0}, 0b1);
     node.fails = 1;
     CHECK_FALSE(driver.lend(0));
     CHECK(driver.state() == StandbyState::resuming);
     CHECK_FALSE(driver.borrow(TaskId{1}, PriorityClass::lp, 0b1, 0));
-    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state: resuming; expected active");
+    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state active");
     node.fails = 0;
     CHECK(driver.advance(2).empty());
     CHECK(driver.state() == StandbyState::active);
     CHECK(node.serving);
     CHECK_FALSE(node.asleep);
-    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0b1, 60'001), InvalidInput, "grace_ms: 60001");
-    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0), InvalidInput, "gpus: none");
+    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0b1, 60'001), InvalidInput, "grace_ms 60001");
+    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0), InvalidInput, "gpus");
 }
 
 TEST_CASE("evictions by the driver take as long as the published ones") {
@@ -181,7 +181,7 @@ TEST_CASE("an actuator that fails now and then breaks no promise") {
                     REQUIRE_FALSE(node.serving);
                 }
             }
-            // While anybody holds its GPUs the owner sleeps; once it is Active it serves.
+            // While a borrower holds its GPUs the owner sleeps; once it is Active it serves.
             if (node.any_running()) REQUIRE(node.asleep);
             if (driver.state() == StandbyState::active) {
                 REQUIRE(node.serving);

@@ -78,7 +78,7 @@ TEST_CASE("two requests by hand: queue, batch and pace", "[serving]") {
     CHECK(slow.tpot_s == Catch::Approx((0.4 + 2 * 0.4) / 2).epsilon(1e-9));
 }
 
-TEST_CASE("one prefill replica is an M/M/1 queue where prompts are geometric", "[serving]") {
+TEST_CASE("one prefill replica with geometric prompts is an M/M/1 queue", "[serving]") {
     auto o = simple();
     o.policy = AutoscalePolicy::fixed;
     o.times.prefill_base_s = 0;
@@ -284,8 +284,8 @@ TEST_CASE("malformed options, windows and traces are refused by name", "[serving
     REQUIRE_THROWS_MESSAGE(a.step(w), InvalidInput, "arrived");
     const std::vector<Arrival> backwards{{1, 1, 1}, {0, 1, 1}}, once{{1, 1, 1}};
     REQUIRE_THROWS_MESSAGE(simulate_autoscaling(backwards, o), InvalidInput, "arrivals[1]");
-    REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards), InvalidInput, "trace: not in the order of time");
-    REQUIRE_THROWS_MESSAGE(daily_arrivals(once), InvalidInput, "at least two requests");
+    REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards), InvalidInput, "trace");
+    REQUIRE_THROWS_MESSAGE(daily_arrivals(once), InvalidInput, "two requests");
     REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards, {.mean_rate = 0}), InvalidInput, "mean_rate");
     REQUIRE_THROWS_MESSAGE(pool_sizes({}, 1, o), InvalidInput, "sample");
     REQUIRE_THROWS_MESSAGE(simulate_autoscaling(once, o, {.slowdown = 0}), InvalidInput, "slowdown");

@@ -55,7 +55,7 @@ double number_after(const std::string& text, std::string_view before) {
 
 }  // namespace
 
-TEST_CASE("a plan is found where the GPUs, or the money, are just those that it takes", "[serving]") {
+TEST_CASE("a plan is found if GPUs or money just suffice", "[serving]") {
     if (no_solver()) return;
     auto request = asked({kind("a", {500, 250}, 3.26), kind("b", {1500, 30}, 3.23)});
     PlannerOptions options;
@@ -84,7 +84,7 @@ TEST_CASE("replicas that serve several kinds are filled as far as their simulati
     CHECK(plan.makespan <= options.utilization * (1 + 1e-6));
 }
 
-TEST_CASE("GPUs of rented machines that nobody uses serve before there is no plan", "[serving]") {
+TEST_CASE("idle GPUs of rented machines serve before there is no plan", "[serving]") {
     if (no_solver()) return;
     const auto request =
         asked({kind("a", {500, 250}, 3.25), kind("b", {500, 250}, 2.09), kind("c", {3000, 100}, 5.20)}, 16);
@@ -97,7 +97,7 @@ TEST_CASE("GPUs of rented machines that nobody uses serve before there is no pla
     for (const auto& latency : plan.latencies) CHECK(latency.met);
 }
 
-TEST_CASE("replanning keeps kinds apart where the cheapest plan does", "[serving]") {
+TEST_CASE("replanning keeps kinds apart if the cheapest plan does", "[serving]") {
     if (no_solver()) return;
     auto request = asked({kind("a", {200, 600}, 14.19, {.ttft_p90_s = 0.5, .tpot_p99_s = 0.039}),
                           kind("b", {8000, 50}, 8.7, {.ttft_p90_s = 3.09})});
@@ -140,7 +140,7 @@ TEST_CASE("a limit that would do is one that was planned with", "[serving]") {
         {{2, 3}, any, {kind("a", {500, 250}, 9.37)}, {.ttft_p90_s = 1.15}},
     };
     int claims = 0;
-    // Where sanitizers make it slow, the first and the last.
+    // With sanitizers only the first and the last.
     const std::size_t step = testing_support::stride == 1 ? 1 : cases.size() - 1;
     for (std::size_t i = 0; i < cases.size(); i += step) {
         const auto& c = cases[i];

@@ -83,7 +83,7 @@ TEST_CASE("sizes of the worked example's models") {
     CHECK(routing.rows() == 2 + 2);
 }
 
-TEST_CASE("what cannot be served and what is not asked for has no columns") {
+TEST_CASE("unservable and unrequested workloads have no columns") {
     auto p = worked_example();
     p.configurations[0].throughput[1] = 0;  // 2 copies
     const auto e1 = serving_milp(p);
@@ -125,15 +125,14 @@ TEST_CASE("an allocation that the model cannot hold is refused") {
     const auto m = serving_milp(worked_example());
     auto a = optimum;
     a.replicas[3] = 2;
-    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "replicas: 2; expected 0 to 1");
+    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "replicas 2 0 1");
     a = optimum;
     a.replicas[0] = 0;
-    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "expected 0 where there is no replica");
+    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "0");
     a = optimum;
     a.share.pop_back();
-    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "entries of share: 3; expected 4");
-    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput,
-                           "entries of values: 1; expected 22");
+    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "share 3 4");
+    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "values 1 22");
 }
 
 TEST_CASE("options of a form that do not belong to it are refused") {
@@ -141,19 +140,18 @@ TEST_CASE("options of a form that do not belong to it are refused") {
     const auto refused = [&](ServingMilpOptions options, const char* part) {
         REQUIRE_THROWS_MESSAGE(serving_milp(p, options), InvalidInput, part);
     };
-    refused({.form = ServingForm::fixed_makespan}, "makespan: missing");
-    refused({.form = ServingForm::fixed_makespan, .makespan = 0.0}, "makespan: 0; expected a number above 0");
-    refused({.form = ServingForm::fixed_makespan, .makespan = std::nan("")}, "makespan: nan");
-    refused({.makespan = 3.0}, "makespan: expected with form 'fixed_makespan' only");
-    refused({.form = ServingForm::copies, .makespan_upper = 3.0},
-            "makespan_upper: expected with form 'mccormick' only");
-    refused({.form = ServingForm::mccormick, .makespan_upper = -1.0}, "makespan_upper: -1");
+    refused({.form = ServingForm::fixed_makespan}, "makespan missing");
+    refused({.form = ServingForm::fixed_makespan, .makespan = 0.0}, "makespan 0");
+    refused({.form = ServingForm::fixed_makespan, .makespan = std::nan("")}, "makespan nan");
+    refused({.makespan = 3.0}, "makespan 'fixed_makespan'");
+    refused({.form = ServingForm::copies, .makespan_upper = 3.0}, "makespan_upper 'mccormick'");
+    refused({.form = ServingForm::mccormick, .makespan_upper = -1.0}, "makespan_upper -1");
     ServingSearchOptions options{.form = ServingForm::fixed_makespan};
     REQUIRE_THROWS_MESSAGE(solve_serving_plan(p, options, AnySolver("none", Liar{-1, nullptr})), InvalidInput,
                            "form:");
     options = {.tolerance = 0};
     REQUIRE_THROWS_MESSAGE(solve_serving_plan(p, options, AnySolver("none", Liar{-1, nullptr})), InvalidInput,
-                           "tolerance: 0");
+                           "tolerance 0");
 }
 
 TEST_CASE("bounds and the greedy plan of the worked example") {
@@ -193,7 +191,7 @@ TEST_CASE("the worked example's optimum, by every form, method and solver") {
     }
 }
 
-TEST_CASE("a search survives a solver that wrongly says infeasible, at each call in turn") {
+TEST_CASE("a search survives a solver that wrongly reports infeasible, at each call in turn") {
     if (available_solvers().empty()) return;
     const auto p = worked_example();
     for (const auto method : {ServingMethod::milp, ServingMethod::binary_search})
@@ -211,7 +209,7 @@ TEST_CASE("a search survives a solver that wrongly says infeasible, at each call
         }
 }
 
-TEST_CASE("the cheapest plan survives a solver that wrongly says infeasible, at each call in turn") {
+TEST_CASE("the cheapest plan survives a solver that wrongly reports infeasible, at each call in turn") {
     if (available_solvers().empty()) return;
     const auto p = worked_example();
     for (const double deadline : {30.0, 60.0, 100.0, 200.0, 400.0}) {
@@ -247,7 +245,7 @@ TEST_CASE("the cheapest plan survives a solver that wrongly says infeasible, at 
     }
 }
 
-TEST_CASE("a plan counts as proven only where the bound is as near as asked for") {
+TEST_CASE("a plan counts as proven only if the bound is within the requested gap") {
     if (available_solvers().empty()) return;
     // Takes the budget for a part larger than it is, as tolerances do.
     const auto generous = [](double part) {
@@ -312,7 +310,7 @@ TEST_CASE("a solution within a solver's tolerance that is no plan is none") {
     CHECK(plan.bound <= plan.makespan);
 }
 
-TEST_CASE("a solver that always says infeasible proves nothing") {
+TEST_CASE("a solver that always reports infeasible proves nothing") {
     for (const auto method : {ServingMethod::milp, ServingMethod::binary_search}) {
         int calls = 0;
         const auto p = worked_example();

@@ -50,19 +50,19 @@ struct Setting {
 
 }  // namespace
 
-TEST_CASE("however rarely requests come, each takes what it takes alone", "[serving]") {
+TEST_CASE("rare requests take as long as a request alone", "[serving]") {
     Setting s(0.1, 0.02, 4, 11, 1);
     s.options.requests = 100;
     s.options.rate = 1e-9;
     CHECK(simulate_latency(s.request, s.plan, s.options).percentile(0) == Catch::Approx(0.3).epsilon(1e-12));
     for (const double rate : {1e-300, 5e-324, 1e-10, -1.0, std::nan("")}) {
         s.options.rate = rate;
-        REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput, "rate: ");
+        REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput, "rate");
     }
     s.options.rate = 1;
     s.options.estimate.memory_fraction = 0.01;
     REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput,
-                           "memory_fraction: 0.01; expected 0.05 to 1");
+                           "memory_fraction 0.01 0.05 1");
 }
 
 TEST_CASE("latencies at the limits", "[serving]") {
@@ -151,7 +151,7 @@ TEST_CASE("steps grow with the requests in flight", "[serving]") {
     CHECK(serving::detail::BatchingReplica(kinds).run({{5, 0}}).at(0).all == Catch::Approx(0.2));
 }
 
-TEST_CASE("what cannot be simulated is refused", "[serving]") {
+TEST_CASE("impossible simulations are refused", "[serving]") {
     Setting s(0.1, 0.02, 1, 6, 1);
     auto plan = s.plan;
     plan[0].share[0] = 0.5;

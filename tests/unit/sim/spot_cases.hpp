@@ -41,7 +41,7 @@ inline SpotJob job(std::string name, PriorityClass priority_class, std::int64_t 
 }
 inline constexpr auto hp = PriorityClass::hp, lp = PriorityClass::lp;
 
-// Whoever is evicted leaves after five seconds.
+// Evicted tasks leave after five seconds.
 inline SpotReplayOptions plain(Victims victims = Victims::spot) {
     SpotReplayOptions o;
     o.rankers = {"first_fit"};

@@ -40,7 +40,7 @@ TEST_CASE("a trace is read whatever the order of columns and rows") {
               .time_s == 1);
 }
 
-TEST_CASE("times of Azure's traces may say how far they are ahead of UTC") {
+TEST_CASE("times of Azure's traces may have an offset from UTC") {
     const auto rows = read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n"
                                      "2024-05-10 00:00:00.250000+00:00,1,1\n"
                                      "2024-05-10 00:00:01+00:00,2,1\n"
@@ -75,30 +75,26 @@ TEST_CASE("traces of BurstGPT are read, and requests that failed are left out") 
     CHECK(read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,0\n", "a", &failed)
               .size() == 1);
     CHECK(failed == 0);
-    using Catch::Matchers::ContainsSubstring;
     CHECK_THROWS_WITH(read_llm_trace("Timestamp,Request tokens\n"),
-                      ContainsSubstring("<trace>:1: column 'Response tokens' is missing"));
+                      Mentions("<trace>:1 column 'Response tokens' missing"));
     CHECK_THROWS_WITH(read_llm_trace("Timestamp,Request tokens,Response tokens\n-1,2,3\n"),
-                      ContainsSubstring("<trace>:2: Timestamp: expected a finite number >= 0, found '-1'"));
+                      Mentions("<trace>:2 Timestamp >= 0 '-1'"));
 }
 
-TEST_CASE("the form of a trace is told by whole names of columns") {
+TEST_CASE("the form of a trace follows from whole names of columns") {
     const auto rows = read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens,TimestampEnd,Timestamp\n"
                                      "2023-11-16 18:17:03,7,9,later,4\n");
     REQUIRE(rows.size() == 1);
     CHECK(rows[0].prompt_tokens == 7);
     CHECK(read_llm_trace("\"Request tokens\", \"Timestamp\" ,Response tokens\n3,1,2\n").size() == 1);
-    using Catch::Matchers::ContainsSubstring;
-    CHECK_THROWS_WITH(
-        read_llm_trace("time,tokens\n", "own.csv"),
-        ContainsSubstring("own.csv:1: column 'TIMESTAMP' is missing") &&
-            ContainsSubstring("own.csv: or the columns of BurstGPT: Timestamp, Request tokens"));
+    CHECK_THROWS_WITH(read_llm_trace("time,tokens\n", "own.csv"),
+                      Mentions("own.csv:1 column 'TIMESTAMP' missing") &&
+                          Mentions("own.csv BurstGPT Timestamp Request"));
 }
 
 TEST_CASE("rows that are none are refused with their line") {
-    using Catch::Matchers::ContainsSubstring;
     CHECK_THROWS_WITH(read_llm_trace("TIMESTAMP,ContextTokens\n"),
-                      ContainsSubstring("<trace>:1: column 'GeneratedTokens' is missing"));
+                      Mentions("<trace>:1 column 'GeneratedTokens' missing"));
     for (const char* row :
          {"2023-11-16 18:17:03,1", "yesterday,1,2", "2023-11-16 18:17:03,-1,2", "2023-11-16 18:17:03,1,2,3",
           "2023-13-16 18:17:03,1,2", "2023-02-29 18:17:03,1,2", "2023-11-16 18:17:03.,1,2",
@@ -108,22 +104,19 @@ TEST_CASE("rows that are none are refused with their line") {
         CHECK_THROWS_WITH(
             read_llm_trace(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,2\n") +
                            row),
-            ContainsSubstring("<trace>:3: "));
+            Mentions("<trace>:3"));
     }
 }
 
 TEST_CASE("every cell that cannot be read is named") {
-    try {
+    const auto read = [] {
         (void)read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\nnow,1,2\n2023-11-16 18:17:03,x,-1\n",
                              "azure.csv");
-        FAIL("accepted");
-    } catch (const InvalidInput& error) {
-        CHECK(error.problems() ==
-              std::vector<std::string>{
-                  "azure.csv:2: TIMESTAMP: expected a time such as 2023-11-16 18:17:03.9799600, found 'now'",
-                  "azure.csv:3: ContextTokens: expected an integer from 0 to 2147483647, found 'x'",
-                  "azure.csv:3: GeneratedTokens: expected an integer from 0 to 2147483647, found '-1'"});
-    }
+    };
+    CHECK_THAT(testing_support::problems_in<InvalidInput>(read),
+               MentionsEach({"azure.csv:2 TIMESTAMP 2023-11-16 18:17:03.9799600 'now'",
+                             "azure.csv:3 ContextTokens 0 2147483647 'x'",
+                             "azure.csv:3 GeneratedTokens 0 2147483647 '-1'"}));
 }
 
 TEST_CASE("a generated trace has the features of the recorded one") {
@@ -175,7 +168,7 @@ TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
     CHECK(run.arrived == 200);
     CHECK(run.completed == 200);
     CHECK(run.decoded == 200);
-    // Prefill waits for nobody's decode, but is slowed by it.
+    // Prefill does not wait for decodes, but is slowed by them.
     s.llm.requests_per_s = 5;
     s.llm.decode_slows = 0.5;
     CHECK(run_host(s, control::variant_flags(control::Variant::static_configuration), 1).p50_ms >
@@ -185,5 +178,5 @@ TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
 TEST_CASE("LLM mode refuses traces that go back in time") {
     auto s = sim::host_scenario(sim::HostScenarioName::llm);
     s.llm.requests = {{1, 5, 5}, {0.5, 5, 5}};
-    CHECK_THROWS_WITH(sim::validate(s), Catch::Matchers::ContainsSubstring("at: llm_requests: 1"));
+    CHECK_THROWS_WITH(sim::validate(s), Mentions("at llm_requests 1"));
 }

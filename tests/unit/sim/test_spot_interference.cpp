@@ -12,7 +12,6 @@
 
 using namespace gpusched;
 using namespace spot_cases;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -48,7 +47,7 @@ TEST_CASE("a GPU job slows down while CPU-only pods are on its node, and only th
     CHECK(r.lp_slowdown.count == 0);  // without GPUs
 }
 
-TEST_CASE("a daemon is not slowed, and slows nobody") {
+TEST_CASE("a daemon is not slowed, and slows no task") {
     auto agent = job("agent", hp, 1, 0, 1000);
     agent.pod.daemon = true;
     auto collector = cores("collector", 32, 0, 2000);
@@ -120,12 +119,12 @@ TEST_CASE("the ranker takes the curve of the replay, and spares GPU jobs") {
     options.rankers = {"interference", "packing"};
     CHECK(log_of(trace, options) == "0 gpu>a, 1 cpu>b, 10 late>a");
     CHECK(replay_spot(trace, options).jobs[0].slowed_s == 0);
-    // By a curve that is flat up to there, nobody is disturbed, and packing decides.
+    // With a curve that is flat up to there, no task is slowed, and packing decides.
     options.cpu_slowdown_milli = {0, 1000};
     CHECK(log_of(trace, options) == "0 gpu>a, 1 cpu>a, 10 late>a");
 }
 
-TEST_CASE("a filter that refuses one pod does not stop others that ask for more") {
+TEST_CASE("a filter that refuses one pod does not stop larger pods") {
     // The CPU-only job may not exceed a quarter of the cores; the GPU job behind it asks for more cores and passes.
     auto known = allocation::registries();
     known.filters.add("quarter", allocation::CoLocationLimit{250});
@@ -156,7 +155,7 @@ TEST_CASE("an HP pod does not evict for a node that a filter refuses") {
     CHECK(log == "0 first>b, 500 hp>b, ");
 }
 
-TEST_CASE("an HP pod evicts on another node where the filter refuses the cheapest one") {
+TEST_CASE("an HP pod evicts on another node if the filter refuses the cheapest one") {
     // On n0 an HP job holds the limit; its LP job is the younger one, and would lose less than that of n1.
     const auto on = [](SpotJob j, const char* node) {
         j.pod.node_selector = {{"host", node}};
@@ -223,14 +222,14 @@ TEST_CASE("interference out of range is named") {
     auto options = plain();
     options.cpu_slowdown_milli = {5000};
     options.offline_slowdown_milli = {2, 1};
-    CHECK_THROWS_WITH(replay_spot({}, options), ContainsSubstring("cpu_slowdown_milli[0]") &&
-                                                    ContainsSubstring("offline_slowdown_milli[1]"));
+    CHECK_THROWS_WITH(replay_spot({}, options),
+                      Mentions("cpu_slowdown_milli[0]") && Mentions("offline_slowdown_milli[1]"));
     options = plain();
     options.filters = {"co_location"};
-    CHECK_THROWS_WITH(replay_spot({}, options), ContainsSubstring("co_location_limit"));
+    CHECK_THROWS_WITH(replay_spot({}, options), Mentions("co_location_limit"));
 }
 
-TEST_CASE("generated CPU-only jobs leave all other jobs as they are, and ask for what was asked") {
+TEST_CASE("generated CPU-only jobs change no other job, and have the requested size") {
     sim::SpotTraceOptions with{.nodes = 32, .hours = 240, .cpu_load = 0.3, .seed = 3};
     auto without = with;
     without.cpu_load = 0;

@@ -115,7 +115,7 @@ TEST_CASE("common ancestors and distances, by hand") {
     CHECK(tree.distance(s0, tree.ancestor(n(1), 2)) == 4);
 }
 
-TEST_CASE("the tree speaks of the inventory's domains, unknown positions included") {
+TEST_CASE("the tree contains the inventory's domains, unknown positions included") {
     const auto cluster = uneven();
     const auto& inv = cluster.inventory();
     const NetworkTree tree(inv);

@@ -1,6 +1,8 @@
 // One snapshot with a valid plan, for the tests of the checker.
 #pragma once
 
+#include <support/catch.hpp>
+
 #include <gpusched/verify/verify.hpp>
 
 #include <functional>
@@ -89,7 +91,23 @@ inline Scenario scenario() {
 struct Corruption {
     std::string name;
     std::function<void(Scenario&)> spoil;
-    std::vector<std::string> expected;  ///< one part per violation, in order
+    std::vector<std::string> expected;  ///< the words of each violation, in order
 };
+
+/// Spoils the valid plan in each way; the checker reports the expected violations and no others.
+inline void check_corruptions(const std::vector<Corruption>& corruptions,
+                              const std::function<Scenario()>& valid) {
+    for (const auto& corruption : corruptions) {
+        DYNAMIC_SECTION(corruption.name) {
+            auto s = valid();
+            REQUIRE(verify::plan(s.snapshot, s.plan).ok);
+            corruption.spoil(s);
+            const auto report = verify::plan(s.snapshot, s.plan);
+            REQUIRE_FALSE(report.ok);
+            REQUIRE(report.violation_count == corruption.expected.size());
+            REQUIRE_THAT(report.violations, MentionsEach(corruption.expected));
+        }
+    }
+}
 
 }  // namespace testing_support

@@ -29,7 +29,7 @@ TEST_CASE("an empty plan and an empty snapshot are fine") {
     REQUIRE(verify::plan(scenario().snapshot, {}).vacated_nodes.empty());
 }
 
-TEST_CASE("what looks wrong but is allowed") {
+TEST_CASE("valid plans that look wrong") {
     auto s = scenario();
     const auto accepted = [&] {
         const auto report = verify::plan(s.snapshot, s.plan);
@@ -59,7 +59,7 @@ TEST_CASE("what looks wrong but is allowed") {
         s.task("a").network_affinity = NetworkAffinity{1, NetworkMode::required};
         accepted();
     }
-    SECTION("a preferred network level binds nobody") {
+    SECTION("a preferred network level binds no task") {
         s.task("a").network_affinity = NetworkAffinity{1, NetworkMode::preferred};
         s.task("h").job = "job";
         accepted();
@@ -74,7 +74,7 @@ TEST_CASE("what looks wrong but is allowed") {
         CHECK(report.ok);
         CHECK(report.vacated_gpus == 3);
     }
-    SECTION("GPU memory where the node does not model it") {
+    SECTION("GPU memory on a node that does not model it") {
         s.node("n2").gpu_memory_mib.reset();
         s.task("a").gpu_memory_mib = 16384;
         accepted();
@@ -116,7 +116,7 @@ TEST_CASE("what looks wrong but is allowed") {
         s.plan.placements.push_back({"spot", "n4", {0, 1, 2, 3}});
         accepted();
     }
-    SECTION("a bound says nothing about plans that evict") {
+    SECTION("a bound does not apply to plans that evict") {
         s.plan.bound = {6, 0, 0, "counting"};
         accepted();
     }
@@ -128,7 +128,7 @@ TEST_CASE("violations beyond the limit are counted") {
     const auto report = verify::plan(s.snapshot, s.plan, {.max_violations = 3});
     REQUIRE_FALSE(report.ok);
     REQUIRE(report.violations.size() == 3);
-    REQUIRE(report.violations[2] == "eviction of task 'nobody2': unknown task");
+    REQUIRE_THAT(report.violations[2], Mentions("task 'nobody2' unknown"));
     REQUIRE(report.violation_count == 50);
     REQUIRE_THROWS_MESSAGE(verify::plan(s.snapshot, s.plan, {.max_violations = 0}), InvalidInput,
                            "max_violations");
@@ -140,11 +140,11 @@ TEST_CASE("a snapshot that makes no sense is refused") {
         spoil(s);
         REQUIRE_THROWS_MESSAGE(verify::plan(s.snapshot, s.plan), InvalidInput, part);
     };
-    refused([](auto& s) { s.node("n1").name = "n0"; }, "node 'n0' is a duplicate");
-    refused([](auto& s) { s.task("b").name = "a"; }, "task 'a' is a duplicate");
-    refused([](auto& s) { s.task("b").node = "nx"; }, "runs on unknown node 'nx'");
-    refused([](auto& s) { s.task("b").gpus = {9}; }, "holds GPU 9, which node 'n0' lacks");
-    refused([](auto& s) { s.node("n1").gpu_count = -1; }, "node 'n1' has impossible GPUs");
-    refused([](auto& s) { s.node("n1").failed_gpus = {4}; }, "node 'n1' has impossible GPUs");
+    refused([](auto& s) { s.node("n1").name = "n0"; }, "node 'n0' duplicate");
+    refused([](auto& s) { s.task("b").name = "a"; }, "task 'a' duplicate");
+    refused([](auto& s) { s.task("b").node = "nx"; }, "unknown node 'nx'");
+    refused([](auto& s) { s.task("b").gpus = {9}; }, "GPU 9 node 'n0'");
+    refused([](auto& s) { s.node("n1").gpu_count = -1; }, "node 'n1' GPUs");
+    refused([](auto& s) { s.node("n1").failed_gpus = {4}; }, "node 'n1' GPUs");
     refused([](auto& s) { s.task("b").affinity = {{"g", 1'000'000'000}}; }, "names level 1000000000");
 }

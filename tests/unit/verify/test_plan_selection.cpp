@@ -28,31 +28,30 @@ Scenario zones() {
 
 }  // namespace
 
-TEST_CASE("every way to spoil a plan by groups that others select is found and named") {
-    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
-    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
-    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
-    const std::string w = "placement #0 of task 'waiting' on 'n3': ";
+TEST_CASE("every corruption of a plan by groups that others select is found and named") {
+    const std::string a0 = "wave 0 move #0 task 'a' 'n0' 'n1' ";
+    const std::string b0 = "wave 0 move #1 task 'b' 'n0' 'n1' ";
+    const std::string a1 = "wave 1 move #2 task 'a' 'n1' 'n2' ";
+    const std::string w = "placement #0 task 'waiting' 'n3' ";
     const std::vector<Corruption> corruptions{
         {"it avoids who is there",
          [](auto& s) {
              s.task("d").groups = {"g"};
              s.task("a").avoid = {{"g", zone}};
          },
-         {a1 + "avoid: members of group 'g' are in its domain at label 'zone'"}},
+         {a1 + "avoid 'g' domain 'zone'"}},
         {"who is there avoids it",
          [](auto& s) {
              s.task("a").groups = {"g"};
              s.task("d").avoid = {{"g", node_level}};
          },
-         {a1 + "avoid: a task that avoids group 'g', which the task lists, is in its domain"}},
+         {a1 + "avoid 'g' domain"}},
         {"two that avoid each other arrive together",
          [](auto& s) {
              s.task("a").groups = {"g"};
              s.task("b").avoid = {{"g", node_level}};
          },
-         {a0 + "avoid: a task that avoids group 'g'",
-          b0 + "avoid: members of group 'g' are in its domain at node"}},
+         {a0 + "avoid 'g'", b0 + "avoid 'g' domain"}},
         {"it avoids whose old copy is still there",
          [](auto& s) {
              s.task("b").groups = {"g"};
@@ -62,41 +61,39 @@ TEST_CASE("every way to spoil a plan by groups that others select is found and n
              s.plan.vacated_nodes = {"n1"};
              s.plan.bound.method = "";
          },
-         {"wave 0, move #0 of task 'c' from 'n1' to 'n0': avoid: members of group 'g' are in its domain at "
-          "node"}},
+         {"wave 0 move #0 task 'c' 'n1' 'n0' avoid 'g' domain"}},
         {"what it wants near is elsewhere",
          [](auto& s) {
              s.task("c").groups = {"g"};
              s.task("a").near = {{"g", zone}};
          },
-         {a1 + "near: no member of group 'g' is in its domain at label 'zone'"}},
+         {a1 + "near 'g' domain 'zone'"}},
         {"nobody that it wants near runs, and it is none of them",
          [](auto& s) {
              s.task("waiting").near = {{"g", zone}};
          },
-         {w + "near: no member of group 'g'"}},
+         {w + "near 'g'"}},
         {"what it wants near is in two tasks",
          [](auto& s) {
              s.task("d").groups = {"g"};
              s.task("b").groups = {"h"};
              s.task("waiting").near = {{"g", zone}, {"h", 0}};
          },
-         {w + "near: no member of group 'h'"}},
+         {w + "near 'h'"}},
         {"near, on a node without the label",
          [](auto& s) {
              s.task("a").groups = {"g"};
              s.task("a").near = {{"g", zone}};
              s.node("n2").labels.clear();
          },
-         {a1 + "near: the node has no domain at label 'zone'"}},
+         {a1 + "near domain 'zone'"}},
         {"its domain is the fuller one",
          [](auto& s) {
              s.task("d").groups = {"g"};
              s.task("a").groups = {"g"};
              s.task("a").spread = {{.group = "g", .level = zone}};
          },
-         {a1 +
-          "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0; max_skew is 1"}},
+         {a1 + "spread domain 'zone' 2 'g' 0 max_skew 1"}},
         {"there are fewer domains than asked for",
          [](auto& s) {
              s.task("d").groups = s.task("c").groups = s.task("h").groups = {"g"};
@@ -105,8 +102,7 @@ TEST_CASE("every way to spoil a plan by groups that others select is found and n
              for (const char* node : {"n1", "n2"}) s.node(node).labels["pool"] = "p";
              s.task("a").spread = {{.group = "g", .level = zone, .min_domains = 3}};
          },
-         {a0 + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0",
-          a1 + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
+         {a0 + "spread domain 'zone' 2 'g' 0", a1 + "spread domain 'zone' 2 'g' 0"}},
         {"a domain that only taints keep it from counts",
          [](auto& s) {
              s.task("d").groups = s.task("c").groups = {"g"};
@@ -114,49 +110,34 @@ TEST_CASE("every way to spoil a plan by groups that others select is found and n
              s.node("n4").taints = {{"k", "", "NoSchedule"}};
              s.task("waiting").spread = {{.group = "g", .level = zone}};
          },
-         {w + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
+         {w + "spread domain 'zone' 2 'g' 0"}},
         {"too many in a domain of a label",
          [](auto& s) {
              s.task("d").anti_affinity = s.task("a").anti_affinity = {{"g", zone, 1}};
          },
-         {a1 + "anti_affinity: group 'g' at label 'zone' would have 2 members together, the limit is 1"}},
+         {a1 + "anti_affinity 'g' 'zone' 2 limit 1"}},
         {"members in two domains of a label",
          [](auto& s) {
              s.task("c").affinity = s.task("a").affinity = {{"g", zone}};
          },
-         {a1 + "affinity: group 'g' at label 'zone' would be spread over several domains"}},
+         {a1 + "affinity 'g' 'zone' spread"}},
         {"affinity, on a node without the label",
          [](auto& s) {
              s.task("a").affinity = {{"g", zone}};
              s.node("n2").labels.clear();
          },
-         {a1 + "affinity: the node has no domain at label 'zone'"}},
+         {a1 + "affinity domain 'zone'"}},
         {"spread, on a node without the label",
          [](auto& s) {
              s.task("waiting").spread = {{.group = "g", .level = zone}};
              s.node("n3").labels.clear();
          },
-         {w + "spread: the node has no domain at label 'zone'"}},
+         {w + "spread domain 'zone'"}},
     };
-    for (const auto& corruption : corruptions) {
-        DYNAMIC_SECTION(corruption.name) {
-            auto s = zones();
-            REQUIRE(verify::plan(s.snapshot, s.plan).ok);
-            corruption.spoil(s);
-            const auto report = verify::plan(s.snapshot, s.plan);
-            std::string all;
-            for (const auto& text : report.violations) all += text + "\n";
-            INFO(all);
-            REQUIRE_FALSE(report.ok);
-            REQUIRE(report.violations.size() == corruption.expected.size());
-            for (std::size_t i = 0; i < report.violations.size(); ++i)
-                REQUIRE_THAT(report.violations[i],
-                             Catch::Matchers::ContainsSubstring(corruption.expected[i]));
-        }
-    }
+    check_corruptions(corruptions, zones);
 }
 
-TEST_CASE("what looks wrong about groups that others select but is allowed") {
+TEST_CASE("valid plans that look wrong about groups that others select") {
     auto s = zones();
     const auto accepted = [&] {
         const auto report = verify::plan(s.snapshot, s.plan);
@@ -170,7 +151,7 @@ TEST_CASE("what looks wrong about groups that others select but is allowed") {
         s.task("a").near = {{"g", zone}};
         accepted();
     }
-    SECTION("nobody is avoided on a node without the label") {
+    SECTION("no task is avoided on a node without the label") {
         s.task("claim").groups = {"g"};
         s.task("h").avoid = {{"g", zone}};
         s.plan.moves.push_back({"d", "n2", "n5", {}, 1});
@@ -178,13 +159,13 @@ TEST_CASE("what looks wrong about groups that others select but is allowed") {
         s.plan.bound.method = "";
         accepted();
     }
-    SECTION("who breaks them from the start may stay") {
+    SECTION("a task that breaks them from the start may stay") {
         s.task("h").avoid = {{"g", node_level}};
         s.task("claim").groups = {"g"};
         s.task("h").near = {{"nobody", zone}};
         accepted();
     }
-    SECTION("members arrive in one wave with who wants them near") {
+    SECTION("members arrive in one wave with the tasks that need them near") {
         s.task("a").near = {{"g", node_level}};
         s.task("b").groups = {"g"};
         s.plan.moves[2] = {"b", "n1", "n2", {0}, 1};

@@ -95,7 +95,7 @@ TEST_CASE("Claims of templates, and classes by their selectors", "[io][kubernete
     CHECK(task(reading, "e").gpu_count == 1);
 }
 
-TEST_CASE("What the model cannot hold of drivers is reported", "[io][kubernetes]") {
+TEST_CASE("Driver features outside the model are reported", "[io][kubernetes]") {
     const auto reading = read(
         {node("n0"), slice_of_gpus("n0", 2),
          object(api, "ResourceSlice", "shared", R"("spec": {"driver": "d", "allNodes": true})"),
@@ -191,7 +191,7 @@ TEST_CASE("A card that is split is not had whole", "[io][kubernetes]") {
     CHECK(row(reading, "Pod", "allocated claims").fidelity == io::Fidelity::exact);
 }
 
-TEST_CASE("Older generations of a pool, and claims that nobody uses", "[io][kubernetes]") {
+TEST_CASE("Older generations of a pool, and unused claims", "[io][kubernetes]") {
     const auto generation = [](const std::string& name, int number, const std::string& devices) {
         return object(
             api, "ResourceSlice", name,

@@ -46,7 +46,7 @@ TEST_CASE("Anti-affinity keeps pods apart, both ways", "[io][kubernetes]") {
     CHECK(row(reading, "Pod", "required pod anti-affinity").count == 2);
 }
 
-TEST_CASE("Host names are a label where nodes lack them or share them", "[io][kubernetes]") {
+TEST_CASE("Host names are a label if nodes lack them or share them", "[io][kubernetes]") {
     const auto avoiding = pod(
         "p", {.labels = app("p"), .spec = affinity("podAntiAffinity", term("p", "kubernetes.io/hostname"))});
     CHECK(task(read({node("n0"), avoiding}), "p").avoid.front().level == first_label_level);
@@ -153,7 +153,7 @@ TEST_CASE("Topology spread with DoNotSchedule", "[io][kubernetes]") {
                                                          .min_domains = 3,
                                                          .honor_node_affinity = false,
                                                          .honor_taints = true}});
-    // A selector without conditions counts nobody, as in kube-scheduler; the label is wanted all the same.
+    // A selector without conditions counts no pod, as in kube-scheduler; the label is required all the same.
     const auto everybody = read(
         {zone("a0", "a"), zone("b0", "b"), node("bare"), pod("one", {.on = "a0"}),
          pod("p", {.spec = R"("topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": {}, )" +

@@ -124,7 +124,7 @@ TEST_CASE("Parts of GPUs", "[io][kai]") {
     CHECK(fits(cluster, "e", "n0"));
 }
 
-TEST_CASE("PodGroups say priority, preemptibility and topology", "[io][kai]") {
+TEST_CASE("PodGroups give priority, preemptibility and topology", "[io][kai]") {
     const auto in = [](const std::string& name) {
         return pod(name, {.on = "n0",
                           .spec = of_kai + R"(, "priority": 7)",
@@ -208,17 +208,17 @@ TEST_CASE("Texts that are no snapshot of KAI-Scheduler are refused", "[io][kai]"
     };
     const auto has = [&](const std::string& text, const std::string& part) {
         INFO(said(text));
-        CHECK(said(text).find(part) != std::string::npos);
+        CHECK_THAT(said(text), Mentions(part));
     };
-    has("", "not a JSON document");
-    has("[]", "expected snapshot.json of KAI-Scheduler, an object with rawObjects, found an array");
-    has("{}", "without them");
-    has(R"({"rawObjects": []})", "without them");
-    has(R"({"rawObjects": {}})", "expected at least one Node");
-    has(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "expected at least one Node");
-    has(R"({"rawObjects": {"nodes": [{"metadata": {}}]}})", "expected at least one Node");
-    has(std::string("PK\x03\x04") + "rest", "found a zip archive");
-    has(list({node("n0")}), "found objects of Kubernetes (kind 'List'): `gpusched import kubernetes`");
+    has("", "JSON");
+    has("[]", "KAI-Scheduler rawObjects");
+    has("{}", "rawObjects");
+    has(R"({"rawObjects": []})", "rawObjects");
+    has(R"({"rawObjects": {}})", "Node");
+    has(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "Node");
+    has(R"({"rawObjects": {"nodes": [{"metadata": {}}]}})", "Node");
+    has(std::string("PK\x03\x04") + "rest", "zip");
+    has(list({node("n0")}), "Kubernetes 'List' `gpusched import kubernetes`");
     CHECK(said(snapshot({.nodes = {node("n0")}}), {.examples = -1}).find("examples") != std::string::npos);
     CHECK(said(snapshot({.nodes = {node("n0")}})).empty());
 }
@@ -233,8 +233,7 @@ TEST_CASE("Readers of snapshots name the import that reads KAI-Scheduler's", "[i
         return "";
     };
     CHECK(said(snapshot({.nodes = {node("n0")}})).find("`gpusched import kai`") != std::string::npos);
-    CHECK(said(std::string("PK\x03\x04") + "rest").find("found a zip archive: `gpusched import kai`") !=
-          std::string::npos);
+    CHECK_THAT(said(std::string("PK\x03\x04") + "rest"), Mentions("zip `gpusched import kai`"));
     try {
         static_cast<void>(io::kubernetes_from_text(snapshot({.nodes = {node("n0")}})));
         FAIL("read as objects of Kubernetes");

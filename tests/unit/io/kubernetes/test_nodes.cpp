@@ -23,13 +23,13 @@ TEST_CASE("Allocatable amounts of a node, and any resource", "[io][kubernetes]")
         Resources{{"ephemeral-storage", 3320312}, {"hugepages-2Mi", 1024}, {"pods", 110}, {"rdma/hca", 64}});
     CHECK(spec.labels == Labels{{"zone", "a"}});
     CHECK(spec.gpu_count == 0);
-    CHECK(reading.cluster.nodes[1].cpu_milli == 2000);  // allocatable is capacity where it is not said
+    CHECK(reading.cluster.nodes[1].cpu_milli == 2000);  // allocatable defaults to capacity
     CHECK(task(reading, "p").resources ==
           Resources{{"ephemeral-storage", 1}, {"hugepages-2Mi", 4}, {"pods", 1}, {"rdma/hca", 1}});
     CHECK(row(reading, "Pod", "resource odd").fidelity == io::Fidelity::ignored);
 }
 
-TEST_CASE("The number of pods of a node is a resource where it can matter", "[io][kubernetes]") {
+TEST_CASE("The number of pods of a node is a resource if it can matter", "[io][kubernetes]") {
     const NodeText two{.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "2")"};
     auto reading = read({node("n0", two), pod("a", {.on = "n0"}), pod("b", {.on = "n0"}), pod("c")});
     CHECK(task(reading, "a").resources == Resources{{"pods", 1}});
@@ -41,7 +41,7 @@ TEST_CASE("The number of pods of a node is a resource where it can matter", "[io
     CHECK_FALSE(fits(Cluster::build(reading.cluster), "c", "n0"));  // as kube-scheduler: no number is none
 }
 
-TEST_CASE("A node whose pods ask for more than it has is clipped and receives nothing", "[io][kubernetes]") {
+TEST_CASE("A node with overcommitted pods is clipped and receives nothing", "[io][kubernetes]") {
     const auto reading = read(
         {node("n0", {.allocatable = R"("cpu": "2", "memory": "1Gi", "pods": "110")"}),
          node("n1", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "example.com/x": "1")"}),
@@ -54,13 +54,13 @@ TEST_CASE("A node whose pods ask for more than it has is clipped and receives no
     CHECK_FALSE(spec.schedulable);
     const auto over = row(reading, "Node", "over-committed");
     CHECK(over.count == 1);
-    CHECK(over.examples.front() == "n0: cpu 4000m of 2000m, example.com/x 1 of 0, memory 1025Mi of 1024Mi");
+    CHECK_THAT(over.examples.front(), Mentions("n0 4000m 2000m example.com/x 1 0 1025Mi 1024Mi"));
     const auto cluster = Cluster::build(reading.cluster);
     CHECK_FALSE(fits(cluster, "c", "n0"));
     CHECK(fits(cluster, "c", "n1"));
 }
 
-TEST_CASE("A node that is not ready receives nothing, unless it is asked for", "[io][kubernetes]") {
+TEST_CASE("A node that is not ready receives nothing, unless the options include it", "[io][kubernetes]") {
     auto dead = node("dead"), silent = node("silent");
     dead.replace(dead.find("True"), 4, "False");
     silent.replace(silent.find(R"([{"type": "Ready", "status": "True"}])"), 37, "[]");
@@ -77,7 +77,7 @@ TEST_CASE("A node that is not ready receives nothing, unless it is asked for", "
     CHECK(row(as_scheduled, "Node", "not ready").errs == io::Errs::neither);
 }
 
-TEST_CASE("Amounts beyond what the model holds are clipped", "[io][kubernetes]") {
+TEST_CASE("Amounts beyond the range of the model are clipped", "[io][kubernetes]") {
     const auto reading = read({node("n0", {.allocatable = R"("cpu": "9E", "memory": "9Ei", "pods": "9E")"}),
                                pod("a", {.requests = R"("cpu": "8E", "memory": "8Ei")", .on = "n0"}),
                                pod("b", {.requests = R"("cpu": "8E", "example.com/x": "8E")", .on = "n0"}),

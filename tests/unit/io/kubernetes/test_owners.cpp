@@ -23,7 +23,7 @@ constexpr const char* ready = R"("conditions": [{"type": "Ready", "status": "Tru
 
 }  // namespace
 
-TEST_CASE("How pods move follows from who makes them anew", "[io][kubernetes]") {
+TEST_CASE("The kind of controller decides how pods move", "[io][kubernetes]") {
     const std::vector<std::string> items{
         node("n0"),
         owned("deployed", "ReplicaSet", "web-abc", {.labels = R"("pod-template-hash": "abc")"}),
@@ -58,7 +58,7 @@ TEST_CASE("How pods move follows from who makes them anew", "[io][kubernetes]") 
     is("bare", Mobility::none, true, false, "");
 }
 
-TEST_CASE("ReplicaSets say whose they are", "[io][kubernetes]") {
+TEST_CASE("ReplicaSets name their owners", "[io][kubernetes]") {
     const auto reading =
         read({node("n0"), owned("a", "ReplicaSet", "web-1"), owned("b", "ReplicaSet", "canary-1"),
               object("apps/v1", "ReplicaSet", "web-1", "", owned_by("Deployment", "web")),
@@ -66,7 +66,7 @@ TEST_CASE("ReplicaSets say whose they are", "[io][kubernetes]") {
     CHECK(task(reading, "a").job == "default/web");
     CHECK(task(reading, "a").how == Mobility::copy);
     CHECK(rows(reading, "Pod", "Deployments").empty());
-    CHECK(task(reading, "b").how == Mobility::none);  // of Argo: nobody told us that it makes pods anew
+    CHECK(task(reading, "b").how == Mobility::none);  // of Argo: no option says that it recreates pods
     CHECK(task(reading, "b").job == "default/canary");
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("Pods of one controller are a job, but no gang", "[io][kubernetes]") {
     CHECK(made.decision->victims.size() == 1);
 }
 
-TEST_CASE("A group whose size is not said has the pods that were read", "[io][kubernetes]") {
+TEST_CASE("A group without a size has the pods that were read", "[io][kubernetes]") {
     const auto reading = read(
         {node("n0"),
          pod("l0",

@@ -67,7 +67,7 @@ TEST_CASE("Overhead is added, pod-level resources replace those of containers", 
     CHECK(task(reading, "p").resources == Resources{{"example.com/x", 2}});
 }
 
-TEST_CASE("A resize in progress counts with the most of wished, allocated and actual", "[io][kubernetes]") {
+TEST_CASE("A resize in progress counts the maximum of requested, allocated and actual", "[io][kubernetes]") {
     const auto resized = [](const std::string& conditions) {
         return request({.on = "n0",
                         .status = R"("containerStatuses": [{"name": "m", "allocatedResources": {"cpu": "2"},
@@ -93,7 +93,7 @@ TEST_CASE("A resize in progress counts with the most of wished, allocated and ac
               .first == 5000);
 }
 
-TEST_CASE("Bytes are rounded so that what is free is exact to a MiB", "[io][kubernetes]") {
+TEST_CASE("Bytes are rounded so that free memory is exact to a MiB", "[io][kubernetes]") {
     const NodeText ten{.allocatable = R"("cpu": "8", "memory": "10Mi", "pods": "110")"};
     // 10485760 bytes; two pods of 5 * 10^6 bytes leave 485760.
     auto reading = read({node("n0", ten), pod("a", {.requests = R"("memory": "5M")", .on = "n0"}),

@@ -63,7 +63,7 @@ TEST_CASE("Quantities are read exactly to a billionth", "[io][kubernetes]") {
     CHECK(value("100000000000000000000000000e-26") == 1);
 }
 
-TEST_CASE("What is no quantity is told from one", "[io][kubernetes]") {
+TEST_CASE("Texts that are no quantities are rejected", "[io][kubernetes]") {
     for (const char* const text :
          {"",     "m",     "Gi", "-1",  "-0.5",          "1 Gi", "1gi", "1KI",  "0x10", "1e", "1e1.5",
           "1..2", "1.2.3", "e3", "1mm", "1e99999999999", "NaN",  "inf", "1Ki2", " 1",   "1 "})

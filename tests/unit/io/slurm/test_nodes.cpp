@@ -89,7 +89,7 @@ TEST_CASE("Cards are devices on the node that has more of another type, not else
     CHECK(found.examples == std::vector<std::string>{"odd"});
 }
 
-TEST_CASE("A request for any GPU where all are instances of cards", "[io][slurm]") {
+TEST_CASE("A request for any GPU if all are instances of cards", "[io][slurm]") {
     const auto reading = read({node("n0", "", "gpu:1g.10gb:7"), node("n1", "", "gpu:nvidia_a100_2g.20gb:3"),
                                pending("1", "NumNodes=1 TresPerNode=gres/gpu:1")});
     CHECK(task(reading, "1/0").device_count == 1);
@@ -113,7 +113,7 @@ TEST_CASE("Shards and MPS are shares of a GPU", "[io][slurm]") {
     CHECK(task(reading, "4/0").gpu_share_milli == 500);
 }
 
-TEST_CASE("Nodes without jobs say what is taken", "[io][slurm]") {
+TEST_CASE("Nodes without jobs report their used resources", "[io][slurm]") {
     const auto reading =
         read({"NodeName=n0 CPUAlloc=16 CPUEfctv=64 CPUTot=64\n   Gres=gpu:h100:8\n"
               "   GresUsed=gpu:h100:3(IDX:0-1,7)\n   RealMemory=1000 AllocMem=500\n   State=MIXED\n",
@@ -128,7 +128,7 @@ TEST_CASE("Nodes without jobs say what is taken", "[io][slurm]") {
     CHECK(reading.report.absent.size() == 3);  // jobs, partitions, a topology
 }
 
-TEST_CASE("A node whose jobs hold more than it has is clipped and receives nothing", "[io][slurm]") {
+TEST_CASE("A node with overcommitted jobs is clipped and receives nothing", "[io][slurm]") {
     const auto reading =
         read({node("n0"), node("n1"),
               running("1", "n0", "Nodes=n0 CPU_IDs=0-63 Mem=60000 GRES=gpu:h100:8(IDX:0-7)"),
@@ -141,8 +141,8 @@ TEST_CASE("A node whose jobs hold more than it has is clipped and receives nothi
     CHECK_FALSE(spec.schedulable);
     CHECK(task(reading, "2/0").gpu_count == 0);
     CHECK(row(reading, "Job", "GPUs beyond those of its node").examples == std::vector<std::string>{"2/0"});
-    CHECK(row(reading, "Node", "over-committed").examples.front() ==
-          "n0: CPU (thousandths) 129000 of 64000, memory (MiB) 120001 of 100000, gres/nic 3 of 0");
+    CHECK_THAT(row(reading, "Node", "over-committed").examples.front(),
+               Mentions("n0 CPU 129000 64000 MiB 120001 100000 gres/nic 3 0"));
     const auto cluster = Cluster::build(reading.cluster);
     CHECK_FALSE(fits(cluster, "4/0", "n0"));
     CHECK(fits(cluster, "4/0", "n1"));
@@ -167,8 +167,8 @@ TEST_CASE("Positions in the network come from a topology", "[io][slurm]") {
     CHECK(node_of(of_conf, "n2").network.empty());
     CHECK(io::reading_report_to_text(of_conf.report).find("the topology does not name it") !=
           std::string::npos);
-    CHECK(refusal({node("n0"), "SwitchName=s0 Nodes=n0\n", "SwitchName=s0 Nodes=n0\n"})
-              .find("expected one topology") != std::string::npos);
+    CHECK(refusal({node("n0"), "SwitchName=s0 Nodes=n0\n", "SwitchName=s0 Nodes=n0\n"}).find("topology") !=
+          std::string::npos);
     if (json::reads_yaml())
         CHECK(node_of(read({node("n0"), node("n1"), yaml}), "n0").network ==
               std::vector<std::string>{"top", "s0"});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker's own books: who is where, what every node has in use, and where the members of every group are.
+// The state of the replay, kept by names and independent of `Cluster`: the node of every task, what is in use
+// on every node, and the domains of the members of every group.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -21,8 +22,8 @@ namespace gpusched::verify::detail {
 
 inline constexpr int nowhere = -1;
 
-/// What is in use of one resource: `consumed` by whoever runs, `claimed` by whoever is entitled to it. A Standby task
-/// claims without consuming, an LP task consumes without a claim; neither sum may exceed the capacity.
+/// What is in use of one resource. A Standby task claims without consuming, an LP task consumes without a
+/// claim; neither sum may exceed the capacity.
 struct InUse {
     std::int64_t consumed = 0, claimed = 0;
 };
@@ -33,7 +34,7 @@ struct Card {
     bool failed = false;
 };
 
-/// A device beside the whole GPUs.
+/// A device that is not a whole GPU.
 struct Device {
     std::string_view device_class;
     int holders = 0;
@@ -45,16 +46,16 @@ struct Machine {
     InUse cpu;
     std::int64_t memory_mib = 0;
     std::vector<Card> cards;                               ///< whole GPUs
-    std::vector<Device> devices{};                         ///< numbered after them
+    std::vector<Device> devices{};                         ///< numbered after the GPUs
     std::map<std::string_view, std::int64_t> resources{};  ///< in use
     [[nodiscard]] int gpus() const { return static_cast<int>(cards.size() + devices.size()); }
-    int occupants = 0;  ///< tasks other than daemons whose place this is
+    int occupants = 0;  ///< tasks other than daemons that run here
     bool occupied_before = false;
     bool listed_as_vacated = false, listed_as_opened = false;
-    bool opened = false;  ///< a move leads to it
+    bool opened = false;  ///< a move leads here
 };
 
-/// Members of one group at one level: how many copies are in each domain, and the limits they bring.
+/// The members of one group at one level: copies and limits per domain.
 struct Tally {
     enum class Kind : std::uint8_t {
         spread,
@@ -67,12 +68,12 @@ struct Tally {
     std::int64_t copies = 0;  ///< in all domains
     struct Domain {
         std::int64_t copies = 0;
-        std::map<int, std::int64_t> limits;  ///< limit -> copies that bring it
+        std::map<int, std::int64_t> limits;  ///< limit -> copies with this limit
     };
     std::unordered_map<int, Domain> domains{};
 };
 
-/// A task's part in a tally; `limit` 0 = it names none for that level.
+/// A task's part in a tally; `limit` is 0 if the task names none for that level.
 struct Part {
     std::size_t tally;
     int limit;
@@ -86,17 +87,16 @@ struct Pod {
     int moved_in_wave = -1;
 };
 
-struct Books {
+struct State {
     std::vector<Machine> machines;
     std::vector<Pod> pods;
     std::vector<Tally> tallies;
     std::unordered_map<std::string_view, int> machine_of, pod_of;
-    /// Of each group, and of each group that somebody avoids: the copies of its members and of those who avoid it, by task and
-    /// node.
+    /// Copies by task and node: of the members of each group, and of the tasks that avoid each group.
     using Copies = std::map<std::pair<int, int>, int>;
     std::map<std::string_view, Copies> members, avoiding;
 
-    explicit Books(const ClusterSpec& snapshot) : snapshot_(snapshot) {
+    explicit State(const ClusterSpec& snapshot) : snapshot_(snapshot) {
         open_machines(snapshot);
         open_pods(snapshot);
         open_groups(snapshot);
@@ -108,7 +108,8 @@ struct Books {
         for (auto& machine : machines) machine.occupied_before = machine.occupants > 0;
     }
 
-    /// The domain of a node at a level; a node of unknown position is one of its own, one without the level's label in none.
+    /// The domain of a node at a level. A node of unknown position is its own domain; one without the level's
+    /// label has none.
     [[nodiscard]] int domain(Level level, int node) const {
         if (level == node_level) return node;
         if (level >= first_label_level)
@@ -116,7 +117,7 @@ struct Books {
                                  [static_cast<std::size_t>(node)];
         return domains_[static_cast<std::size_t>(level)][static_cast<std::size_t>(node)];
     }
-    /// How a message names the level.
+    /// The level in messages.
     [[nodiscard]] std::string level_text(Level level) const {
         if (level >= first_label_level)
             return "label " +
@@ -131,7 +132,7 @@ struct Books {
     static bool consumes(const TaskSpec& task) { return !task.standby; }
     static bool claims(const TaskSpec& task) { return task.priority_class != PriorityClass::lp; }
 
-    /// Enters (sign 1) or strikes out (sign -1) one copy of a task.
+    /// Adds (sign 1) or removes (sign -1) one copy of a task.
     void enter(const Pod& pod, int node, const std::vector<int>& cards, int sign) {
         auto& m = machine(node);
         const auto& task = *pod.spec;
@@ -172,7 +173,7 @@ struct Books {
         for (const auto& group : avoided) count(avoiding[group]);
     }
 
-    /// Makes `node` (or nowhere) the task's place, without entering or striking out anything.
+    /// Sets the node of the task (or nowhere) without changing what is in use.
     void relocate(Pod& pod, int node, std::vector<int> cards) {
         if (!pod.spec->daemon) {
             if (pod.node != nowhere) --machine(pod.node).occupants;
@@ -218,7 +219,8 @@ struct Books {
             }
         }
         domains_.resize(levels);
-        int next = static_cast<int>(snapshot.nodes.size());  // below: nodes standing for themselves
+        int next =
+            static_cast<int>(snapshot.nodes.size());  // smaller numbers: nodes that are their own domain
         for (const auto& node : snapshot.nodes) {
             const auto id = static_cast<int>(machines.size());
             if (!machine_of.emplace(node.name, id).second) refuse("node", node.name, "is a duplicate");
@@ -299,8 +301,8 @@ struct Books {
         }
     }
 
-    /// GPUs for a task that runs on GPUs that the snapshot does not say: the lowest healthy ones with enough left, then
-    /// failed ones that nobody holds; devices of the first class that has enough, likewise.
+    /// GPUs for a running task if the snapshot does not name them: the lowest healthy ones with enough left,
+    /// then failed ones that no task holds; likewise devices of the first class that has enough.
     std::vector<int> unknown_gpus(const TaskSpec& task) {
         const auto found = task.node ? machine_of.find(*task.node) : machine_of.end();
         if (found == machine_of.end()) return {};

@@ -1,32 +1,38 @@
 #!/usr/bin/env python3
-"""Meta's Rebalancer beside `consolidate`, on the same clusters: vacated nodes, vacated GPUs, moves and processor time.
+"""Compares Meta's Rebalancer with `consolidate` on the same clusters: nodes, GPUs, moves and processor time.
 
-    python benchmarks/consolidation/beside_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit S] [--presets fast,best]
-                                                  [--clear N] [--formulations stages,free] [--peer PYTHON] [-o ROWS.jsonl]
-    python benchmarks/consolidation/beside_rebalancer.py --summary ROWS.jsonl
+    python benchmarks/consolidation/compare_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit
+S] [--presets fast,best] [--clear N] [--peer PYTHON] [--formulations stages,free] [-o ROWS.jsonl] python
+benchmarks/consolidation/compare_rebalancer.py --summary ROWS.jsonl
 
-Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`. PYTHON is an interpreter that
-has it (default: $GPUSCHED_REBALANCER_PYTHON, else this one); it needs nothing of gpusched. Where it is missing, this says so (exit 0).
+Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`.
+PYTHON is an interpreter that has it (default: $GPUSCHED_REBALANCER_PYTHON, else this one); it does not need
+gpusched. Without Rebalancer the script says so and exits with 0.
 
-Clusters: `sim.generate_cluster` with the preset "asi", without fractions, jobs, affinities and Standby, so that both know every rule: a
-task stays among nodes of its GPU model, GPUs, cores and memory have room, locked tasks and daemons stay, and nothing moves onto a node that
-was empty.
+Clusters come from `sim.generate_cluster` with the preset "asi", without fractions, jobs, affinities and
+Standby. So both sides know every rule: a task stays among nodes of its GPU model; GPUs, cores and memory
+suffice; locked tasks and daemons stay; no task moves to a node that was empty.
 
-Formulations: each is solved for every GPU model by itself, with a part of the time limit in proportion to its nodes.
+Formulations, each solved separately for every GPU model, with a part of the time limit in proportion to its
+nodes:
 
-- `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by single moves, ends of chains and
-  swaps.
-- `squares`: the same with negative squares of utilisation in between, which give the search a slope where no single move empties a node.
-- `stages`: as `squares`, but by single moves until none helps, then by all three: each has the time limit.
-- `free`: the nodes that `consolidate` vacates are named (ToFree), so that it has to find places for their tasks alone.
-- `optimal` (with --clear only): as `containers`, as a mixed-integer program that the HiGHS in the wheel solves; a move costs a
-  thousandth of a GPU.
+- `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by
+  single moves, ends of chains and swaps.
+- `squares`: the same, with negative squares of utilisation in between. They give the search a slope when no
+  single move empties a node.
+- `stages`: as `squares`, but first by single moves until none helps, then by all three; each stage has the
+  time limit.
+- `free`: names the nodes that `consolidate` vacates (ToFree), so that Rebalancer only finds places for their
+  tasks.
+- `optimal` (with --clear only): as `containers`, as a mixed-integer program for the HiGHS in the wheel; a
+  move costs a thousandth of a GPU.
 
-With --clear, N nodes are drawn from those that hold a task and none that must stay. Both sides have to empty these, and only these count;
-`squares` and `stages` are not tried. --summary prints means with 95 % intervals, and how often the preset `best` vacates more GPUs (needs
-scipy).
+With --clear, N nodes are drawn from those with tasks that can all leave. Both sides must empty these nodes,
+and only these count; `squares` and `stages` are skipped. --summary prints means with 95 % intervals, and how
+often the preset `best` vacates more GPUs (needs scipy). The rows of several calls can be joined for one
+summary.
 
-Its assignments are taken as they are: whether the moves can be ordered is not asked. Ours are plans that `verify.plan` has accepted.
+Rebalancer's assignments are not checked for an order of the moves. The plans of `consolidate` are verified.
 """
 
 from __future__ import annotations
@@ -56,7 +62,7 @@ CLEARING = ("containers", "free", "optimal")
 def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tuple[dict[str, str], bool]:
     """The assignment of movable tasks to nodes that Rebalancer finds, and whether the time limit ended it.
 
-    `pool`: nodes with what fixed tasks leave, and tasks.
+    `pool`: nodes with the capacity that fixed tasks leave, and tasks.
     """
     from rebalancer import ProblemSolver
 
@@ -69,14 +75,18 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
     solver.set_object_name("task").set_container_name("node").set_assignment(on)
     for resource in RESOURCES:
         solver.add_object_dimension(resource, {name: float(task[resource]) for name, task in tasks.items()})
-        # It refuses capacities of 0; nothing fits into a half of the unit.
-        solver.add_container_dimension(resource, {name: max(0.5, node[resource]) for name, node in nodes.items()})
+        # Rebalancer refuses capacities of 0. No task fits into half a unit.
+        solver.add_container_dimension(
+            resource, {name: max(0.5, node[resource]) for name, node in nodes.items()}
+        )
         solver.add_constraint({"capacitySpec": {"name": resource, "scope": "node", "dimension": resource}})
     solver.add_object_dimension("one", dict.fromkeys(tasks, 1.0))
     solver.add_container_dimension("one", {}, default_value=1e6)
     vacatable = [name for name, node in nodes.items() if node["vacatable"]]
     if formulation == "free":
-        solver.add_goal({"toFreeSpec": {"name": "free", "containers": pool["to_free"], "dimension": "one"}}, tuple_pos=0)
+        solver.add_goal(
+            {"toFreeSpec": {"name": "free", "containers": pool["to_free"], "dimension": "one"}}, tuple_pos=0
+        )
     else:
         costs = {name: float(nodes[name]["weight"]) for name in vacatable}
         goal = {
@@ -85,20 +95,28 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
         }  # fmt: skip
         solver.add_goal({"minimizeContainersSpec": goal}, tuple_pos=0)
     if formulation in ("squares", "stages"):
-        solver.add_goal({"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}}, weight=-1.0, tuple_pos=1)
+        solver.add_goal(
+            {"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}},
+            weight=-1.0,
+            tuple_pos=1,
+        )
     moves: dict[str, Any] = {"name": "moves", "scope": "node", "dimension": "one"}
-    if formulation == "optimal":  # of several objectives it minimises the first alone
+    if formulation == "optimal":  # it minimises only the first of several objectives
         moves |= {"doNotNormalize": True, "magicScaling": False}
         solver.add_goal({"minimizeMovementSpec": moves}, weight=0.001, tuple_pos=0)
     else:
         solver.add_goal({"minimizeMovementSpec": moves}, tuple_pos=2)
     seconds = max(1, round(time_limit))
     if formulation == "optimal":
-        highs = 2  # it takes the names of its enumerations for types of moves alone
-        solver.add_solver({"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}})
+        highs = 2  # Rebalancer accepts names only for types of moves
+        solver.add_solver(
+            {"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}}
+        )
     else:
         for names in (NAMES[:1], NAMES) if formulation == "stages" else (NAMES,):
-            solver.add_solver({"localSearchSolverSpec": {"solveTime": seconds, "moveTypeList": [MOVES[name] for name in names]}})
+            moves_tried = [MOVES[name] for name in names]
+            search = {"solveTime": seconds, "moveTypeList": moves_tried}
+            solver.add_solver({"localSearchSolverSpec": search})
     found = solver.solve()
     hit_time_limit = 2
     return dict(found["assignment"]), found["solverSummaries"][-1]["endReason"] == hit_time_limit
@@ -128,7 +146,9 @@ def has_rebalancer(python: str) -> bool:
 def ask_peer(python: str, pools: list[dict[str, Any]], formulation: str) -> dict[str, Any]:
     request = json.dumps({"pools": pools, "formulation": formulation})
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([python, __file__, "--worker"], input=request, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [python, __file__, "--worker"], input=request, capture_output=True, text=True, env=environment
+    )
     if done.returncode != 0:
         raise RuntimeError(f"Rebalancer failed: {done.stderr[-2000:]}")
     return json.loads(done.stdout[done.stdout.index("{") :])
@@ -144,7 +164,11 @@ def simple_cluster(nodes: int, seed: int) -> Any:
     for task in document["tasks"]:
         if task.get("gpu_share_milli", 1000) != 1000 or task.get("node") is None:
             continue
-        kept = {name: task[name] for name in ("name", "gpu_count", "cpu_milli", "memory_mib", "node", "gpus") if name in task}
+        kept = {
+            name: task[name]
+            for name in ("name", "gpu_count", "cpu_milli", "memory_mib", "node", "gpus")
+            if name in task
+        }
         kept |= {name: True for name in ("locked", "daemon") if task.get(name)}
         if models[task["node"]]:
             kept["gpu_models"] = [models[task["node"]]]
@@ -153,7 +177,9 @@ def simple_cluster(nodes: int, seed: int) -> Any:
     return gs.Cluster.from_json({**document, "tasks": tasks, "jobs": []})
 
 
-def pools_of(cluster: Any, time_limit: float, to_free: set[str], clear: list[str] | None) -> list[dict[str, Any]]:
+def pools_of(
+    cluster: Any, time_limit: float, to_free: set[str], clear: list[str] | None
+) -> list[dict[str, Any]]:
     document = cluster.to_json()
     nodes = {node["name"]: node for node in document["nodes"]}
     pools: dict[str, dict[str, Any]] = {}
@@ -174,14 +200,18 @@ def pools_of(cluster: Any, time_limit: float, to_free: set[str], clear: list[str
         if name is None or name not in occupied:
             continue
         pool = pools[nodes[name].get("gpu_model", "")]
-        asks = {"gpu": task.get("gpu_count", 0), "cpu": task.get("cpu_milli", 0), "memory": task.get("memory_mib", 0)}
+        asks = {
+            "gpu": task.get("gpu_count", 0),
+            "cpu": task.get("cpu_milli", 0),
+            "memory": task.get("memory_mib", 0),
+        }
         if task.get("locked") or task.get("daemon"):
             for resource in RESOURCES:
                 pool["nodes"][name][resource] -= asks[resource]
             pool["nodes"][name]["vacatable"] &= bool(task.get("daemon"))
         else:
             pool["tasks"][task["name"]] = {"node": name, **asks}
-    # Cordoned nodes take nothing more: only what runs there.
+    # Cordoned nodes keep their tasks and take no others.
     for pool in pools.values():
         for name, node in pool["nodes"].items():
             if not nodes[name].get("schedulable", True):
@@ -195,7 +225,7 @@ def pools_of(cluster: Any, time_limit: float, to_free: set[str], clear: list[str
 
 
 def count(pools: list[dict[str, Any]], where: dict[str, str]) -> dict[str, int]:
-    """What an assignment comes to; a node over its capacity is an error."""
+    """Counts vacated nodes, vacated GPUs and moves of an assignment. Raises if a node is over capacity."""
     found = {"nodes": 0, "gpus": 0, "moves": 0}
     for pool in pools:
         left = {name: [node[resource] for resource in RESOURCES] for name, node in pool["nodes"].items()}
@@ -216,7 +246,7 @@ def count(pools: list[dict[str, Any]], where: dict[str, str]) -> dict[str, int]:
 
 
 def draw(cluster: Any, count: int, seed: int) -> list[str]:
-    """Nodes to clear, of those that hold a task and none that must stay."""
+    """Nodes to clear, from those with tasks that can all leave."""
     tasks = [task for task in cluster.to_json()["tasks"] if task.get("node") and not task.get("daemon")]
     locked = {task["node"] for task in tasks if task.get("locked")}
     nodes = sorted({task["node"] for task in tasks} - locked)
@@ -224,7 +254,11 @@ def draw(cluster: Any, count: int, seed: int) -> list[str]:
 
 
 def formulations(arguments: argparse.Namespace) -> list[str]:
-    return arguments.formulations.split(",") if arguments.formulations else list(CLEARING if arguments.clear else FORMULATIONS)
+    return (
+        arguments.formulations.split(",")
+        if arguments.formulations
+        else list(CLEARING if arguments.clear else FORMULATIONS)
+    )
 
 
 def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -242,7 +276,12 @@ def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -
         if not report.ok:
             raise RuntimeError(f"the plan of {preset} does not verify: {report.violations[0]}")
         vacated = set(plan.vacated_nodes)
-        row[preset] = {"nodes": len(vacated), "gpus": plan.stats["vacated_gpus"], "moves": len(plan.moves), "cpu_s": cpu_s}
+        row[preset] = {
+            "nodes": len(vacated),
+            "gpus": plan.stats["vacated_gpus"],
+            "moves": len(plan.moves),
+            "cpu_s": cpu_s,
+        }
     row["gpus_at_most"] = gs.consolidation.bound(cluster, method="lp", clear=clear)["vacated_gpus_at_most"]
     pools = pools_of(cluster, arguments.time_limit, set(clear or vacated), clear)
     for formulation in formulations(arguments):
@@ -267,12 +306,16 @@ def summarise(path: str) -> None:
 
     with open(path, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    columns = ("nodes", "to clear", "seeds", "GPUs at most", "side", "nodes vacated", "GPUs", "moves", "processor time, s",
-               "pools ended by the time limit", "`best` has more GPUs", "as many", "fewer")  # fmt: skip
+    columns = (
+        "nodes", "to clear", "seeds", "GPUs at most", "side", "nodes vacated", "GPUs", "moves",
+        "processor time, s", "pools ended by the time limit", "`best` has more GPUs", "as many", "fewer",
+    )  # fmt: skip
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for nodes, clear in sorted({(row["nodes"], row["clear"]) for row in rows}):
         cluster = [row for row in rows if (row["nodes"], row["clear"]) == (nodes, clear)]
-        for side in dict.fromkeys(name for row in cluster for name, value in row.items() if isinstance(value, dict)):
+        for side in dict.fromkeys(
+            name for row in cluster for name, value in row.items() if isinstance(value, dict)
+        ):
             # Rows of several calls may repeat a seed for other formulations.
             group = list({row["seed"]: row for row in cluster if side in row}.values())
             at_most = statistics.fmean(row["gpus_at_most"] for row in group)
@@ -286,13 +329,17 @@ def summarise(path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--nodes", type=int, action="append")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--presets", default="fast,best")
-    parser.add_argument("--clear", type=int, default=0, help="how many nodes to clear; 0 = as many GPUs as possible")
+    parser.add_argument(
+        "--clear", type=int, default=0, help="how many nodes to clear; 0 = as many GPUs as possible"
+    )
     parser.add_argument("--formulations", help="between commas; all unless given")
     parser.add_argument("--summary", metavar="ROWS.jsonl")
     parser.add_argument("--peer", default=os.environ.get("GPUSCHED_REBALANCER_PYTHON", sys.executable))
@@ -307,8 +354,9 @@ def main() -> int:
         return 0
     if not has_rebalancer(arguments.peer):
         print(
-            f"SKIPPED: {arguments.peer} cannot import rebalancer; it is a wheel for Python 3.12 and later (pip install rebalancer); "
-            "name an interpreter that has it by --peer or GPUSCHED_REBALANCER_PYTHON",
+            f"SKIPPED: {arguments.peer} cannot import rebalancer, a wheel for Python 3.12 and later "
+            "(pip install rebalancer); name an interpreter that has it with --peer or "
+            "GPUSCHED_REBALANCER_PYTHON",
             file=sys.stderr,
         )
         return 0
@@ -319,7 +367,11 @@ def main() -> int:
     if arguments.smoke:
         arguments.seeds, arguments.time_limit = 1, 5
     columns = (*arguments.presets.split(","), *formulations(arguments))
-    print("| nodes | seed | GPUs at most | " + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns) + " |")
+    print(
+        "| nodes | seed | GPUs at most | "
+        + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns)
+        + " |"
+    )
     print("|---" * (3 + len(columns)) + "|")
     rows = []
     for nodes in sizes:
