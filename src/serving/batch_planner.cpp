@@ -94,57 +94,66 @@ class BatchPlanner {
         }
     }
 
-    void once(const ServingRequest& request, const PlannerOptions& options) {
-        const auto all = all_deployments(request, options);
-        auto instance = selected(all, options.max_deployments);
-        const auto solved = [&](const ServingInstance& of, double part) {
-            auto search = options.search;
-            if (search.solve.time_limit)
-                search.solve.time_limit =
-                    part * std::max(0.0, *search.solve.time_limit - budget_.elapsed_s());
-            auto plan = options.deadline
-                            ? cheapest_serving_plan(of.problem, *options.deadline, search, solver_, context_)
-                            : solve_serving_plan(of.problem, search, solver_, context_);
-            if (plan.has_plan() && options.routing == Routing::round_robin) {
-                round_robin(of.problem, plan.allocation);
-                plan.bound = 0;
-                plan.optimal = false;
-            }
-            return plan;
-        };
-        // Plans with a single type are quick to find. They can be better than the plan found among all
-        // deployments if time is short or deployments are left out. The deployments of the best such plan are
-        // not left out.
-        const auto types = static_cast<int>(request.gpus.size());
-        const bool may_help = options.search.solve.time_limit || instance.left_out > 0;
-        ServingPlan single;
-        std::vector<int> used;
-        for (int g = 0; may_help && g < types; ++g) {
+    /// Solves one problem within a part of the remaining time.
+    [[nodiscard]] ServingSolution solve(const ServingProblem& problem, double part) const {
+        auto search = options_.search;
+        if (search.solve.time_limit)
+            search.solve.time_limit = part * std::max(0.0, *search.solve.time_limit - budget_.elapsed_s());
+        auto plan = options_.deadline
+                        ? cheapest_serving_plan(problem, *options_.deadline, search, solver_, context_)
+                        : solve_serving_plan(problem, search, solver_, context_);
+        if (plan.has_plan() && options_.routing == Routing::round_robin) {
+            round_robin(problem, plan.allocation);
+            plan.bound = 0;
+            plan.optimal = false;
+        }
+        return plan;
+    }
+
+    /// Finds the best plan with a single GPU type, and adds its configurations to `used`.
+    ServingPlan single_type(const ServingRequest& request, const ServingInstance& all,
+                            std::vector<int>& used) const {
+        ServingPlan best;
+        const auto types = request.gpus.size();
+        for (std::size_t g = 0; g < types; ++g) {
             std::vector<int> alone;
             for (std::size_t c = 0; c < all.problem.configurations.size(); ++c) {
                 const auto& gpus = all.problem.configurations[c].gpus;
-                if (gpus[static_cast<std::size_t>(g)] > 0 &&
-                    std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
+                if (gpus[g] > 0 && std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
                     alone.push_back(static_cast<int>(c));
             }
             if (alone.empty() || alone.size() == all.deployments.size()) continue;
             int unused = 0;
-            const auto keep = chosen(all.problem, alone, options.max_deployments, unused);
+            const auto keep = chosen(all.problem, alone, options_.max_deployments, unused);
             const auto one = kept(all, keep);
-            const auto plan = solved(one, 0.5 / (types - g));
+            const auto plan = solve(one.problem, 0.5 / static_cast<double>(types - g));
             auto found = described(request, one, plan);
-            if (!better(found, single)) continue;
-            single = std::move(found);
+            if (!better(found, best)) continue;
+            best = std::move(found);
             used.clear();
             for (std::size_t i = 0; i < keep.size(); ++i)
                 if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
         }
+        return best;
+    }
+
+    /// Solves the problem of one request, and keeps its plan if it is the best so far.
+    void once(const ServingRequest& request, const PlannerOptions& options) {
+        const auto all = all_deployments(request, options);
+        auto instance = selected(all, options.max_deployments);
+        // Plans with a single type are quick to find. They can be better than the plan found among all
+        // deployments if time is short or deployments are left out. The deployments of the best such plan are
+        // not left out.
+        ServingPlan single;
+        std::vector<int> used;
+        if (options.search.solve.time_limit || instance.left_out > 0)
+            single = single_type(request, all, used);
         for (const auto& replicas : before_.replicas)
             for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
         if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
         deployments_ += static_cast<int>(all.deployments.size());
         left_out_ += instance.left_out;
-        const auto plan = solved(instance, 1.0);
+        const auto plan = solve(instance.problem, 1.0);
         if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
             proved_ = false;
             unproved_ = plan.status;
