@@ -88,62 +88,40 @@ static void join(ServingPlan& plan) {
     plan.replicas = std::move(joined);
 }
 
-}  // namespace detail
+/// Replans a rental: the cheapest plan first, then fewer starts within its slack.
+static ReplanResult replan_rental(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                                  const ReplanOptions& options, const milp::AnySolver& solver,
+                                  const Context& context) {
+    const RentalInstance instance(request, options.planner, solver, context, running);
+    RatePlanner planner(instance, options.slack);
+    ReplanResult result;
+    result.plan = run_explained(planner, instance);
+    add_measurement_hints(result.plan, request, options.planner);
+    if (!result.plan.has_plan()) return result;
+    result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
+    // A deployment can have several rows for different kinds of requests; its replicas count together.
+    std::vector<std::pair<const PlannedReplicas*, int>> more;  // replicas beyond the running ones
+    const auto add = [&](const PlannedReplicas& replicas, int count) {
+        const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
+            return row.first->model == replicas.model &&
+                   row.first->deployment.stages == replicas.deployment.stages;
+        });
+        if (same == more.end())
+            more.emplace_back(&replicas, count);
+        else
+            same->second += count;
+    };
+    for (const auto& old : running) add(old, -old.count);
+    for (const auto& now : result.plan.replicas) add(now, now.count);
+    for (const auto& [replicas, count] : more) (count > 0 ? result.starts : result.stops) += std::abs(count);
+    return result;
+}
 
-GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
-                                    const std::vector<PlannedReplicas>& running, const ReplanOptions& options,
-                                    const milp::AnySolver& solver, const Context& context) {
-    validate(request);
-    validate(options.planner);
-    Problems problems;
-    if (options.planner.composition != Composition::optimized ||
-        options.planner.routing != Routing::optimized || options.planner.uniform_tp ||
-        options.planner.deadline)
-        problems.add(
-            "planner: expected composition and routing 'optimized', neither uniform_tp nor deadline");
-    check_fields(problems, options);
-    double all = 0;
-    for (const auto& replicas : running)
-        if (check_at_least(problems, "count", replicas.count, 0, "running")) all += replicas.count;
-    check_range(problems, "count of all together", all, 0.0, 1e9, "running");
-    problems.throw_if_any();
-
-    detail::check_together(request, options.planner);
-    if (detail::is_rental(request, options.planner)) {
-        if (!request.has_rates())
-            problems.add(
-                "request: replanning of rentals needs rates; of a batch, GPUs one by one at one price");
-        if (options.max_starts)
-            problems.add("max_starts: not with rates; slack limits the cost of fewer starts");
-        problems.throw_if_any();
-        const detail::RentalInstance instance(request, options.planner, solver, context, running);
-        detail::RatePlanner planner(instance, options.slack);
-        ReplanResult result;
-        result.plan = detail::run_explained(planner, instance);
-        detail::add_measurement_hints(result.plan, request, options.planner);
-        if (!result.plan.has_plan()) return result;
-        result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
-        // A deployment can have several rows for different kinds of requests; its replicas count together.
-        std::vector<std::pair<const PlannedReplicas*, int>>
-            more;  // per deployment: replicas beyond the running ones
-        const auto add = [&](const PlannedReplicas& replicas, int count) {
-            const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
-                return row.first->model == replicas.model &&
-                       row.first->deployment.stages == replicas.deployment.stages;
-            });
-            if (same == more.end())
-                more.emplace_back(&replicas, count);
-            else
-                same->second += count;
-        };
-        for (const auto& old : running) add(old, -old.count);
-        for (const auto& now : result.plan.replicas) add(now, now.count);
-        for (const auto& [replicas, count] : more)
-            (count > 0 ? result.starts : result.stops) += std::abs(count);
-        return result;
-    }
-
-    auto change = detail::replan_problem(request, running, options.planner);
+/// Replans a batch: the fewest starts by bisection.
+static ReplanResult replan_batch(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                                 const ReplanOptions& options, const milp::AnySolver& solver,
+                                 const Context& context) {
+    auto change = replan_problem(request, running, options.planner);
     auto& problem = change.instance.problem;
     const auto start = request.gpus.size();
     Budget budget(context, options.planner.search.solve.time_limit);
@@ -213,16 +191,47 @@ GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
             plan.message = sure ? "fewest starts within slack"
                                 : "few starts within slack; fewer may do, the solver gave no answer";
     }
-    result.plan = detail::described(request, change.instance, plan);
+    result.plan = described(request, change.instance, plan);
     result.plan.deployments = static_cast<int>(change.instance.deployments.size());
     if (best.has_plan())
-        detail::join(result.plan);
-    else if (detail::explain_batch(result.plan, request, options.planner, solver, context) &&
-             options.max_starts)
+        join(result.plan);
+    else if (explain_batch(result.plan, request, options.planner, solver, context) && options.max_starts)
         result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
                                       "; with more there is a plan");
-    detail::add_measurement_hints(result.plan, request, options.planner);
+    add_measurement_hints(result.plan, request, options.planner);
     return result;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
+                                    const std::vector<PlannedReplicas>& running, const ReplanOptions& options,
+                                    const milp::AnySolver& solver, const Context& context) {
+    validate(request);
+    validate(options.planner);
+    Problems problems;
+    if (options.planner.composition != Composition::optimized ||
+        options.planner.routing != Routing::optimized || options.planner.uniform_tp ||
+        options.planner.deadline)
+        problems.add(
+            "planner: expected composition and routing 'optimized', neither uniform_tp nor deadline");
+    check_fields(problems, options);
+    double all = 0;
+    for (const auto& replicas : running)
+        if (check_at_least(problems, "count", replicas.count, 0, "running")) all += replicas.count;
+    check_range(problems, "count of all together", all, 0.0, 1e9, "running");
+    problems.throw_if_any();
+
+    detail::check_together(request, options.planner);
+    if (detail::is_rental(request, options.planner)) {
+        if (!request.has_rates())
+            problems.add("request: replanning a rental needs rates; a batch needs single GPUs at one price");
+        if (options.max_starts)
+            problems.add("max_starts: not with rates; slack limits the cost of fewer starts");
+        problems.throw_if_any();
+        return detail::replan_rental(request, running, options, solver, context);
+    }
+    return detail::replan_batch(request, running, options, solver, context);
 }
 
 }  // namespace gpusched::serving

@@ -76,8 +76,8 @@ GPUSCHED_EXPORT std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     detail::collect(problems, [&] { validate(one); });
     detail::collect(problems, [&] { validate(options); });
     if (problems.empty() && detail::is_rental(request, options))
-        problems.add("request: expected a batch and GPUs one by one at one price; rates and machines are "
-                     "those of `curve`");
+        problems.add("request: expected a batch, single GPUs and one price per type; `curve` plans rates and "
+                     "machines");
     if (options.deadline)
         problems.add("deadline: not in a sweep: the cheapest plan is the same for every budget that pays it");
     if (budgets.empty()) problems.add(bad_value("budgets", "none", "at least one"));
