@@ -41,7 +41,7 @@ struct DecodeReplica : ReplicaLife {
 
 /// A percentile of values in any order: the smallest value that `percent` of them do not exceed; NaN without
 /// values.
-static double percentile_of(std::vector<double>& values, double percent) {
+static double unsorted_percentile(std::vector<double>& values, double percent) {
     if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
     const auto n = static_cast<double>(values.size());
     const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9)));
@@ -268,8 +268,8 @@ class AutoscalingSimulation {
         window_.prefill_busy = busy / o_.interval_s;
         window_.decode_requests = in_decode_s_ / o_.interval_s;
         window_.tokens_per_s = made_tokens_ / o_.interval_s;
-        window_.ttft_s = percentile_of(window_ttft_, o_.percent);
-        window_.tpot_s = percentile_of(window_tpot_, o_.percent);
+        window_.ttft_s = unsorted_percentile(window_ttft_, o_.percent);
+        window_.tpot_s = unsorted_percentile(window_tpot_, o_.percent);
         window_.ready = {p.prefill, d.prefill};
         window_.starting = {p.decode, d.decode};
         const auto wanted = policy_(window_);
@@ -318,7 +318,7 @@ class AutoscalingSimulation {
         const auto score = [&] {
             if (ttft.empty()) return;
             ++windows;
-            const double a = percentile_of(ttft, o_.percent), b = percentile_of(tpot, o_.percent);
+            const double a = unsorted_percentile(ttft, o_.percent), b = unsorted_percentile(tpot, o_.percent);
             met += a <= o_.ttft_s && !(b > o_.tpot_s) ? 1 : 0;
             ttft.clear();
             tpot.clear();
@@ -342,11 +342,11 @@ class AutoscalingSimulation {
         out.tpot_met = static_cast<double>(last) / all;
         out.both_met = static_cast<double>(both) / all;
         out.windows_met = static_cast<double>(met) / static_cast<double>(windows);
-        out.ttft_s = percentile_of(ttft_, o_.percent);
+        out.ttft_s = unsorted_percentile(ttft_, o_.percent);
         std::vector<double> further;
         for (std::size_t i = 0; i < n; ++i)
             if (arrivals_[i].output > 1) further.push_back(tpot_[i]);
-        out.tpot_s = further.empty() ? 0 : percentile_of(further, o_.percent);
+        out.tpot_s = further.empty() ? 0 : unsorted_percentile(further, o_.percent);
         return std::move(out);
     }
 
@@ -407,7 +407,7 @@ static Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const
     const auto score = [&](Latency& l) {
         const auto late = std::count_if(l.values.begin(), l.values.end(),
                                         [&](double value) { return value > l.target * (1 + 1e-9); });
-        const bool misses = percentile_of(l.values, o.percent) > l.target * (1 + 1e-9);
+        const bool misses = unsorted_percentile(l.values, o.percent) > l.target * (1 + 1e-9);
         if (misses) {
             ++l.missed;
             l.most_late = std::max(l.most_late,
