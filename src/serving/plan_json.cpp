@@ -239,7 +239,7 @@ class ServedReplicas {
         for (const auto& gpu : request.gpus) gpus_.push_back(gpu.name);
     }
 
-    [[nodiscard]] PlannedReplicas settle(std::uint32_t at, const ServedReplicasDocument& given) {
+    [[nodiscard]] PlannedReplicas convert(std::uint32_t at, const ServedReplicasDocument& given) {
         PlannedReplicas out{.model = given.model, .count = given.count};
         const auto model = known_name(reader_.place_of(at, "model"), given.model, models_);
         if (!model) return out;
@@ -253,7 +253,7 @@ class ServedReplicas {
             take_deployment(at, given, served.model, out);
             if (reader_.problem_count() == before)
                 for (std::size_t d = 0; d < kinds.size(); ++d) {
-                    const auto [rate, source] = believed(*model, out.deployment, d);
+                    const auto [rate, source] = throughput(*model, out.deployment, d);
                     out.requests_per_s.push_back(rate);
                     out.source.push_back(source);
                 }
@@ -304,7 +304,7 @@ class ServedReplicas {
             reader_.report(at, "field 'deployment' or 'stages' is missing");
         }
     }
-    [[nodiscard]] std::pair<double, Source> believed(std::size_t model, const Deployment& deployment,
+    [[nodiscard]] std::pair<double, Source> throughput(std::size_t model, const Deployment& deployment,
                                                      std::size_t workload) const {
         const auto& served = request_.models[model];
         const auto estimate = estimate_throughput(served.model, request_.gpus, deployment,
@@ -442,7 +442,7 @@ class PlanDocuments {
 };
 
 /// The replicas of a document, with the GPU types of a request.
-static std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDocument>& given,
+static std::vector<PlannedReplicas> running_replicas(const std::vector<RunningDocument>& given,
                                                     const ServingRequest& request) {
     std::vector<PlannedReplicas> out;
     for (const auto& from : given) {
@@ -490,7 +490,7 @@ std::vector<Replicas> read_parts(const json::Document& document, Problems& probl
 
 static std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
                                                 const ServingRequest& request) {
-    return settle_replicas(read_parts<RunningDocument>(document, problems), request);
+    return running_replicas(read_parts<RunningDocument>(document, problems), request);
 }
 
 static std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
@@ -504,7 +504,7 @@ static std::vector<PlannedReplicas> served_replicas_of(const json::Document& doc
     std::vector<PlannedReplicas> out;
     const bool list = document[0].kind == json::Kind::array;
     reader.each_element(list ? 0 : reader.place_of(0, "replicas"),
-                        [&](std::uint32_t at) { out.push_back(served.settle(at, given[out.size()])); });
+                        [&](std::uint32_t at) { out.push_back(served.convert(at, given[out.size()])); });
     problems.throw_if_any();
     return out;
 }

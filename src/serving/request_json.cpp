@@ -196,14 +196,14 @@ namespace gpusched::serving {
 namespace detail {
 
 /// Converts a document to a request, entry by entry.
-class RequestSettler {
+class RequestConverter {
   public:
-    RequestSettler(json::Reader& reader, RequestDocument&& given, const RequestRates& rates)
+    RequestConverter(json::Reader& reader, RequestDocument&& given, const RequestRates& rates)
         : reader_(reader), document_(reader.document()), given_(std::move(given)), rates_(rates) {}
 
     /// Reports problems of single places and missing fields.
     /// @return the request without the rates of the call
-    ServingRequest settle() {
+    ServingRequest convert() {
         take_gpus();
         take_models();
         const bool batch = !rates_.any() && !any_rate_;
@@ -236,7 +236,7 @@ class RequestSettler {
             for (auto& [workload, shape] : from.workloads.entries) {
                 served.workloads.push_back({workload, shape.shape, shape.requests.value_or(0),
                                             shape.rate.value_or(0), merged(given_.targets, shape.targets)});
-                look_at_load(kind);
+                note_load(kind);
                 kind = document_[kind].end;
             }
             served.model = std::move(from);
@@ -245,7 +245,7 @@ class RequestSettler {
         }
     }
     /// Notes whether a workload has a number or a rate, valid or not, and reports missing ones.
-    void look_at_load(std::uint32_t workload) {
+    void note_load(std::uint32_t workload) {
         const auto rate = document_.find(workload, "rate"), number = document_.find(workload, "requests");
         if (document_[workload].kind != json::Kind::object) return;
         any_number_ = any_number_ || number;
@@ -257,7 +257,7 @@ class RequestSettler {
         if (reader_.version() == 1) {
             if (!number) reader_.report_missing(workload, "requests");
         } else if (!rate && !number && (!rates_.any() || (rates_.all && kinds_ > 1))) {
-            // The call sets all rates by name, or the rate of the only kind.
+            // Not if the call sets the rates by name, or the rate of the only kind.
             reader_.report(workload, "field 'rate' or 'requests' is missing");
         }
     }
@@ -272,7 +272,7 @@ class RequestSettler {
             return at && document_[*at].kind == json::Kind::string;
         };
         // Deployments are checked only if GPU types and models are valid.
-        const bool deployments = !request_.gpus.empty() && is_right("gpus") && is_right("models");
+        const bool deployments = !request_.gpus.empty() && is_valid("gpus") && is_valid("models");
         find_in_measured(request_, deployments, [&](std::size_t i, const Finding& finding) {
             const auto row = rows[i];
             if (is_text(row, "model") && is_text(row, "deployment") && is_text(row, "workload"))
@@ -280,7 +280,7 @@ class RequestSettler {
         });
     }
     /// Whether a part of the document has no problem.
-    bool is_right(std::string_view key) {
+    bool is_valid(std::string_view key) {
         const auto at = document_.find(0, key);
         if (!at) return false;
         Problems own(1);
@@ -336,7 +336,7 @@ static ServingRequest request_of(const json::Document& document, Problems& probl
         given);
     if (version == 0) problems.throw_if_any();
     json::Reader reader(document, problems, version);
-    auto request = RequestSettler(reader, std::move(given), rates).settle();
+    auto request = RequestConverter(reader, std::move(given), rates).convert();
     problems.throw_if_any();
     request = with_rates(std::move(request), rates);
     check_loads(reader, request);

@@ -104,7 +104,7 @@ GPUSCHED_EXPORT ServingRequest with_rate(ServingRequest request, double rate) {
             ++kinds;
         }
     if (kinds != 1 && !(all > 0))
-        throw InvalidInput("request: asks for nothing; expected workloads with requests or a rate");
+        throw InvalidInput("request: no requests; expected workloads with requests or a rate");
     for (auto& served : request.models)
         for (auto& workload : served.workloads) {
             workload.rate = kinds == 1 ? rate : (rates ? workload.rate : workload.requests) / all * rate;
