@@ -305,7 +305,7 @@ class ServedReplicas {
         }
     }
     [[nodiscard]] std::pair<double, Source> throughput(std::size_t model, const Deployment& deployment,
-                                                     std::size_t workload) const {
+                                                       std::size_t workload) const {
         const auto& served = request_.models[model];
         const auto estimate = estimate_throughput(served.model, request_.gpus, deployment,
                                                   served.workloads[workload].shape, options_);
@@ -443,7 +443,7 @@ class PlanDocuments {
 
 /// The replicas of a document, with the GPU types of a request.
 static std::vector<PlannedReplicas> running_replicas(const std::vector<RunningDocument>& given,
-                                                    const ServingRequest& request) {
+                                                     const ServingRequest& request) {
     std::vector<PlannedReplicas> out;
     for (const auto& from : given) {
         auto& replicas = out.emplace_back();

@@ -41,8 +41,8 @@ class PlanLatencies {
     [[nodiscard]] std::size_t index_of(const PlannedReplicas& replicas) const;
 
     static constexpr double rare_requests = 250;  ///< simulated requests of the rarest kind with targets
-    static constexpr int most_simulated =
-        300'000;  ///< most requests of a simulation, unless the options set more
+    /// Most requests of a simulation, unless the options set more.
+    static constexpr int most_simulated = 300'000;
     static constexpr std::uint64_t simulations = 3;  ///< simulations of a plan with targets
     const RentalInstance& instance_;
 };

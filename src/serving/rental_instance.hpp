@@ -104,8 +104,8 @@ class RentalInstance {
     struct Usable {
         ServingInstance all{};
         std::vector<int> usable{};  ///< deployments that serve some kind
-        std::vector<int>
-            quickest{};  ///< with targets: the shortest step of each model on each single GPU type
+        /// With targets: the shortest step of each model on each single GPU type.
+        std::vector<int> quickest{};
     };
     /// Sets the throughput of each kind to 0 whose targets a deployment cannot meet.
     [[nodiscard]] Usable usable(const ServingInstance& all) const;

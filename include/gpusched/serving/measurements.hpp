@@ -37,8 +37,8 @@ struct MeasuredThroughput {
     std::string deployment{};   ///< name as in `enumerate_deployments`, such as `H100 4x2`
     std::string workload{};     ///< name of the workload
     double requests_per_s = 0;  ///< requests/s, >= 0; 0 = cannot serve
-    std::optional<double>
-        ttft_s{};  ///< seconds to the first token at this load, as the target's percentile, > 0
+    /// Seconds to the first token at this load, as the target's percentile, > 0.
+    std::optional<double> ttft_s{};
     std::optional<double> tpot_s{};  ///< seconds per further token at this load, likewise, > 0
     bool operator==(const MeasuredThroughput&) const = default;
 };

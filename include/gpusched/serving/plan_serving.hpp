@@ -27,10 +27,10 @@ struct PlannedReplicas {
     std::vector<double> share{};           ///< share of the requests that they serve together, 0 .. 1
     std::vector<double> requests_per_s{};  ///< throughput of one replica
     std::vector<Source> source{};          ///< source of these throughputs
-    std::vector<double>
-        within_targets{};  ///< with targets: requests/s of one replica within them, this workload alone
-    std::vector<Source>
-        latency_source{};  ///< source of those latencies; `measured` if measured for all targets
+    /// With targets: requests/s of one replica within them, this workload alone.
+    std::vector<double> within_targets{};
+    /// Source of those latencies; `measured` if measured for all targets.
+    std::vector<Source> latency_source{};
     bool operator==(const PlannedReplicas&) const = default;
 };
 template <class F>
@@ -105,8 +105,8 @@ struct ServingPlan {
     std::vector<PlannedReplicas> replicas{};     ///< empty = no plan, or no requests
     std::vector<int> rented{};                   ///< rented GPUs of each type
     double cost = 0;                             ///< $/h
-    double makespan = std::numeric_limits<
-        double>::quiet_NaN();     ///< seconds, with rates the load of the busiest; NaN = no plan
+    /// Seconds; with rates the load of the busiest replicas; NaN = no plan.
+    double makespan = std::numeric_limits<double>::quiet_NaN();
     double requests_per_s = 0;    ///< all requests over the makespan; 0 = no plan
     double cost_per_request = 0;  ///< $ per request; 0 = no plan
     double bound = 0;             ///< seconds that no plan beats; 0 with routing round_robin
@@ -286,8 +286,8 @@ struct ServingInstance {
 
 /// How much a new plan can differ from the running one.
 struct ReplanOptions {
-    PlannerOptions
-        planner{};  ///< `composition` and `routing` must be optimized, without `uniform_tp` and deadline
+    /// `composition` and `routing` must be optimized, without `uniform_tp` and deadline.
+    PlannerOptions planner{};
     std::optional<int> max_starts{};  ///< most replicas to start, >= 0; not with rates
     /// Accept a makespan (with rates: a cost) that is larger by this part for fewer starts, 0 .. 10.
     double slack = 0.0;

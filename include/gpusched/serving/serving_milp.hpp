@@ -35,8 +35,8 @@ constexpr auto enum_names(ServingForm) {
 struct ServingMilpOptions {
     ServingForm form = ServingForm::copies;  ///< the linear form
     std::optional<double> makespan{};  ///< seconds, > 0; required by `fixed_makespan`, which alone uses it
-    std::optional<double>
-        makespan_upper{};  ///< `mccormick`: upper limit of the optimum, > 0; absent = `slowest_makespan`
+    /// `mccormick`: upper limit of the optimum, > 0; absent = `slowest_makespan`.
+    std::optional<double> makespan_upper{};
     /// `copies`: N + 1 rows that lift the relaxation to the bound of `serving_bound`.
     bool surrogate_rows = true;
     bool minimise_cost = true;  ///< `fixed_makespan`: minimise the cost; off = find any plan
@@ -69,10 +69,10 @@ constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
 struct ServingMilp : milp::Model {
     ServingForm form = ServingForm::copies;  ///< the linear form
     int makespan_column = -1;                ///< column of T; -1 for `fixed_makespan` and `rates`
-    std::vector<int>
-        first_copy{};  ///< `copies`, `mccormick`: c has the copies first_copy[c] .. first_copy[c + 1] - 1
-    std::vector<std::vector<double>>
-        seconds{};                ///< [c][w]: seconds of one replica for all requests; 0 = cannot serve
+    /// `copies`, `mccormick`: c has the copies first_copy[c] .. first_copy[c + 1] - 1.
+    std::vector<int> first_copy{};
+    /// [c][w]: seconds of one replica for all requests; 0 = cannot serve.
+    std::vector<std::vector<double>> seconds{};
     std::vector<double> upper{};  ///< per configuration: K_c
     int rate_column = -1;         ///< `rates`: column of r = unit / T; -1 in all other forms
     double unit = 1;              ///< `rates`: the unit, in seconds

@@ -43,8 +43,8 @@ constexpr void visit_fields(std::type_identity<WorkloadRequests>, F&& field) {
 struct ServingConfiguration {
     std::string name{};
     std::vector<int> gpus{};  ///< GPUs of each type, one entry per `ServingProblem::gpus`
-    std::vector<double>
-        throughput{};     ///< requests/s, one entry per `ServingProblem::workloads`; 0 = cannot serve
+    /// Requests/s, one entry per `ServingProblem::workloads`; 0 = cannot serve.
+    std::vector<double> throughput{};
     std::string model{};  ///< the model; workloads of other models have throughput 0
     bool operator==(const ServingConfiguration&) const = default;
 };

@@ -83,8 +83,8 @@ constexpr void visit_fields(std::type_identity<ServedModel>, F&& field) {
 /// Further rental terms of a GPU type: a minimum and spot GPUs.
 struct RentalTerms {
     int minimum = 0;  ///< rent none or at least this many GPUs, >= 0; rounded up to whole machines
-    std::optional<double>
-        spot_price{};        ///< $/h of a spot GPU, which the provider can take back, >= 0; absent = none
+    /// $/h of a spot GPU, which the provider can take back, >= 0; absent = none.
+    std::optional<double> spot_price{};
     int spot_available = 0;  ///< spot GPUs, in addition to the others, >= 0
     bool operator==(const RentalTerms&) const = default;
 };
