@@ -73,14 +73,6 @@ enum class RentalGoal : std::uint8_t {
     starts,  ///< fewest replicas to start, within the budget
     gpus,    ///< fewest GPUs rented, within the budget
 };
-constexpr auto enum_names(RentalGoal) {
-    return name_table<RentalGoal>({
-        {RentalGoal::cost, "cost"},
-        {RentalGoal::rate, "rate"},
-        {RentalGoal::starts, "starts"},
-        {RentalGoal::gpus, "gpus"},
-    });
-}
 
 /// The solution of a rental problem, and its bound.
 struct RentalSolution {
