@@ -210,19 +210,14 @@ class AutoscalingSimulation {
     }
 
     template <class R>
-    static PoolSizes count(const std::vector<R>& pool) {
-        PoolSizes n{0, 0};  // ready, starting
-        for (const auto& r : pool) {
-            n.prefill += r.state == State::ready ? 1 : 0;
-            n.decode += r.state == State::starting ? 1 : 0;
-        }
-        return n;
+    static int count(const std::vector<R>& pool, State state) {
+        return static_cast<int>(
+            std::count_if(pool.begin(), pool.end(), [&](const R& r) { return r.state == state; }));
     }
 
     template <class R>
     void resize(std::vector<R>& pool, int wanted, Kind ready) {
-        const auto n = count(pool);
-        int more = std::max(1, wanted) - n.prefill - n.decode;
+        int more = std::max(1, wanted) - count(pool, State::ready) - count(pool, State::starting);
         for (std::size_t k = 0; k < pool.size() && more > 0; ++k)
             if (pool[k].state == State::draining) {
                 pool[k].state = State::ready;
@@ -260,7 +255,6 @@ class AutoscalingSimulation {
             return work.second <= now_;
         });
         prefill_busy_s_ += busy;
-        const auto p = count(prefill_), d = count(decode_);
         window_.time_s = now_;
         window_.seconds = o_.interval_s;
         window_.prefill_waiting = static_cast<std::int64_t>(queue_.size());
@@ -270,8 +264,8 @@ class AutoscalingSimulation {
         window_.tokens_per_s = made_tokens_ / o_.interval_s;
         window_.ttft_s = unsorted_percentile(window_ttft_, o_.percent);
         window_.tpot_s = unsorted_percentile(window_tpot_, o_.percent);
-        window_.ready = {p.prefill, d.prefill};
-        window_.starting = {p.decode, d.decode};
+        window_.ready = {count(prefill_, State::ready), count(decode_, State::ready)};
+        window_.starting = {count(prefill_, State::starting), count(decode_, State::starting)};
         const auto wanted = policy_(window_);
         result_.time_s.push_back(now_);
         result_.rate.push_back(static_cast<double>(window_.arrived.size()) / o_.interval_s);
@@ -279,8 +273,8 @@ class AutoscalingSimulation {
         result_.window_tpot_s.push_back(window_.tpot_s);
         result_.wanted_prefill.push_back(wanted.prefill);
         result_.wanted_decode.push_back(wanted.decode);
-        result_.ready_prefill.push_back(p.prefill);
-        result_.ready_decode.push_back(d.prefill);
+        result_.ready_prefill.push_back(window_.ready.prefill);
+        result_.ready_decode.push_back(window_.ready.decode);
         resize(prefill_, wanted.prefill, Kind::prefill_ready);
         resize(decode_, wanted.decode, Kind::decode_ready);
         // Draining replicas that returned to the pool can be idle.
