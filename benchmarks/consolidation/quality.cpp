@@ -13,7 +13,7 @@
 #include "runs.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 #include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/threads.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -13,7 +13,7 @@
 #include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>

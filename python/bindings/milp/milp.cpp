@@ -8,7 +8,7 @@
 #include "support/struct_states.hpp"
 
 #include <gpusched/core/budget.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>

@@ -3,7 +3,7 @@
 #include "support/records.hpp"
 #include "support/sources.hpp"
 
-#include <gpusched/serving/profile_csv.hpp>
+#include <gpusched/serving/estimate.hpp>
 
 namespace gpusched::python {
 

@@ -7,10 +7,8 @@
 #include "support/struct_states.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/price_ranges.hpp>
-#include <gpusched/serving/sweep_budgets.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <cmath>
 

@@ -8,7 +8,7 @@
 
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/price_ranges.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <optional>
 #include <string>

@@ -4,7 +4,7 @@
 #include "support/keywords.hpp"
 
 #include <gpusched/core/context.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 
 #include <exception>
 #include <memory>

@@ -3,7 +3,7 @@
 #include <support/catch.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/serving/language_model.hpp>
+#include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/request_json.hpp>
 

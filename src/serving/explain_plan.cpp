@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would make a plan of rentals possible, in words.
-#pragma once
+// Explanations of plans: searches the limits that prevent a plan, and checks the loads of measured latencies.
+#include "serving/explain_plan.hpp"
+#include "serving/batching_replica.hpp"
+#include "serving/calibrator.hpp"
+#include "serving/instance.hpp"
 
-#include "serving/rate_planner.hpp"
-#include "serving/replica_capacity.hpp"
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,8 +18,8 @@
 
 namespace gpusched::serving::detail {
 
-/// Six digits, none of them too low: what is named as enough is enough.
-inline std::string rounded_up(double value) {
+/// A number as text with six digits, rounded up, so that a limit of this size suffices.
+static std::string rounded_up(double value) {
     if (!(value > 0)) return number_text(value);
     const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
     std::array<char, 32> text{};
@@ -25,17 +27,20 @@ inline std::string rounded_up(double value) {
     return text.data();
 }
 
-/// One question after a refused request: each answer changes one limit, plans again and names the least that would do.
-class WhyRefused {
+/// The limits that prevent a plan: changes one limit after another, plans again, and finds the smallest
+/// sufficient change.
+class BindingLimits {
   public:
-    /// @param instance  for which no plan was found; must outlive this object
-    explicit WhyRefused(const RentalInstance& instance)
+    using Answers = std::vector<std::string>;
+
+    /// @param instance  an instance without a plan; must outlive this object
+    explicit BindingLimits(const RentalInstance& instance)
         : instance_(instance), request_(instance.request()), options_(instance.options()), plenty_(request_) {
         for (auto& count : plenty_.available) count = std::max(count, most_gpus);
         plenty_.budget = std::numeric_limits<double>::infinity();
     }
 
-    [[nodiscard]] std::vector<std::string> answers() const {
+    [[nodiscard]] Answers find() const {
         auto found = by_kind();
         if (found.empty()) found = by_limit();
         if (found.empty()) found = by_limits_together();
@@ -45,9 +50,8 @@ class WhyRefused {
     }
 
   private:
-    using Answers = std::vector<std::string>;
-
-    /// The least of a latency over deployments, each measured at its lowest load or else estimated of an idle replica.
+    /// The smallest latency of all deployments, measured at the lowest load or else estimated for an idle
+    /// replica.
     struct Quickest {
         double seconds = std::numeric_limits<double>::infinity();
         std::string what{};
@@ -63,7 +67,7 @@ class WhyRefused {
         }
     };
 
-    /// Kinds of requests that no deployment serves within their targets, however many there are.
+    /// Kinds of requests that no deployment serves within their targets, whatever the number of replicas.
     [[nodiscard]] Answers by_kind() const {
         Answers found;
         const auto all = all_deployments(plenty_, options_);
@@ -73,7 +77,7 @@ class WhyRefused {
             const auto owner = "workload " + gpusched::quoted(all.problem.workloads[w].name) + " of " +
                                gpusched::quoted(request_.models[kind.model].model.name);
             Quickest first, step;
-            bool possible = false, measured_none = false, keeps_all = false, told = false;
+            bool possible = false, measured_none = false, keeps_all = false, reported = false;
             for (std::size_t c = 0; c < all.deployments.size(); ++c) {
                 if (all.problem.configurations[c].model != all.problem.workloads[w].model) continue;
                 const auto rows = instance_.measured_rows(all, c, w);
@@ -103,11 +107,11 @@ class WhyRefused {
             for (const auto& target : kind.targets) {
                 const auto& quickest = target.first_token ? first : step;
                 if (quickest.seconds <= target.seconds) continue;
-                told = true;
+                reported = true;
                 found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
                                 " s is less than " + rounded_up(quickest.seconds) + " s, " + quickest.what);
             }
-            if (!told)
+            if (!reported)
                 found.push_back(
                     owner +
                     ": no deployment keeps all of its targets at once, even idle or at its lowest measured "
@@ -116,7 +120,7 @@ class WhyRefused {
         return found;
     }
 
-    /// The budget, the GPUs of one type, the deadline, pipelines that nobody measured, the targets: each alone.
+    /// The budget, the GPUs of one type, the deadline, unmeasured pipelines, the targets: each alone.
     [[nodiscard]] Answers by_limit() const {
         Answers found;
         if (std::isfinite(request_.budget))
@@ -140,7 +144,7 @@ class WhyRefused {
         if (!options_.unmeasured_pipelines)
             if (const auto plan = plan_of(request_, pipelines); plan.has_plan())
                 found.push_back("unmeasured_pipelines: with them there is a plan for " +
-                                rounded_up(plan.cost) + " $/h by estimates that nobody checked");
+                                rounded_up(plan.cost) + " $/h, by estimates without measurements");
         if (!instance_.any_targets()) return found;
         auto lax = request_;
         for (auto& served : lax.models)
@@ -152,7 +156,7 @@ class WhyRefused {
         return found;
     }
 
-    /// The GPUs of all types together, then the budget, too.
+    /// The GPUs of all types together, then also the budget.
     [[nodiscard]] Answers by_limits_together() const {
         const auto rents = [](const ServingPlan& plan) {
             std::string text;
@@ -170,7 +174,7 @@ class WhyRefused {
         if (!request_.has_rates()) return {"no single limit: budget and GPUs must both grow"};
         more.budget = plenty_.budget;
         auto options = options_;
-        options.goal = Goal::cheapest;  // the most of everything has no end
+        options.goal = Goal::cheapest;  // without limits the highest rate is infinite
         if (const auto plan = plan_of(more, options); plan.has_plan())
             return {"no single limit: budget and GPUs must both grow; " + rents(plan)};
         return {};
@@ -181,15 +185,17 @@ class WhyRefused {
         return RatePlanner(instance).run();
     }
 
-    /// $/h of the cheapest plan without a budget; for the highest rate, of the cheapest one that serves anything.
+    /// $/h of the cheapest plan without a budget; for goal `most_rate`, of the cheapest plan that serves
+    /// anything.
     [[nodiscard]] std::optional<double> least_budget() const {
         auto rich = request_;
         rich.budget = plenty_.budget;
         const RentalInstance instance(rich, options_, instance_.solver(), instance_.context());
         const auto plan = RatePlanner(instance).run();
         if (!plan.has_plan()) return std::nullopt;
-        if (instance.wanted() == RentalGoal::cost) {
-            // With the money of a plan there is that plan; the search is asked again, because it may go another way.
+        if (instance.goal() == RentalGoal::cost) {
+            // That plan fits into its own cost, but a search with this budget can take another path; so it is
+            // run.
             for (const double more : {1.0, 1.1, 1.25, 1.5, 2.0}) {
                 rich.budget = plan.cost * more * (1 + 1e-9);
                 if (const auto again = plan_of(rich, options_); again.has_plan())
@@ -205,7 +211,7 @@ class WhyRefused {
         return least.has_plan() ? std::optional(least.cost) : std::nullopt;
     }
 
-    /// The fewest GPUs of a type at its usual price with which there is a plan, all else as it is.
+    /// The fewest GPUs of a type at its regular price that allow a plan.
     [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
         auto changed = request_;
         changed.available[g] = plenty_.available[g];
@@ -220,7 +226,7 @@ class WhyRefused {
             changed.available[g] = pieces * piece;
             return plan_of(changed, options_).has_plan();
         };
-        // Each number that is named was planned with.
+        // A plan was made with every number that is reported.
         if (!enough(high)) return std::nullopt;
         while (high - low > 1) {
             const int middle = low + (high - low) / 2;
@@ -233,29 +239,72 @@ class WhyRefused {
     const RentalInstance& instance_;
     const ServingRequest& request_;
     const PlannerOptions& options_;
-    ServingRequest
-        plenty_;  ///< the request without budget and with as many GPUs of every type as it could want
+    ServingRequest plenty_;  ///< the request without a budget limit and with `most_gpus` GPUs of every type
 };
 
-/// Runs a planner of an instance; where it is refused, `binding` says what would do.
-inline ServingPlan run_explained(RatePlanner& planner, const RentalInstance& instance) {
+ServingPlan run_explained(RatePlanner& planner, const RentalInstance& instance) {
     auto plan = planner.run();
-    if (planner.refused()) plan.binding = WhyRefused(instance).answers();
+    if (planner.refused()) plan.binding = BindingLimits(instance).find();
     return plan;
 }
 
-/// Where a batch has no plan, and any GPUs may be rented and requests go anywhere, `binding` says what would do. Whether there is a
-/// plan after all.
-inline bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
-                          const milp::AnySolver& solver, const Context& context) {
+bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
+                   const milp::AnySolver& solver, const Context& context) {
     if (plan.status != milp::Status::infeasible || options.composition != Composition::optimized ||
         options.routing != Routing::optimized || options.uniform_tp)
         return false;
     const RentalInstance instance(request, options, solver, context);
     RatePlanner planner(instance);
     const bool found = planner.run().has_plan();
-    if (planner.refused()) plan.binding = WhyRefused(instance).answers();
+    if (planner.refused()) plan.binding = BindingLimits(instance).find();
     return found;
+}
+
+void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options) {
+    const Calibrator calibrator(request, options.estimate);
+    auto one = options.estimate;
+    one.max_batch = 1;
+    const auto idle_times = [&](const Calibrator::Row& row) {
+        const auto& served = request.models[row.model];
+        return estimate_throughput(served.model, request.gpus, row.deployment,
+                                   served.workloads[row.workload].shape, one);
+    };
+    for (const auto& row : calibrator.rows()) {
+        const auto& served = request.models[row.model];
+        const auto& kind = served.workloads[row.workload];
+        const auto name = gpusched::quoted(row.deployment.name);
+        const auto of_kind =
+            " requests/s of " + gpusched::quoted(kind.name) + " of " + gpusched::quoted(served.model.name);
+        const auto add = [&](const std::string& sentence) {
+            plan.message += (plan.message.empty() ? "" : "; ") + sentence;
+        };
+        if ((row.ttft_s || row.tpot_s) && row.measured <= 0.5 * row.estimate.requests_per_s) {
+            add(name + " counts as serving at most " + number_text(row.measured) + of_kind +
+                ", the highest load of its rows, where " + number_text(row.estimate.requests_per_s) +
+                " are estimated: give what it serves when saturated, and latencies at higher loads");
+            continue;
+        }
+        std::vector<MeasuredThroughput> rows;
+        for (const auto& m : request.measured)
+            if (m.model == served.model.name && m.deployment == row.deployment.name &&
+                m.workload == kind.name)
+                rows.push_back(m);
+        for (const auto& target : list_of(merged(kind.targets, options.targets))) {
+            const auto known = rows_with(rows, target.first_token);
+            if (known.empty()) continue;
+            const double idle = target.first_token ? idle_times(row).first_token_s : idle_times(row).step_s;
+            const auto least = known.front().requests_per_s, most = known.back().requests_per_s;
+            if (*latency_of(known.front(), target.first_token) > target.seconds && idle <= target.seconds)
+                add(name + " counts as missing " + target.name + " at any load, because it misses it at " +
+                    number_text(least) + of_kind +
+                    ", the lowest load of its rows: give latencies at lower loads");
+            else if (*latency_of(known.back(), target.first_token) <= target.seconds &&
+                     most <= 0.5 * row.measured)
+                add(name + " counts as keeping " + target.name + " up to " + number_text(most) + of_kind +
+                    ", the highest load of its rows with this latency, where it serves " +
+                    number_text(row.measured) + ": give latencies at higher loads");
+        }
+    }
 }
 
 }  // namespace gpusched::serving::detail
