@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Who may call whom across shared libraries: reads the symbols of the objects of a build, static or shared.
+"""Shared libraries export every function that others call: reads the symbols of the objects of a build.
 
     test_exports.py BUILD_FOLDER     with a compile_commands.json; what is not built yet is left out
 
-A function that its component keeps to itself (GPUSCHED_INTERNAL) must not be called from outside that
-component: from
-another one, a test, a benchmark, the Python extension. And it must not be public, that is, stand in no
-namespace `detail`.
-With static libraries such a mistake links all the same; this check finds it in their objects, too.
+A definition without GPUSCHED_EXPORT must not be called from another component, a test, a benchmark or the Python
+extension, and it must stand in a namespace `detail`. With static libraries such a mistake links nevertheless;
+this check finds it in their objects.
 """
 
 import json

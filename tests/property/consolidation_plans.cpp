@@ -190,13 +190,13 @@ const Spoiler spoilers[] = {
              if (std::count(m.gpus.begin(), m.gpus.end(), g) == 0) return m.gpus.push_back(g), true;
          return false;
      },
-     "gpus"},
+     "asks for"},
     {"one GPU missing",
      [](Case& c) {
          auto& m = c.move();
          return !m.gpus.empty() && (m.gpus.pop_back(), true);
      },
-     "gpus"},
+     "asks for"},
     {"a GPU that is not there",
      [](Case& c) {
          auto& m = c.move();
