@@ -119,7 +119,7 @@ struct ControllerOptions {
     std::vector<std::int32_t> quota_levels{75, 50};           ///< decreasing, each 50 to 100
 
     double better_by = 0.10;    ///< required decrease of a placement's score
-    double relax_score = 0.30;  ///< highest score of a placement to relax to
+    double relax_score = 0.30;  ///< scores of placements to relax to must be below
 
     double pause_s = 18;                   ///< expected length of a pause
     double loss_budget = 0.05;             ///< of the tenant's throughput over an hour
