@@ -33,8 +33,7 @@ class RowWriter {
             single(std::bit_cast<std::int64_t>(x));
         else if constexpr (std::is_same_v<T, CpuSet>)  // last in its row: the words in use, at least four
             each(std::span(x.words).first(std::max<std::size_t>(4, x.words_in_use())));
-        else if constexpr (std::is_same_v<
-                               T, CandidateVerdict>)  // the only enumerator in a row that is written by name
+        else if constexpr (std::is_same_v<T, CandidateVerdict>)  // the only enumerator of a row by name
             single(x);
         else if constexpr (std::is_enum_v<T>)
             single(static_cast<std::int64_t>(x));

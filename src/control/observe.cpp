@@ -28,7 +28,7 @@ bool Stepper::tick() {
         s_.since_peak_s += passed_s_;
     }
     s_.clock_s += passed_s_;
-    // A late window counts as the windows it lasted; any other counts as one.
+    // A late window counts as the number of windows that it lasted; any other counts as one.
     s_.now += late ? std::max<std::int64_t>(1, static_cast<std::int64_t>(passed_s_ / o_.window_s)) : 1;
     if (known) s_.last_time_s = seen_.time_s;
     s_.last_window = seen_.window;

@@ -91,7 +91,7 @@ struct HostTenant {
     double tau_ms = 15;           ///< protected: threshold of its p99, above 0
     double tau_p999_ms = 0;       ///< protected: threshold of its p999; 0: only the p99 counts
     Configuration start{};        ///< protected: the initial configuration
-    std::int32_t gpu = -1;        ///< others: GPU whose root has their PCIe traffic; -1: none
+    std::int32_t gpu = -1;        ///< others: GPU on the root of their PCIe traffic; -1: none
     std::int32_t numa = -1;       ///< others: NUMA node of their block I/O; -1: unknown
     std::int32_t client_of = -1;  ///< others: MPS client in the instance of this protected tenant
     bool follows = true;  ///< MPS client that agreed to move with the instance; otherwise the instance stays

@@ -154,7 +154,7 @@ struct TenantPlaces {
     Configuration good{};     ///< the last validated one
     Configuration before{};   ///< before the current change or validation
     Configuration pending{};  ///< after the current change
-    Configuration floor{};    ///< initial one, kept across restarts; never less
+    Configuration floor{};    ///< initial one, kept across restarts; relaxing stops there
 };
 
 /// A change in progress, and the pause that it costs.
