@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads, writes and ages the carryover of controllers.
 #include "control/document_forms.hpp"
 
 #include <gpusched/config.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and writes the configuration of the controller as a document.
 #include "control/config_document.hpp"
 
 #include <gpusched/config.hpp>
@@ -11,7 +12,7 @@ namespace gpusched::control {
 
 namespace config_detail {
 
-/// What no table says of a host: names of devices, and tenants with what they refer to.
+/// Resolves the fields of a host that no field table covers: device names, and tenants with their references.
 static Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocument&& given) {
     Host host = std::move(given);
     const auto gpus = reader.place_of(at, "gpus"), tenants = reader.place_of(at, "tenants");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads recorded signals as observations, and describes decisions as text.
 #include "control/document_forms.hpp"
 
 #include <gpusched/config.hpp>
@@ -16,7 +17,7 @@ namespace gpusched::control {
 
 namespace signal_detail {
 
-/// The same in a document, where a list in the host's order does as well.
+/// The same in a document, which may also have a list in the host's order.
 template <class T>
 struct ListedByTenant : detail::ByTenant<T> {};
 
@@ -68,7 +69,7 @@ constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
     field("irq_per_s", &SignalsDocument::irq_per_s, NullIfUnknown{});
 }
 
-/// The instances that a document gives of a GPU.
+/// Resolves the instances that a document has for a GPU.
 static void settle_layout(json::Reader& reader, std::uint32_t at,
                           const std::vector<InstanceDocument>& instances, const MigDevice& device,
                           MigLayout& out) {
@@ -87,7 +88,7 @@ static void settle_layout(json::Reader& reader, std::uint32_t at,
     if (known && !is_valid(device, out)) reader.report(at, "expected a layout that the part can hold");
 }
 
-/// A list with one number for each of `out`.
+/// Reads a list with one number for each of `out`.
 static void settle_numbers(json::Reader& reader, std::string_view key,
                            const std::optional<std::vector<double>>& given, std::vector<double>& out) {
     if (!given) return;
