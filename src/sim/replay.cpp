@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replays a trace with a placement policy.
 #include "model/name_order.hpp"
 
 #include <gpusched/allocation/named.hpp>
@@ -24,7 +25,7 @@
 namespace gpusched::sim {
 namespace detail {
 
-/// One replay under way: events in, cluster and timeline out.
+/// One replay: events in, cluster and timeline out.
 class Replay {
   public:
     Replay(const Trace& original, const ReplayOptions& options, const Context& context)
@@ -44,7 +45,7 @@ class Replay {
         if (!timeless_) sort_by_creation(tasks);
         rng_ = rng_.split(1);
 
-        // Policies give ties to the first node: by name, unless resampling shuffles them.
+        // Policies give ties to the first node: by name, unless resampling shuffles the nodes.
         ClusterSpec spec;
         spec.nodes = gpusched::detail::in_name_order(trace_.nodes);
         if (options.resample_to) order.shuffle(std::span(spec.nodes));
@@ -127,7 +128,7 @@ class Replay {
     }
 
   private:
-    // Tasks of one second keep their order.
+    // Tasks of the same second keep their order.
     static void sort_by_creation(std::vector<TraceTask>& tasks) {
         std::vector<TraceTask> sorted;
         sorted.reserve(tasks.size());
@@ -153,7 +154,7 @@ class Replay {
         }
     }
 
-    // Who left, or never arrived, is no part of the state.
+    // Returns the final cluster without the tasks that left or never arrived.
     [[nodiscard]] Cluster final_state(std::size_t arrived, std::int64_t now,
                                       const std::vector<std::string>& unplaced) const {
         ClusterSpec spec;
@@ -178,8 +179,8 @@ class Replay {
         return Cluster::build(spec);
     }
 
-    using Departure =
-        std::pair<std::int64_t, std::size_t>;  // time, task; those of one second in order of arrival
+    // Time, task; departures of the same second are in order of arrival.
+    using Departure = std::pair<std::int64_t, std::size_t>;
 
     const ReplayOptions& options_;
     bool timeless_;
