@@ -28,7 +28,9 @@ namespace gpusched::allocation {
 ///     rankers.add<Mine>("mine");
 ///     rankers.add("mine_by_3", Mine{3});
 ///     rankers.add("largest", [](const Inventory& inventory) { return Largest{largest_node(inventory)}; });
-///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) { return Expecting{expected}; });
+///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) {
+///         return Expecting{expected};
+///     });
 ///
 /// If the workload is made from a list of tasks, the entry may state how much of the list it should cover.
 template <class Policy>
@@ -101,8 +103,8 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
 /// "best_fit", "dot_product" and "gpu_clustering" measure in parts of the inventory's largest node.
 [[nodiscard]] const PolicyRegistry<AnyRanker>& rankers();
 
-/// "by_wish", "fewest_crossings", "least_harm", "tightest_gpu", "random", "offline_limit" (a quarter of a GPU), "fgd",
-/// "expected_fill".
+/// "by_wish", "fewest_crossings", "least_harm", "tightest_gpu", "random", "offline_limit" (a quarter of a
+/// GPU), "fgd", "expected_fill".
 [[nodiscard]] const PolicyRegistry<AnyGpuPicker>& gpu_pickers();
 
 /// "any", "occupied", "co_location_limit" (half of the cores), "offline_limit" (a quarter of a GPU). A filter

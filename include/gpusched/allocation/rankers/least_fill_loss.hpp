@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least fill loss: prefers the node on which a placement reduces least the expected fill of future tasks.
+// Least fill loss: prefers the node on which a placement reduces the expected fill of future tasks least.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
