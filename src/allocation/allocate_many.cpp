@@ -112,7 +112,8 @@ class JointSearch {
         result.jobs = std::move(placed_);
     }
 
-    /// Computes the cost that every job would have alone in the cluster. Call while all or none are placed.
+    /// Computes the cost (entropy plus traffic) that every job would have alone in the cluster. Call while
+    /// all or none are placed.
     void look_alone() {
         const auto start = cluster_.checkpoint();
         const auto kept = placed_;
@@ -281,9 +282,8 @@ class JointSearch {
     std::vector<std::size_t> sequence_;  // an order in which all placed jobs are feasible one after another
     bool grouped_ = false;               // whether a pod has group constraints
     std::vector<Allocation> placed_;
-    std::vector<double>
-        alone_;         // lower bound of each job's cost alone (entropy + traffic); -1 = no placement
-    bool sure_ = true;  // jobs that could not be placed alone are proven to be infeasible
+    std::vector<double> alone_;  // lower bound of each job's cost alone; -1 = no placement
+    bool sure_ = true;           // jobs that could not be placed alone are proven to be infeasible
 };
 
 }  // namespace detail
