@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accounting: the tasks whose requests reduce idle capacity; all tasks, or only HP tasks as in the figures of
-// the ASI paper.
+// Accounting: the tasks that hold capacity when idle GPUs are counted; all tasks, or only HP tasks as in the
+// ASI paper.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
@@ -14,7 +14,7 @@ namespace gpusched::fragmentation {
 /// The tasks that hold capacity.
 enum class Accounting : std::uint8_t {
     all,  ///< all tasks; Standby tasks hold the GPUs that they lend, so idle means idle without spot rights
-    hp,  ///< HP tasks, as in Figs. 9, 13, 14 and 16 of the paper; LP tasks hold only GPUs lent by Standby tasks
+    hp,  ///< HP tasks, as in Figs. 9, 13, 14 and 16 of the ASI paper; LP tasks hold only GPUs lent by Standby
 };
 constexpr auto enum_names(Accounting) {
     return name_table<Accounting>({

@@ -14,16 +14,16 @@ namespace gpusched::fragmentation {
 
 /// Options of ExpectedFill.
 struct ExpectedFillOptions {
-    /// Only the most popular shapes count, until they cover this percentage of the workload, 1 to 100. Rare
-    /// shapes of eight GPUs request a large part of the capacity. Below 100 these shapes are dropped, and
-    /// nothing keeps a node free for them.
+    /// Only the most popular shapes count, until they cover this percentage of the workload, 1 to 100. Values
+    /// below 100 drop rare shapes of eight GPUs, although these request a large part of the capacity. Without
+    /// them nothing keeps a node free for such tasks.
     int coverage_percent = 100;
-    /// Smaller differences, in thousandths of a GPU, are ignored, so that nearly equal nodes fill up one by
-    /// one; 1 to 1000.
+    /// Differences below this number of thousandths of a GPU are ignored, so that nearly equal nodes fill up
+    /// one by one; 1 to 1000.
     int grain_milli = 50;
-    /// Weight of shapes with several GPUs relative to other shapes, in thousandths, 0 to 1000. It multiplies
-    /// the weight by GPU count. The default is below 1000 because a node without a large idle block can still
-    /// run all other shapes.
+    /// Weight of shapes with several GPUs relative to other shapes, in thousandths, 0 to 1000. It applies in
+    /// addition to the factor for their number of GPUs. The default is below 1000 because a node without its
+    /// last block of idle GPUs can still run all other shapes.
     int several_gpus_weight = 300;
 };
 
@@ -35,8 +35,8 @@ struct ExpectedFillOptions {
 /// shape until CPU, memory or GPUs run out. The result is the average over the shapes of the workload,
 /// weighted by popularity. The popularity of a shape with several GPUs is multiplied by their number:
 ///
-///     fill(node) = sum over shapes m of p(m) x min(room(m), d(m) x floor(cpu / c(m)), d(m) x floor(memory /
-///     b(m)))
+///     fill(node) = sum over shapes m of p(m) x
+///                  min(room(m), d(m) x floor(cpu / c(m)), d(m) x floor(memory / b(m)))
 ///
 /// with d GPUs, c cores and b memory per task of the shape. For a shape with several GPUs, `room` is the
 /// number of idle GPUs that its copies use. For all other shapes, `room` is the sum over the node's GPUs of

@@ -54,7 +54,7 @@ struct FgdChoice {
 
 /// Computes the expected fragmentation F of nodes for one workload, and the change that a placement causes.
 ///
-/// Weng et al., "Beware of Fragmentation" (USENIX ATC '23), define F(node) as the sum over task shapes m of
+/// Defined by Weng et al., "Beware of Fragmentation" (USENIX ATC '23). F(node) is a sum over task shapes m:
 /// popularity(m) times the idle GPUs of the node that m cannot use. If m requests no GPU or cannot run on the
 /// node (GPU, CPU or model), all idle GPUs are unusable. Otherwise the GPUs with a free share below m's
 /// demand per GPU are unusable. Their scheduling policy places every task such that F grows least.

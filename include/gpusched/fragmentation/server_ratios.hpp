@@ -26,8 +26,8 @@ struct ServerRatios {
 /// Returns the published allocation ratios and the use of Standby GPUs, with A, S, L, G and r as in
 /// `NodeRequests`.
 ///
-/// Every server has the same weight, whatever its size. `allocation_ratio`, by contrast, weighs by GPUs, and
-/// counts a GPU once if it is lent and used. Means over no servers are 0. Cordoned nodes and failed GPUs
+/// Every server has the same weight, regardless of its size. `allocation_ratio`, by contrast, weighs by GPUs,
+/// and counts a GPU once if it is lent and used. Means over no servers are 0. Cordoned nodes and failed GPUs
 /// count.
 ///
 /// @return one row per GPU model in order of first appearance, then "*"

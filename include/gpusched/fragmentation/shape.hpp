@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape: a request whose unusable idle GPUs a report measures.
+// Shape: a request for which a report measures unusable idle GPUs.
 #pragma once
 
 #include <array>
