@@ -237,8 +237,7 @@ GPUSCHED_EXPORT GpuMask HardwareGraph::gpus() const noexcept {
     return all;
 }
 
-// Questions
-// --------------------------------------------------------------------------------------------------
+// Questions -------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT HardwareGraph::Vertex HardwareGraph::gpu_vertex(int gpu) const {
     if (gpu < 0 || gpu >= max_gpus_per_node || gpu_vertex_[static_cast<std::size_t>(gpu)] < 0)
@@ -301,8 +300,7 @@ GPUSCHED_EXPORT std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMa
     return std::get<3>(*best);
 }
 
-// Changes
-// ----------------------------------------------------------------------------------------------------
+// Changes ---------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT void HardwareGraph::set_failed(int gpu, bool failed) {
     auto& v = (*graph_)[gpu_vertex(gpu)];

@@ -196,8 +196,7 @@ class HardwareGraph {
     std::size_t row_ = 0;  // row length of both: the highest GPU index plus one
 };
 
-// Template bodies
-// --------------------------------------------------------------------------------------------
+// Template bodies -------------------------------------------------------------------------------------------
 
 template <HardwareTopology G>
 HardwareGraph HardwareGraph::from_graph(const G& graph) {

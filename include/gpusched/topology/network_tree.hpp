@@ -128,8 +128,7 @@ class NetworkTree {
     std::vector<std::size_t> domain_counts_;  // [level]: number of domains, without such nodes
 };
 
-// Template bodies
-// --------------------------------------------------------------------------------------------
+// Template bodies -------------------------------------------------------------------------------------------
 
 template <NetworkGraph G>
 NetworkTree NetworkTree::from_graph(const G& graph, std::size_t node_count) {

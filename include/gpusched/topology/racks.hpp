@@ -50,8 +50,8 @@ constexpr void visit_fields(std::type_identity<RackPreset>, F&& field) {
                                                const std::string& prefix = {},
                                                const std::vector<std::string>& above = {});
 
-/// Makes existing nodes NVLink domains: each group of `nodes_per_rack` given nodes, in order, gets one more
-/// domain `<prefix>r0` and so on at the end of its path.
+/// Groups existing nodes into NVLink domains: each group of `nodes_per_rack` given nodes, in order, gets one
+/// more domain `<prefix>r0` and so on at the end of its path.
 /// @param nodes positions in `cluster.nodes`; the nodes of a rack are consecutive
 /// @return the number of racks
 /// @throws InvalidInput if the number of nodes is not a multiple of the preset's, a position is out of range
