@@ -28,7 +28,7 @@ class ShapeCounter {
     }
 
     void add(const Cluster& cluster) {
-        // Numbers are the first key, so that names are copied once per shape instead of once per task.
+        // Counts by numeric keys first, so that names are copied once per shape instead of once per task.
         const auto& inv = cluster.inventory();
         const auto& t = inv.tasks;
         std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t>, Tally> tallies;

@@ -12,7 +12,7 @@
 namespace gpusched::topology {
 namespace detail {
 
-// Calls `Discover` on the way down and `Finish` on the way up.
+// Calls `on_discover` on the way down and `on_finish` on the way up.
 template <class Discover, class Finish>
 struct DepthFirst : boost::default_dfs_visitor {
     Discover on_discover;

@@ -302,8 +302,8 @@ struct State {
     }
 
     /// Returns GPUs for a running task if the snapshot does not name them. These are the lowest healthy GPUs
-    /// with enough left, then failed GPUs that no task holds. Likewise devices of the first class that has
-    /// enough.
+    /// with enough left, then failed GPUs that no task holds. Devices are chosen likewise, from the first
+    /// class that has enough.
     std::vector<int> unknown_gpus(const TaskSpec& task) {
         const auto found = task.node ? machine_of.find(*task.node) : machine_of.end();
         if (found == machine_of.end()) return {};

@@ -37,12 +37,11 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
 
 /// The result of plan().
 struct Report {
-    bool ok = true;                       ///< no violation
-    std::vector<std::string> violations;  ///< in the order of the replay, up to the limit
-    std::size_t violation_count = 0;      ///< number of all violations
-    std::vector<std::string>
-        vacated_nodes;              ///< by the replay, in snapshot order; the plan's claims are ignored
-    std::int64_t vacated_gpus = 0;  ///< their healthy GPUs
+    bool ok = true;                          ///< no violation
+    std::vector<std::string> violations;     ///< in the order of the replay, up to the limit
+    std::size_t violation_count = 0;         ///< number of all violations
+    std::vector<std::string> vacated_nodes;  ///< by the replay, in snapshot order; ignores the plan's claims
+    std::int64_t vacated_gpus = 0;           ///< their healthy GPUs
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Report>, F&& field) {
