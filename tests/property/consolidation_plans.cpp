@@ -240,7 +240,7 @@ const Spoiler spoilers[] = {
                      return m.gpus.back() = other.gpus.back(), true;
          return false;
      },
-     "device"},
+     "devices held"},
     {"a node that the affinity excludes",
      [](Case& c) {
          const auto& m = c.move();
