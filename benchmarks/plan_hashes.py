@@ -27,7 +27,7 @@ QUICK_NODES = 2000
 BASIC = ("random.80", "spread.80", "spread.68", "packed.80", "random.90", "cpu-tight")
 PRESETS = ("ipc", "fast", "best")
 BASELINES = ("first_fit", "random_eviction", "highest_utilisation")
-VARIANTS = ("ipc_without_memory", "best_with_fractions_gathered")
+VARIANTS = ("ipc_without_memory",)
 
 # Program, nodes, seeds, scenarios, algorithms, and how many nodes to clear.
 CASES = (

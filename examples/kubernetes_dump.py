@@ -2,8 +2,8 @@
 
     python examples/kubernetes_dump.py > all.json
 
-Twelve nodes of eight H100s in three racks. Services are spread over all of them, as kube-scheduler spreads pods, so that no node is free: a
-training job of three pods, each of which takes a whole node, waits.
+Twelve nodes of eight H100s in three racks. Services are spread over all of them, as kube-scheduler spreads
+pods, so that no node is free: a training job of three pods, each of which takes a whole node, waits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def node(number: int) -> Object:
     else:
         allocatable = whole
     if number == 11:
-        spec = {"unschedulable": True, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}
+        spec = {
+            "unschedulable": True,
+            "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+        }
     conditions = [{"type": "Ready", "status": "True"}]
     return an_object(
         "v1",
@@ -62,9 +65,17 @@ def node(number: int) -> Object:
 
 
 def pod(
-    space: str, name: str, app: str, gpus: int, on: str | None, owners: list[Object] | None = None, priority: str = "standard"
+    space: str,
+    name: str,
+    app: str,
+    gpus: int,
+    on: str | None,
+    owners: list[Object] | None = None,
+    priority: str = "standard",
 ) -> Object:
-    requests = {"cpu": str(8 * gpus), "memory": f"{48 * gpus}Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    requests = {"cpu": str(8 * gpus), "memory": f"{48 * gpus}Gi"} | (
+        {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    )
     spec = {
         "containers": [{"name": "main", "resources": {"requests": requests, "limits": requests}}],
         "schedulerName": "default-scheduler",
@@ -72,15 +83,30 @@ def pod(
     }
     if on:
         spec["nodeName"] = on
-        status = {"phase": "Running", "startTime": CREATED, "conditions": [{"type": "Ready", "status": "True"}]}
+        status = {
+            "phase": "Running",
+            "startTime": CREATED,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
     else:
-        status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+        status = {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+        }
     return an_object("v1", "Pod", name, space, labels={"app": app}, owners=owners, spec=spec, status=status)
 
 
 def controller(kind: str, name: str, space: str) -> list[Object]:
     version = "batch/v1" if kind == "Job" else "apps/v1"
-    return [{"apiVersion": version, "kind": kind, "name": name, "uid": f"{kind}-{space}-{name}".lower(), "controller": True}]
+    return [
+        {
+            "apiVersion": version,
+            "kind": kind,
+            "name": name,
+            "uid": f"{kind}-{space}-{name}".lower(),
+            "controller": True,
+        }
+    ]
 
 
 def dump() -> Object:
@@ -96,7 +122,13 @@ def dump() -> Object:
         space, app = full.split("/")
         selector = {"matchLabels": {"app": app}}
         items.append(
-            an_object("batch/v1" if kind == "Job" else "apps/v1", kind, app, space, spec={"replicas": count, "selector": selector})
+            an_object(
+                "batch/v1" if kind == "Job" else "apps/v1",
+                kind,
+                app,
+                space,
+                spec={"replicas": count, "selector": selector},
+            )
         )
         owner, owner_kind = app, kind
         if kind == "Deployment":
@@ -117,7 +149,12 @@ def dump() -> Object:
             name = f"{app}-{number}" if kind == "StatefulSet" else f"{owner}-{'bcdfghjklm'[number]}"
             items.append(pod(space, name, app, gpus, on, controller(owner_kind, owner, space)))
         if down is not None:
-            status = {"disruptionsAllowed": down, "currentHealthy": count, "desiredHealthy": count - down, "expectedPods": count}
+            status = {
+                "disruptionsAllowed": down,
+                "currentHealthy": count,
+                "desiredHealthy": count - down,
+                "expectedPods": count,
+            }
             items.append(
                 an_object(
                     "policy/v1",
@@ -129,9 +166,19 @@ def dump() -> Object:
                 )
             )
     items.append(pod("research", "notebook", "notebook", 1, "gpu-03"))  # made by hand: nobody makes it anew
-    items.append(an_object("batch/v1", "Job", "pretrain", "research", spec={"parallelism": 3, "completions": 3}))
+    items.append(
+        an_object("batch/v1", "Job", "pretrain", "research", spec={"parallelism": 3, "completions": 3})
+    )
     items += [
-        pod("research", f"pretrain-{i}", "pretrain", GPUS, None, controller("Job", "pretrain", "research"), "training")
+        pod(
+            "research",
+            f"pretrain-{i}",
+            "pretrain",
+            GPUS,
+            None,
+            controller("Job", "pretrain", "research"),
+            "training",
+        )
         for i in range(3)
     ]
     return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}

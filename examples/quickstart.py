@@ -44,7 +44,9 @@ def main() -> None:
     # 4. Check the plan with code that shares nothing with the search, then look at where it leads.
     checked = gs.verify.plan(cluster, plan)
     after = gs.apply(cluster, plan)
-    print("\nThe same report after the plan\n" + str(gs.fragmentation.report(after, "asi", max_gpus_per_node=8)))
+    print(
+        "\nThe same report after the plan\n" + str(gs.fragmentation.report(after, "asi", max_gpus_per_node=8))
+    )
 
     arguments.output.mkdir(parents=True, exist_ok=True)
     plan.to_json(arguments.output / "plan.json")

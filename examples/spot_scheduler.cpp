@@ -6,7 +6,8 @@
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/sim/generator.hpp>

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Feasibility with one rule switched off at a time: the property test `feasibility_rules` must fail each time.
 
-    tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a and libgpusched_core.a)
+    tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a and
+    libgpusched_core.a)
     tests/mutations.py --only gpu --only spread
 
-All mutants are in one program, made of a copy of `include` and `src`, and `GPUSCHED_MUTANT` chooses one. Without it the test
-must pass. Exit status 1 if a mutant survives, or if the text that it changes is no longer there.
+All mutants are in one program, made of a copy of `include` and `src`, and `GPUSCHED_MUTANT` chooses one.
+Without it the test must pass. Exit status 1 if a mutant survives, or if the text that it changes is no longer
+there.
 """
 
 import argparse
@@ -30,25 +32,43 @@ MUTANTS = {
     "cordoned": (FEASIBILITY, "if (!inv.nodes.receives(node))", "if (!OFF && !inv.nodes.receives(node))"),
     "gpu_model": (ELIGIBILITY, "return models.empty() ||", "return OFF || models.empty() ||"),
     "node_selector": (
-        ELIGIBILITY, "return std::all_of(requirement.node_selector", "return OFF || std::all_of(requirement.node_selector"
+        ELIGIBILITY,
+        "return std::all_of(requirement.node_selector",
+        "return OFF || std::all_of(requirement.node_selector",
     ),
     "node_affinity": ("node_match.hpp", "return affinity.empty() ||", "return OFF || affinity.empty() ||"),
     "node_set": (FEASIBILITY, "&& !inv.in_node_set(", "&& !OFF && !inv.in_node_set("),
-    "taint": (ELIGIBILITY, "return std::all_of(node_class.taints", "return OFF || std::all_of(node_class.taints"),
+    "taint": (
+        ELIGIBILITY,
+        "return std::all_of(node_class.taints",
+        "return OFF || std::all_of(node_class.taints",
+    ),
     "cpu": (FEASIBILITY, "if (t.cpu_milli[i] >", "if (!OFF && t.cpu_milli[i] >"),
     "memory": (FEASIBILITY, "if (t.memory_mib[i] >", "if (!OFF && t.memory_mib[i] >"),
     "resource": (FEASIBILITY, "if (amount >", "if (!OFF && amount >"),
     "device": (FEASIBILITY, "return extras.device_count > 0 &&", "return !OFF && extras.device_count > 0 &&"),
-    "gpu": (FEASIBILITY, "is_fraction(task)) return Obstacle::gpu;", "is_fraction(task)) return OFF ? Obstacle::none : Obstacle::gpu;"),
+    "gpu": (
+        FEASIBILITY,
+        "is_fraction(task)) return Obstacle::gpu;",
+        "is_fraction(task)) return OFF ? Obstacle::none : Obstacle::gpu;",
+    ),
     "gpu_memory": (FEASIBILITY, ": Obstacle::gpu_memory;", ": OFF ? Obstacle::none : Obstacle::gpu_memory;"),
     "hardware": (
-        FEASIBILITY, "if (local.masks.empty()) return Obstacle::none;", "if (OFF || local.masks.empty()) return Obstacle::none;"
+        FEASIBILITY,
+        "if (local.masks.empty()) return Obstacle::none;",
+        "if (OFF || local.masks.empty()) return Obstacle::none;",
     ),
-    "unknown hardware": (FEASIBILITY, "if (local.unknown) return Obstacle::", "if (local.unknown && !OFF) return Obstacle::"),
+    "unknown hardware": (
+        FEASIBILITY,
+        "if (local.unknown) return Obstacle::",
+        "if (local.unknown && !OFF) return Obstacle::",
+    ),
     "anti_affinity": (FEASIBILITY, "if (others + 1 > limit)", "if (!OFF && others + 1 > limit)"),
     "smallest limit": (FEASIBILITY, "if (!set.uniform) {", "if (!OFF && !set.uniform) {"),
     "affinity": (
-        FEASIBILITY, "if (kind == ignored) continue;", "if (kind == ignored || (OFF && !is_network)) continue;"
+        FEASIBILITY,
+        "if (kind == ignored) continue;",
+        "if (kind == ignored || (OFF && !is_network)) continue;",
     ),
     "network": (FEASIBILITY, "if (elsewhere > 0)", "if (!(OFF && is_network) && elsewhere > 0)"),
     "avoid": (SELECTION, "if (m.is_bound())\n", "if (!OFF && m.is_bound())\n"),
@@ -60,7 +80,9 @@ MUTANTS = {
 
 
 def mutate(folder: Path) -> None:
-    """Puts every mutant into the copy of `src/model` in `folder`; config.hpp gets the function that chooses one."""
+    """Puts every mutant into the copy of `src/model` in `folder`; config.hpp gets the function that chooses
+    one.
+    """
     model = folder / "src/model"
     for number, (name, (file, old, new)) in enumerate(MUTANTS.items()):
         text = (model / file).read_text()
@@ -81,7 +103,8 @@ inline int gpusched_mutant() {
 
 
 def compiler_and_flags(build: Path) -> list[str]:
-    """How the build compiles the test, without its folders of headers, precompiled headers, input and output."""
+    """How the build compiles the test, without its folders of headers, precompiled headers, input and output.
+    """
     commands = json.loads((build / "compile_commands.json").read_text())
     words = shlex.split(next(one["command"] for one in commands if one["file"] == str(TEST)))
     words = words[words.index(next(w for w in words if w.endswith("++") or "++-" in w)) :]
@@ -93,7 +116,9 @@ def compiler_and_flags(build: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build/dev")
-    parser.add_argument("--only", action="append", choices=list(MUTANTS), metavar="NAME", help="this mutant; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=list(MUTANTS), metavar="NAME", help="this mutant; may be repeated"
+    )
     arguments = parser.parse_args()
     survived = []
     with tempfile.TemporaryDirectory() as folder:
@@ -104,19 +129,35 @@ def main() -> int:
         # The whole folder as one source, so that the linker takes no object of the model from the library.
         sources = sorted((copy / "src/model").glob("*.cpp"))
         model = copy / "model.cpp"
-        model.write_text("#include <gpusched/config.hpp>\n" + "".join(f'#include "{source}"\n' for source in sources))
+        model.write_text(
+            "#include <gpusched/config.hpp>\n" + "".join(f'#include "{source}"\n' for source in sources)
+        )
         program = copy / "feasibility_rules"
         command = compiler_and_flags(arguments.build)
         catch = [] if "-DGPUSCHED_CATCH2_V2" in command else ["-lCatch2Main", "-lCatch2"]
         main_of_catch = arguments.build / "tests/libgpusched_test_main.a"
         subprocess.run(
-            [*command, "-O1", "-w", f"-I{copy / 'include'}", f"-I{copy / 'src'}", f"-I{ROOT / 'tests'}", str(TEST), str(model)]
+            [
+                *command,
+                "-O1",
+                "-w",
+                f"-I{copy / 'include'}",
+                f"-I{copy / 'src'}",
+                f"-I{ROOT / 'tests'}",
+                str(TEST),
+                str(model),
+            ]
             + [str(main_of_catch), str(arguments.build / "libgpusched_core.a"), *catch, "-o", str(program)],
             check=True,
         )
 
         def passes(**environment: str) -> bool:
-            return subprocess.run([program], env=os.environ | environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
+            return (
+                subprocess.run(
+                    [program], env=os.environ | environment, stdout=subprocess.DEVNULL, check=False
+                ).returncode
+                == 0
+            )
 
         for number, name in enumerate(MUTANTS):
             if arguments.only and name not in arguments.only:

@@ -21,7 +21,8 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
 

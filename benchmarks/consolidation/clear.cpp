@@ -16,7 +16,7 @@
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

@@ -10,9 +10,9 @@
 #include "../support/timing.hpp"
 #include "runs.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

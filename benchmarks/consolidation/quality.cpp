@@ -13,7 +13,7 @@
 #include "runs.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Arguments parse(int argc, char** argv) {
     bench::CommandLine line("Quality and speed of consolidation on generated clusters.", argc, argv);
     Arguments arguments;
     auto known = arguments.algorithms;
-    known.insert(known.end(), {"ipc_without_memory", "best_with_fractions_gathered"});
+    known.push_back("ipc_without_memory");
     auto& runs = arguments.runs;
     if (line.smoke()) runs.nodes = 600, runs.seeds = {1}, runs.wanted = bench::scenario_names(true);
     runs.options(line);
@@ -71,11 +71,6 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
     if (algorithm == "ipc_without_memory") {
         auto policies = con::presets::ipc();
         policies.switches.remember_failures = false;
-        return con::consolidate(cluster, policies, options);
-    }
-    if (algorithm == "best_with_fractions_gathered") {
-        auto policies = con::presets::best();
-        policies.switches.gather_fractions = true;
         return con::consolidate(cluster, policies, options);
     }
     options.preset = bench::enumerator<consolidation::Preset>(algorithm);

@@ -10,8 +10,8 @@
 #include "../support/timing.hpp"
 
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cstdint>

@@ -38,7 +38,9 @@ def arrivals(
 
 
 def makespan_of(setting: Setting, plan: serving.ServingPlan, shares: Sequence[float]) -> float:
-    """Seconds of 1,000 requests of these shares on the replicas of a plan by the best routes (a linear program)."""
+    """Seconds of 1,000 requests of these shares on the replicas of a plan by the best routes (a linear
+    program).
+    """
     case = Case(setting, MODEL, shares)
     known = {deployment.name: deployment for deployment in case.possible(AVAILABLE[0])}
     rows = [(replicas["count"], case.served(known[replicas["deployment"]])) for replicas in plan.replicas]

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every room of the library but `host/`, the real host under the controller (`gpusched/host/host.hpp`). Prefer the headers of
-// the rooms you use: they cost less to compile.
+// Every component of the library. Prefer the headers of the components you use: they cost less to compile.
 #pragma once
 
 // First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
 #include <gpusched/allocation/detail/policy_checks.hpp>
-#include <gpusched/consolidation/detail/policy_checks.hpp>
+#include <gpusched/consolidation/concepts.hpp>
 
 #include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/allocation.hpp>

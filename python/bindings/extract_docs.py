@@ -1,10 +1,12 @@
-"""Lifts the documentation of the C++ headers, and of the structs of the bindings, into a table for the Python bindings.
+"""Extracts the documentation of C++ headers and of structs in the bindings into a table for the Python
+bindings.
 
 Usage: extract_docs.py SOURCE_DIR... OUTPUT.cpp
 
-Reads the `///` comment above a declaration and the `///<` comment behind one, and writes a C++ file that
-defines gpusched::python::doc(). Names are qualified without the leading `gpusched::`; of overloads, the first
-documented one counts. `@param`, `@return`, `@throws` and `@note` become the sections of a numpydoc docstring.
+Reads the `///` comment above a declaration and the `///<` comment after it, and writes a C++ file that
+defines gpusched::python::doc(). Names are qualified, without the leading `gpusched::`. For overloads, the
+first documented one counts. `@param`, `@return`, `@throws` and `@note` become the sections of a numpydoc
+docstring.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ SECTIONS = {
     "throws": "Raises",
     "note": "Notes",
 }
-CPP_ONLY = {"context", "options", "rng"}  # parameters that Python does not have, or has as keywords
+CPP_ONLY = {"context", "options", "rng"}  # parameters that Python lacks or has as keywords
 
 
 def strip_code(line: str) -> str:
-    """The line without comments and literals, so that braces can be counted."""
+    """The line without comments and literals, for counting braces."""
     line = re.sub(r'"(?:\\.|[^"\\])*"', '""', line)
     line = re.sub(r"'(?:\\.|[^'\\])'", "''", line)
     return line.split("//", 1)[0]
@@ -88,21 +90,21 @@ def to_numpydoc(lines: list[str]) -> str:
             body.append(line)
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(body).strip())
     for title in ("Parameters", "Returns", "Raises", "Notes"):
-        for n, (name, what) in enumerate(sections.get(title, [])):
+        for n, (name, description) in enumerate(sections.get(title, [])):
             text += f"\n\n{title}\n{'-' * len(title)}" if n == 0 else ""
             text += f"\n{name}\n" if name else "\n"
-            text += textwrap.indent(textwrap.fill(what, 96), "    " if name else "")
+            text += textwrap.indent(textwrap.fill(description, 96), "    " if name else "")
     return re.sub(r"(?<=\w)::(?=\w)", ".", text.strip())
 
 
 def extract(path: Path, docs: dict[str, str]) -> None:
-    """Adds what the header documents to `docs`."""
+    """Adds the documentation of a file to `docs`."""
     scopes: list[tuple[str, int]] = []  # (name, depth before its opening brace)
     depth = 0
     comment: list[str] = []
-    pending: str | None = None  # a scope whose brace has not come yet
+    pending: str | None = None  # name of a scope before its opening brace
     statement = ""  # the declaration so far
-    trailing: tuple[str, list[str]] | None = None  # the `///<` comment of the line above
+    trailing: tuple[str, list[str]] | None = None  # the `///<` comment of the previous line
 
     def record(name: str | None, text: list[str]) -> None:
         full = "::".join([s for s, _ in scopes if s] + [name or ""])
@@ -131,12 +133,12 @@ def extract(path: Path, docs: dict[str, str]) -> None:
             text = [raw.split("///<", 1)[1].strip()]
             if name := declared_name(
                 f"{statement} {code}"
-            ):  # the declaration may have begun on an earlier line
+            ):  # the declaration may begin on an earlier line
                 record(name, text)
                 full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
                 trailing = (full, text)
         if not statement and re.match(r"^\s*template\s*<", code) and not re.search(r">\s*\w", code):
-            continue  # the declaration itself follows
+            continue  # the declaration follows
         if re.match(r"^\s*requires\b", code) and not statement:
             continue
         statement = f"{statement} {code.strip()}".strip()
@@ -174,7 +176,7 @@ def main() -> None:
     entries = "\n".join(
         f'    {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text
     )
-    # A plain array that fills the map: a compiler takes a quarter of a minute over a map's initialiser list of this size.
+    # A plain array fills the map, because compilers take 15 s for an initialiser list of a map of this size.
     output.write_text(
         "// Written by extract_docs.py; do not edit.\n"
         '#include "support/bindings.hpp"\n\n#include <map>\n#include <stdexcept>\n\n'

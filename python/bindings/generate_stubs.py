@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the stubs of the extension, gpusched/_core/*.pyi, from what the built extension says of itself.
+"""Writes the stubs of the extension, gpusched/_core/*.pyi, from the docstrings of the built extension.
 
     PYTHONPATH=<build folder>/python python3 python/bindings/generate_stubs.py [--check]
 
-With --check nothing is written: differences from what is committed are printed, and the exit status is 1.
+With --check, it writes nothing, prints differences from the committed stubs, and exits with status 1 if there
+are any.
 
-Where the types come from: with GPUSCHED_TYPED_SIGNATURES set, the docstring of every function begins with the signature that
-pybind11 derives from C++ (names of positional parameters, their types, the result). The signature of our own follows where there
-is one: it says what is keyword-only, with types and defaults of the options. Types that C++ cannot say are given to
-objects by python/bindings/support/arguments.hpp. The docstrings themselves stay out: they are at run time, and would make every sentence
-changed in a header a change here.
+Types: with GPUSCHED_TYPED_SIGNATURES set, the docstring of every function begins with the signature that
+pybind11 derives from C++: positional parameters, their types, the result. If the function has keyword-only
+options, our own signature follows, with their types and defaults. python/bindings/support/arguments.hpp
+defines types that C++ does not have. Stubs contain no docstrings, so that a changed sentence in a header does
+not change a stub.
 
-pybind11-stubgen does not know that second signature: it writes `**kwargs` for every option and drops the defaults. A
-parser of its own for our docstrings, on top of its 1,200 lines, would be longer than this program.
+pybind11-stubgen does not read the second signature: it writes `**kwargs` for all options, without defaults.
+An extension of it (1,200 lines) would be longer than this program.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ STANDARD = {
     "os": ("PathLike",),
     "typing": ("Any", "Literal"),
 }
-"""Names that types may use without their module."""
+"""Names that types use without their module."""
 
 ALIASES = {"networkx": "nx", "numpy": "np", "numpy.typing": "npt", "pandas": "pd", "pyarrow": "pa"}
 
 NUMBERS = {"typing.SupportsInt": "int", "typing.SupportsIndex": "int", "typing.SupportsFloat": "float"}
-"""What pybind11 takes for numbers; type checkers take an int for a float."""
+"""pybind11's types of numbers. Type checkers accept an int for a float."""
 
 DATA_MODEL = {
     "__eq__": "(self, other: object, /) -> bool",
@@ -51,17 +52,17 @@ DATA_MODEL = {
     "__copy__": "(self) -> {name}",
     "__deepcopy__": "(self, memo: dict[int, Any], /) -> {name}",
 }
-"""Methods whose types Python sets, whatever C++ makes of them."""
+"""Methods with types that Python prescribes."""
 
 IGNORED = {"__repr__", "__str__", "__getstate__", "__setstate__", "__reduce_ex__", "__doc__", "__module__"}
 
 
 def parse(signature: str) -> ast.FunctionDef:
-    """A signature such as `name(a: int, *, b=1) -> str`, or without its name as of a property."""
+    """Parses a signature such as `name(a: int, *, b=1) -> str`; that of a property has no name."""
     try:
         parsed = ast.parse(f"def {'_' if signature.startswith('(') else ''}{signature}: ...").body[0]
     except SyntaxError as error:
-        raise SystemExit(f"this is no Python signature: {signature}") from error
+        raise SystemExit(f"not a Python signature: {signature}") from error
     assert isinstance(parsed, ast.FunctionDef)
     return parsed
 
@@ -72,7 +73,7 @@ def parameters(function: ast.FunctionDef) -> list[ast.arg]:
 
 
 def merged(typed: ast.FunctionDef, own: ast.FunctionDef) -> ast.FunctionDef:
-    """Our own signature with the types of pybind11's where it says none."""
+    """Our own signature, with pybind11's types for parameters without a type."""
     by_name = {p.arg: p.annotation for p in parameters(typed)}
     for position, parameter in enumerate([*own.args.posonlyargs, *own.args.args]):
         parameter.annotation = parameter.annotation or by_name.get(
@@ -92,7 +93,9 @@ def signatures(name: str, doc: str) -> list[ast.FunctionDef]:
     """The signatures of a function, one per overload."""
     lines = doc.split("\n")
     if len(lines) > 1 and lines[1] == "Overloaded function.":
-        return [parse(line.split(" ", 1)[1]) for line in lines if re.match(rf"\d+\. {re.escape(name)}\(", line)]
+        return [
+            parse(line.split(" ", 1)[1]) for line in lines if re.match(rf"\d+\. {re.escape(name)}\(", line)
+        ]
     typed = parse(lines[0])
     if "--" in lines[1:4]:
         return [merged(typed, parse(lines[lines.index("--") - 1]))]
@@ -100,7 +103,7 @@ def signatures(name: str, doc: str) -> list[ast.FunctionDef]:
 
 
 class Module:
-    """One stub file being written."""
+    """Builds one stub file."""
 
     def __init__(self, name: str, classes: dict[str, list[str]]) -> None:
         self.name = name
@@ -116,7 +119,7 @@ class Module:
         return name
 
     def named(self, dotted: str) -> str:
-        """A name within a type, imported where it has to be."""
+        """A name within a type, with its import if it needs one."""
         module, _, name = dotted.rpartition(".")
         if not module:
             if name in self.classes and self.name in self.classes[name] or hasattr(builtins, name):
@@ -125,7 +128,7 @@ class Module:
                 if name in names:
                     return self.imported(standard, name)
             if len(self.classes.get(name, ())) != 1:
-                raise SystemExit(f"{self.name}: which class is meant by the type {name}?")
+                raise SystemExit(f"{self.name}: no unique class {name}")
             return self.imported("." + self.classes[name][0], name)
         if module == "gpusched." + self.name:
             return name
@@ -223,13 +226,17 @@ class Module:
     # Classes.
 
     def add_class(self, cls: type) -> None:
-        bases = [self.named(f"{b.__module__}.{b.__name__}") for b in cls.__bases__ if b.__name__ != "pybind11_object"]
+        bases = [
+            self.named(f"{b.__module__}.{b.__name__}")
+            for b in cls.__bases__
+            if b.__name__ != "pybind11_object"
+        ]
         self.lines.append(f"class {cls.__name__}{'(' + ', '.join(bases) + ')' if bases else ''}:")
         before = len(self.lines)
         for name, member in vars(cls).items():
             if name in IGNORED or name.startswith("_pybind11"):
                 continue
-            if not isinstance(member, types.WrapperDescriptorType):  # a slot that every class has
+            if not isinstance(member, types.WrapperDescriptorType):  # every class has these slots
                 self.add_member(cls, name, member)
         if len(self.lines) == before:
             self.lines.append("    ...")
@@ -239,11 +246,14 @@ class Module:
         indent = "    "
         if isinstance(member, property):
             function = parse((member.fget.__doc__ or "").split("\n")[0])
-            self.lines += [f"{indent}@property", f"{indent}def {name}(self) -> {self.type(function.returns)}: ..."]
+            self.lines += [
+                f"{indent}@property",
+                f"{indent}def {name}(self) -> {self.type(function.returns)}: ...",
+            ]
         elif name == "__hash__" and member is None:
             self.imported("typing", "ClassVar")
-            other_type = "" if cls.__base__.__hash__ is None else "  # type: ignore[assignment]"  # than the base's
-            self.lines.append(f"{indent}__hash__: ClassVar[None]{other_type}")
+            ignore = "" if cls.__base__.__hash__ is None else "  # type: ignore[assignment]"
+            self.lines.append(f"{indent}__hash__: ClassVar[None]{ignore}")
         elif name in DATA_MODEL:
             self.function(parse(name + DATA_MODEL[name].format(name=cls.__name__)), indent, in_class=True)
         elif isinstance(member, staticmethod):
@@ -251,11 +261,13 @@ class Module:
         elif callable(member):
             self.overloads(name, member.__doc__ or "", indent)
         else:
-            raise SystemExit(f"{cls.__name__}.{name}: what is it?")
+            raise SystemExit(f"{cls.__name__}.{name}: unknown kind of member")
 
     def text(self) -> str:
         def imported(wanted: Callable[[str], bool]) -> list[str]:
-            return [f"from {m} import {', '.join(sorted(self.names[m]))}" for m in sorted(self.names) if wanted(m)]
+            return [
+                f"from {m} import {', '.join(sorted(self.names[m]))}" for m in sorted(self.names) if wanted(m)
+            ]
 
         def is_standard(module: str) -> bool:
             return module.split(".")[0] in sys.stdlib_module_names
@@ -269,14 +281,14 @@ class Module:
 
 
 def literal(node: ast.expr) -> str:
-    """A value as formatters write it."""
+    """A literal in the style of formatters."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and '"' not in node.value:
         return '"' + repr(node.value)[1:-1] + '"'
     if isinstance(node, ast.List):
         return "[" + ", ".join(map(literal, node.elts)) + "]"
     if isinstance(node, ast.Tuple):
         return "(" + ", ".join(map(literal, node.elts)) + ")"
-    if isinstance(node, ast.Name) and node.id in ("nan", "inf"):  # as `repr` writes them
+    if isinstance(node, ast.Name) and node.id in ("nan", "inf"):  # the `repr` of these floats
         return f'float("{node.id}")'
     return ast.unparse(node)
 
@@ -299,7 +311,7 @@ def members(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def stubs(core: types.ModuleType) -> dict[str, str]:
-    """The files by name."""
+    """The texts of the files, by file name."""
     parts = {name: part for name, part in members(core) if isinstance(part, types.ModuleType)}
     classes: dict[str, list[str]] = {}
     for part_name, part in parts.items():

@@ -1,4 +1,4 @@
-// The extension module gpusched._core. Users import the modules around it, which only re-export.
+// The extension module gpusched._core. Users import the public modules, which re-export its parts.
 #include "support/keywords.hpp"
 
 #include <string>
@@ -7,11 +7,12 @@ namespace gpusched::python {
 
 namespace {
 
-/// Asks `gpusched._distribution` whether the files around the module are its own.
-/// @throws import_error with its message: of an error from Python, pybind11 shows "initialization failed" alone
+/// Asks `gpusched._installation` whether the files around the module belong to this distribution.
+/// @throws import_error with its message, because pybind11 replaces messages of Python errors by
+/// "initialization failed"
 void require_own_files() {
     try {
-        py::module_::import("gpusched._distribution").attr("require_own_files")();
+        py::module_::import("gpusched._installation").attr("require_own_files")();
     } catch (const py::error_already_set& error) {
         throw py::import_error(py::str(error.value()).cast<std::string>());
     }
@@ -25,10 +26,12 @@ PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
     namespace py = pybind11;
     py::options options;
-    // Docstrings carry their own signatures: see documented(). Those of pybind11 have the types that the stubs show.
+    // Docstrings contain their own signatures, see documented(). pybind11's signatures have the types for the
+    // stubs.
     if (!gp::typed_signatures()) options.disable_function_signatures();
     gp::require_own_files();
-    // In this order: a signature names a class only once that is bound, and io gives the traces of sim.
+    // The order matters: a signature names a class only if it is already bound, and io uses the traces of
+    // sim.
     gp::bind_core(m);
     gp::bind_json(m);
     gp::bind_model(m);
@@ -40,7 +43,6 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_preemption(m);
     gp::bind_admission(m);
     gp::bind_control(m);
-    gp::bind_host(m);
     gp::bind_sim(m);
     gp::bind_io(m);
     gp::bind_milp(m);

@@ -1,7 +1,7 @@
 """Scheduling algorithms for GPU clusters.
 
-A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs where. Algorithms take one and
-return plans, with statistics and what was proved about them; `verify` checks plans independently.
+A snapshot (`Cluster`) holds the nodes, the tasks and the placement of each task. Algorithms take a snapshot
+and return plans with statistics and proved bounds. `verify` checks plans independently.
 """
 
 import importlib
@@ -79,7 +79,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plotting":  # at the first use: whoever draws nothing does not read it
+    if name == "plotting":  # imported at its first use, because few callers draw
         return importlib.import_module(".plotting", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from . import _core  # noqa: F401  # first: it tells where another distribution has replaced the modules below
+from . import _core  # noqa: F401  # first: it reports modules that another distribution has replaced
 from .cli import main
 
 sys.exit(main())

@@ -1,4 +1,4 @@
-"""Packages that only some calls need."""
+"""Imports of packages that only some functions need."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from .errors import BackendError
 
 
 def require(module: str, extra: str) -> Any:
-    """The module, or an error that says how to get it."""
+    """Imports a module. Raises BackendError with the command that installs it if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         raise BackendError(
-            f"this call needs {package}: pip install {package} (or the extra {extra!r} of gpusched-algorithms; {error})"
+            f"this call needs {package}: pip install {package} (or the extra {extra!r} of "
+            f"gpusched-algorithms; {error})"
         ) from None

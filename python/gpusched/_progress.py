@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ProgressBar:
-    """Shows one bar per phase: tqdm's where it is installed, else plain text."""
+    """Shows one bar per phase, with tqdm if it is installed and as plain text otherwise."""
 
     def __init__(self) -> None:
         try:

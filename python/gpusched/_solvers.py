@@ -1,4 +1,4 @@
-"""Solvers of mixed-integer programs that Python brings: HiGHS through highspy or scipy."""
+"""Solvers of mixed-integer programs from Python packages: HiGHS through highspy or scipy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _importable(module: str) -> bool:
 
 
 def find(name: str, built_in: list[str]) -> Any:
-    """A callable (model, options) -> dict, or the name of a solver that is built in."""
+    """A callable (model, options) -> dict, or the name of a built-in solver."""
     if name not in _NAMES:
         raise InvalidInput(
             f"solver: {name!r}; expected one of {', '.join(map(repr, _NAMES))} or a callable"
@@ -46,8 +46,8 @@ def find(name: str, built_in: list[str]) -> Any:
     if name == "scipy":
         require("scipy", "milp")
     raise BackendError(
-        "no MILP solver was found: pip install highspy brings HiGHS; or install CBC "
-        "(Debian, Ubuntu: apt-get install coinor-libcbc-dev) and build gpusched again"
+        "no MILP solver was found: install HiGHS (pip install highspy), or install CBC (Debian, Ubuntu: "
+        "apt-get install coinor-libcbc-dev) and build gpusched again"
     )
 
 
@@ -60,8 +60,11 @@ _depth = _Depth()
 
 @contextlib.contextmanager
 def _threads(count: int, highspy: Any) -> Iterator[int]:
-    """HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each
-    call begins anew; one made within another, from its progress hook, uses what is there (0)."""
+    """Resets the threads of HiGHS before a call, and returns the number of threads to ask for.
+
+    HiGHS keeps a pool of threads per calling thread and fails if a later call asks for another size. A call
+    from the progress hook of another call uses the existing pool (0).
+    """
     if _depth.calls == 0:
         highspy.Highs.resetGlobalScheduler(True)
     _depth.calls += 1
@@ -72,9 +75,12 @@ def _threads(count: int, highspy: Any) -> Iterator[int]:
 
 
 def _quiet(highspy: Any) -> Any:
-    """A solver that is silent from the beginning: since HiGHS 1.16 the first one of a process prints a banner when it is made."""
+    """A solver without output.
 
-    def enable_callbacks(solver: Any) -> None:  # the first thing that its constructor calls
+    Since HiGHS 1.16, the constructor of the first solver of a process prints a banner.
+    """
+
+    def enable_callbacks(solver: Any) -> None:  # the constructor calls this first
         solver.setOptionValue("output_flag", False)
         highspy.Highs.enableCallbacks(solver)
 
@@ -89,15 +95,15 @@ def highs(model: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _watch(highspy: Any, solver: Any, go_on: Callable[[int], bool], mip: bool) -> None:
-    """Tells the caller how many nodes (iterations, where nothing is whole) there were, and stops when asked to."""
-    asked = 0.0
+    """Reports the number of nodes (LP: iterations) to `go_on`, and stops the solver if it returns False."""
+    last_call = 0.0
 
     def callback(_kind: Any, _message: str, out: Any, answer: Any, _data: Any) -> None:
-        nonlocal asked
+        nonlocal last_call
         now = time.monotonic()
-        if now - asked < 0.01:  # simplex calls at every iteration
+        if now - last_call < 0.01:  # simplex calls at every iteration
             return
-        asked = now
+        last_call = now
         if not go_on(max(0, out.mip_node_count if mip else out.simplex_iteration_count)):
             answer.user_interrupt = True
 
@@ -133,7 +139,7 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     if options["time_limit"] is not None:
         solver.setOptionValue("time_limit", float(options["time_limit"]))
     if solver.passModel(lp) == highspy.HighsStatus.kError:
-        return {"status": "failed", "message": "HiGHS refuses the model"}
+        return {"status": "failed", "message": "HiGHS rejects the model"}
     if options["start"] is not None:
         start = highspy.HighsSolution()
         start.col_value = list(options["start"])
@@ -142,7 +148,7 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     solver.run()
     status = solver.getModelStatus()
     kinds = highspy.HighsModelStatus
-    if status == kinds.kUnboundedOrInfeasible:  # presolve could not tell; the solver can
+    if status == kinds.kUnboundedOrInfeasible:  # presolve does not distinguish them; the solver does
         solver.setOptionValue("presolve", "off")
         solver.run()
         status = solver.getModelStatus()
@@ -163,14 +169,14 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     if feasible and answer["status"] not in ("infeasible", "unbounded"):
         answer["x"] = list(solver.getSolution().col_value)
     if mip and answer["status"] in ("optimal", "time_limit", "cancelled"):
-        answer["bound"] = info.mip_dual_bound  # 0 where the search did not begin
+        answer["bound"] = info.mip_dual_bound  # 0 if the search did not begin
     elif not mip and answer["status"] == "optimal":
         answer["bound"] = info.objective_function_value
     return answer
 
 
 def scipy(model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """HiGHS through scipy.optimize.milp, which takes no start, threads or seed, and cannot be watched or stopped."""
+    """HiGHS through scipy.optimize.milp: without start, threads, seed, progress and cancellation."""
     optimize = require("scipy.optimize", "milp")
     sign = -1.0 if model.sense == "maximise" else 1.0
     rows, columns = model.shape
@@ -188,7 +194,10 @@ def scipy(model: Any, options: dict[str, Any]) -> dict[str, Any]:
         options=settings,
     )
     status = {0: "optimal", 1: "time_limit", 2: "infeasible", 3: "unbounded"}.get(result.status, "failed")
-    answer: dict[str, Any] = {"status": status, "message": "" if result.status in (0, 2, 3) else str(result.message)}
+    answer: dict[str, Any] = {
+        "status": status,
+        "message": "" if result.status in (0, 2, 3) else str(result.message),
+    }
     if result.x is not None and status in ("optimal", "time_limit"):
         answer["x"] = list(result.x)
     bound = getattr(result, "mip_dual_bound", None)

@@ -1,4 +1,4 @@
-"""The shapes of dicts that the extension returns, for type checkers."""
+"""Types of dicts that the extension returns, for type checkers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _AlwaysBound(TypedDict):
 
 
 class Bound(_AlwaysBound, total=False):
-    """What was proved about every final placement that satisfies the rules of a call."""
+    """Proved limits of every final placement that satisfies the constraints of a call."""
 
     value_at_most: int
-    """At the price of the call, where moves have one; thousandths, as `stats["value_milli"]`."""
+    """At the price of the call, if moves have a price; in thousandths, as `stats["value_milli"]`."""

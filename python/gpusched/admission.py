@@ -1,4 +1,4 @@
-"""One decision that lets a job in at the least cost: place, move, evict, borrow."""
+"""Admits a job at the lowest cost by placing, moving, evicting and borrowing."""
 
 from ._core.admission import Admission, admit, make_room
 

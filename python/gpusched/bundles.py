@@ -1,4 +1,4 @@
-"""Replay bundles: one file with a snapshot, the options of a call and the plan that it gave, so that others can run it again."""
+"""Replay bundles: files with a snapshot, the options of a call and its plan, so that others can repeat it."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ PODS = "names of pending tasks, one task as in a cluster, or the name of a job"
 JOB = "the name of a job, a job as a mapping, or names of pending tasks"
 JOBS = "a list of names of jobs and of jobs as mappings"
 INFINITE = "inf"
-"""What stands in a file for an infinite number, which JSON does not have."""
+"""Represents an infinite number in a file, because JSON has none."""
 SHOWN = 5
-"""How many other moves, evictions and the like a difference lists."""
+"""Number of differing items (moves, evictions, ...) that a difference lists."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What came of running a bundle again."""
+    """The result of running a bundle again."""
 
     command: str
-    """Of the console: admit, allocate, consolidate or preempt."""
+    """A command of the console: admit, allocate, consolidate or preempt."""
     saved_by: str
     """The version of the library that wrote the bundle."""
     saved: Plan | None
     found: Plan | None
-    """None: no plan, as where no eviction helps."""
+    """The new plan; None if there is no plan, for example because no eviction helps."""
     differences: list[str]
-    """What is another in the plan that was found now; empty = the plans are the same."""
+    """Differences of the new plan from the saved plan; empty if they are equal."""
 
     @property
     def same(self) -> bool:
@@ -59,26 +59,28 @@ def save(
 ) -> None:
     """Writes a bundle.
 
-    `command` says what the options are:
+    The options depend on the command:
 
-    - consolidate: the keywords of `gs.consolidate`;
-    - preempt: those of `gs.preempt` or `gs.preemption.preempt_gang`, and the pending tasks in `pods`: a list of names, a list
-      of one task as in the cluster format, or the name of a job;
-    - admit: those of `gs.admit`, and `job` as it takes it;
-    - allocate: those of `gs.allocate` and, in `jobs`, a list with its job; of `gs.allocate_many` where there are several.
+    - consolidate: the keywords of `gs.consolidate`
+    - preempt: the keywords of `gs.preempt` or `gs.preemption.preempt_gang`, and the pending tasks in `pods`:
+    a list of
+      names, a list with one task as in the cluster format, or the name of a job
+    - admit: the keywords of `gs.admit`, and `job`
+    - allocate: `jobs`, a list, and the keywords of `gs.allocate` (one job) or `gs.allocate_many` (several
+    jobs)
 
-    Options that are infinite are written as "inf".
+    Infinite options are written as "inf". With `anonymize`, names in the snapshot and in the options are
+    replaced, and the plan is computed again.
 
-    With `anonymize` the snapshot and the options have no names that tell whose they are, and the plan is made again from
-    these. Raises InvalidInput for options that are no JSON (functions of your own), BackendError where the file cannot be
-    written.
+    Raises InvalidInput for options without a JSON form (such as functions), BackendError if the file cannot
+    be written.
     """
     name = _path(path)
     chosen = {key: value for key, value in options.items() if value is not None}
     run = _runner(command)
-    if command in WAITING:
-        WAITING[command](chosen)
-    _core.json_text({"options": _as_written(chosen)}, name)  # before any work
+    if command in SUBJECTS:
+        SUBJECTS[command](chosen)
+    _core.json_text({"options": _as_written(chosen)}, name)  # reports bad options before any work
     if anonymize:
         cluster, chosen = _without_names(cluster, chosen)
         plan = run(cluster, chosen)
@@ -100,10 +102,10 @@ def save(
 
 
 def replay(path: str | os.PathLike[str]) -> Replay:
-    """Runs a bundle again and compares the plans.
+    """Runs a bundle again and compares the plans. Opens no other file.
 
-    Raises InvalidInput, with the file and the field, for a file that is no bundle and for options that this version does not
-    know; BackendError for a file that cannot be read. No file but the bundle is opened.
+    Raises InvalidInput, with file and field, for files that are not bundles and for options that this version
+    does not know. Raises BackendError if the file cannot be read.
     """
     name = _path(path)
     document = _core.read_mapping(name)
@@ -126,13 +128,13 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     if problems:
         raise InvalidInput(problems)
     command: str = document["command"]
-    with _told_of(name):
+    with _error_source(name):
         run = _runner(command)
-    with _told_of(f"{name}: cluster"):
+    with _error_source(f"{name}: cluster"):
         cluster = Cluster.from_json(document["cluster"])
-    with _told_of(f"{name}: plan"):
+    with _error_source(f"{name}: plan"):
         saved = None if document["plan"] is None else Plan.from_json(document["plan"])
-    with _told_of(f"{name}: options"):
+    with _error_source(f"{name}: options"):
         found = run(cluster, _as_read(document["options"], command))
     return Replay(command, document["gpusched"], saved, found, _differences(saved, found))
 
@@ -142,19 +144,20 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "command": ((str,), "a string"),
     "options": ((dict,), "a mapping"),
     "cluster": ((dict,), "a mapping"),
-    "plan": ((dict, type(None)), "a mapping, or null where there was no plan"),
+    "plan": ((dict, type(None)), "a mapping, or null if there was no plan"),
 }
 
 
 @contextlib.contextmanager
-def _told_of(where: str) -> Iterator[None]:
-    """Errors name the bundle and the field instead of the dict that was read from it."""
+def _error_source(source: str) -> Iterator[None]:
+    """Lets errors name the bundle and the field instead of the dict that was read from it."""
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput([f"{where}: {problem.removeprefix('<dict>: ')}" for problem in error.problems]) from None
-    except TypeError as error:  # a keyword that the call does not have
-        raise InvalidInput(f"{where}: {error}") from None
+        problems = [f"{source}: {problem.removeprefix('<dict>: ')}" for problem in error.problems]
+        raise InvalidInput(problems) from None
+    except TypeError as error:  # an unknown keyword
+        raise InvalidInput(f"{source}: {error}") from None
 
 
 def _path(path: object) -> str:
@@ -164,13 +167,20 @@ def _path(path: object) -> str:
 
 
 def _as_written(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: INFINITE if isinstance(value, float) and value == math.inf else value for name, value in options.items()}
+    infinite = {name for name, value in options.items() if isinstance(value, float) and value == math.inf}
+    return {name: INFINITE if name in infinite else value for name, value in options.items()}
 
 
 def _as_read(options: Mapping[str, Any], command: str) -> dict[str, Any]:
-    """The options with numbers for what `_as_written` put in their place. Text that is text stays, such as the name of a job."""
-    numbers = {keyword["name"] for call in CALLS[command] for keyword in _core.keywords[call] if "float" in keyword["type"].split(" | ")}
-    return {name: math.inf if name in numbers and value == INFINITE else value for name, value in options.items()}
+    """The inverse of `_as_written`.
+
+    Only options of type float are converted, because a job may be called "inf".
+    """
+    keywords = (keyword for call in CALLS[command] for keyword in _core.keywords[call])
+    numbers = {keyword["name"] for keyword in keywords if "float" in keyword["type"].split(" | ")}
+    return {
+        name: math.inf if name in numbers and value == INFINITE else value for name, value in options.items()
+    }
 
 
 CALLS: dict[str, tuple[str, ...]] = {
@@ -179,7 +189,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "admit": ("admission.admit",),
     "allocate": ("allocation.allocate", "allocation.allocate_many"),
 }
-"""Of the library, by command."""
+"""Functions of the library, by command."""
 
 
 def _consolidate(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
@@ -191,7 +201,7 @@ def _preempt(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
     pods = _pods(options)
     found: preemption.Decision | preemption.GangDecision | None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a search that a limit ended is told by the plan
+        warnings.simplefilter("ignore")  # the plan also says that a limit ended the search
         if isinstance(pods, str) or len(pods) > 1:
             found = preemption.preempt_gang(cluster, pods, **keywords)
         else:
@@ -217,12 +227,14 @@ def _allocate(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
 
 
 def _names(value: Any) -> bool:
-    """A list of names, at least one."""
-    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(name, str) for name in value)
+    """Whether the value is a list of at least one name."""
+    return (
+        isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(name, str) for name in value)
+    )
 
 
 def _option(options: Mapping[str, Any], name: str, expected: str, good: Callable[[Any], bool]) -> Any:
-    """The option of that name, which must be there and be good."""
+    """The value of a required option. Raises InvalidInput if it is missing or `good` returns False."""
     if name not in options:
         raise InvalidInput(f"{name}: missing; expected {expected}")
     if not good(options[name]):
@@ -231,21 +243,25 @@ def _option(options: Mapping[str, Any], name: str, expected: str, good: Callable
 
 
 def _job(options: Mapping[str, Any]) -> Any:
-    """The job that `admit` lets in."""
+    """The job to admit."""
     return _option(options, "job", JOB, lambda job: isinstance(job, (str, dict)) or _names(job))
 
 
 def _jobs(options: Mapping[str, Any]) -> Any:
-    """The jobs that `allocate` places."""
+    """The jobs to place."""
 
     def good(jobs: Any) -> bool:
-        return isinstance(jobs, (list, tuple)) and len(jobs) > 0 and all(isinstance(job, (str, dict)) for job in jobs)
+        return (
+            isinstance(jobs, (list, tuple))
+            and len(jobs) > 0
+            and all(isinstance(job, (str, dict)) for job in jobs)
+        )
 
     return _option(options, "jobs", JOBS, good)
 
 
 def _pods(options: Mapping[str, Any]) -> Any:
-    """The pods that wait: the name of a job, or a list."""
+    """The pending pods: the name of a job, or a list."""
 
     def good(pods: Any) -> bool:
         one_task = isinstance(pods, (list, tuple)) and len(pods) == 1 and isinstance(pods[0], Mapping)
@@ -260,30 +276,33 @@ RUNNERS: dict[str, Callable[[Cluster, Mapping[str, Any]], Plan | None]] = {
     "admit": _admit,
     "allocate": _allocate,
 }
-WAITING: dict[str, Callable[[Mapping[str, Any]], Any]] = {"preempt": _pods, "admit": _job, "allocate": _jobs}
-"""By command: who waits, out of the options."""
+SUBJECTS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"preempt": _pods, "admit": _job, "allocate": _jobs}
+"""By command: reads the pods or jobs that the call is about from the options."""
 
 
 def _runner(command: str) -> Callable[[Cluster, Mapping[str, Any]], Plan | None]:
     if not isinstance(command, str):
         raise InvalidType(f"command: {repr_text(command)}; expected a string")
     if command not in RUNNERS:
-        raise InvalidInput(f"command: {command!r}; expected one of {', '.join(RUNNERS)}{_core.did_you_mean(command, list(RUNNERS))}")
+        near = _core.did_you_mean(command, list(RUNNERS))
+        raise InvalidInput(f"command: {command!r}; expected one of {', '.join(RUNNERS)}{near}")
     return RUNNERS[command]
 
 
 def _without_names(cluster: Cluster, options: Mapping[str, Any]) -> tuple[Cluster, dict[str, Any]]:
-    """Both with new names, the same name by the same in both."""
+    """Replaces all names in the cluster and in the options, consistently."""
     pods = options.get("pods")
     if isinstance(pods, (list, tuple)) and isinstance(pods[0], Mapping):
-        # The task is a part of the snapshot while names are replaced, so that its labels, groups and job get theirs.
+        # The task joins the snapshot while names are replaced, so that its labels, groups and job are
+        # replaced, too.
         document = cluster.to_json()
         document["tasks"].append(dict(pods[0]))
         try:
             whole = Cluster.from_json(document)
         except InvalidInput as error:
             at = f"<dict>: /tasks/{len(document['tasks']) - 1}"
-            raise InvalidInput([problem.replace(f"{at}: ", "pods: ").replace(f"{at}/", "pods: /") for problem in error.problems]) from None
+            problems = [p.replace(f"{at}: ", "pods: ").replace(f"{at}/", "pods: /") for p in error.problems]
+            raise InvalidInput(problems) from None
         after = without_names(whole)
         document = after.to_json()
         task = document["tasks"].pop()
@@ -296,8 +315,10 @@ def _without_names(cluster: Cluster, options: Mapping[str, Any]) -> tuple[Cluste
     return after, _renamed(options, cluster, after)
 
 
-def _without_names_of_jobs(cluster: Cluster, options: Mapping[str, Any], described: list[dict[str, Any]]) -> tuple[Cluster, dict[str, Any]]:
-    """The same where options hold jobs as mappings: their pods are a part of the snapshot while names are replaced."""
+def _without_names_of_jobs(
+    cluster: Cluster, options: Mapping[str, Any], described: list[dict[str, Any]]
+) -> tuple[Cluster, dict[str, Any]]:
+    """The same for options with jobs as mappings. Their pods join the snapshot while names are replaced."""
     whole = allocation.with_job(cluster, *described)
     after = without_names(whole)
     document = after.to_json()
@@ -321,18 +342,21 @@ def _without_names_of_jobs(cluster: Cluster, options: Mapping[str, Any], describ
     if "job" in options:
         out["job"] = jobs[0]
     else:
-        fresh = iter(jobs)
+        new_jobs = iter(jobs)
         by_name: dict[Any, Any] = {
             **dict(zip(whole.tasks.name, after.tasks.name, strict=True)),
             **dict(zip(whole.tasks.job, after.tasks.job, strict=True)),
         }
-        out["jobs"] = [by_name.get(job, job) if isinstance(job, str) else next(fresh) for job in options["jobs"]]
+        out["jobs"] = [
+            by_name.get(job, job) if isinstance(job, str) else next(new_jobs) for job in options["jobs"]
+        ]
     return Cluster.from_json(document), out
 
 
 def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dict[str, Any]:
-    """The options with the names that `after` has for what `before` lists at the same place. A text that may name a job or a
-    task means the job.
+    """The options with the names of `before` replaced by the names that `after` has at the same positions.
+
+    A text that names both a job and a task stands for the job.
     """
     nodes: dict[Any, Any] = dict(zip(before.nodes.name, after.nodes.name, strict=True))
     tasks: dict[Any, Any] = dict(zip(before.tasks.name, after.tasks.name, strict=True))
@@ -347,9 +371,11 @@ def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dic
         elif isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
             out[field] = [known.get(name, name) for name in names]
     if "quotas" in out:
-        groups = {old: new for b, a in zip(before.tasks, after.tasks, strict=True) for old, new in zip(b.groups, a.groups, strict=True)}
+        pairs = zip(before.tasks, after.tasks, strict=True)
+        groups = {old: new for b, a in pairs for old, new in zip(b.groups, a.groups, strict=True)}
         out["quotas"] = [
-            {**quota, "tenant": groups.get(quota["tenant"], f"tenant-{at} without a task")} for at, quota in enumerate(out["quotas"])
+            {**quota, "tenant": groups.get(quota["tenant"], f"tenant-{at} without a task")}
+            for at, quota in enumerate(out["quotas"])
         ]
     goal = out.get("goal")
     if isinstance(goal, Mapping) and "usable_by" in goal:
@@ -361,7 +387,7 @@ def _differences(saved: Plan | None, found: Plan | None) -> list[str]:
     if saved is None or found is None:
         if saved is found:
             return []
-        return ["there was no plan, and is one now" if saved is None else "there was a plan, and is none now"]
+        return ["saved: no plan; now: a plan" if saved is None else "saved: a plan; now: no plan"]
     old, new = saved.to_json(), found.to_json()
     out = []
     for key in dict.fromkeys([*old, *new]):
@@ -371,7 +397,8 @@ def _differences(saved: Plan | None, found: Plan | None) -> list[str]:
         if isinstance(was, list) and isinstance(now, list):
             at = [i for i in range(max(len(was), len(now))) if was[i : i + 1] != now[i : i + 1]]
             shown = "; ".join(f"#{i} {_item(was, i)} -> {_item(now, i)}" for i in at[:SHOWN])
-            out.append(f"{key}: {len(at)} of {len(was)} -> {len(now)} are others: {shown}{'; ...' if len(at) > SHOWN else ''}")
+            more = "; ..." if len(at) > SHOWN else ""
+            out.append(f"{key}: {len(at)} differ ({len(was)} saved, {len(now)} now): {shown}{more}")
         elif isinstance(was, dict) and isinstance(now, dict):
             changed = [name for name in dict.fromkeys([*was, *now]) if was.get(name) != now.get(name)]
             out += [f"{key}.{name}: {was.get(name)} -> {now.get(name)}" for name in changed]

@@ -1,27 +1,6 @@
-"""Vacating nodes by moving tasks."""
+"""Plans moves that empty nodes."""
 
-from ._core.consolidation import (
-    Blocker,
-    Explanation,
-    Frontier,
-    FrontierPoint,
-    LeastChange,
-    ModelValue,
-    MoveExplanation,
-    OrderedMoves,
-    ValueReport,
-    bound,
-    consolidate,
-    explain,
-    explain_clear,
-    explain_move,
-    frontier,
-    goal_nodes,
-    order_into_waves,
-    policy_names,
-    replan,
-    value_report,
-)
+from ._core.consolidation import *
 
 __all__ = [
     "Blocker",

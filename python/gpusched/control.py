@@ -1,29 +1,15 @@
-"""The decisions of the tail-latency controller of one host: MIG layouts, windows, and their audit log."""
+"""Decisions of the tail-latency controller of one host: MIG layouts, windows, and the audit log."""
 
-from ._core.control import (
-    Action,
-    AdmissionAnswer,
-    AdmissionPlace,
-    AdmissionQueue,
-    AuditReplay,
-    Controller,
-    Event,
-    MigLayout,
-    MigProfile,
-    Newcomer,
-    find_place,
-    mig_devices,
-    mig_layout,
-    replay_audit,
-    variant_flags,
-)
+from ._core.control import *
 
 __all__ = [
     "Action",
+    "ActivityCorrelation",
     "AdmissionAnswer",
     "AdmissionPlace",
     "AdmissionQueue",
     "AuditReplay",
+    "Configuration",
     "Controller",
     "Event",
     "MigLayout",

@@ -1,4 +1,4 @@
-"""The two kinds of errors; expected outcomes (infeasible, time limit, cancelled) are values instead."""
+"""Errors. Expected outcomes (infeasible, time limit, cancelled) are return values instead."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ __all__ = ["BackendError", "InvalidInput", "InvalidType"]
 
 
 def repr_text(value: object) -> str:
-    """A value as it appears in messages: some have no text, such as integers of thousands of digits."""
+    """A value as messages show it: shortened, and with its type if `repr` fails."""
     try:
         text = repr(value)
-    except Exception:  # whatever a foreign __repr__ raises
+    except Exception:  # a foreign __repr__ may raise anything
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= 200 else text[:200] + "..."
 
 
 class InvalidInput(ValueError):
-    """The caller's mistake. `problems` lists all that was found, each naming the field and the value."""
+    """A mistake of the caller. `problems` lists all mistakes, each with its field and value."""
 
     problems: list[str]
 
@@ -34,8 +34,8 @@ class InvalidInput(ValueError):
 
 
 class InvalidType(InvalidInput, TypeError):
-    """An argument of a type that a function does not take: caught as InvalidInput and as TypeError."""
+    """An argument of a wrong type: both an InvalidInput and a TypeError."""
 
 
 class BackendError(RuntimeError):
-    """The environment's failure: a file that cannot be read or written, a missing solver."""
+    """A failure of the environment, such as an unreadable file or a missing solver."""

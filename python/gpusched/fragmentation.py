@@ -1,28 +1,7 @@
-"""Which idle GPUs cannot be used, by whom, and why."""
+"""Measures of fragmentation: idle GPUs that requests cannot use, and the reasons."""
 
-from ._core.fragmentation import (
-    AllocationRatio,
-    Occupancy,
-    Workload,
-    WorkloadShape,
-    allocation_ratio,
-    entropy,
-    fgd,
-    fgd_breakdown,
-    fragment_rate,
-    job_entropies,
-    job_entropy,
-    largest_job,
-    occupancy,
-    own_shapes,
-    report,
-    server_ratios,
-    switch_slots,
-    typical_workload,
-    unusable_nodes,
-)
-from ._views.report import Report
-from ._views.tables import Row, Table
+from ._core.fragmentation import *
+from ._views.tables import Report, Row, Table
 
 __all__ = [
     "AllocationRatio",

@@ -1,42 +1,9 @@
-"""Readers and writers of outside formats."""
+"""Readers and writers of other systems' formats."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._core.io import (
-    AbsentKind,
-    ClusterReading,
-    HardwareReading,
-    NetworkReading,
-    NodeResources,
-    NumaResources,
-    ReadingReport,
-    ReadingRow,
-    ResourceAmount,
-    anonymize,
-    flextopo_to_json,
-    machine_of,
-    network_tree,
-    plan_to_csv,
-    plan_to_kubernetes_steps,
-    plan_to_pod_migration_jobs,
-    read_flextopo,
-    read_hardware,
-    read_hwloc,
-    read_kai_snapshot,
-    read_kubernetes,
-    read_kubernetes_topology,
-    read_nccl_topology,
-    read_node_resource_topology,
-    read_nvidia_smi_topo,
-    read_openb,
-    read_slurm,
-    read_slurm_topology,
-    read_this_machine,
-    reads_xml,
-    reads_yaml,
-    set_network,
-)
+from ._core.io import *
 
 if TYPE_CHECKING:
     from ._asi.figures import read_asi_figures
@@ -81,8 +48,12 @@ __all__ = [
     "set_network",
 ]
 
-_LATER = {"read_asi_figures": "._asi.figures", "read_asi_hour": "._asi.snapshot", "read_asi_trace": "._asi.trace"}
-"""Functions that are imported at their first use: whoever reads no tables of ASI does not pay for them."""
+_LATER = {
+    "read_asi_figures": "._asi.figures",
+    "read_asi_hour": "._asi.snapshot",
+    "read_asi_trace": "._asi.trace",
+}
+"""Functions that are imported at their first use, because few callers read the ASI trace."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,23 +1,6 @@
-"""Mixed-integer programs: builders that expose their matrices, files, solvers."""
+"""Mixed-integer programs: builders that expose their matrices, files and solvers."""
 
-from ._core.milp import (
-    ConsolidationModel,
-    ElasticModel,
-    Evaluation,
-    GroupViolation,
-    JointModel,
-    Model,
-    PackingModel,
-    PackingResult,
-    Solution,
-    SpotModel,
-    available_solvers,
-    consolidation,
-    joint_allocation,
-    packing_model,
-    priority_packing,
-    spot_schedule,
-)
+from ._core.milp import *
 from ._core.serving import serving_milp as serving_plan
 from ._core.serving import solve_serving_plan
 

@@ -1,4 +1,4 @@
-"""Serving of language models: GPU catalogue, possible deployments, throughput estimates, plans."""
+"""Serving of language models: GPU catalogue, deployments, throughput estimates and rental plans."""
 
 from __future__ import annotations
 
@@ -6,52 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._core import serving as _core
-from ._core.serving import (
-    Arrival,
-    Autoscaler,
-    AutoscalingResult,
-    Deployment,
-    GpuType,
-    KindLatency,
-    LanguageModel,
-    LatencyResult,
-    PoolSizes,
-    PoolWindow,
-    ReplanResult,
-    ReplicaTimes,
-    ServingMilp,
-    ServingPlan,
-    ServingSolution,
-    Stage,
-    ThroughputEstimate,
-    calibrate,
-    closed_form_bound,
-    daily_arrivals,
-    enumerate_deployments,
-    estimate_throughput,
-    expected_rate,
-    fewest_fixed,
-    gpu_catalogue,
-    gpu_type,
-    greedy_plan,
-    language_model,
-    layer_seconds,
-    most_intervals,
-    paper_gpus,
-    paper_gpus_dense,
-    plan_serving,
-    plan_to_dict,
-    pool_sizes,
-    read_layer_profile,
-    replan,
-    replica_times,
-    request_to_dict,
-    serving_milp,
-    simulate_autoscaling,
-    simulate_latency,
-    solve_serving_plan,
-    sweep_budgets,
-)
+from ._core.serving import *
+from ._core.serving import ServingPlan
 from ._deployment_costs import DeploymentCosts, deployment_costs
 from ._serving_curve import Curve, curve, curve_to_dict, rent_in_words
 from ._workload_monitor import (
@@ -123,5 +79,5 @@ __all__ = [
 
 
 def sweep_to_dict(plans: Mapping[float, ServingPlan]) -> dict[str, Any]:
-    """Plans by budget as the document `gpusched.serving-sweep` v2 (docs/schema)."""
+    """Plans by budget as a document of the format `gpusched.serving-sweep` v2 (docs/schema)."""
     return _core._sweep_to_dict(list(plans), list(plans.values()))

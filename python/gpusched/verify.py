@@ -1,4 +1,4 @@
-"""Checks that share no code with what they check."""
+"""Checks of plans that share no code with the algorithms."""
 
 from ._core.verify import Report, plan
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Admission: checks the options, runs the search, builds the plan, explains rejections.
 #include "admission/search.hpp"
 #include "allocation/gang.hpp"
 #include "model/placement_order.hpp"
@@ -7,10 +8,10 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <map>
@@ -19,9 +20,25 @@
 #include <utility>
 
 namespace gpusched::admission {
+
+GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
+    Problems problems;
+    check_fields(problems, options);
+    for (const auto node : options.exempt)
+        if (!cluster.contains(node))
+            problems.add(bad_value("exempt", "#" + number_text(index(node)),
+                                   "nodes of the cluster's " + number_text(cluster.node_slots())));
+    for (const auto task : options.spare)
+        if (!cluster.contains(task))
+            problems.add(bad_value("spare", "#" + number_text(index(task)),
+                                   "tasks of the cluster's " + number_text(cluster.task_slots())));
+    detail::check_quotas(problems, options.quotas);
+    problems.throw_if_any();
+}
+
 namespace detail {
 
-/// The cost of a plan by parts.
+/// The cost of a plan by parts, except recalls.
 static Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& options) {
     const auto& inv = cluster.inventory();
     const auto now = options.now.value_or(inv.now);
@@ -46,8 +63,8 @@ static Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& opt
     return cost;
 }
 
-/// Puts `task` there, with other GPUs where it must.
-static bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
+/// Places `task` on the node, on other GPUs than `gpus` if necessary.
+static bool try_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
     if (!gpus_fit(cluster, task, node, gpus))
         gpus = allocation::pick_gpus(allocation::ByWish{}, cluster, task, node);
@@ -55,16 +72,16 @@ static bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus
     return true;
 }
 
-/// The way as a plan; false where its moves cannot be made in waves.
-static bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope,
+/// Turns a solution into a plan; false if its moves cannot be ordered into waves.
+static bool make_plan(const Cluster& cluster, const Solution& solution, const consolidation::Scope& scope,
                       const Options& options, Admission& made) {
     Plan plan;
-    plan.evictions = way.evictions;
+    plan.evictions = solution.evictions;
     Cluster after;
-    if (way.moves.empty()) {
+    if (solution.moves.empty()) {
         after = cluster;
         after.commit();
-        for (const auto task : way.evictions) after.remove(task);
+        for (const auto task : solution.evictions) after.remove(task);
     } else {
         std::vector<std::uint8_t> closed(cluster.node_slots());
         for (std::size_t n = 0; n < closed.size(); ++n) closed[n] = !scope.may_receive[n];
@@ -72,10 +89,12 @@ static bool make_plan(const Cluster& cluster, const Way& way, const consolidatio
         limits.max_disrupted = options.max_disrupted;
         limits.max_moves_per_wave = options.max_moves_per_wave;
         limits.max_moves_per_node = options.max_moves_per_node;
-        auto order = consolidation::order_into_waves(cluster, way.moves, closed, limits, {}, way.evictions);
-        if (order.dropped_chains > 0 || order.hops > 0) {  // one at a time, as they were found
+        auto order =
+            consolidation::order_into_waves(cluster, solution.moves, closed, limits, {}, solution.evictions);
+        if (order.dropped_chains > 0 || order.hops > 0) {  // one move per wave, in the order of the solution
             limits.max_moves_per_wave = 1;
-            order = consolidation::order_into_waves(cluster, way.moves, closed, limits, {}, way.evictions);
+            order = consolidation::order_into_waves(cluster, solution.moves, closed, limits, {},
+                                                    solution.evictions);
             if (order.dropped_chains > 0 || order.hops > 0) return false;
         }
         plan.waves = order.waves;
@@ -83,10 +102,10 @@ static bool make_plan(const Cluster& cluster, const Way& way, const consolidatio
         after = std::move(order.after);
         after.commit();
     }
-    auto placements = way.placements;
+    auto placements = solution.placements;
     std::int64_t borrowed = 0;
     for (const auto& move : plan.moves) {
-        // As it was when the task came is not known any more; what it takes beyond firm capacity in the end is.
+        // The state at the time of the move is unknown here; counts the use beyond firm capacity at the end.
         const auto before = after.checkpoint();
         after.remove(move.task);
         borrowed += Prices::borrowed_milli(after, move.task, move.to, move.gpus);
@@ -97,7 +116,7 @@ static bool make_plan(const Cluster& cluster, const Way& way, const consolidatio
         if (find_obstacle(after, p.task, p.node) != Obstacle::none) return false;
         auto gpus = p.gpus;
         const auto before = after.checkpoint();
-        if (!take_place(after, p.task, p.node, gpus)) return false;
+        if (!try_place(after, p.task, p.node, gpus)) return false;
         after.rollback(before);
         borrowed += Prices::borrowed_milli(after, p.task, p.node, gpus);
         after.assign(p.task, p.node, gpus);
@@ -106,12 +125,12 @@ static bool make_plan(const Cluster& cluster, const Way& way, const consolidatio
     });
     if (!waiting.empty()) return false;
     plan.placements = std::move(placements);
-    // Only nodes that somebody left can be empty.
-    const auto note = [&](NodeId node) {
+    // Only the sources of evictions and moves can be empty.
+    const auto add_if_vacated = [&](NodeId node) {
         if (cluster.occupants(node) > 0 && after.occupants(node) == 0) plan.vacated_nodes.push_back(node);
     };
-    for (const auto task : plan.evictions) note(cluster.node_of(task));
-    for (const auto& move : plan.moves) note(move.from);
+    for (const auto task : plan.evictions) add_if_vacated(cluster.node_of(task));
+    for (const auto& move : plan.moves) add_if_vacated(move.from);
     std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
     plan.vacated_nodes.erase(std::unique(plan.vacated_nodes.begin(), plan.vacated_nodes.end()),
                              plan.vacated_nodes.end());
@@ -121,7 +140,7 @@ static bool make_plan(const Cluster& cluster, const Way& way, const consolidatio
     return true;
 }
 
-/// Fills in what follows from the plan.
+/// Fills the fields that follow from the plan.
 static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admission& made) {
     made.admitted = true;
     std::map<TaskId, Placement> at;
@@ -138,18 +157,19 @@ static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
             made.broken_budgets.push_back({budget, count - inv.budgets[budget].allows()});
 }
 
-/// Why there is no way: the first pod that fits nowhere with everybody gone who may leave, or else that those find no place.
+/// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or
+/// else the lack of places for displaced tasks.
 static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster work(cluster);
     work.commit();
     std::int64_t fewest = INT64_MAX;
     for (const auto pod : pods) {
-        std::int64_t roomy = 0, filtered = 0;
-        // The obstacle that is looked at last comes closest; ties: the most idle GPUs, then the first node.
+        std::int64_t feasible = 0, filtered = 0;
+        // The obstacle that is checked last is the closest; ties: the most idle GPUs, then the first node.
         std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
-        NodeId where = none<NodeId>;
-        Obstacle what = Obstacle::none;
+        NodeId closest_node = none<NodeId>;
+        Obstacle closest_obstacle = Obstacle::none;
         for (const auto node : work.nodes()) {
             if (!passes(pod, node)) {
                 ++filtered;
@@ -164,45 +184,46 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             const auto idle = gpu_count(work.idle_gpus(node, work.lent_to(pod)));
             work.rollback(before);
             if (obstacle == Obstacle::none) {
-                ++roomy;
+                ++feasible;
                 continue;
             }
             const std::tuple key(static_cast<int>(obstacle), idle, ~static_cast<std::uint32_t>(index(node)));
-            if (where != none<NodeId> && key <= closest) continue;
+            if (closest_node != none<NodeId> && key <= closest) continue;
             closest = key;
-            where = node;
-            what = obstacle;
+            closest_node = node;
+            closest_obstacle = obstacle;
         }
-        if (roomy == 0) {
-            made.obstacle = what;
+        if (feasible == 0) {
+            made.obstacle = closest_obstacle;
             made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
             if (filtered > 0)
-                made.reason +=
-                    ": the filter refuses " + number_text(filtered) + " of " + number_text(work.node_count());
-            if (where == none<NodeId>) {
-                if (filtered == 0) made.reason += ": there is none";
+                made.reason += ": the filter rejects " + number_text(filtered) + " of " +
+                               number_text(work.node_count()) + " nodes";
+            if (closest_node == none<NodeId>) {
+                if (filtered == 0) made.reason += ": the cluster has no nodes";
                 return;
             }
-            for (const auto task : cluster.tasks_on(where))
+            for (const auto task : cluster.tasks_on(closest_node))
                 if (prices[task].least < never) work.remove(task);
-            made.reason += ", even with everybody gone who may leave; closest is node " +
-                           gpusched::quoted(cluster.name(where)) + ": " + describe_obstacle(work, pod, where);
+            made.reason += ", even if all tasks leave that may; the closest node is " +
+                           gpusched::quoted(cluster.name(closest_node)) + ": " +
+                           describe_obstacle(work, pod, closest_node);
             return;
         }
-        fewest = std::min(fewest, roomy);
+        fewest = std::min(fewest, feasible);
     }
     made.obstacle = as_it_is.obstacle;
-    made.reason =
-        number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
-        " would have room for a pod with everybody gone who may leave, but not for all pods together "
-        "with a place for those who must have one";
-    if (passes) made.reason += ", where the filter lets them go";
-    if (!as_it_is.reason.empty()) made.reason += "; as it is: " + as_it_is.reason;
-    if (!made.proven) made.reason += " (the search ended before all was tried)";
+    made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
+                  " could hold one pod if all tasks left that may, but no placement of all " +
+                  number_text(pods.size()) +
+                  " pods was found that also re-places the tasks that must keep running";
+    if (passes) made.reason += " on nodes that the filter accepts";
+    if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
+    if (!made.proven) made.reason += " (the search did not try everything)";
 }
 
-/// Which limits keep the job out, by a way that is found without them; empty where none is found. That search gets what is left
-/// of the time limit, and its steps are added to `stats`.
+/// Names the limits that prevent the admission, by a plan without them; empty if there is no such plan. The
+/// search gets the rest of the time limit, and its steps are added to `stats`.
 static std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
                                    const Options& options, const Context& context, double elapsed_s,
                                    Statistics& stats) {
@@ -222,31 +243,33 @@ static std::string describe_limits(const Cluster& cluster, std::span<const TaskI
     const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
     const auto over = [&](const char* name, const std::optional<std::int64_t>& limit, std::int64_t found) {
         if (limit && found > *limit)
-            add(std::string(name) + " is " + number_text(*limit) + ", and it takes " + number_text(found));
+            add(std::string(name) + " is " + number_text(*limit) + ", but the plan needs " +
+                number_text(found));
     };
     over("max_moves", options.max_moves, moves);
     over("max_evictions", options.max_evictions, evictions);
     if (options.max_cost_s && other.cost.total() - other.cost.budgets > *options.max_cost_s * 1000)
-        add("max_cost_s is " + number_text(*options.max_cost_s) + ", and it costs " +
+        add("max_cost_s is " + number_text(*options.max_cost_s) + ", but the plan costs " +
             number_text(static_cast<double>(other.cost.total() - other.cost.budgets) / 1000));
-    if (!options.standby && other.cost.recalls > 0) add("standby is off, and it borrows from Standby tasks");
+    if (!options.standby && other.cost.recalls > 0)
+        add("standby is off, but the plan borrows from Standby tasks");
     for (const auto& broken : other.broken_budgets)
         if (!options.budget_price_s)
             add("disruption budget " + gpusched::quoted(cluster.inventory().budget_names[broken.budget]) +
-                " allows too few of its tasks to be down, by " + number_text(broken.over));
+                " allows " + number_text(broken.over) + " fewer evictions than the plan needs");
     if (text.empty() && moves > 0 &&
         (options.max_disrupted || options.max_moves_per_wave || options.max_moves_per_node))
-        add("limits on the moves of a wave");
+        add("max_disrupted, max_moves_per_wave or max_moves_per_node is too low");
     return text;
 }
 
-/// Where all pods must be, or might be, together, and a lower bound on what it costs there.
+/// Nodes for all pods together, and a lower bound on the cost there.
 struct Region {
     std::int64_t least = 0;
-    std::vector<NodeId> nodes{};  ///< empty = all
+    std::vector<NodeId> nodes{};  ///< empty = all nodes
 };
 
-/// The domains of the level with enough GPUs for all pods, the cheapest by their bounds first.
+/// The domains of the level with enough GPUs for all pods, the lowest bounds first.
 static std::vector<Region> regions_of(const Cluster& cluster, std::span<const TaskId> pods, Level level,
                                       NodeBounds& bounds) {
     const auto& inv = cluster.inventory();
@@ -284,16 +307,16 @@ static std::vector<Region> regions_of(const Cluster& cluster, std::span<const Ta
     return regions;
 }
 
-/// Pods that are in several domains of the level that their job prefers go into one of them where that costs no more: the domains where
-/// it may cost least are tried, with as many steps in all as there are for one pod.
+/// If the pods are in several domains of their preferred level, tries to place them in one domain at no
+/// higher cost. Tries the domains with the lowest bounds, with as many steps in total as for one pod.
 static void bring_together(const Cluster& cluster, const allocation::detail::Gang& gang, Search& search,
                            NodeBounds& bounds, const Options& options) {
     constexpr std::size_t most_domains = 8;
     const auto pods = gang.pods;
-    if (gang.region || pods.size() < 2 || search.ways().empty()) return;
+    if (gang.region || pods.size() < 2 || search.solutions().empty()) return;
     const auto& inv = cluster.inventory();
     std::vector<DomainId> used;
-    for (const auto& p : search.ways().back().placements)
+    for (const auto& p : search.solutions().back().placements)
         if (std::find(pods.begin(), pods.end(), p.task) != pods.end())
             used.push_back(inv.domain(gang.level, p.node));
     if (std::all_of(used.begin(), used.end(), [&](DomainId d) { return d == used.front(); })) return;
@@ -328,7 +351,7 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     }
     const auto placed = gang.place();
     work.rollback(0);
-    detail::Way known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
+    detail::Solution known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
     const detail::FilterAnswers passes(cluster, options.filter);
     const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(),
                                      [&](const Placement& p) { return passes(p.task, p.node); });
@@ -352,10 +375,10 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     } else {
         known.cost = detail::never;
     }
-    consolidation::Options who;
-    who.max_disrupted = options.max_disrupted;
-    who.exempt = options.exempt;
-    const auto scope = consolidation::make_scope(cluster, who);
+    consolidation::Options movable;
+    movable.max_disrupted = options.max_disrupted;
+    movable.exempt = options.exempt;
+    const auto scope = consolidation::make_scope(cluster, movable);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
     const detail::Prices prices(cluster, pods, options, scope, gangs);
@@ -372,18 +395,18 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
         search.run(region.nodes);
     }
     detail::bring_together(cluster, gang, search, bounds, options);
-    for (auto way = search.ways().rbegin(); way != search.ways().rend(); ++way)
-        if (detail::make_plan(cluster, *way, scope, options, made)) {
+    for (auto solution = search.solutions().rbegin(); solution != search.solutions().rend(); ++solution)
+        if (detail::make_plan(cluster, *solution, scope, options, made)) {
             detail::describe(cluster, pods, made);
             break;
         }
     made.stop_reason = budget.reason();
     auto lower = search.lower_bound();
-    // The search left out what costs more than the cheapest way that it knows, whether or not that became a plan.
-    if (!search.ways().empty()) lower = std::min(lower, search.ways().back().cost);
+    // The search omits all that costs more than its cheapest solution, even if that did not become a plan.
+    if (!search.solutions().empty()) lower = std::min(lower, search.solutions().back().cost);
     if (made.admitted) lower = std::min(lower, made.cost.total());
     made.proven =
-        made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
+        made.admitted ? lower == made.cost.total() : lower >= detail::never && search.solutions().empty();
     if (lower < detail::never) made.bound = lower;
     if (!made.admitted) {
         detail::explain(cluster, pods, passes, prices, placed, made);
@@ -395,7 +418,7 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
             if (const auto limits =
                     detail::describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);
                 !limits.empty())
-                made.reason = "a way that is known goes beyond the limits: " + limits;
+                made.reason = "the plan that was found exceeds limits: " + limits;
     }
     return made;
 }

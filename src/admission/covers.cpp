@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sets of tasks would have to leave a node for another: all minimal ones, cheapest first.
+// Enumerates the minimal sets of tasks to displace from a node.
 #include "admission/covers.hpp"
 
 #include <gpusched/config.hpp>
@@ -33,7 +33,7 @@ bool CoverFinder::alike(TaskId a, TaskId b) const {
            free_alike(a, b);
 }
 
-std::int64_t CoverFinder::hardness(TaskId task) const {
+std::int64_t CoverFinder::cost_of_place(TaskId task) const {
     const auto& price = prices_[task];
     const auto place = price.move < never ? bounds_.elsewhere(snapshot_, task) : never;
     return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
@@ -78,7 +78,7 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     if (!all) find_one();
     for (auto& cover : covers) {
         for (const auto x : cover.tasks) {
-            const auto more = hardness(x);
+            const auto more = cost_of_place(x);
             cover.estimate = std::min(
                 never, cover.estimate + std::max(prices_[x].least + more, bounds_.estimate(snapshot_, x)));
             cover.most = std::max(cover.most, more);
@@ -91,7 +91,7 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     return all;
 }
 
-/// All leave, and then come back, the dearest first, as long as the task still fits.
+/// Finds one set: removes all candidates, then returns the most expensive first, if the task still fits.
 void CoverFinder::find_one() {
     const auto before = state_.work.checkpoint();
     for (const auto x : candidates_) state_.work.remove(x);
@@ -123,7 +123,7 @@ void CoverFinder::find(std::size_t next, std::int64_t cost) {
     const auto idle = whole ? gpu_count(state_.work.idle_gpus(on_, lent)) : 0;
     if ((!whole || idle >= t.gpu_count[i]) && !chosen_.empty() &&
         find_obstacle(state_.work, for_, on_) == Obstacle::none) {
-        // Minimal: without any one of them it does not fit.
+        // Omits the set unless it is minimal: every task must be necessary.
         for (const auto x : chosen_) {
             if (chosen_.size() == 1) break;
             const auto before = state_.work.checkpoint();

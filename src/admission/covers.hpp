@@ -1,27 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// CoverFinder: which sets of tasks would have to leave a node for another task.
+// CoverFinder: the sets of tasks that must leave a node so that another task fits.
 #pragma once
 
-#include "admission/filter_answers.hpp"
-#include "admission/node_bounds.hpp"
+#include "admission/bounds.hpp"
 #include "admission/search_state.hpp"
 
-#include <gpusched/admission/result.hpp>
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/allocation/any.hpp>
+#include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace gpusched::admission::detail {
 
-/// A set of tasks of one node without which another task fits there.
+/// The answers of a caller's filter: may a task run on a node? It is called once per pair. Without a filter,
+/// always true.
+class FilterAnswers {
+  public:
+    /// @param snapshot, filter must outlive this
+    FilterAnswers(const Cluster& snapshot, const std::optional<allocation::AnyFilter>& filter)
+        : snapshot_(snapshot), filter_(filter) {}
+
+    [[nodiscard]] explicit operator bool() const noexcept { return filter_.has_value(); }
+    [[nodiscard]] bool operator()(TaskId task, NodeId node) const {
+        if (!filter_) return true;
+        const auto [known, is_new] = answers_.try_emplace({task, node});
+        if (is_new) known->second = (*filter_)(snapshot_, task, node);
+        return known->second;
+    }
+
+  private:
+    const Cluster& snapshot_;
+    const std::optional<allocation::AnyFilter>& filter_;
+    mutable std::map<std::pair<TaskId, NodeId>, bool> answers_;
+};
+
+/// A set of tasks on one node without which another task fits.
 struct Cover {
-    std::int64_t least = 0;     ///< what displacing costs at least
-    std::int64_t estimate = 0;  ///< the same with what the places of the displaced may cost
-    std::int64_t most = 0;      ///< the most that the place of one of them costs at least
+    std::int64_t least = 0;     ///< lower bound on the cost of displacing them
+    std::int64_t estimate = 0;  ///< the same plus estimated costs of their places
+    std::int64_t most = 0;      ///< the highest lower bound on the cost of a place for one of them
     std::vector<TaskId> tasks{};
 };
 
-/// Finds the sets by including and excluding one task after the other, on the state of the search, which it leaves as it was.
+/// Enumerates the sets by including or excluding one task after the other. Works on the state of the search
+/// and restores it.
 class CoverFinder {
   public:
     CoverFinder(const Cluster& snapshot, SearchState& state, const FilterAnswers& passes,
@@ -29,19 +56,21 @@ class CoverFinder {
         : snapshot_(snapshot), inv_(snapshot.inventory()), state_(state), passes_(passes), prices_(prices),
           bounds_(bounds), stats_(stats) {}
 
-    /// All minimal sets that cost no more than `most_cost`, the cheapest by estimate first.
-    /// @return false where there are too many of them, and some were left out
+    /// Lists all minimal sets that cost at most `most_cost`, the cheapest by estimate first.
+    /// @return false if there are too many sets and some were omitted
     bool find(TaskId task, NodeId node, std::int64_t most_cost, std::vector<Cover>& covers);
 
   private:
     void find(std::size_t next, std::int64_t cost);
     void find_one();
-    /// What the destination of a displaced task costs at least, on top of its least price; from the snapshot.
-    [[nodiscard]] std::int64_t hardness(TaskId task) const;
-    /// Whether the two tasks are exchangeable: no cost and no later placement depends on which of them leaves. Never with a filter, which
-    /// may tell any two tasks apart.
+    /// Lower bound on the cost of a place for a displaced task, in addition to its least price; from the
+    /// snapshot.
+    [[nodiscard]] std::int64_t cost_of_place(TaskId task) const;
+    /// Returns whether two tasks are interchangeable: no cost and no later placement depends on which of them
+    /// leaves. Never with a filter, which can treat any two tasks differently.
     [[nodiscard]] bool alike(TaskId a, TaskId b) const;
-    /// Whether both tasks free as many healthy GPUs, and as many devices of each class, and no other task holds one of these.
+    /// Returns whether both tasks free equally many healthy GPUs and devices of each class, and share none of
+    /// them.
     [[nodiscard]] bool free_alike(TaskId a, TaskId b) const;
 
     const Cluster& snapshot_;
@@ -52,16 +81,16 @@ class CoverFinder {
     NodeBounds& bounds_;
     Statistics& stats_;
 
-    // Of the call at hand.
+    // The state of one call.
     TaskId for_ = none<TaskId>;
     NodeId on_ = none<NodeId>;
-    GpuMask shared_ = 0;  // its GPUs that two tasks hold: one borrows them from the other
+    GpuMask shared_ = 0;  // GPUs of the node that two tasks use: one borrows from the other
     std::int64_t most_cost_ = 0, sets_left_ = 0;
     std::vector<TaskId> candidates_{}, chosen_{};
     struct Rest {
         std::int64_t gpus, cpu, memory;
     };
-    std::vector<Rest> rest_{};  // what candidates from here on free at most
+    std::vector<Rest> rest_{};  // upper bound on the resources that candidates from here on free
     std::vector<Cover>* covers_ = nullptr;
 };
 

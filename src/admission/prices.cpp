@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes the prices of all running tasks.
 #include "admission/prices.hpp"
 #include "preemption/request.hpp"
 
@@ -20,41 +21,35 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
     : of(cluster.task_slots()) {
     const auto& inv = cluster.inventory();
     unbroken.assign(inv.job_names.size(), 0);
-    // Who may be evicted for one pod, and has a lower priority than every pod.
-    preemption::Options who;
-    who.now = options.now;
-    who.break_budgets = options.budget_price_s.has_value();
+    // A victim must have a lower priority than every pod, so the least important pod decides.
+    preemption::Options victims;
+    victims.now = options.now;
+    victims.break_budgets = options.budget_price_s.has_value();
     auto least_important = pods.front();
     for (const auto pod : pods) {
         if (inv.tasks.priority[index(pod)] < inv.tasks.priority[index(least_important)])
             least_important = pod;
         if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) unbroken[index(job)] = 1;
     }
-    const preemption::detail::Request request(cluster, least_important, who);
+    const preemption::detail::Request request(cluster, least_important, victims);
     const auto now = options.now.value_or(inv.now);
-    // Gangs that hold somebody who may not be evicted stay.
-    if (options.evictions && gangs.any())
-        for (const auto task : cluster.tasks())
-            if (const auto job = inv.tasks.job[index(task)];
-                job != none<JobId> && cluster.is_placed(task) &&
-                !preemption::detail::is_potential_victim(cluster, request, task))
-                unbroken[index(job)] = 1;
-    std::vector<std::uint8_t> spared(options.spare.empty() ? 0 : cluster.task_slots());
+    std::vector<std::uint8_t> spared(cluster.task_slots()), exempt(cluster.node_slots());
     for (const auto task : options.spare) spared[index(task)] = 1;
-    std::vector<std::uint8_t> exempt(options.exempt.empty() ? 0 : cluster.node_slots());
     for (const auto node : options.exempt) exempt[index(node)] = 1;
-    if (options.evictions)
+    const auto stays = [&](TaskId task) {
+        return spared[index(task)] || exempt[index(cluster.node_of(task))];
+    };
+    // Gangs with a member that may not be evicted must not be broken.
+    if (options.evictions && (gangs.any() || !options.spare.empty() || !options.exempt.empty()))
         for (const auto task : cluster.tasks())
             if (const auto job = inv.tasks.job[index(task)];
                 job != none<JobId> && cluster.is_placed(task) &&
-                ((!spared.empty() && spared[index(task)]) ||
-                 (!exempt.empty() && exempt[index(cluster.node_of(task))])))
+                (stays(task) ||
+                 (gangs.any() && !preemption::detail::is_potential_victim(cluster, request, task))))
                 unbroken[index(job)] = 1;
     const auto per_task = options.task_price_s * 1000;
     for (const auto task : cluster.tasks()) {
-        if (!cluster.is_placed(task)) continue;
-        if (!spared.empty() && spared[index(task)]) continue;
-        if (!exempt.empty() && exempt[index(cluster.node_of(task))]) continue;
+        if (!cluster.is_placed(task) || stays(task)) continue;
         auto& price = of[index(task)];
         const auto size = size_milli(cluster, task);
         if (options.moves && scope.movable[index(task)])
@@ -62,16 +57,17 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
                 sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
         if (options.evictions && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
-            const bool stays =
-                job != none<JobId> && unbroken[index(job)] && gangs.surplus_beside(inv, task) == 0;
-            if (!stays) {
+            const bool is_needed =
+                job != none<JobId> && unbroken[index(job)] && gangs.surplus_of_peers(inv, task) == 0;
+            if (!is_needed) {
                 const auto work =
                     options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
-                const auto gone = sum(work, per_task);
-                // Plans cannot be judged by local cores.
-                const bool judged = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
-                if (options.replace && judged) price.replace = sum(gone, product(size, options.restart_s));
-                price.lose = sum(gone, product(size, options.loss_s));
+                const auto loss = sum(work, per_task);
+                // Plans do not describe local cores.
+                const bool can_return = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
+                if (options.replace && can_return)
+                    price.replace = sum(loss, product(size, options.restart_s));
+                price.lose = sum(loss, product(size, options.loss_s));
             }
         }
         price.least = std::min({price.move, price.replace, price.lose});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks jobs against the quotas of their tenants.
 #include <gpusched/admission/quotas.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -43,34 +44,34 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
     problems.throw_if_any();
     for (const auto& quota : quotas) {
         const auto quota_is = "the quota of tenant " + quoted(quota.tenant) + " is ";
-        detail::QuotaSums held, asked;
+        detail::QuotaSums in_use, requested;
         for (const auto task : cluster.tasks())
             if (cluster.is_placed(task) && detail::belongs_to(cluster, task, quota.tenant))
-                held.add(cluster, task);
+                in_use.add(cluster, task);
         for (const auto pod : pods)
-            if (detail::belongs_to(cluster, pod, quota.tenant)) asked.add(cluster, pod);
+            if (detail::belongs_to(cluster, pod, quota.tenant)) requested.add(cluster, pod);
         using detail::QuotaSums;
         const auto beyond = [&](std::optional<std::int64_t> limit, std::int64_t QuotaSums::*of) {
-            return limit && asked.*of > 0 && held.*of + asked.*of > *limit;
+            return limit && requested.*of > 0 && in_use.*of + requested.*of > *limit;
         };
         const auto thousandths = [](std::int64_t milli) {
             return number_text(static_cast<double>(milli) / 1000);
         };
         const auto in_words = [&](const auto& text, std::int64_t limit, std::int64_t has, std::int64_t wants,
                                   const char* unit) {
-            return quota_is + text(limit) + unit + ": " + text(has) + " held, " + text(wants) +
-                   " more asked for";
+            return quota_is + text(limit) + unit + ": " + text(has) + " are in use, " + text(wants) +
+                   " more are requested";
         };
         if (beyond(quota.gpu_milli, &QuotaSums::gpu_milli))
-            return QuotaBreach{Obstacle::gpu, in_words(thousandths, *quota.gpu_milli, held.gpu_milli,
-                                                       asked.gpu_milli, " GPUs")};
+            return QuotaBreach{Obstacle::gpu, in_words(thousandths, *quota.gpu_milli, in_use.gpu_milli,
+                                                       requested.gpu_milli, " GPUs")};
         if (beyond(quota.cpu_milli, &QuotaSums::cpu_milli))
-            return QuotaBreach{Obstacle::cpu, in_words(thousandths, *quota.cpu_milli, held.cpu_milli,
-                                                       asked.cpu_milli, " cores")};
+            return QuotaBreach{Obstacle::cpu, in_words(thousandths, *quota.cpu_milli, in_use.cpu_milli,
+                                                       requested.cpu_milli, " cores")};
         if (beyond(quota.memory_mib, &QuotaSums::memory_mib))
             return QuotaBreach{Obstacle::memory,
                                in_words([](std::int64_t mib) { return number_text(mib); }, *quota.memory_mib,
-                                        held.memory_mib, asked.memory_mib, " MiB of memory")};
+                                        in_use.memory_mib, requested.memory_mib, " MiB of memory")};
         if (!quota.cpu_milli_per_gpu) continue;
         for (const auto pod : pods) {
             const auto gpus = cluster.gpu_milli(pod);
@@ -80,8 +81,9 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
                 static_cast<double>(*quota.cpu_milli_per_gpu) * static_cast<double>(gpus))
                 return QuotaBreach{Obstacle::cpu, quota_is + thousandths(*quota.cpu_milli_per_gpu) +
                                                       " cores for each GPU: task " +
-                                                      quoted(cluster.name(pod)) + " asks for " +
-                                                      thousandths(cores) + " beside " + thousandths(gpus)};
+                                                      quoted(cluster.name(pod)) + " requests " +
+                                                      thousandths(cores) + " for " + thousandths(gpus) +
+                                                      " GPUs"};
         }
     }
     return std::nullopt;

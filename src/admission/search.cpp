@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// The branch-and-bound search of admission, and the order of moves of its solutions.
 #include "admission/search.hpp"
+#include "model/placement_order.hpp"
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/destination_rankings.hpp>
+#include <gpusched/consolidation/policies.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -11,7 +14,7 @@
 
 namespace gpusched::admission::detail {
 
-/// Thousandths of a GPU that the pods ask for beyond what is free.
+/// The pods' requests beyond free capacity, in thousandths of a GPU.
 [[nodiscard]] inline std::int64_t lacking_milli(const Cluster& snapshot, std::span<const TaskId> pods,
                                                 const NodeBounds& bounds) {
     auto milli = -bounds.free_milli();
@@ -39,10 +42,10 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     left_for_losses_ = limit_;
 }
 
-void Search::offer(Way way) {
-    if (way.cost >= best_) return;
-    best_ = way.cost;
-    ways_.push_back(std::move(way));
+void Search::offer(Solution solution) {
+    if (solution.cost >= best_) return;
+    best_ = solution.cost;
+    solutions_.push_back(std::move(solution));
 }
 
 void Search::lose(const Item& item) {
@@ -61,7 +64,6 @@ void Search::lose(const Item& item) {
     state_.undo(before);
 }
 
-// Placing ----------------------------------------------------------------------------------------------------
 bool Search::out() {
     if (stats_.steps >= stop_at_ || stats_.steps >= limit_) {
         cut_ = stopped_ = true;
@@ -74,7 +76,7 @@ bool Search::out() {
     return false;
 }
 
-/// No way that goes on from here costs less.
+/// Lower bound on the cost of all solutions below the current state.
 std::int64_t Search::bound() const {
     auto least =
         state_.cost +
@@ -98,8 +100,8 @@ bool Search::may_go(const Item& item, NodeId node) const {
 void Search::descend() {
     if (bound() >= best_ || out()) return;
     ++stats_.steps;
-    if (lends_) cut_ = true;  // which GPUs are borrowed is not varied
-    // Members of gangs that are lost have left the list.
+    if (lends_) cut_ = true;  // the choice of borrowed GPUs is not varied
+    // Skips members of gangs that were evicted for good.
     const auto size = state_.todo.size();
     boost::container::small_vector<Item, 8> skipped;
     while (!state_.todo.empty() && state_.fate[index(state_.todo.back().task)] == lost) {
@@ -122,7 +124,8 @@ void Search::descend() {
     static_cast<void>(size);
 }
 
-/// Some constraint of the task may depend on tasks of other nodes, who could leave, or come, for its sake: that is not tried.
+/// Returns whether a constraint of the task depends on tasks on other nodes. The search does not displace
+/// such tasks to satisfy it.
 bool Search::looks_beyond_its_node(TaskId task) const {
     const auto groups = inv_.memberships(task);
     return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
@@ -142,13 +145,14 @@ void Search::place(const Item& item) {
     if (item.depth == 0) return place_by_displacing(item);
     if (loses_at_once_) return;
     const auto& price = prices_[item.task];
-    // The cheaper of the two first. Where somebody must be lost anyway, a place costs what others lose.
+    // Tries the cheaper alternative first. If tasks must be evicted for good anyway, a place costs the loss
+    // of other tasks.
     const bool estimated = state_.lost_milli < needed_milli_ && !loses_early_;
     const auto scarce = estimated ? bounds_.place_estimate(snapshot_, item.task) : 0;
     const auto chain =
         std::min(price.move, price.replace) + std::max(bounds_.elsewhere(snapshot_, item.task), scarce);
-    const bool early = loses_early_ &&
-                       (ways_.empty() || state_.lost_milli + snapshot_.gpu_milli(item.task) <= needed_milli_);
+    const bool early = loses_early_ && (solutions_.empty() ||
+                                        state_.lost_milli + snapshot_.gpu_milli(item.task) <= needed_milli_);
     const bool first = may_lose && (price.lose <= chain || early);
     if (first) lose(item);
     place_by_displacing(item);
@@ -176,7 +180,7 @@ void Search::place_directly(const Item& item) {
     cut_ = cut_ || cut_before;
 }
 
-/// The task takes its place on the node, where it fits now, by the cheapest means; then the search goes on.
+/// Places the task on a node on which it fits now, by each useful means, and continues the search.
 void Search::put(const Item& item, NodeId node) {
     if (bound() >= best_ || out()) return;
     const auto task = item.task;
@@ -184,7 +188,7 @@ void Search::put(const Item& item, NodeId node) {
     GpuMask gpus = 0;
     if (inv_.tasks.gpu_count[i] > 0) {
         gpus = allocation::ByWish{}(state_.work, task, node);
-        // What nobody lends comes first.
+        // Prefers GPUs that are not lent.
         if (state_.work.may_borrow(task) && !state_.work.is_fraction(task)) {
             GpuMask firm = state_.work.idle_gpus(node);
             while (gpu_count(firm) > inv_.tasks.gpu_count[i]) firm &= firm - 1;
@@ -192,9 +196,9 @@ void Search::put(const Item& item, NodeId node) {
         }
         if (state_.work.is_fraction(task) || inv_.nodes.hardware[index(node)] != NodeTable::no_hardware ||
             inv_.tasks.gpu_memory_mib[i] > 0)
-            cut_ = true;  // other GPUs of the node
+            cut_ = true;  // other GPUs of the node are not tried
     }
-    if (!inv_.selection_memberships(task).empty()) cut_ = true;  // depends on the order of placing
+    if (!inv_.selection_memberships(task).empty()) cut_ = true;  // depends on the order of placements
     gpus |= free_devices_for(state_.work, task, node);
     const auto borrowed = Prices::borrowed_milli(state_.work, task, node, gpus);
     if (borrowed > 0 && !options_.standby) return;
@@ -235,7 +239,7 @@ void Search::put(const Item& item, NodeId node) {
                           scope_.may_receive[index(node)];
     const bool may_return = price.replace < never && (job == none<JobId> || state_.broken[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
-    // The dearer of the two may be the better one where the other uses up what somebody else needs.
+    // The more expensive means can be better if the other uses a limit, gang or budget that others need.
     const bool either =
         options_.max_moves || options_.max_evictions || job != none<JobId> || !inv_.budgets_of(task).empty();
     if (move_first && try_as(moved) && !either) return;
@@ -247,20 +251,20 @@ void Search::place_by_displacing(const Item& item) {
     auto& ranking = bounds_.ranking(snapshot_, item.task);
     const bool deepest = item.depth >= depth_;
     if (deepest) {
-        // Depth ends the search here, but not the question whether there is a way.
+        // The depth limit is no proof that there is no solution.
         if (bound() < best_) cut_ = true;
         return;
     }
     const auto home = item.depth == 0 ? none<NodeId> : snapshot_.node_of(item.task);
     const auto usable = [&](NodeId node) { return node != home && may_go(item, node); };
-    // Where something has changed the bounds of the snapshot do not hold.
+    // The bounds come from the snapshot and do not hold on changed nodes.
     boost::container::small_vector<NodeId, 16> touched;
     for (const auto& c : state_.changes)
         for (const auto node : {c.from, c.to})
             if (node != none<NodeId> && std::find(touched.begin(), touched.end(), node) == touched.end())
                 touched.push_back(node);
     const bool root = item.depth == 0 && pods_.size() == 1;
-    constexpr std::size_t most_nodes = 24;  // for displaced tasks; pods look at all
+    constexpr std::size_t most_nodes = 24;  // for displaced tasks; pods try all nodes
     std::size_t tried = 0;
     for (std::size_t r = 0; r < ranking.size(); ++r) {
         const auto least = ranking.least_from(r);
@@ -268,7 +272,7 @@ void Search::place_by_displacing(const Item& item) {
         const auto entry = ranking[r];
         if (!usable(entry.node)) continue;
         if (std::find(touched.begin(), touched.end(), entry.node) != touched.end()) continue;
-        // By estimate nothing better is left: some more, since it may be wrong.
+        // By estimate no better node is left. Estimates can be wrong, so some more are tried.
         const bool few = !root && (item.depth > 0 || state_.cost + entry.estimate >= best_);
         if (out() || (few && ++tried > most_nodes)) {
             cut_ = true;
@@ -284,7 +288,7 @@ void Search::place_by_displacing(const Item& item) {
             displace_on(item, node, 0);
 }
 
-/// Every set of tasks that makes room for the task on the node, the cheapest first.
+/// Tries every set of tasks that can be displaced from the node for the task, the cheapest first.
 void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound) {
     if (bound() >= best_) return;
     ++stats_.steps;
@@ -299,7 +303,7 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     const auto outer = stop_at_;
     for (const auto& cover : covers) {
         if (state_.cost + cover.least >= best_) continue;
-        // One pod: what the hardest of the displaced tasks needs elsewhere is not counted yet.
+        // For one pod, adds the cost of the most expensive place among the displaced tasks.
         const auto least = cover.least + std::max(cover.most, loss);
         if (root && least >= best_) continue;
         cut_ = stats_.steps >= outer || stats_.steps >= limit_;
@@ -310,7 +314,7 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
                     std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, state_.pods_left) +
                                         static_cast<std::int64_t>(cover.tasks.size()));
             const auto before = state_.mark();
-            auto order = cover.tasks;  // the hardest to place comes last, and so goes first
+            auto order = cover.tasks;  // the largest comes last and is placed first
             std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
                 return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
                        std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
@@ -326,10 +330,9 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     cut_ = was_cut;
 }
 
-// The whole --------------------------------------------------------------------------------------------------
 void Search::run(std::span<const NodeId> region) {
     const auto least = pod_bounds_.of_region(region);
-    if (least >= best_) return;  // also where there is no way at all
+    if (least >= best_) return;  // also if there is no solution
     ++stats_.domains_considered;
     by_region_ = !region.empty();
     if (by_region_) {
@@ -344,12 +347,12 @@ void Search::run(std::span<const NodeId> region) {
     const auto pass = [&](std::int64_t share) {
         share_ = share;
         limit_ = total;
-        // Passes over gangs are short, so that there are several.
+        // Passes for several pods are short, so that there are several passes.
         stop_at_ = pods_.size() == 1 ? total : std::min(total, stats_.steps + 8 * share * state_.pods_left);
         cut_ = stopped_ = false;
         lower_bound_ = never;
         state_.todo.clear();
-        // The largest first: they come last into the list.
+        // The largest pod is placed first: it is last in the list.
         for (const auto pod : pods_) state_.todo.push_back({pod, 0});
         std::stable_sort(state_.todo.begin(), state_.todo.end(), [&](const Item& a, const Item& b) {
             return std::pair(snapshot_.gpu_milli(a.task), inv_.tasks.cpu_milli[index(a.task)]) <
@@ -359,27 +362,27 @@ void Search::run(std::span<const NodeId> region) {
         descend();
         state_.undo(before);
         state_.todo.clear();
-        // Of what was left out nothing costs less than this.
+        // The omitted parts cost at least the returned bound.
         if (!cut_) return never;
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_early_ = false;
-    // Gangs have several passes, which nest less at first, or until the second has found something.
+    // Several pods have several passes, of depth 2 until a solution is found or the second pass ends.
     const bool one = pods_.size() == 1;
     depth_ = one ? options_.depth : std::min(options_.depth, 2);
     for (std::int64_t share = 32;; share *= one ? 8 : 3) {
         const auto bound = pass(share);
-        const bool whole = !stopped_ && depth_ == options_.depth;  // a longer pass would find nothing else
+        const bool complete = !stopped_ && depth_ == options_.depth;  // a longer pass finds nothing new
         found_bound = found_bound == never ? bound : bound == never ? never : std::max(found_bound, bound);
         if (bound >= best_ || !cut_) {
             found_bound = bound;
             break;
         }
-        // One of its nodes left out at a time.
-        for (bool better = pods_.size() > 1 && !ways_.empty(); better && best_ > least;) {
+        // Improves the solution by excluding one of its nodes at a time.
+        for (bool better = pods_.size() > 1 && !solutions_.empty(); better && best_ > least;) {
             better = false;
             std::vector<NodeId> used;
-            for (const auto& p : ways_.back().placements)
+            for (const auto& p : solutions_.back().placements)
                 if (std::find(pods_.begin(), pods_.end(), p.task) != pods_.end()) used.push_back(p.node);
             for (const auto node : used) {
                 const auto found = best_;
@@ -392,13 +395,13 @@ void Search::run(std::span<const NodeId> region) {
             banned_.clear();
             better = better && stats_.steps < total;
         }
-        if (whole || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
+        if (complete || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
             break;
-        if (!ways_.empty() || loses_early_) depth_ = options_.depth;
-        loses_early_ = !loses_early_;  // the estimates may have led astray
+        if (!solutions_.empty() || loses_early_) depth_ = options_.depth;
+        loses_early_ = !loses_early_;  // the estimates may have been wrong
     }
-    // Nothing was found, perhaps because displaced tasks took the places of the next pods.
-    if (ways_.empty() && cut_ && options_.evictions && budget_.reason() == StopReason::completed) {
+    // No solution, perhaps because displaced tasks took the places of later pods.
+    if (solutions_.empty() && cut_ && options_.evictions && budget_.reason() == StopReason::completed) {
         constexpr std::int64_t most_of_pod = 256;
         const auto before = stats_.steps;
         const auto most = std::min(left_for_losses_, most_of_pod * state_.pods_left);
@@ -414,15 +417,108 @@ void Search::run(std::span<const NodeId> region) {
 
 bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
     const auto cost = best_, known = lower_bound_, limit = limit_;
-    const auto found = ways_.size();
+    const auto found = solutions_.size();
     best_ = cost + 1;
     limit_ = stats_.steps + most_steps;
     run(region);
     limit_ = limit;
     lower_bound_ = known;
-    if (ways_.size() > found) return true;
+    if (solutions_.size() > found) return true;
     best_ = cost;
     return false;
+}
+
+void Search::finish() {
+    ++stats_.plans_found;
+    if (state_.cost >= best_) return;
+    Solution solution{.cost = state_.cost, .evictions = state_.evictions, .moves = {}, .placements = {}};
+    // The task that was placed last moves first.
+    for (auto put = state_.puts.rbegin(); put != state_.puts.rend(); ++put)
+        if (state_.fate[index(put->task)] == moved)
+            solution.moves.push_back({put->task, snapshot_.node_of(put->task), put->node, put->gpus, 0});
+    for (const auto& put : state_.puts)
+        if (state_.fate[index(put.task)] != moved) solution.placements.push_back(put);
+    state_.work.rollback(0);
+    const bool possible = restarts_keep_budgets(solution) && order_moves(solution);
+    state_.work.rollback(0);
+    for (const auto& c : state_.changes) state_.work.assign(c.task, c.to, c.gpus);
+    if (!possible || solution.cost >= best_) {
+        ++stats_.unorderable;
+        cut_ = true;
+        return;
+    }
+    if (solution.cost > state_.cost) cut_ = true;
+    best_ = solution.cost;
+    std::sort(solution.evictions.begin(), solution.evictions.end());
+    solutions_.push_back(std::move(solution));
+}
+
+/// Returns whether the budgets allow each restarting task to be down together with the evicted tasks, which
+/// are down during all moves.
+bool Search::restarts_keep_budgets(const Solution& solution) const {
+    if (options_.budget_price_s) return true;
+    return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
+        return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
+    });
+}
+
+/// Orders the moves so that each is possible while its source is still occupied (make before break). If moves
+/// wait for each other in a cycle, instead evicts the task with the lowest additional cost and
+/// places it again.
+bool Search::order_moves(Solution& solution) {
+    const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
+        if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;
+        if (gpus_fit(state_.work, task, to, gpus)) return true;
+        if (!others) return false;
+        gpus = allocation::pick_gpus(allocation::ByWish{}, state_.work, task, to);
+        return true;
+    };
+    for (const auto task : solution.evictions) state_.work.remove(task);
+    auto waiting = std::move(solution.moves);
+    solution.moves.clear();
+    while (!waiting.empty()) {
+        bool found = false;
+        for (const bool others : {false, true}) {
+            for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
+                if (!fit(step->task, step->to, step->gpus, others)) continue;
+                state_.work.assign(step->task, step->to, step->gpus);
+                solution.moves.push_back(*step);
+                waiting.erase(step);
+                found = true;
+                break;
+            }
+            if (found) break;
+        }
+        if (found) continue;
+        auto cheapest = waiting.end();
+        std::int64_t extra = never;
+        for (auto step = waiting.begin(); step != waiting.end(); ++step) {
+            const auto& price = prices_[step->task];
+            if (price.replace >= never || inv_.tasks.job[index(step->task)] != none<JobId> ||
+                !inv_.budgets_of(step->task).empty() || price.replace - price.move >= extra)
+                continue;
+            extra = price.replace - price.move;
+            cheapest = step;
+        }
+        if (cheapest == waiting.end()) return false;
+        if (options_.max_evictions &&
+            static_cast<std::int64_t>(solution.evictions.size()) >= *options_.max_evictions)
+            return false;
+        solution.cost += extra;
+        if (solution.cost >= best_) return false;
+        solution.evictions.push_back(cheapest->task);
+        solution.placements.push_back({cheapest->task, cheapest->to, cheapest->gpus});
+        state_.work.remove(cheapest->task);
+        waiting.erase(cheapest);
+    }
+    return gpusched::detail::place_in_some_order(solution.placements.size(),
+                                                 [&](std::size_t i) {
+                                                     auto& p = solution.placements[i];
+                                                     if (!fit(p.task, p.node, p.gpus, true)) return false;
+                                                     state_.work.assign(p.task, p.node, p.gpus);
+                                                     return true;
+                                                 })
+        .empty();
 }
 
 }  // namespace gpusched::admission::detail

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Changes the partial plan of the search, and undoes changes.
 #include "admission/search_state.hpp"
 
 #include <gpusched/config.hpp>
@@ -82,7 +83,7 @@ bool SearchState::evict(TaskId task, bool again, bool& cut) {
 
 bool SearchState::evict_gang(JobId job, TaskId first, bool again, bool& cut) {
     if (prices_.unbroken[index(job)]) return false;
-    cut = true;  // further splits of the gang into those that run again and those that do not
+    cut = true;  // other splits of the gang into tasks that run again and tasks that do not
     set(broken[index(job)], again ? 1 : 2);
     boost::container::small_vector<TaskId, 16> members;
     gangs_.for_each(job, [&](TaskId member) { members.push_back(member); });
@@ -102,7 +103,7 @@ bool SearchState::evict_gang(JobId job, TaskId first, bool again, bool& cut) {
             change(member, none<NodeId>, 0);
             if (again) todo.push_back({member, 1});
         }
-        // A lifted one is in the list already; it finds its state there.
+        // A lifted task is in `todo` already.
         set(fate[index(member)], again ? evicted : lost);
         if (!again) set(lost_milli, lost_milli + snapshot_.gpu_milli(member));
     }

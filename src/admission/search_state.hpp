@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SearchState: where a search stands, and how it goes back.
+// SearchState: the partial plan of the search, with undo.
 #pragma once
 
 #include "admission/prices.hpp"
@@ -15,17 +15,18 @@
 
 namespace gpusched::admission::detail {
 
-/// Who has left its node and by which means, who stands where, what has to be placed yet, and what all of it costs so far. The fields
-/// are changed by the functions below, which `undo` takes back.
+/// The displaced tasks and their means, the placements, the tasks that remain to be placed, and the cost so
+/// far. Only the functions below change the fields, and `undo` reverts them.
 struct SearchState {
-    /// What has become of a task.
+    /// The state of a task. `lifted`: off its node, without a decision yet. `evicted`: to be placed again
+    /// with its gang.
     enum Fate : std::int64_t { untouched, lifted, evicted, moved, replaced, lost, placed };
-    /// A task that has to be placed.
+    /// A task that remains to be placed.
     struct Item {
         TaskId task = none<TaskId>;
         int depth = 0;  ///< 0 = a pod
     };
-    /// How much had changed.
+    /// The lengths of all logs, for `undo`.
     struct Mark {
         std::size_t changes, journal, puts, todo, evictions;
     };
@@ -36,36 +37,36 @@ struct SearchState {
 
     [[nodiscard]] Mark mark() const noexcept;
     void undo(const Mark& to);
-    /// One of the numbers below gets another value.
+    /// Sets one of the numbers below.
     void set(std::int64_t& value, std::int64_t to);
-    /// A task goes to these GPUs of a node; to none: it leaves.
+    /// Moves a task to these GPUs of a node; removes it if `node` is none.
     void change(TaskId task, NodeId node, GpuMask gpus);
-    /// A displaced task leaves its node for its least price, and has to be placed.
+    /// Removes a displaced task from its node, adds its least price, and adds it to `todo`.
     void lift(TaskId task, int depth);
-    /// Takes the victim into the books, and with it its gang where that, or a subgroup of it, falls below `min_members`.
-    /// @param again it is placed again; else it is lost
-    /// @param cut becomes true where the gang could have been split in other ways
-    /// @return false where the limits, or the gang's members, do not allow it
+    /// Records an eviction, and of all members of the gang if it or a subgroup falls below `min_members`.
+    /// @param again whether the task is placed again
+    /// @param cut set to true if the gang could also be split in another way
+    /// @return false if limits or members of the gang do not allow it
     bool evict(TaskId task, bool again, bool& cut);
-    /// Do the budgets of the task allow that it is down, too, while the evicted tasks are?
+    /// Returns whether the disruption budgets allow that the task is down together with the evicted tasks.
     [[nodiscard]] bool may_be_down(TaskId task) const;
 
-    Cluster work;  // as it would be now
+    Cluster work;  // the cluster after the changes so far
     consolidation::FreeIndex free;
     struct Changed {
         TaskId task;
         NodeId from, to;
         GpuMask gpus;
     };
-    std::vector<Changed> changes{};  // as in the log of `work`
-    std::vector<Placement> puts{};   // what was placed
-    std::vector<Item> todo{};        // what has to be placed, the next one last
+    std::vector<Changed> changes{};  // parallel to the log of `work`
+    std::vector<Placement> puts{};   // placements so far
+    std::vector<Item> todo{};        // tasks that remain to be placed, the next one last
     std::vector<TaskId> evictions{};
     std::vector<std::int64_t> fate;    // by task
-    std::vector<std::int64_t> broken;  // by job: 1 = leaves and is placed again, 2 = leaves
+    std::vector<std::int64_t> broken;  // by job: 1 = evicted and placed again, 2 = evicted for good
     std::int64_t cost = 0, moves = 0;
-    std::int64_t lost_milli = 0;  // thousandths of a GPU
-    std::int64_t pods_cost = 0;   // by the bounds of the nodes that they have taken
+    std::int64_t lost_milli = 0;  // evicted for good, in thousandths of a GPU
+    std::int64_t pods_cost = 0;   // of placed pods, by the bounds of their nodes
     std::int64_t pods_left = 0;
 
   private:

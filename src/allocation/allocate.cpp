@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// allocate(): places one gang in a working copy of the cluster, or in the cluster itself.
 #include "allocation/gang.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
@@ -13,7 +14,7 @@ namespace gpusched::allocation {
 
 namespace detail {
 
-/// A limit that is none is for `Gang` to refuse, with all else that is wrong.
+/// Leaves an invalid limit out: `Gang` rejects it together with all other errors.
 static std::optional<double> limit_of(const AllocateOptions& options) {
     return options.time_limit && *options.time_limit >= 0 ? options.time_limit : std::nullopt;
 }

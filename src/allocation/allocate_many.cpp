@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// allocate_many(): places jobs one after another, then searches for better orders.
 #include "allocation/gang.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
@@ -19,7 +20,7 @@
 namespace gpusched::allocation {
 namespace detail {
 
-/// Jobs placed in one working copy of the cluster, one after the other, and again in other orders.
+/// Places jobs in one working copy of the cluster, one after another, and again in other orders.
 class JointSearch {
   public:
     JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs, Budget& budget)
@@ -49,13 +50,14 @@ class JointSearch {
         order_ = order_by(jobs.size(), [&](std::size_t j) { return -gpus_[j]; });
     }
 
-    /// One after the other, the most GPUs first.
+    /// Places one job after another, the most GPUs first.
     void place_by_size() {
         for (const auto j : order_) place(j);
         sequence_ = order_;
     }
 
-    /// Removes and places again until the budget is used up or nothing can be better.
+    /// Removes jobs and places them again until the budget is used up or no job can be better off. Returns
+    /// the trials.
     std::int64_t improve(const JointOptions& options, Budget& budget) {
         look_alone();
         Rng rng(options.seed);
@@ -100,7 +102,7 @@ class JointSearch {
                 result.entropy += weight(j) * placed_[j].entropy;
                 result.cross_traffic += placed_[j].cross_traffic;
             } else {
-                // What the others leave says nothing about the job alone.
+                // Failing with the capacity that the others leave proves nothing about the job alone.
                 placed_[j].proven = false;
             }
             result.proven = result.proven && !unhappy(j);
@@ -110,13 +112,14 @@ class JointSearch {
         result.jobs = std::move(placed_);
     }
 
-    /// What every job would have alone in the cluster. Call while all or none are placed.
+    /// Computes the cost (entropy plus traffic) that every job would have alone in the cluster. Call while
+    /// all or none are placed.
     void look_alone() {
         const auto start = cluster_.checkpoint();
         const auto kept = placed_;
         for (std::size_t j = 0; j < jobs_.size(); ++j) take_off(j);
         for (std::size_t j = 0; j < jobs_.size(); ++j) {
-            if (budget_.exhausted()) {  // nothing is known of the others
+            if (budget_.exhausted()) {  // the others stay unknown
                 sure_ = false;
                 std::fill(alone_.begin() + static_cast<std::ptrdiff_t>(j), alone_.end(), -1.0);
                 break;
@@ -135,7 +138,7 @@ class JointSearch {
     }
 
   private:
-    // Less is better: jobs left out, traffic, entropy in steps that floating point does not blur.
+    // Less is better: jobs left out, traffic, entropy. Rounded to steps that absorb floating-point noise.
     using Value = std::tuple<std::int64_t, double, double>;
 
     [[nodiscard]] double weight(std::size_t j) const {
@@ -151,7 +154,7 @@ class JointSearch {
         }
         return {left_out, std::round(traffic * 1e9), std::round(entropy * 1e9)};
     }
-    /// Left out, though it has a place alone, or worse off than alone.
+    /// True if the job is left out although it can be placed alone, or is worse off than alone.
     [[nodiscard]] bool unhappy(std::size_t j) const {
         const auto& own = placed_[j];
         return own.placed ? own.entropy + own.cross_traffic > alone_[j] + 1e-9 : alone_[j] >= 0 || !sure_;
@@ -166,8 +169,9 @@ class JointSearch {
         placed_[j].stop_reason = StopReason::cancelled;
         placed_[j].reason = "the search was cancelled before this job had its turn";
     }
-    /// A trial may leave room for a job that it did not try: the largest first, all are tried once more. Those that find
-    /// none are asked why not when all others stand.
+    /// Tries each job that is left out once more, the largest first: a trial may leave capacity for a job
+    /// that it did not try. A second pass records a reason for the jobs that still fail, while all others are
+    /// placed.
     void place_left_out() {
         for (const bool explains : {false, true})
             for (const auto j : order_)
@@ -179,9 +183,9 @@ class JointSearch {
                     sequence_.push_back(j);
                 }
     }
-    /// Finds an order in which all that is placed is feasible one after the other. What was placed near a job that is elsewhere now
-    /// may have none.
-    /// @param moved  the jobs that were placed last; the others were feasible in the order before
+    /// Finds an order in which all placed jobs are feasible one after another. There may be none: a job may
+    /// have been placed near another one that has moved since.
+    /// @param moved the jobs that were placed last; the others were feasible in the order before
     /// @return false, and nothing changed, if there is none
     bool keeps_order(std::span<const std::size_t> moved) {
         auto left = sequence_;
@@ -206,7 +210,7 @@ class JointSearch {
         sequence_ = std::move(found);
         return true;
     }
-    /// Places the pods where they are planned to be, or none of them.
+    /// Places the pods on their planned nodes, or none of them.
     bool replay(const Allocation& job) {
         const auto mark = replayed_.checkpoint();
         for (const auto& pod : job.pods) {
@@ -229,7 +233,8 @@ class JointSearch {
         gang.closed[index(rng.pick(std::span(was.per_domain)).domain)] = 1;
     }
 
-    /// A job that could be better off, and up to three in its way, in the order in which they are placed again.
+    /// Chooses a job that could be better off, and up to three in its way, in the order in which they are
+    /// placed again.
     bool choose(Rng& rng, std::vector<std::size_t>& set) {
         set.clear();
         std::vector<std::size_t> candidates;
@@ -241,7 +246,7 @@ class JointSearch {
         candidates.clear();
         const auto at = gangs_[target]->level;
         if (rng.chance(0.7) && inventory().domain_count(at) > 0) {
-            // Those in one domain that somebody uses.
+            // The jobs in one used domain.
             std::vector<DomainId> used;
             for (const auto& other : placed_)
                 if (other.placed && other.level == at)
@@ -267,18 +272,18 @@ class JointSearch {
     [[nodiscard]] const Inventory& inventory() const { return cluster_.inventory(); }
 
     Cluster cluster_;
-    Cluster replayed_;  // without the jobs, but while an order is looked for
+    Cluster replayed_;  // without the jobs, except during the search for an order
     std::span<const GangRequest> jobs_;
     Budget& budget_;
     std::vector<std::unique_ptr<Gang>> gangs_;
     std::vector<std::int64_t> gpus_;  // of each job, in thousandths
     std::int64_t all_gpus_ = 0;
     std::vector<std::size_t> order_;     // by size
-    std::vector<std::size_t> sequence_;  // in which all that is placed is feasible one after the other
+    std::vector<std::size_t> sequence_;  // an order in which all placed jobs are feasible one after another
     bool grouped_ = false;               // whether a pod has group constraints
     std::vector<Allocation> placed_;
-    std::vector<double> alone_;  // entropy and traffic of each job alone, or less; -1 = has no place
-    bool sure_ = true;           // jobs without a place alone certainly have none
+    std::vector<double> alone_;  // lower bound of each job's cost alone; -1 = no placement
+    bool sure_ = true;           // jobs that could not be placed alone are proven to be infeasible
 };
 
 }  // namespace detail

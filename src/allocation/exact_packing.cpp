@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The depth-first search of pack().
 #include "allocation/exact_packing.hpp"
 #include "allocation/packing_nodes.hpp"
 
@@ -25,7 +26,7 @@ class Packing {
         return found;
     }
 
-    /// One pod after the other, pods of a shape on nodes in their order.
+    /// Places one pod after another, trying the nodes in their order for each.
     Packed grouped(std::span<const NodeId> nodes, std::vector<Placement>& out) {
         const auto before = cluster_.checkpoint();
         const auto found = put_grouped(nodes);
@@ -54,9 +55,9 @@ class Packing {
         }
     };
 
-    /// Which options, how often.
+    /// Chooses options, and how often each is taken, so that they cover all pods.
     Packed cover() {
-        Counts open;  // pods that no option covers yet; below 0 = more than there are
+        Counts open;  // pods that no option covers yet; negative if the options take more pods than there are
         for (const auto& shape : shapes_) open.push_back(static_cast<std::int32_t>(shape.pods.size()));
         std::unordered_set<Counts, Hash> failed;
         const auto take = [&](const Choice& c, std::int32_t times) {
@@ -118,7 +119,7 @@ class Packing {
         return true;
     }
 
-    /// The placements of what was chosen.
+    /// Lists the placements of the chosen options.
     void list(std::vector<Placement>& out) const {
         std::vector<std::size_t> next(shapes_.size(), 0), used(kinds().size(), 0);
         for (const auto& c : chosen_) {
@@ -147,14 +148,14 @@ class Packing {
     }
 
     Packed put_grouped(std::span<const NodeId> nodes) {
-        std::vector<std::pair<std::size_t, TaskId>> pods;  // with their shapes, in this order
+        std::vector<std::pair<std::size_t, TaskId>> pods;  // with their shapes, in the order of placement
         for (const auto s : nodes_.largest_first())
             for (const auto pod : shapes_[s].pods) pods.emplace_back(s, pod);
         struct Put {
             std::size_t node = 0;
-            PackingNodes::GpuSets choices{};  // that are left there, the next one last
+            PackingNodes::GpuSets choices{};  // not tried yet on that node, the next one last
         };
-        std::vector<Put> put;  // the pods that have a place, and the one that is looking for one
+        std::vector<Put> put;  // the placed pods, and the one that is being placed
         put.emplace_back();
         while (true) {
             const auto at = put.size() - 1;
@@ -185,7 +186,8 @@ class Packing {
         }
     }
 
-    // Pods that want others near, or spread, may be possible in one order and not in another; not all orders are tried.
+    // Pods that want to be near others, or spread, may fit in one order and not in another. Not all orders
+    // are tried.
     [[nodiscard]] bool depends_on_order() const {
         return std::any_of(shapes_.begin(), shapes_.end(), [&](const PodShape& shape) {
             return !cluster_.inventory().selection_memberships(shape.pods.front()).empty();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gang: reads the options of a gang, counts the pods that domains can hold, and fills domains.
 #include "allocation/gang.hpp"
 #include "allocation/exact_packing.hpp"
 #include "model/pod_room.hpp"
@@ -73,7 +74,8 @@ Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Bu
 }
 
 void Gang::make_classes() {
-    const bool grouped = !options.groups.empty() && !options.traffic.empty();  // else groups are all the same
+    // Without traffic, groups make no difference.
+    const bool grouped = !options.groups.empty() && !options.traffic.empty();
     std::map<std::pair<std::uint32_t, decltype(shape_of(inv, TaskId{}))>, std::size_t> known;
     for (std::size_t p = 0; p < pods.size(); ++p) {
         const std::pair key(grouped ? options.groups[p] : 0, shape_of(inv, pods[p]));
@@ -105,7 +107,7 @@ void Gang::read_levels() {
     for (const auto& c : classes) {
         if (const auto wish = wish_of(c); wish && wish->mode == NetworkMode::required)
             require(wish->level, false);
-        // A group that all pods share makes them share its domain.
+        // If all pods share a group, they share its domain.
         for (const auto& m : inv.affinity_memberships(c.sample)) {
             const auto& set = inv.group_sets[m.set];
             const bool shared = std::all_of(classes.begin(), classes.end(), [&](const PodClass& other) {
@@ -115,7 +117,7 @@ void Gang::read_levels() {
             });
             if (shared && set.kind != GroupKind::network && set.level < first_label_level)
                 require(set.level, true);
-            // What any member of the job requires binds them all.
+            // A requirement of any member of the job binds all its members.
             if (set.kind == GroupKind::network) require(set.level, false);
         }
     }
@@ -170,7 +172,7 @@ Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
         }
         return room;
     }
-    // Filled up domain by domain, in the order in which `fill` goes about it.
+    // Fills domain by domain, in the order that `fill` uses.
     std::vector<std::vector<NodeId>> nodes(domains());
     for (const auto node : cluster.nodes())
         if ((closed.empty() || !closed[domain(node)]) &&
@@ -239,11 +241,11 @@ std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
                 return false;
         return true;
     };
-    if (c.by_trial) {  // as counted: one node after the other
+    if (c.by_trial) {  // as counted: one node after another
         for (const auto node : nodes) put(node, left);
         return count - left;
     }
-    // The nodes that hold most first; of equal ones that with the fewest idle GPUs.
+    // Nodes that hold most come first; among equal ones, the node with the fewest idle GPUs.
     struct Candidate {
         std::int32_t room = 0;
         int idle = 0;
@@ -264,7 +266,7 @@ std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
         }
         auto last = std::upper_bound(by_room.begin() + static_cast<std::ptrdiff_t>(i), by_room.end(), left,
                                      [](std::int64_t n, const Candidate& x) { return n > x.room; });
-        const auto tight = std::prev(last)->room;  // the first node of the tightest that hold the rest
+        const auto tight = std::prev(last)->room;  // the first of the tightest nodes that hold the rest
         const auto at = std::find_if(by_room.begin() + static_cast<std::ptrdiff_t>(i), last,
                                      [&](const Candidate& x) { return x.room == tight; });
         put(at->node, left);
@@ -311,7 +313,7 @@ void Gang::describe(Allocation& result) const {
     result.entropy = fragmentation::entropy(parts);
     result.cross_traffic = 0;
     if (options.traffic.empty()) return;
-    std::vector<boost::container::flat_map<DomainId, double>> part(group_count);  // of each group
+    std::vector<boost::container::flat_map<DomainId, double>> part(group_count);  // pods by group
     std::vector<double> size(group_count, 0);
     for (const auto& c : classes) {
         size[c.group] += static_cast<double>(c.pods.size());
@@ -325,7 +327,7 @@ void Gang::describe(Allocation& result) const {
                 const auto same = part[h].find(d);
                 crossing += n * (size[h] - (same == part[h].end() ? 0 : same->second));
             }
-            // Pairs within a group: of different pods.
+            // Within a group, a pod is not paired with itself.
             const double pairs = g == h ? size[g] * (size[g] - 1) : size[g] * size[h];
             if (pairs > 0) result.cross_traffic += options.traffic[g][h] * crossing / pairs;
         }

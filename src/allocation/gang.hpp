@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gang: the pods of an allocation in classes, what is asked of their network, and the steps that all policies share.
+// Gang: the pods of an allocation in classes, their network requirements, and the steps that all policies
+// share.
 #pragma once
 
 #include <gpusched/allocation/allocate_options.hpp>
@@ -13,26 +14,28 @@
 
 namespace gpusched::allocation::detail {
 
-/// Pods of one group that ask for the same.
+/// Equal pods of one group.
 struct PodClass {
     TaskId sample = none<TaskId>;
     std::uint32_t group = 0;
     std::vector<std::uint32_t> pods{};  // positions in the gang
     bool by_trial = false;
-    /// Its first pod decides where the others may go within a domain, so trials may find less room than there is.
+    /// The first pod restricts the nodes of the others within a domain, so trials may count fewer pods than
+    /// could fit.
     bool follows_first = false;
 };
 
-/// Deeper is more; nodes are deepest.
+/// A deeper level has a larger depth; nodes are deepest.
 inline int depth_of(Level level) noexcept { return level == node_level ? INT32_MAX : level; }
 
-/// The order of constraints in `explain`, and what is counted up to each.
+/// One step of `explain`: a constraint, and the number of pods that fit with it and all constraints before
+/// it.
 struct RoomStage {
     Obstacle binding = Obstacle::none;
     std::int64_t room = 0;
 };
 
-/// What a class finds: pods per node, and per domain of the level at which the gang is spread.
+/// How many pods of a class fit, per node and per domain of the level at which the gang is spread.
 struct Rooms {
     std::vector<std::int32_t> node{};
     std::vector<std::int64_t> domain{};
@@ -40,20 +43,20 @@ struct Rooms {
 
 class Gang {
   public:
-    /// @param budget ends searches early; nullptr = nothing does. Whoever makes it looks at `options.time_limit`
+    /// @param budget ends searches early; nullptr = no limit. The caller applies `options.time_limit` to it
     /// @throws InvalidInput as `allocate` says
     Gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options, Budget* budget);
 
     [[nodiscard]] Allocation place() const;
-    /// The caller's limits.
+    /// True if a limit of the caller is exhausted.
     [[nodiscard]] bool out_of_time() const { return budget != nullptr && budget->exhausted(); }
-    /// The same, but for 20 ms in which a simple rule may still place the pods.
+    /// The same, 20 ms later: in that time a simple rule may still place the pods.
     [[nodiscard]] bool out_of_grace() const {
         if (!out_of_time()) return false;
         if (!ended_at_) ended_at_ = budget->elapsed_s();
         return budget->elapsed_s() > *ended_at_ + 0.02;
     }
-    /// Some limit of the caller's has struck, so that parts of the search may be missing.
+    /// True if a limit of the caller was hit, so that parts of the search may be missing.
     [[nodiscard]] bool was_cut() const {
         return budget != nullptr && budget->reason() != StopReason::completed;
     }
@@ -64,54 +67,57 @@ class Gang {
     const AllocateOptions& options;
     Budget* budget;
     std::vector<PodClass> classes{};
-    Level level = node_level;       // where the entropy is measured
+    Level level = node_level;       // the entropy is measured at this level
     std::optional<Level> region{};  // the deepest level that must be one domain
     bool region_is_affinity = false;
-    std::optional<Level> network_region{};  // the same without what affinity groups ask for
+    std::optional<Level> network_region{};  // the same without affinity groups
     std::vector<Level> preferred{};         // levels that break ties, in order
-    Level fine = node_level;                // where rooms are counted: the deeper of `level` and `region`
+    Level fine = node_level;  // pods are counted at this level: the deeper of `level` and `region`
     std::size_t group_count = 0;
-    std::vector<std::uint8_t> closed{};  // by domain: takes no pods; empty = all do
-    bool explains = true;                // says why when it places nothing
+    std::vector<std::uint8_t> closed{};  // by domain: takes no pods; empty = none is closed
+    bool explains = true;                // whether to give a reason if it places nothing
 
     [[nodiscard]] std::size_t domains() const { return inv.domain_count(fine); }
     [[nodiscard]] std::size_t domain(NodeId node) const { return index(inv.domain(fine, node)); }
-    /// Free thousandths of a GPU on schedulable nodes, with what is lent where a pod may borrow.
+    /// Free thousandths of a GPU on schedulable nodes, per domain. Includes lent GPUs if some pod may borrow.
     [[nodiscard]] std::vector<std::int64_t> gpus_per_domain() const;
     /// Thousandths of a GPU of one pod.
     [[nodiscard]] std::int64_t weight(const PodClass& pods_alike) const;
 
-    /// For its pods from the `next`-th on.
+    /// Counts the pods of the class, from its `next`-th on, that nodes and domains can hold.
     [[nodiscard]] Rooms rooms(const PodClass& pods_alike, std::size_t next = 0) const;
-    /// How many pods of a class the nodes hold at most, whatever its groups say.
+    /// Returns the most pods of a class that the nodes can hold without its group constraints.
     [[nodiscard]] std::int64_t room_without_groups(const PodClass& pods_alike,
                                                    std::span<const NodeId> nodes) const;
-    /// A group ties the pods to each other; not by a domain that all of them share, which is that of the region.
+    /// True if a group ties the pods to each other. Does not count a domain that all of them share: the
+    /// region covers it.
     [[nodiscard]] bool is_tied(const PodClass& pods_alike) const;
-    /// No spread of the gang has less entropy than its GPUs would have alone, whatever their pods.
+    /// Returns a lower bound of the entropy of every spread of the gang: the least entropy of its GPUs alone,
+    /// ignoring how pods divide them.
     /// @param most [class][domain]: pods that a domain holds at most
     /// @param gpus [domain]: free, in thousandths
     [[nodiscard]] double bound(std::span<const std::vector<std::int64_t>> most,
                                std::span<const std::int64_t> gpus) const;
-    /// Puts the pod there if it fits.
+    /// Puts the pod on the node if it fits.
     bool try_put(std::size_t pod, NodeId node) const;
     bool try_put_task(TaskId task, NodeId node) const;
     /// Places `count` of the class's pods from its `next`-th on into nodes of one domain, as many as fit.
+    /// Returns how many.
     std::int64_t fill(const PodClass& pods_alike, std::size_t next, std::int64_t count,
                       std::span<const NodeId> nodes, std::span<const std::int32_t> room) const;
-    /// Groups of the domains by a level above them.
+    /// Returns for each domain its group: its domain at a level above.
     [[nodiscard]] std::vector<std::uint32_t> groups_at(Level above) const;
-    /// Of the present placement, in nats: over GPUs, or over pods where no pod has any.
+    /// Returns the entropy of the present placement, in nats: of GPUs, or of pods if no pod has any.
     [[nodiscard]] double entropy_at(Level l) const;
-    /// From the present placement.
+    /// Fills the result from the present placement.
     void describe(Allocation& result) const;
-    /// Why the pods of a class from its `next`-th on find no room in the cluster as it is.
+    /// Explains why the cluster as it is cannot hold the pods of a class from its `next`-th on.
     void explain(const PodClass& pods_alike, std::size_t next, Allocation& result) const;
 
-    /// The kind of group constraint (network level, limits, affinity) without which all pods would fit, the first of these;
-    /// `none` = no kind alone, or a search hit its limit. To be asked of a gang that does not fit.
+    /// Returns the first kind of group constraint (network level, limits, affinity) without which all pods
+    /// would fit. `none` = no kind alone, or a search hit its limit. Call only if the gang does not fit.
     [[nodiscard]] Obstacle binding_groups() const;
-    /// Says that in words, of several classes. False where there is none.
+    /// Describes that constraint in words, for several classes. False if there is none.
     bool explain_groups(Allocation& result) const;
     /// Adds to the reason that the search ended early, and why.
     void say_unproven(Allocation& result) const;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the kind of group constraint that keeps a gang from being placed.
 #include "allocation/exact_packing.hpp"
 #include "allocation/gang.hpp"
 
@@ -9,9 +10,9 @@
 
 namespace gpusched::allocation::detail {
 
-/// By the exact search, in what is left of the cluster when nobody of the gang is placed.
+/// Uses the exact search in the cluster without the gang's pods.
 bool Gang::fits_without(Obstacle kind) const {
-    bool limits = false, together = false, selection = false;  // what still ties the pods to each other
+    bool limits = false, together = false, selection = false;  // ties between the pods
     std::vector<PodShape> shapes;
     for (const auto& c : classes) {
         auto& shape = shapes.emplace_back();
@@ -26,7 +27,7 @@ bool Gang::fits_without(Obstacle kind) const {
         : kind == Obstacle::affinity ? !together
         : kind >= Obstacle::avoid    ? !selection
                                      : !limits)
-        return false;  // nobody asks for it
+        return false;  // no pod has such a constraint
     std::map<DomainId, std::vector<NodeId>> parts;
     for (const auto node : cluster.nodes())
         if (inv.nodes.receives(node) && (closed.empty() || !closed[domain(node)]))
@@ -43,7 +44,7 @@ bool Gang::fits_without(Obstacle kind) const {
 }
 
 Obstacle Gang::binding_groups() const {
-    // Where a shape alone finds too little, groups are not what is in the way.
+    // If a shape alone does not fit, groups are not the cause.
     const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
     for (const auto& c : classes)
         if (room_without_groups(c, nodes) < static_cast<std::int64_t>(c.pods.size())) return Obstacle::none;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Places gangs of several shapes by local search, with the exact search as a fallback.
 #include "allocation/exact_packing.hpp"
 #include "allocation/gang.hpp"
 #include "model/pod_room.hpp"
@@ -18,9 +19,10 @@
 
 namespace gpusched::allocation::detail {
 
-/// A search for gangs of several shapes: builds a placement domain by domain, then moves and exchanges parts of classes
-/// between domains while that helps. Where that finds no place in one domain, or none at all, the exact search is asked.
-/// Everything happens in the cluster itself and is rolled back where it does not help.
+/// Searches for a placement of a gang of several shapes. Builds a placement domain by domain, then moves and
+/// exchanges parts of classes between domains as long as that helps. If that finds no placement in one
+/// domain, or none at all, the exact search is used. All steps run in the cluster itself and are rolled back
+/// if they do not help.
 class GroupSearch {
   public:
     explicit GroupSearch(const Gang& gang)
@@ -89,12 +91,13 @@ class GroupSearch {
         for (const auto& p : best->second) cluster_.assign(p.task, p.node, p.gpus);
         gang_.describe(result);
         result.proven = !gang_.options.traffic.empty() ? result.cross_traffic <= 1e-12
-                        : gang_.was_cut()              ? result.entropy <= 1e-12  // rooms may be missing
-                                                       : result.entropy <= gang_.bound(most_, gpus_) + 1e-9;
+                        : gang_.was_cut() ? result.entropy <= 1e-12  // counts of pods may be incomplete
+                                          : result.entropy <= gang_.bound(most_, gpus_) + 1e-9;
     }
 
   private:
-    /// Crossing traffic, entropy, then the entropies at the preferred levels, in steps that floating point does not blur.
+    /// Crossing traffic, entropy, then the entropies at the preferred levels. Rounded to steps that absorb
+    /// floating-point noise.
     struct Cost {
         double traffic = 0, entropy = 0;
         std::vector<double> further{};
@@ -117,7 +120,8 @@ class GroupSearch {
         return all;
     }
 
-    /// The domains that may be used together: all, or those of each region that might hold the gang, the tightest first.
+    /// Returns the domains that may be used together: all, or those of each region that might hold the gang,
+    /// the tightest region first.
     [[nodiscard]] std::vector<Domains> regions() const {
         Domains all;
         for (std::uint32_t d = 0; d < nodes_.size(); ++d)
@@ -133,7 +137,7 @@ class GroupSearch {
             for (const auto d : domains) free += gpus_[d];
             bool enough = true;
             for (std::size_t c = 0; c < rooms_.size() && enough; ++c) {
-                if (gang_.classes[c].by_trial || gang_.was_cut()) continue;  // not all that there is
+                if (gang_.classes[c].by_trial || gang_.was_cut()) continue;  // the counts are incomplete
                 std::int64_t room = 0;
                 for (const auto d : domains) room += rooms_[c].domain[d];
                 enough = room >= static_cast<std::int64_t>(gang_.classes[c].pods.size());
@@ -146,7 +150,8 @@ class GroupSearch {
         return out;
     }
 
-    /// Places up to `want` of each class's pods (positions in the gang) in one domain; what is placed leaves `want`.
+    /// Places up to `want` of each class's pods (positions in the gang) in one domain; removes placed pods
+    /// from `want`.
     std::int64_t fill(std::uint32_t domain, std::vector<std::vector<std::uint32_t>>& want) {
         std::int64_t placed = 0;
         for (const auto c : by_size_) {
@@ -168,7 +173,7 @@ class GroupSearch {
         return placed;
     }
 
-    /// All pods, one class after the other over all of the domains.
+    /// Places all pods, one class after another, over all of the domains.
     bool fill_all(const Domains& domains) {
         for (const auto c : by_size_) {
             std::vector<std::vector<std::uint32_t>> want(gang_.classes.size());
@@ -188,7 +193,8 @@ class GroupSearch {
         }
         std::vector<std::uint8_t> used(nodes_.size(), 0);
         while (true) {
-            // Domains that might hold all the rest, the tightest first; else the one that might take most of it.
+            // Domains that might hold all remaining pods, the tightest first; otherwise the one that might
+            // take most of them.
             std::vector<std::pair<std::int64_t, std::uint32_t>> for_all;
             std::optional<std::pair<std::int64_t, std::uint32_t>> most;
             for (const auto d : domains) {
@@ -223,7 +229,8 @@ class GroupSearch {
         }
     }
 
-    /// All pods into the domains by the exact search, each node's as they wish where that is possible.
+    /// Places all pods into the domains by the exact search. Then chooses GPUs on each node as its pods wish,
+    /// if possible.
     Packed pack_into(const Domains& domains, std::int64_t& steps) {
         std::vector<NodeId> nodes;
         for (const auto d : domains) nodes.insert(nodes.end(), nodes_[d].begin(), nodes_[d].end());
@@ -244,7 +251,7 @@ class GroupSearch {
         }
         return found;
     }
-    /// The same, asked once per domain.
+    /// The same for one domain, at most once per domain.
     Packed pack_whole(std::uint32_t domain) {
         if (whole_[domain].value_or(Packed::yes) != Packed::yes) return *whole_[domain];
         whole_[domain] = pack_into({domain}, steps_whole_);
@@ -267,7 +274,8 @@ class GroupSearch {
         return fill(domain, want) == static_cast<std::int64_t>(positions.size());
     }
 
-    /// Moves of one pod or all of a class between two domains, alone or against pods of another class.
+    /// Moves one pod or all pods of a class between two domains, alone or in exchange for pods of another
+    /// class.
     void improve(const Domains& domains) {
         auto now = cost();
         int trials = 400;
@@ -307,7 +315,7 @@ class GroupSearch {
         if (other < gang_.classes.size()) {
             theirs = here(other, b);
             if (theirs.empty()) return false;
-            // As many as weigh what comes in.
+            // As many as weigh the same as the incoming pods.
             const auto in = std::max<std::int64_t>(gang_.weight(gang_.classes[c]), 1) *
                             static_cast<std::int64_t>(mine.size());
             const auto each = std::max<std::int64_t>(gang_.weight(gang_.classes[other]), 1);
@@ -326,13 +334,14 @@ class GroupSearch {
         return false;
     }
 
-    /// A class that finds no room alone, or the first that does not beside the larger ones.
-    /// @param certain there is no placement; else the exact search hit its limit
+    /// Explains the failure by a class that does not fit alone, or by the first that does not fit next to the
+    /// larger ones.
+    /// @param certain there is no placement; otherwise the exact search hit its limit
     void fail(Allocation& result, bool certain) {
         if (!gang_.explains) return;
         const auto start = cluster_.checkpoint();
         if (!gang_.was_cut()) say_why(result, certain);
-        if (gang_.was_cut()) {  // perhaps while it looked for the reason
+        if (gang_.was_cut()) {  // possibly during the search for the reason
             cluster_.rollback(start);
             result.proven = certain;
             result.obstacle = Obstacle::none;
@@ -367,7 +376,7 @@ class GroupSearch {
             }
         }
         cluster_.rollback(start);
-        GPUSCHED_ASSERT(gang_.region);  // else this was a placement
+        GPUSCHED_ASSERT(gang_.region);  // otherwise all pods would have been placed
         result.obstacle = gang_.region_is_affinity ? Obstacle::affinity : Obstacle::network;
         result.reason = std::string(enum_name(result.obstacle)) + ": no domain of level " +
                         std::to_string(gang_.region.value_or(gang_.level)) +
@@ -380,14 +389,14 @@ class GroupSearch {
     std::vector<std::size_t> by_size_;             // classes, the largest pods first
     std::vector<std::vector<NodeId>> nodes_;       // [domain]
     std::vector<Rooms> rooms_;                     // [class], alone
-    std::vector<std::vector<std::int64_t>> most_;  // [class][domain]: certainly no more
+    std::vector<std::vector<std::int64_t>> most_;  // [class][domain]: upper bound
     std::vector<std::int64_t> gpus_;               // [domain]: free, in thousandths
     std::vector<std::int32_t> node_room_;
     std::vector<PodShape> shapes_;                 // [class]
     bool grouped_ = false;                         // groups tie pods to each other
-    std::vector<std::optional<Packed>> whole_;     // [domain]: does it hold the whole gang?
-    std::int64_t steps_whole_ = packing_steps;     // for all of these questions
-    std::int64_t steps_anywhere_ = packing_steps;  // for the regions
+    std::vector<std::optional<Packed>> whole_;     // [domain]: result of the exact search for the whole gang
+    std::int64_t steps_whole_ = packing_steps;     // shared by all searches for one domain
+    std::int64_t steps_anywhere_ = packing_steps;  // for the searches in regions
 };
 
 void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Spreads a gang of one shape over domains, and explains failures.
 #include "allocation/gang.hpp"
 #include "model/placement_order.hpp"
 #include "model/pod_room.hpp"
@@ -17,7 +18,8 @@
 
 namespace gpusched::allocation::detail {
 
-/// The kind of the first group that others select and the task is bound by; `network` where there is none.
+/// Returns the kind of the first group constraint that selects other tasks and binds the task; `network` if
+/// there is none.
 static Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
     const auto sets = inv.selection_memberships(task);
     if (sets.empty()) return Obstacle::network;
@@ -27,7 +29,8 @@ static Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
                                      : Obstacle::spread;
 }
 
-/// Can the pods come one after the other, each where it is? The search may have moved some after others had come.
+/// True if the pods can be placed one after another, each on its node. The search may have moved some after
+/// placing others.
 static bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> pods,
                                 std::span<const Placement> placements) {
     const auto& inv = cluster.inventory();
@@ -66,7 +69,8 @@ std::vector<std::vector<std::uint32_t>> Gang::preferred_groups(AllocatePolicy po
     return groups;
 }
 
-/// The region (domains of the required level) of the best spread, ties to the tightest; Algorithm 2: the first.
+/// Spreads the pods within the region (domains of the required level) of the best spread. Ties go to the
+/// tightest region. Algorithm 2 takes the first region.
 std::optional<std::vector<std::int64_t>> Gang::spread(std::span<const std::int64_t> room, std::int64_t count,
                                                       AllocatePolicy policy) const {
     const bool literal = policy == AllocatePolicy::entropy;
@@ -120,11 +124,11 @@ std::optional<std::vector<std::int64_t>> Gang::spread(std::span<const std::int64
     return best;
 }
 
-/// Places the pods by these counts; where a domain holds fewer, says so in `room` and places none.
+/// Places the pods by these counts. If a domain holds fewer, stores its number in `room` and places none.
 bool Gang::put_counts(const std::vector<std::int64_t>& counts, std::span<const std::int32_t> node_room,
                       std::vector<std::int64_t>& room) const {
     const auto& c = classes.front();
-    // The nodes of the domains that are used, domain by domain.
+    // The nodes of used domains, domain by domain.
     std::vector<std::pair<std::uint32_t, NodeId>> nodes;
     for (const auto node : cluster.nodes())
         if (node_room[index(node)] > 0)
@@ -152,20 +156,20 @@ void Gang::place_alike(Allocation& result) const {
     const auto& c = classes.front();
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
-    // Where pods avoid, want near or spread others, how many pods a domain can hold depends on what the other domains hold, so
-    // `room` proves nothing.
+    // If pods avoid, want near or spread others, the number that a domain can hold depends on the pods in
+    // other domains. Then `room` proves nothing.
     const bool selected = !inv.selection_memberships(c.sample).empty();
-    bool sure = !selected;  // and no domain held less than it could alone
+    bool sure = !selected;  // false, too, once a domain held fewer pods than it could alone
     while (const auto counts = spread(room.domain, count, options.policy)) {
         if (!put_counts(*counts, room.node, room.domain)) {
-            sure = false;  // a group constraint across domains: try again with what was learnt
+            sure = false;  // a group constraint across domains: try again with the corrected count
             if (out_of_time()) break;
             continue;
         }
         describe(result);
         result.proven = sure;
         if (options.policy == AllocatePolicy::entropy && sure && result.entropy > 0) {
-            // Least all the same?
+            // The entropy may be the least nevertheless.
             const auto least = spread(room.domain, count, AllocatePolicy::exact);
             result.proven = result.entropy <= fragmentation::entropy(*least) + 1e-9;
         }
@@ -196,7 +200,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     const auto i = index(task);
     const auto count = static_cast<std::int64_t>(c.pods.size() - next);
     const auto lent = cluster.lent_to(task);
-    // How many pods the nodes hold with the constraints up to each of these, one after the other.
+    // How many pods the nodes hold with this constraint and all before it.
     std::array<RoomStage, 12> stages{};
     static constexpr Obstacle order[] = {
         Obstacle::gpu,           Obstacle::cordoned, Obstacle::gpu_model,  Obstacle::node_selector,
@@ -255,7 +259,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     for (std::size_t s = 0; s < stages.size(); ++s) {
         if (stages[s].room >= count) continue;
         result.obstacle = stages[s].binding;
-        const auto held = stages.back().room;  // with the constraints that come after this one, too
+        const auto held = stages.back().room;  // with all later constraints, too
         result.reason =
             std::string(enum_name(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
         if (s > 0)
@@ -277,7 +281,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         result.obstacle = of_region;
         result.reason = std::string(enum_name(result.obstacle)) +
                         ": all pods must be in one domain of level " + std::to_string(*region) + "; ";
-        if (holds[best] >= count)  // only not beside the others
+        if (holds[best] >= count)  // the domain holds all, but not together with the other pods
             result.reason += "the one in which the others were tried does not hold all" + of_pods;
         else
             result.reason += gpusched::quoted(inv.domain_name(*region, make_id<DomainId>(best))) +
@@ -285,7 +289,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                              ", all domains " + std::to_string(all);
         return;
     }
-    // Only groups are left: say which by a pod that still finds nothing.
+    // Only groups are left: name the kind from a pod that still does not fit.
     const auto groups = inv.affinity_memberships(task);
     const bool only_network = std::all_of(groups.begin(), groups.end(), [&](const Membership& m) {
         return inv.group_sets[m.set].kind == GroupKind::network;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// GPU pickers: compare sets of GPUs by their effect on sockets, NUMA nodes and links.
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
@@ -6,7 +7,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/gpu_sets.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <boost/container/static_vector.hpp>
@@ -23,8 +24,8 @@
 namespace gpusched::allocation {
 namespace detail {
 
-/// The sets of candidate GPUs of which one must hold all GPUs of the task: one per guaranteed locality with enough
-/// candidates, or one with all of them.
+/// Returns sets of candidate GPUs; one of them must hold all GPUs of the task. There is one set per
+/// guaranteed locality with enough candidates, or one set with all candidates.
 static boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpus(const Cluster& cluster,
                                                                                   TaskId task, NodeId node) {
     const auto candidates = candidate_gpus(cluster, task, node);
@@ -34,7 +35,7 @@ static boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpu
     boost::container::static_vector<GpuMask, most_gpu_localities> sets;
     for (const auto mask : local.masks) {
         const auto here = static_cast<GpuMask>(mask & candidates);
-        // At most so many localities have GPUs.
+        // The vector's capacity is enough: no more localities have GPUs.
         if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)])
             sets.push_back(here);
     }
@@ -54,10 +55,10 @@ static GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
     return tightest_of(cluster, task, node, candidate_gpus(cluster, task, node));
 }
 
-/// What a choice of GPUs means for the machine. Less is better.
+/// The effect of a choice of GPUs on the machine. Less is better.
 struct Effect {
-    int sockets = 0, numa_nodes = 0;         // over how many the GPUs are spread
-    int socket_blocks = 0, numa_blocks = 0;  // minus the sum of squares of what stays idle in each
+    int sockets = 0, numa_nodes = 0;         // how many hold GPUs of the choice
+    int socket_blocks = 0, numa_blocks = 0;  // minus the sum of squares of the GPUs that stay idle in each
 };
 
 /// GPUs per locality of one machine.
@@ -79,7 +80,7 @@ static Effect effect_of(const Localities& machine, GpuMask idle, GpuMask chosen)
     return effect;
 }
 
-/// The allowed set of whole GPUs of a machine for which `key(Effect, set, what stays idle)` is least.
+/// Returns the allowed set of whole GPUs of a machine with the least `key(Effect, set, GPUs that stay idle)`.
 template <class Key>
 GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, const Localities& machine, Key&& key) {
     const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
@@ -97,7 +98,8 @@ GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, const Localit
     return best;
 }
 
-/// The same on the machine that the snapshot describes, for `key(Effect)`; the lowest GPUs where it describes none.
+/// The same on the machine that the snapshot describes, for `key(Effect)`; the lowest GPUs if it describes
+/// none.
 template <class Key>
 GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
     const auto& inv = cluster.inventory();
@@ -122,7 +124,7 @@ static const topology::HardwareGraph* graph_of(const MachineGraphs& machines, co
     return found == machines.by_gpu_model.end() ? nullptr : &found->second;
 }
 
-/// What is wrong when a graph lacks healthy GPUs of the node; empty = nothing.
+/// Returns an error message if the graph lacks healthy GPUs of the node, otherwise an empty string.
 static std::string lacking_gpus(const topology::HardwareGraph& graph, const Inventory& inventory,
                                 NodeId node) {
     const auto& nodes = inventory.nodes;
@@ -133,7 +135,8 @@ static std::string lacking_gpus(const topology::HardwareGraph& graph, const Inve
            std::to_string(std::countr_zero(lacks));
 }
 
-/// Sum over the pairs of a set, in MB/s, which add up without rounding; pairs of unknown bandwidth do not count.
+/// Returns the sum over the pairs of a set, in MB/s: whole numbers add up without rounding. Pairs of unknown
+/// bandwidth do not count.
 static std::int64_t total_bandwidth(const topology::HardwareGraph& graph, GpuMask gpus) {
     constexpr double most = 1e6;  // GB/s, far beyond any link
     std::int64_t total = 0;
@@ -232,7 +235,7 @@ GPUSCHED_EXPORT GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId ta
     if (allowed.empty()) return 0;
     auto set = rng.pick(std::span(allowed.data(), allowed.size()));
     const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
-    for (int extra = gpu_count(set) - wanted; extra > 0; --extra) {  // strike out what is too much
+    for (int extra = gpu_count(set) - wanted; extra > 0; --extra) {  // remove the surplus
         auto nth = rng.below(static_cast<std::uint64_t>(gpu_count(set)));
         GpuMask struck = set;
         for (; nth > 0; --nth) struck = static_cast<GpuMask>(struck & (struck - 1));

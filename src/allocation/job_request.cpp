@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// with_job() and with_jobs(): build a snapshot again with additional pending jobs.
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>

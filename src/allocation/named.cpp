@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The registries of the library's policies.
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/power_of_d.hpp>

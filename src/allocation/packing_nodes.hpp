@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node can take of the pods of several shapes, and which nodes can take the same.
+// Computes the options of each node: combinations of pods of several shapes that it can take. Groups nodes
+// with equal options.
 #pragma once
 
 #include "allocation/exact_packing.hpp"
@@ -25,25 +26,25 @@ namespace gpusched::allocation::detail {
 class PackingNodes {
   public:
     using Amounts = std::array<std::int64_t, 3>;  // thousandths of a GPU, of a core, MiB
-    // Short lists, made and copied at every step: of pods by shape, sets of GPUs, what tells states apart.
+    // Short lists, made and copied at every step: pods by shape, sets of GPUs, keys of states.
     using Counts = boost::container::small_vector<std::int32_t, 8>;
     using GpuSets = boost::container::small_vector<GpuMask, 16>;
     using Key = boost::container::small_vector<std::int64_t, 32>;
     struct Option {
         Counts counts{};
         boost::container::small_vector<std::pair<std::uint32_t, GpuMask>, 8>
-            gpus{};     // where numbers alone do not say which
-        Counts most{};  // of this and the following options: of each shape
+            gpus{};     // only if numbers alone do not determine the GPUs
+        Counts most{};  // the most of each shape in this and the following options
         Amounts most_of{};
     };
     struct Kind {
         std::vector<Option> options{};
         std::vector<NodeId> nodes{};
-        Counts after{};  // what the nodes of the following kinds hold of each shape, at most
+        Counts after{};  // upper bound of each shape on the nodes of the following kinds
         Amounts after_of{};
     };
 
-    /// Amounts beyond this are all the same: nobody has or needs so much.
+    /// Larger amounts are equivalent: no node or task has so much.
     static constexpr auto most_amount = INT64_MAX / 4;
     static std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
         return a > most_amount - b ? most_amount : a + b;
@@ -72,13 +73,14 @@ class PackingNodes {
         });
     }
 
-    /// Takes what `count` steps cost off the limit; one costs more where there are many shapes. False when it is used up.
+    /// Subtracts `count` steps from the limit. A step costs more if there are many shapes. False if the limit
+    /// is used up.
     bool step(std::int64_t count = 1) {
         const auto cost = count * (1 + static_cast<std::int64_t>(shapes_.size()) / 16);
         steps_ = std::max<std::int64_t>(0, steps_ - cost);
         return look(cost);
     }
-    /// The same for work that counts for nothing but the caller's time limit and cancellation.
+    /// Counts work only for checks of the caller's time limit and cancellation.
     bool look(std::int64_t cost) {
         since_look_ += cost;
         if (since_look_ >= 256) {
@@ -92,7 +94,7 @@ class PackingNodes {
         return inv_.nodes.receives(node) && inv_.eligible(task, node) &&
                find_group_obstacle(cluster_, task, node, ignored_) == Obstacle::none;
     }
-    /// CPU, memory and named resources for one more.
+    /// True if CPU, memory and named resources suffice for one more pod of the shape.
     [[nodiscard]] bool has_room(std::size_t s, NodeId node) const {
         if (extras_)
             for (const auto& [resource, amount] : extras(s).resources)
@@ -101,7 +103,8 @@ class PackingNodes {
                each_[s][2] <= cluster_.memory_free_mib(node);
     }
 
-    /// The sets of GPUs and other devices that a pod of the shape could take, one of those that are alike.
+    /// Returns the sets of GPUs and other devices that a pod of the shape could take, one of each group of
+    /// equivalent sets.
     [[nodiscard]] GpuSets gpu_choices(std::size_t s, NodeId node) {
         auto sets = whole_gpu_choices(s, node);
         if (!extras_ || extras(s).device_count == 0) return sets;
@@ -114,7 +117,7 @@ class PackingNodes {
         }
         return both;
     }
-    /// Of whole GPUs, or of one GPU of which it takes a part.
+    /// The same for GPUs only: whole GPUs, or the one GPU of a fraction.
     [[nodiscard]] GpuSets whole_gpu_choices(std::size_t s, NodeId node) {
         const int count = inv_.tasks.gpu_count[index(sample(s))];
         if (count == 0) return {GpuMask{0}};
@@ -151,11 +154,11 @@ class PackingNodes {
 
     [[nodiscard]] const Cluster& cluster() const noexcept { return cluster_; }
     [[nodiscard]] const std::vector<Kind>& kinds() const noexcept { return kinds_; }
-    /// Of one pod.
+    /// The amounts of one pod.
     [[nodiscard]] const Amounts& each(std::size_t s) const { return each_[s]; }
     [[nodiscard]] const std::vector<std::size_t>& largest_first() const noexcept { return largest_first_; }
 
-    /// Fills `kinds`. False where the limit was hit. The cluster is as before, but for its log.
+    /// Fills `kinds`. False if the limit was hit. Leaves the cluster unchanged, except for its log.
     bool read(std::span<const NodeId> nodes) {
         std::map<Key, std::size_t> known;
         std::int64_t pods = 0;
@@ -181,7 +184,7 @@ class PackingNodes {
             if (static_cast<std::int64_t>(of_kind.size()) < pods) of_kind.push_back(node);
         }
         std::erase_if(kinds_, [](const Kind& kind) { return kind.options.empty(); });
-        // Small nodes first: what they cannot take is known early.
+        // Small nodes come first, so that pods which they cannot take are found early.
         const auto gpus = [](const Kind& kind) {
             return std::tuple(kind.options.front().most_of, kind.nodes.front());
         };
@@ -204,16 +207,16 @@ class PackingNodes {
     }
 
   private:
-    /// Most shapes, and most pods that are tried one by one on a node: each is a call within the other.
+    /// The most shapes, and the most pods that are tried one by one on a node. Both are depths of recursion.
     static constexpr std::size_t deepest = 1'000;
-    /// Sets of GPUs that are told apart on a node; reached only where more than 16 GPUs differ.
+    /// The most distinct sets of GPUs on a node; reached only if more than 16 GPUs differ.
     static constexpr std::size_t most_sets = std::size_t{1} << 16;
     using Seen = std::set<Key>;
     [[nodiscard]] const HardwareMasks* hardware(NodeId node) const {
         const auto h = inv_.nodes.hardware[index(node)];
         return h == NodeTable::no_hardware ? nullptr : &inv_.hardware[h];
     }
-    /// The node as far as it matters; all of it where numbers do not decide.
+    /// The relevant state of a node; its whole state if numbers do not suffice.
     struct View {
         Key key{};
         boost::container::small_vector<std::uint8_t, 16> admitted{};
@@ -223,7 +226,7 @@ class PackingNodes {
     [[nodiscard]] const Extras& extras(std::size_t s) const {
         return inv_.extras[inv_.tasks.extras[index(sample(s))]];
     }
-    /// What is free beyond CPU, memory and GPUs, where some shape asks for such.
+    /// Appends free amounts other than CPU, memory and GPUs, if some shape requests such resources.
     void append_extras(Key& key, NodeId node) const {
         if (!extras_) return;
         key.push_back(static_cast<std::int64_t>(cluster_.free_devices(node)));
@@ -247,7 +250,7 @@ class PackingNodes {
             if ((gpus && *gpus != candidates) || is_bound(s)) v.by_numbers = false;
             gpus = candidates;
         }
-        if (!lent) return v;  // takes nobody
+        if (!lent) return v;  // takes no shape
         v.room = {gpusched::gpu_count(gpus.value_or(0)) * std::int64_t{whole_gpu_milli},
                   cluster_.cpu_free_milli(node, *lent), cluster_.memory_free_mib(node)};
         for (std::size_t w = 0; w < v.room.size(); ++w) v.room[w] = std::min(v.room[w], need_[w]);
@@ -295,7 +298,7 @@ class PackingNodes {
         option.counts[s] = 0;
     }
 
-    /// Pod by pod in the cluster, with every choice of GPUs that differs.
+    /// Tries pod by pod in the cluster, with every distinct choice of GPUs.
     void by_gpus(const View& v, std::size_t at, NodeId node, Option& option, std::vector<Option>& out,
                  Seen& seen) {
         Key state(option.counts.begin(), option.counts.end());
@@ -327,7 +330,7 @@ class PackingNodes {
         by_gpus(v, at + 1, node, option, out, seen);
     }
 
-    /// Leaves the options that no other holds, those that take most first. False where the limit was hit.
+    /// Keeps only maximal options, the largest first. False if the limit was hit.
     bool keep_best(std::vector<Option>& options) {
         const auto amounts = [&](const Option& o) {
             Amounts sum{};
@@ -338,7 +341,7 @@ class PackingNodes {
         const auto pods = [](const Option& o) {
             return std::accumulate(o.counts.begin(), o.counts.end(), 0);
         };
-        // Sorting takes time as well.
+        // Sorting costs steps, too.
         const auto count = static_cast<std::int64_t>(options.size());
         if (!step(count * std::bit_width(options.size()) / 4)) return false;
         for (auto& o : options) o.most_of = amounts(o);

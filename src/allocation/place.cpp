@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// feasible_nodes() and find_obstacles().
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>

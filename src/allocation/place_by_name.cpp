@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// place() with policies chosen by name.
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/place_by_name.hpp>

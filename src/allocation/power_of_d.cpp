@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Power of d choices: the checks of its options and the default load.
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>

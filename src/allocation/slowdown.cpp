@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Slowdown curves: checks, and an exact least-squares fit.
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
@@ -42,8 +43,8 @@ GPUSCHED_EXPORT SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
     }
     problems.throw_if_any();
 
-    // The curve is a sum of ramps, one per piece, each rising from 0 to 1 within its piece: it does not fall when no weight is
-    // negative. Normal equations: (sum r r') weights = sum r slowdown.
+    // The curve is a sum of ramps, one per piece, each rising from 0 to 1 within its piece. It does not fall
+    // if no weight is negative. Normal equations: (sum r r') weights = sum r slowdown.
     using Matrix = Eigen::MatrixXd;
     using Vector = Eigen::VectorXd;
     Matrix products = Matrix::Zero(values, values);
@@ -54,11 +55,11 @@ GPUSCHED_EXPORT SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
         products += ramps * ramps.transpose();
         moments += std::min(seen.slowdown, 1e100) * ramps;
     }
-    // Of those that are above 0 the best weights are the unconstrained fit, or, where that rises too high, the fit of all that rise
-    // to the largest slowdown.
+    // The best curve with exactly these weights above 0 is the unconstrained fit. If that rises too high, it
+    // is the best fit that rises to the largest slowdown.
     constexpr double top = static_cast<double>(most_slowdown_milli) / 1000;
     Vector best = Vector::Zero(values);
-    double most = 0;  // by how much the sum of squares is less than without any
+    double most = 0;  // by how much the sum of squares falls below that of all-zero weights
     for (unsigned chosen = 1; chosen < 1U << values; ++chosen) {
         std::vector<int> pieces;
         for (int k = 0; k < values; ++k)
@@ -66,14 +67,14 @@ GPUSCHED_EXPORT SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
         const Matrix of = products(pieces, pieces);
         const Vector right = moments(pieces);
         const Eigen::LDLT<Matrix> solved(of);
-        // Pieces that no observation tells apart: fewer of them do as well.
+        // No observation distinguishes these pieces, so fewer of them fit as well.
         if (solved.vectorD().minCoeff() <= 1e-12 * solved.vectorD().maxCoeff()) continue;
         Vector weights = solved.solve(right);
         if (weights.sum() > top) {
             const auto last = static_cast<Eigen::Index>(pieces.size()) - 1;
             weights.setZero();
             weights[last] = top;
-            if (last > 0) {  // what the others rise, the last one does not
+            if (last > 0) {  // the last piece rises less by the amount of the others
                 Matrix exchange = Matrix::Identity(last + 1, last);
                 exchange.row(last).setConstant(-1);
                 const Vector off = right - of * weights;

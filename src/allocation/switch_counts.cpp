@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How many pods of one job go under each switch: entropy_greedy() and least_entropy().
 #include "allocation/tied_switches.hpp"
 
 #include <gpusched/allocation/switch_counts.hpp>
@@ -12,7 +13,7 @@
 namespace gpusched::allocation {
 namespace detail {
 
-/// The sum of the capacities.
+/// Checks the arguments and returns the sum of the capacities.
 static std::int64_t checked_capacity(std::span<const std::int64_t> capacity, std::int64_t pods) {
     Problems problems;
     check_at_least(problems, "pods", pods, 0);
@@ -31,17 +32,17 @@ static std::int64_t checked_capacity(std::span<const std::int64_t> capacity, std
 
 static double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0; }
 
-/// Largest capacity first.
+/// The counts if switches are filled in order of falling capacity.
 struct LargestFirst {
     SwitchCounts counts{};
-    std::int64_t boundary = 0;   // capacity of the last switch that gives all it has; 0 = none does
-    std::int64_t tied = 0;       // how many of that capacity give all
-    std::int64_t remainder = 0;  // what one more switch must hold
+    std::int64_t boundary = 0;   // capacity of the last full switch; 0 = none is full
+    std::int64_t tied = 0;       // how many full switches have that capacity
+    std::int64_t remainder = 0;  // pods for one more switch
 };
 
 static LargestFirst largest_first(std::span<const std::int64_t> capacity, std::int64_t pods) {
     LargestFirst result{.counts = SwitchCounts(capacity.size(), 0)};
-    // A heap of the switches that are still of use: the largest first, the lower index first among equals.
+    // A heap of the switches that can give something: the largest first, the lower index first among equals.
     std::vector<std::uint32_t> heap;
     heap.reserve(capacity.size());
     for (std::uint32_t s = 0; s < capacity.size(); ++s)
@@ -69,7 +70,7 @@ GPUSCHED_EXPORT std::optional<SwitchCounts> entropy_greedy(std::span<const std::
                                                            std::int64_t pods) {
     if (detail::checked_capacity(capacity, pods) < pods) return std::nullopt;
     SwitchCounts counts(capacity.size(), 0);
-    // Of the plan so far: H = ln(sum) - sum_log / sum.
+    // Entropy of the plan so far: H = ln(sum) - sum_log / sum.
     std::int64_t sum = 0;
     double sum_log = 0;
     while (sum < pods) {
@@ -115,7 +116,7 @@ least_entropy(std::span<const std::int64_t> capacity, std::int64_t pods,
             throw InvalidInput(
                 bad_value("groups", number_text(level.size()) + " entries", number_text(capacity.size())));
     if (groups.empty()) return least_entropy(capacity, pods);
-    require_range("pods", pods, 0, std::int64_t{1} << 31);  // beyond that fixed point could overflow
+    require_range("pods", pods, 0, std::int64_t{1} << 31);  // larger values could overflow the fixed point
     if (detail::checked_capacity(capacity, pods) < pods) return std::nullopt;
     auto plan = detail::largest_first(capacity, pods);
     detail::TiedSwitches(capacity, groups, plan.boundary, plan.tied, plan.remainder).choose(plan.counts);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TiedSwitches: which of equal switches give all they have, and which one takes the remainder, by entropy further up.
+// TiedSwitches: decides which of equal switches are full and which one takes the remainder, by entropy at
+// levels above.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
@@ -13,18 +14,18 @@
 
 namespace gpusched::allocation::detail {
 
-/// A tree knapsack over the groups of switches. Every group has a table over (tied switches that give all, remainder here
-/// or not); values are vectors that add up: sum of x ln x over the groups of each level, in order of importance (entropy
-/// falls as it grows), then minus the capacity that the remainder breaks into. The order of vectors is kept by sums, so
-/// the best of every part makes the best whole.
+/// A tree knapsack over the groups of switches. Every group has a table over (full tied switches, whether it
+/// takes the remainder). Its values are vectors that add up: the sum of x ln x over the groups of each level,
+/// in order of importance (entropy falls as it grows), then minus the capacity that the remainder breaks
+/// into. Sums preserve the order of vectors, so the best of every part makes the best whole.
 class TiedSwitches {
   public:
-    /// @param boundary capacity of the tied switches, of which `tied` give all; larger ones all do
+    /// @param boundary capacity of the tied switches, of which `tied` are full; all larger ones are full
     TiedSwitches(std::span<const std::int64_t> capacity, std::span<const std::vector<std::uint32_t>> groups,
                  std::int64_t boundary, std::int64_t tied, std::int64_t remainder)
         : capacity_(capacity), groups_(groups), boundary_(boundary), tied_(tied), remainder_(remainder),
           width_(groups.size() + 1) {
-        // From the finest partition to the coarsest; a root above all.
+        // From the finest partition to the coarsest, with a root above all.
         std::vector<std::uint32_t> size(groups.size(), 0);
         for (std::size_t l = 0; l < groups.size(); ++l)
             for (const auto g : groups[l]) size[l] = std::max(size[l], g + 1);
@@ -64,7 +65,7 @@ class TiedSwitches {
 
   private:
     static constexpr std::size_t no_parent = SIZE_MAX;
-    using Value = std::vector<std::int64_t>;  // empty = not possible
+    using Value = std::vector<std::int64_t>;  // empty = impossible
     struct Choice {
         std::int64_t tied = 0;
         bool rest = false;
@@ -72,12 +73,12 @@ class TiedSwitches {
     struct Node {
         std::size_t level = 0, parent = no_parent;
         std::vector<std::size_t> children{};
-        std::int64_t base = 0;                     // GPUs of switches that give all in any case
+        std::int64_t base = 0;                     // GPUs of switches that are full in any case
         std::vector<std::uint32_t> tied{};         // switches of the boundary's capacity
-        std::uint32_t tightest = UINT32_MAX;       // smaller ones: the tightest that can hold the remainder
+        std::uint32_t tightest = UINT32_MAX;       // the tightest smaller switch that can hold the remainder
         std::int64_t most = 0;                     // tied switches below
         std::vector<Value> best{};                 // [2 * tied + rest]
-        std::vector<std::vector<Choice>> taken{};  // per child: what it gets in the best of the first ones
+        std::vector<std::vector<Choice>> taken{};  // per child: its part of the best so far
     };
 
     void add_switch(Node& node, std::size_t s) {
@@ -94,7 +95,7 @@ class TiedSwitches {
         return static_cast<std::size_t>(2 * tied + rest);
     }
 
-    // Fixed point: sums are exact, so that equal spreads are equal whatever the order.
+    // Fixed point: sums are exact, so equal spreads have equal values in any order.
     [[nodiscard]] static std::int64_t x_log_x(std::int64_t x) {
         return x > 1 ? std::llround(std::ldexp(static_cast<double>(x) * std::log(static_cast<double>(x)), 20))
                      : 0;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The exact search of tiny groups: all sets of nodes, and all placements of the tasks that move.
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/exact_search.hpp>
-#include <gpusched/consolidation/value.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/rounds.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <tuple>
 
@@ -30,11 +28,8 @@ class ExactSearch {
                 if (scope_.movable[index(task)]) tasks_.push_back(task);
         }
         if (sources_.empty() || sources_.size() > 12 || tasks_.size() > 20) return {};
+        put_hardest_first(snapshot_, tasks_);
         const auto& t = snapshot_.inventory().tasks;
-        std::sort(tasks_.begin(), tasks_.end(), [&](TaskId a, TaskId b) {  // hardest first
-            return std::tuple(-snapshot_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
-                   std::tuple(-snapshot_.gpu_milli(b), -t.cpu_milli[index(b)], b);
-        });
         cost_of_opening_.assign(snapshot_.node_slots(), 0);
         for (std::size_t i = 0; i < group_.size(); ++i)
             if (scope_.opens(group_[i]))
@@ -76,7 +71,7 @@ class ExactSearch {
     }
 
   private:
-    using Worth = std::pair<std::int64_t, std::int64_t>;  // value, then less cost
+    using Worth = std::pair<std::int64_t, std::int64_t>;  // value, then negative cost
     [[nodiscard]] Worth worth(std::int64_t gain, std::int64_t cost, std::int64_t opening = 0) const {
         return {value_milli(gain, cost, options_.price) - opening, -cost};
     }
@@ -103,7 +98,7 @@ class ExactSearch {
         return false;
     }
 
-    // Takes `extra` more tasks off, in all ways, and tries to put everything back.
+    // Removes `extra` more tasks in all ways, and tries to place all removed tasks again.
     bool lift(const std::vector<TaskId>& others, std::size_t from, std::size_t extra) {
         if (extra == 0) {
             const auto mark = cluster_.checkpoint();
@@ -159,7 +154,7 @@ class ExactSearch {
         return false;
     }
 
-    // Can it be done, one wave after the other?
+    // Accepts the placement if its moves can be ordered into waves and its value is higher.
     bool in_waves(const std::vector<TaskId>& order) {
         trials_ += 100;
         std::vector<Step> steps;
@@ -171,7 +166,7 @@ class ExactSearch {
         best_ = worth(gain_, cost_, opening_);
         found_.clear();
         for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
-        // All steps go with the first node: they are only possible together.
+        // All steps go with the first node: only together are they possible.
         auto& first = found_.front();
         first.chains.tasks = static_cast<std::int64_t>(lifted_.size() - others_);
         for (const auto& move : waves.moves) {
@@ -180,7 +175,7 @@ class ExactSearch {
         }
         first.chains.cost = cost_;
         first.chains.opening = opening_;
-        return opening_ == 0;  // else another way may open less
+        return opening_ == 0;  // otherwise another placement may open less
     }
 
     static constexpr std::int64_t most_trials = 300'000;
@@ -198,9 +193,9 @@ class ExactSearch {
     std::vector<TaskId> tasks_, lifted_;
     std::vector<std::uint8_t> closed_;
     std::vector<Vacated> found_;
-    std::size_t others_ = 0;            // how many of lifted_ are not on a node of the goal
-    std::int64_t gain_ = 0, cost_ = 0;  // of the goal at hand, with the tasks of other nodes that are lifted
-    std::int64_t opening_ = 0;          // what the nodes cost that the placement at hand opens
+    std::size_t others_ = 0;                     // tasks in lifted_ that are not on a node of the goal
+    std::int64_t gain_ = 0, cost_ = 0;           // of the current goal, with the lifted tasks of other nodes
+    std::int64_t opening_ = 0;                   // cost of the nodes that the current placement opens
     std::vector<std::int64_t> cost_of_opening_;  // by node
     Worth best_;
     std::int64_t trials_ = 0;

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// Explanations of nodes and moves.
 #include "consolidation/explain_parts.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/policies.hpp>
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
-#include <gpusched/consolidation/value.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -21,7 +25,7 @@ namespace detail {
 std::string in_words(FixedBy by) {
     switch (by) {
     case FixedBy::never_moves:
-        return "nobody would start it anew: its how is none";
+        return "no controller would recreate it: its how is none";
     case FixedBy::exempt_node:
         return "exempt node";
     case FixedBy::no_disruption:
@@ -67,28 +71,15 @@ FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     return FixedBy::core_member;
 }
 
-// What the node counts for in the value of a plan.
 std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
     return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
-}
-
-// What the node is worth, and the least that moving its own tasks costs.
-struct PriceOfNode {
-    std::int64_t weight, cost = 0;
-};
-static PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, NodeId node,
-                                 const Options& options) {
-    PriceOfNode result{weight_of(cluster, node, options)};
-    for (const auto task : cluster.tasks_on(node))
-        if (scope.movable[index(task)]) result.cost += cluster.inventory().tasks.move_cost[index(task)];
-    return result;
 }
 
 static std::string counted(std::int64_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-// By node, why nothing may move onto it. Where there are several reasons, it is what the caller asked for.
+// Of several reasons, the one in the options counts.
 std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after, const Options& options) {
     std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::none);
     for (const auto node : before.nodes()) {
@@ -106,14 +97,13 @@ std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after, 
     return closed;
 }
 
-// The rule of the options in the state that the plan leaves.
 AnyPlacementRule rule_after(const Plan& plan, const Cluster& after, const Options& options) {
     auto rule = options.rule;
     for (const auto& move : plan.moves) rule.move(after, move.task, move.from, move.to);
     return rule;
 }
 
-// The plan's outcome, prepared for questions about its nodes.
+/// The outcome of a plan, prepared for questions about its nodes.
 class Explainer {
   public:
     Explainer(const Cluster& cluster, const Plan& plan, const Options& options)
@@ -122,21 +112,22 @@ class Explainer {
           rule_(rule_after(plan, after_, options)), goal_reached_(plan.goal_reached == true) {}
 
     [[nodiscard]] bool leaves_occupied(NodeId node) const { return after_.occupants(node) > 0; }
-    [[nodiscard]] Explanation about(NodeId node);
+    [[nodiscard]] Explanation explain_node(NodeId node);
 
   private:
-    [[nodiscard]] Blocker look_for_place(TaskId task) const;
-    [[nodiscard]] Obstacle beside_room(TaskId task, NodeId node, bool enough_gpus) const;
+    [[nodiscard]] Blocker find_blocker(TaskId task) const;
+    [[nodiscard]] Obstacle other_obstacle(TaskId task, NodeId node, bool enough_gpus) const;
     [[nodiscard]] LeastChange change_on(TaskId task, NodeId node) const;
     [[nodiscard]] LeastChange least_change(TaskId task) const;
-    /// @param opened_weight is set to what the empty nodes are worth that the tasks would open
+    /// @param opened_weight is increased by the weight of the empty nodes that the tasks would open
     [[nodiscard]] std::vector<Blocker> place_together(NodeId node, std::int64_t& opened_weight);
     [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
-    [[nodiscard]] std::string in_the_way(const Blocker& blocker) const;
+    [[nodiscard]] std::string obstacles_of(const Blocker& blocker) const;
 
-    [[nodiscard]] bool is_worth_opening(const PriceOfNode& node, std::int64_t opened_weight) const {
+    [[nodiscard]] bool is_worth_opening(std::int64_t weight, std::int64_t cost,
+                                        std::int64_t opened_weight) const {
         const auto opening = opening_milli(opened_weight, *options_.open_price);
-        const auto value = value_milli(node.weight, node.cost, options_.price);
+        const auto value = value_milli(weight, cost, options_.price);
         return options_.clear ? value >= opening : value > opening;
     }
 
@@ -149,8 +140,8 @@ class Explainer {
     bool goal_reached_;
 };
 
-// Over all nodes that may receive the task: how often each obstacle comes first.
-Blocker Explainer::look_for_place(TaskId task) const {
+// Finds the most frequent first obstacle over all nodes that may receive the task.
+Blocker Explainer::find_blocker(TaskId task) const {
     std::array<std::size_t, enum_names(Obstacle{}).size()> seen{};
     Blocker blocker{.task = task};
     for (const auto node : after_.nodes()) {
@@ -163,7 +154,7 @@ Blocker Explainer::look_for_place(TaskId task) const {
         else
             ++seen[static_cast<std::size_t>(obstacle)];
     }
-    // Nodes of another kind say nothing new, so the obstacle on nodes of the right kind is named where there is any.
+    // Obstacles on nodes that the task accepts come first: those on other nodes say nothing new.
     const auto unsuitable = [](std::size_t o) {
         const auto obstacle = static_cast<Obstacle>(o);
         return obstacle == Obstacle::gpu_model || obstacle == Obstacle::node_selector ||
@@ -186,8 +177,8 @@ Blocker Explainer::look_for_place(TaskId task) const {
     return blocker;
 }
 
-// What is in the way of the task on an eligible node beside cores, memory and the number of GPUs.
-Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpus) const {
+// Finds an obstacle on an eligible node other than cores, memory and the number of GPUs.
+Obstacle Explainer::other_obstacle(TaskId task, NodeId node, bool enough_gpus) const {
     const auto& inv = cluster_.inventory();
     const auto i = index(task);
     if (inv.tasks.is(TaskTrait::extras, task)) {
@@ -196,7 +187,7 @@ Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpus) cons
             if (amount > after_.resource_free(node, resource)) return Obstacle::resource;
         if (extras.device_count > 0 && free_devices_for(after_, task, node) == 0) return Obstacle::device;
     }
-    // Which GPUs would come on top of too few is not known, nor what memory they have and where they are.
+    // If GPUs are lacking, the memory and position of further GPUs are unknown.
     if (const auto gpus = inv.tasks.gpu_count[i]; gpus > 0 && enough_gpus) {
         const auto usable = candidate_gpus(after_, task, node);
         if (gpu_count(usable) < gpus) return after_.is_fraction(task) ? Obstacle::gpu : Obstacle::gpu_memory;
@@ -210,7 +201,7 @@ Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpus) cons
     return find_group_obstacle(after_, task, node);
 }
 
-// What the task lacks on an eligible node, and what else is in its way there.
+// Computes the capacity that the task lacks on an eligible node, and another obstacle there.
 LeastChange Explainer::change_on(TaskId task, NodeId node) const {
     const auto& t = cluster_.inventory().tasks;
     const auto i = index(task);
@@ -231,7 +222,7 @@ LeastChange Explainer::change_on(TaskId task, NodeId node) const {
     if (here.gpu_milli == 0 && here.cpu_milli == 0 && here.memory_mib == 0)
         here.obstacle = find_obstacle(after_, task, node);
     else
-        here.obstacle = beside_room(task, node, here.gpu_milli == 0);
+        here.obstacle = other_obstacle(task, node, here.gpu_milli == 0);
     return here;
 }
 
@@ -264,7 +255,7 @@ LeastChange Explainer::least_change(TaskId task) const {
     return least;
 }
 
-// The tasks that find no place once those before them have taken theirs.
+// Places the node's own tasks elsewhere in turn, and returns those without a place.
 std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened_weight) {
     const auto& t = cluster_.inventory().tasks;
     std::vector<TaskId> own;
@@ -291,7 +282,7 @@ std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened
             if (tightest == none<NodeId> || free < least) tightest = to, least = free;
         }
         if (tightest == none<NodeId>) {
-            left.push_back(look_for_place(task));
+            left.push_back(find_blocker(task));
             continue;
         }
         if (after_.occupants(tightest) == 0) opened_weight += weight_of(cluster_, tightest, options_);
@@ -304,7 +295,7 @@ std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened
     return left;
 }
 
-std::string Explainer::in_the_way(const Blocker& blocker) const {
+std::string Explainer::obstacles_of(const Blocker& blocker) const {
     std::string text;
     if (blocker.nodes_refused > 0)
         text = "rule " + gpusched::quoted(rule_.name()) + " on " + std::to_string(blocker.nodes_refused);
@@ -336,9 +327,8 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
         for (std::size_t l = 0; l < lacks.size(); ++l)
             text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];
         if (change.obstacle != Obstacle::none)
-            text += (lacks.empty() ? ", where only " : ", and where ") +
-                    std::string(enum_name(change.obstacle)) +
-                    (lacks.empty() ? " is in the way" : " is in the way as well");
+            text += std::string(lacks.empty() ? ", prevented only by " : ", and is prevented by ") +
+                    std::string(enum_name(change.obstacle));
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
@@ -349,19 +339,18 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
         return node != after_.node_of(task) &&
                find_eligibility_obstacle(after_, task, node) == Obstacle::none;
     });
-    return suits ? "; rule " + gpusched::quoted(rule_.name()) +
-                       " refuses it on every node of a kind that it accepts"
-                 : "; no other node is of a kind that it accepts";
+    return suits ? "; rule " + gpusched::quoted(rule_.name()) + " rejects every other node that it accepts"
+                 : "; it accepts no other node";
 }
 
-Explanation Explainer::about(NodeId node) {
+Explanation Explainer::explain_node(NodeId node) {
     Explanation result{.node = node,
                        .fate = NodeFate::empty,
                        .blockers = {},
                        .received = {},
                        .text = "node " + gpusched::quoted(cluster_.name(node))};
     if (cluster_.occupants(node) == 0) {
-        result.text += " holds no task but daemons to begin with";
+        result.text += " held no task except daemons before the plan";
         return result;
     }
     if (after_.occupants(node) == 0) {
@@ -381,7 +370,7 @@ Explanation Explainer::about(NodeId node) {
             result.blockers.push_back({.task = task, .fixed_by = fixed_by(cluster_, task, options_)});
             continue;
         }
-        auto blocker = look_for_place(task);
+        auto blocker = find_blocker(task);
         if (blocker.nodes_looked_at > 0 && blocker.obstacle == Obstacle::none && blocker.nodes_refused == 0)
             continue;
         if (result.fate == NodeFate::not_worthwhile) result.fate = NodeFate::has_stuck;
@@ -398,33 +387,32 @@ Explanation Explainer::about(NodeId node) {
         if (placed > 0)
             result.text += (moved > 0 ? " and places " : " places ") + counted(placed, "task") + " on it";
     }
-    const auto dear = price_of_node(cluster_, scope_, node, options_);
+    const auto weight = weight_of(cluster_, node, options_);
+    const auto cost = cost_of_leaving(cluster_, scope_, node);
+    const std::string weight_text =
+        std::to_string(weight) + (options_.objective == Objective::gpus ? " GPUs" : " node");
     std::int64_t opened_weight = 0;
-    if (result.fate == NodeFate::not_worthwhile && !is_worth(dear.weight, dear.cost, options_.price)) {
+    if (result.fate == NodeFate::not_worthwhile && !is_worth(weight, cost, options_.price)) {
         result.fate = NodeFate::too_dear;
-        const bool gpus = options_.objective == Objective::gpus;
         result.text += ": at the price of " + std::to_string(options_.price) + " its moves, of cost " +
-                       std::to_string(dear.cost) + ", take more than the " + std::to_string(dear.weight) +
-                       (gpus ? " GPUs" : " node") + " that it is worth";
+                       std::to_string(cost) + ", cost more than its weight of " + weight_text;
     } else if (result.fate == NodeFate::not_worthwhile) {
         result.blockers = place_together(node, opened_weight);
-        if (result.blockers.empty() && opened_weight > 0 && !is_worth_opening(dear, opened_weight)) {
+        if (!result.blockers.empty()) {
+            result.fate = NodeFate::crowded;
+            result.text += ": each of its tasks fits elsewhere alone, but not all of them together";
+        } else if (opened_weight > 0 && !is_worth_opening(weight, cost, opened_weight)) {
             result.fate = NodeFate::too_dear;
             result.text += ": at the open price of " + std::to_string(*options_.open_price) +
-                           " the empty nodes that its tasks would open, worth " +
-                           std::to_string(opened_weight) + ", cost no less than the " +
-                           std::to_string(dear.weight) +
-                           (options_.objective == Objective::gpus ? " GPUs" : " node") + " that it is worth";
-        } else if (result.blockers.empty() && goal_reached_)
+                           " the cost of opening empty nodes of weight " + std::to_string(opened_weight) +
+                           " for its tasks is at least its weight of " + weight_text;
+        } else if (goal_reached_) {
             result.text += ": all of its tasks fit elsewhere, but the plan reaches its goal without it";
-        else if (result.blockers.empty())
+        } else {
             result.text +=
                 std::string(": all of its tasks fit elsewhere, but their moves were not within the ") +
                 (options_.max_moves || options_.max_move_cost ? "migration budget or the " : "") +
                 "limits of the search";
-        else {
-            result.fate = NodeFate::crowded;
-            result.text += ": each of its tasks fits elsewhere alone, but not all of them together";
         }
     }
     const char* separator = ": ";
@@ -436,11 +424,11 @@ Explanation Explainer::about(NodeId node) {
             continue;
         }
         if (blocker.nodes_looked_at == 0)
-            result.text += " has no other occupied node to go to";
+            result.text += " has no other node to go to";
         else
             result.text += std::string(result.fate == NodeFate::crowded ? " then fits nowhere ("
                                                                         : " fits nowhere else (") +
-                           in_the_way(blocker) + " of " +
+                           obstacles_of(blocker) + " of " +
                            counted(static_cast<std::int64_t>(blocker.nodes_looked_at), "node") + ")";
         result.text += in_words(blocker.change, blocker.task);
     }
@@ -455,20 +443,215 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, const Plan& plan, No
     if (!cluster.contains(node))
         throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
                            std::to_string(cluster.node_slots()));
-    return detail::Explainer(cluster, plan, options).about(node);
+    return detail::Explainer(cluster, plan, options).explain_node(node);
 }
 
 GPUSCHED_EXPORT std::vector<Explanation> explain_clear(const Cluster& cluster, const Plan& plan,
                                                        const Options& options) {
     validate(options, cluster);
-    if (!options.clear) throw InvalidInput("clear: absent; expected the nodes that were to be cleared");
+    if (!options.clear) throw InvalidInput("clear: absent; expected the nodes to clear");
     auto nodes = *options.clear;
     std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     detail::Explainer explainer(cluster, plan, options);
     std::vector<Explanation> result;
     for (const auto node : nodes)
-        if (explainer.leaves_occupied(node)) result.push_back(explainer.about(node));
+        if (explainer.leaves_occupied(node)) result.push_back(explainer.explain_node(node));
+    return result;
+}
+
+namespace detail {
+
+/// Chooses the fewest movable tasks, all easier to place than the task, that could leave the node for it. Of
+/// several such sets it prefers tasks that have already moved, then small ones. Each set is checked against
+/// all constraints.
+class VictimChoice {
+  public:
+    /// @param rule of the caller, in the state of `after`
+    VictimChoice(const Cluster& before, Cluster& after, const Scope& scope, const AnyPlacementRule& rule,
+                 TaskId task, NodeId node)
+        : cluster_(after), rule_(rule), task_(task), node_(node) {
+        for (const auto other : after.tasks_on(node))
+            if (scope.movable[index(other)] && easier(after, other, task))
+                candidates_.push_back({other, before.node_of(other) != node});
+        std::sort(candidates_.begin(), candidates_.end(), [&](const Victim& a, const Victim& b) {
+            return std::pair(size({&a, 1}), a.task) < std::pair(size({&b, 1}), b.task);
+        });
+    }
+
+    /// Up to this number of sets of equal size are tried. Beyond it, fewest() returns a set from which no
+    /// task can be left out.
+    static constexpr std::size_t most_sets = 20'000;
+    [[nodiscard]] std::vector<TaskId> fewest() {
+        std::vector<Victim> best;
+        std::size_t sets = 1;
+        for (std::size_t count = 1; count <= candidates_.size(); ++count) {
+            sets = sets * (candidates_.size() - count + 1) / count;
+            if (sets > most_sets) return tasks(irreducible());
+            chosen_.clear();
+            extend(0, count, best);
+            if (!best.empty()) return tasks(best);
+        }
+        return {};
+    }
+
+  private:
+    using Size = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+    [[nodiscard]] Size size(std::span<const Victim> victims) const {
+        Size sum{};
+        for (const auto& v : victims) {
+            std::get<0>(sum) += !v.moved;
+            std::get<1>(sum) += cluster_.gpu_milli(v.task);
+            std::get<2>(sum) += cluster_.inventory().tasks.cpu_milli[index(v.task)];
+        }
+        return sum;
+    }
+    [[nodiscard]] bool fits_without(std::span<const Victim> victims) {
+        const auto mark = cluster_.checkpoint();
+        for (const auto& victim : victims) {
+            cluster_.remove(victim.task);
+            rule_.leave(cluster_, victim.task, node_);
+        }
+        const bool fits =
+            find_obstacle(cluster_, task_, node_) == Obstacle::none && rule_.allows(cluster_, task_, node_);
+        cluster_.rollback(mark);
+        for (const auto& victim : victims) rule_.enter(cluster_, victim.task, node_);
+        return fits;
+    }
+    void extend(std::size_t from, std::size_t more, std::vector<Victim>& best) {
+        if (more == 0) {
+            if ((best.empty() || size(chosen_) < size(best)) && fits_without(chosen_)) best = chosen_;
+            return;
+        }
+        for (auto next = from; next + more <= candidates_.size(); ++next) {
+            chosen_.push_back(candidates_[next]);
+            extend(next + 1, more - 1, best);
+            chosen_.pop_back();
+        }
+    }
+    [[nodiscard]] std::vector<Victim> irreducible() {
+        auto left = candidates_;
+        if (!fits_without(left)) return {};
+        for (const auto& candidate : candidates_) {
+            auto fewer = left;
+            std::erase_if(fewer, [&](const Victim& v) { return v.task == candidate.task; });
+            if (fits_without(fewer)) left = std::move(fewer);
+        }
+        return left;
+    }
+    [[nodiscard]] static std::vector<TaskId> tasks(std::span<const Victim> victims) {
+        std::vector<TaskId> result;
+        for (const auto& victim : victims) result.push_back(victim.task);
+        return result;
+    }
+
+    Cluster& cluster_;
+    AnyPlacementRule rule_;
+    TaskId task_;
+    NodeId node_;
+    std::vector<Victim> candidates_, chosen_;
+};
+
+std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                     bool after_plan) {
+    auto text = "task " + gpusched::quoted(cluster.name(e.task));
+    const auto to = "node " + gpusched::quoted(cluster.name(e.to_node));
+    switch (e.fate) {
+    case MoveFate::not_placed:
+        if (e.from_node != none<NodeId>)
+            return text + " does not run before the plan, which places it on node " +
+                   gpusched::quoted(cluster.name(e.from_node));
+        return text + (cluster.is_placed(e.task) ? " is evicted by the plan" : " does not run");
+    case MoveFate::is_there:
+        return text + " is on " + to + (after_plan ? " after the plan" : " already");
+    case MoveFate::task_stays:
+        return text + " must stay (" + in_words(e.fixed_by) + ")";
+    case MoveFate::possible:
+        text += " could move to " + to;
+        break;
+    case MoveFate::node_closed:
+        text += " cannot move to " + to + ": the node receives nothing (" + in_words(e.closed_by) + ")";
+        break;
+    case MoveFate::obstacle:
+        text += " cannot move to " + to + " (" + enum_name(e.obstacle) + ")";
+        for (std::size_t v = 0; v < e.victims.size(); ++v)
+            text += (v == 0 ? ", unless these leave it: task " : ", task ") +
+                    gpusched::quoted(cluster.name(e.victims[v]));
+        break;
+    case MoveFate::refused:
+        text += " cannot move to " + to + ": rule " + gpusched::quoted(options.rule.name()) + " rejects it";
+        break;
+    case MoveFate::no_turn:
+        text += " fits into no wave on its way to " + to;
+        break;
+    }
+    return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
+           std::to_string(e.cost) + " to the cost, " + std::to_string(e.value_milli) +
+           " thousandths to the value at the price of " + std::to_string(options.price);
+}
+
+MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,
+                             std::span<const ClosedBy> closed, const AnyPlacementRule& rule, TaskId task,
+                             NodeId node, const Options& options) {
+    MoveExplanation result{
+        .task = task, .from_node = after.node_of(task), .to_node = node, .victims = {}, .text = {}};
+    if (!after.is_placed(task) || !cluster.is_placed(task)) {
+        result.fate = MoveFate::not_placed;
+    } else if (result.from_node == node) {
+        result.fate = MoveFate::is_there;
+    } else if (!scope.movable[index(task)]) {
+        result.fate = MoveFate::task_stays;
+        result.fixed_by = fixed_by(cluster, task, options);
+    } else {
+        result.closed_by = closed[index(node)];
+        result.obstacle = find_obstacle(after, task, node);
+        if (result.obstacle == Obstacle::not_eligible)
+            result.obstacle = find_eligibility_obstacle(after, task, node);
+        result.fate = result.closed_by != ClosedBy::none  ? MoveFate::node_closed
+                      : result.obstacle != Obstacle::none ? MoveFate::obstacle
+                      : rule.allows(after, task, node)    ? MoveFate::possible
+                                                          : MoveFate::refused;
+        if (result.fate == MoveFate::obstacle)
+            result.victims = VictimChoice(cluster, after, scope, rule, task, node).fewest();
+        const auto home = cluster.node_of(task);
+        const bool had_moved = result.from_node != home || after.gpus_of(task) != cluster.gpus_of(task);
+        const auto cost = cluster.inventory().tasks.move_cost[index(task)];
+        // It returns to its first place only if its GPUs there are free.
+        const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
+        result.cost = back ? -cost : had_moved ? 0 : cost;
+        std::int64_t vacated = 0, opened = 0;
+        const auto count = [&](NodeId at, int sign) {
+            (cluster.occupants(at) > 0 ? vacated : opened) += sign * weight_of(cluster, at, options);
+        };
+        if (after.occupants(result.from_node) == 1) count(result.from_node, 1);
+        if (after.occupants(node) == 0) count(node, -1);
+        result.weight = vacated + opened;
+        result.value_milli = value_milli(vacated, result.cost, options.price) +
+                             opening_milli(opened, options.open_price.value_or(milli));
+    }
+    return result;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT MoveExplanation explain_move(const Cluster& cluster, TaskId task, NodeId node,
+                                             const Options& options, const Plan& plan) {
+    validate(options, cluster);
+    Problems problems;
+    if (!cluster.contains(task))
+        problems.add("task: there is no task " + std::to_string(index(task)) + "; expected less than " +
+                     std::to_string(cluster.task_slots()));
+    if (!cluster.contains(node))
+        problems.add("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
+                     std::to_string(cluster.node_slots()));
+    problems.throw_if_any();
+    auto after = apply(cluster, plan);
+    const auto scope = make_scope(cluster, options);
+    const auto closed = detail::closed_nodes(cluster, after, options);
+    const auto rule = detail::rule_after(plan, after, options);
+    auto result = detail::explain_move(cluster, after, scope, closed, rule, task, node, options);
+    const bool after_plan = !plan.moves.empty() || !plan.evictions.empty() || !plan.placements.empty();
+    result.text = detail::in_words(cluster, result, options, after_plan);
     return result;
 }
 

@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "consolidation/even_steps.hpp"
+// Plans along the trade-off between vacated nodes and the cost of moves.
 #include "consolidation/price_ladder.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/detail/value_bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/presets.hpp>
+#include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/search.hpp>
+#include <gpusched/consolidation/threads.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace gpusched::consolidation {
 
 namespace detail {
 
-/// Goes down the prices, and appends the plans that it passes.
-/// @param scope of these options
-/// @return why it ended
-template <class Policies>
-StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Policies& policies,
-                           const FrontierOptions& options, std::span<const std::int64_t> prices,
-                           ExecutorRef executor, Budget& budget, std::vector<FrontierPoint>& points) {
+// Searches at descending prices, and appends the plans in between.
+// @param scope of these options
+// @return why it ended
+static StopReason search_frontier(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
+                                  const FrontierOptions& options, std::span<const std::int64_t> prices,
+                                  ExecutorRef executor, Budget& budget, std::vector<FrontierPoint>& points) {
     Options at = options;
     Rounds rounds(cluster, scope, at, executor, budget);
     const auto& joined = rounds.joined();
@@ -38,17 +35,12 @@ StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Pol
     std::vector<Cut> levels;
     for (std::size_t level = 0; level < prices.size() && !budget.exhausted(); ++level) {
         at.price = prices[level];
-        auto now = with_limits(policies, at);
-        now.switches.exchange_steps = now.switches.exchange_steps / static_cast<std::int64_t>(prices.size());
-        if (level + 1 < prices.size()) {
-            now.switches.most_rounds = 1;
-            now.switches.deepest = std::min(now.switches.deepest, 2);
-        }
+        const auto now = policies_at_level(policies, at, level, prices.size());
         rounds.run(now, true);
         rounds.exchange(now, level);
         levels.push_back({joined.chains(), at.price});
     }
-    // Where a price is that of many nodes, what was found on the way to the last of them counts as well.
+    // If many nodes have the same price, the plans before the last of them are points as well.
     std::vector<Cut> cuts;
     const auto gain = [&](std::size_t chains) {
         return value_milli(joined.weight(chains), 0, 0) - joined.opening(chains);
@@ -73,56 +65,45 @@ StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Pol
 
     const auto known = points.size();
     points.resize(known + cuts.size());
-    auto order = [&](std::size_t i) {
+    run_parts(executor, budget, cuts.size(), [&](std::size_t i) {
         auto& result = points[known + i].result;
         result = joined.plan(budget, cuts[i].chains);
         appraise(cluster, policies, cuts[i].price, options.open_price, result);
-    };
-    auto watch = [&] { (void)budget.exhausted(); };
-    executor.run(cuts.size(), IndexTask(order), WaitTask(watch));
+    });
     return joined.stop_reason(budget);
 }
 
-/// Of the points at most so many, spread evenly over what their moves cost.
-static std::vector<FrontierPoint> thinned(std::vector<FrontierPoint> points, std::size_t most) {
-    std::vector<std::int64_t> costs;
-    for (const auto& point : points) costs.push_back(point.result.stats.relocation_cost);
-    std::vector<FrontierPoint> kept;
-    for (const auto i : even_steps(costs, most)) kept.push_back(std::move(points[i]));
-    return kept;
-}
-
-template <class Policies>
-Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
-                  const Context& context) {
+static Frontier frontier(const Cluster& cluster, const AnyPolicies& policies, const FrontierOptions& options,
+                         const Context& context) {
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
     const auto executor = threads.executor();
     Frontier result;
     std::vector<FrontierPoint> points;
     std::vector<std::int64_t> prices;  // of all searches
-    const auto search = [&](const FrontierOptions& with, const Scope& scope) {
+    const auto search_with = [&](const FrontierOptions& with, const Scope& scope) {
         const auto most = bound(cluster, scope, BoundMethod::counting, nullptr, budget, executor);
-        const auto room =
+        const auto capacity =
             with.objective == Objective::gpus ? most.vacated_gpus_at_most : most.vacated_nodes_at_most;
-        const auto steps = ladder(cluster, scope, policies, room, with.points, with.price);
+        const auto steps =
+            price_ladder(cluster, scope, policies.node_weight, capacity, with.points, with.price);
         const auto reason = search_frontier(cluster, scope, policies, with, steps, executor, budget, points);
         if (reason != StopReason::completed) result.stop_reason = reason;
         prices.insert(prices.end(), steps.begin(), steps.end());
-        // The last plan is worth no less than that of `consolidate`, which starts in several ways.
+        // The last plan is worth at least as much as that of `consolidate`, which has several starts.
         if (!budget.exhausted())
-            points.push_back({.result = detail::search(cluster, scope, with_limits(policies, with), with,
-                                                       executor, budget)});
+            points.push_back(
+                {.result = search(cluster, scope, with_limits(policies, with), with, executor, budget)});
     };
     const auto scope = make_scope(cluster, options);
-    // What is opened early may be in the way later, so that plans which open nothing are looked for as well.
+    // Nodes opened early may be in the way later, so plans that open nothing are searched as well.
     if (options.open_price) {
         auto without = options;
         without.open_price.reset();
-        search(without, make_scope(cluster, without));
+        search_with(without, make_scope(cluster, without));
         for (auto& point : points) point.result.stats.open_price = *options.open_price;
     }
-    search(options, scope);
+    search_with(options, scope);
     std::sort(prices.begin(), prices.end(), std::greater{});
     prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
 
@@ -134,10 +115,14 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
         return std::pair(a.result.stats.relocation_cost, -gained(a)) <
                std::pair(b.result.stats.relocation_cost, -gained(b));
     });
+    std::vector<FrontierPoint> better;  // than all points of lower cost
+    std::vector<std::int64_t> costs;
     for (auto& point : points)
-        if (gained(point) > (result.points.empty() ? 0 : gained(result.points.back())))
-            result.points.push_back(std::move(point));
-    result.points = thinned(std::move(result.points), options.points);
+        if (gained(point) > (better.empty() ? 0 : gained(better.back()))) {
+            costs.push_back(point.result.stats.relocation_cost);
+            better.push_back(std::move(point));
+        }
+    for (const auto i : even_steps(costs, options.points)) result.points.push_back(std::move(better[i]));
 
     if (options.bound_method != BoundMethod::none) {
         const auto at_most =
@@ -148,7 +133,7 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
             point.weight_at_most = std::numeric_limits<std::int64_t>::max();
             for (std::size_t p = 0; p < prices.size(); ++p) {
                 if (prices[p] == stats.price) point.value_at_most_milli = at_most[p];
-                // L(p) + p C, as what the value of nothing falls short of
+                // L(p) + p C
                 const auto weight = (at_most[p] - value_milli(0, stats.relocation_cost, prices[p]) +
                                      opening_milli(stats.opened_weight, stats.open_price)) /
                                     milli;
@@ -172,13 +157,11 @@ GPUSCHED_EXPORT Frontier frontier(const Cluster& cluster, const FrontierOptions&
     check_fields(problems, options);
     if (options.polish_time)
         problems.add(
-            bad_value("polish_time", number_text(*options.polish_time), "none: a frontier is one search"));
-    if (options.goal) problems.add("goal: a frontier has none; expected none");
+            bad_value("polish_time", number_text(*options.polish_time), "none: frontier() makes one search"));
+    if (options.goal) problems.add("goal: frontier() does not support a goal; expected none");
     problems.throw_if_any();
     detail::require_lp(options.bound_method, context);
-    return presets::visit(options.preset, options.objective, [&](const auto& policies) {
-        return detail::frontier(cluster, policies, options, context);
-    });
+    return detail::frontier(cluster, make_policies(options.preset, {}, options.objective), options, context);
 }
 
 }  // namespace gpusched::consolidation

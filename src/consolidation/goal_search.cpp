@@ -1,90 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
+// Goal search: makes empty nodes, or slots for tasks of a shape, at low cost.
 #include "consolidation/goal_search.hpp"
 #include "consolidation/price_ladder.hpp"
 #include "consolidation/slot_bound.hpp"
-#include "consolidation/slot_maker.hpp"
-#include "consolidation/wanted.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/goal_nodes.hpp>
-#include <gpusched/consolidation/plan_statistics.hpp>
-#include <gpusched/consolidation/presets.hpp>
-#include <gpusched/consolidation/value.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/consolidation/bounds.hpp>
+#include <gpusched/consolidation/search.hpp>
+#include <gpusched/consolidation/threads.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
-#include <cstdint>
-#include <functional>
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-namespace gpusched::consolidation {
+namespace gpusched::consolidation::detail {
 
-namespace detail {
+GoalCount::GoalCount(const Cluster& cluster, const Goal& goal) : goal_(goal), counts_(cluster.node_slots()) {
+    for (const auto node : goal_nodes(cluster, goal)) counts_[index(node)] = 1;
+}
 
-/// What each node would add, or an empty one lose, by NodeId.
+std::int64_t GoalCount::in(const Cluster& cluster) const {
+    std::int64_t sum = 0;
+    for (const auto node : cluster.nodes()) sum += on(cluster, node);
+    return sum;
+}
+
+std::int64_t GoalCount::on(const Cluster& cluster, NodeId node) const {
+    if (counts_[index(node)] == 0) return 0;
+    if (of_nodes()) return cluster.occupants(node) == 0 ? 1 : 0;
+    return slots(gpu_count(cluster.idle_gpus(node)), cluster.cpu_free_milli(node),
+                 cluster.memory_free_mib(node));
+}
+
+std::int64_t GoalCount::on_empty(const Cluster& cluster, NodeId node) const {
+    if (counts_[index(node)] == 0) return 0;
+    if (of_nodes()) return 1;
+    const auto& t = cluster.inventory().tasks;
+    auto gpus = static_cast<GpuMask>(cluster.healthy_gpus(node));
+    auto cpu = cluster.cpu_free_milli(node), memory = cluster.memory_free_mib(node);
+    for (const auto task : cluster.tasks_on(node)) {
+        if (t.daemon[index(task)]) {
+            gpus &= static_cast<GpuMask>(~cluster.gpus_of(task));
+            continue;
+        }
+        cpu += t.cpu_milli[index(task)];
+        memory += t.memory_mib[index(task)];
+    }
+    return slots(gpu_count(gpus), cpu, memory);
+}
+
+std::int64_t GoalCount::taken_by(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (counts_[index(node)] == 0) return 0;
+    const auto idle = cluster.idle_gpus(node);
+    const auto cpu = cluster.cpu_free_milli(node), memory = cluster.memory_free_mib(node);
+    const auto gpus = allocation::pick_gpus(allocation::TightestGpu{}, cluster, task, node);
+    const auto& t = cluster.inventory().tasks;
+    // Cores that are lent to the task were not free before.
+    const auto cpu_after =
+        std::min(cpu, cluster.cpu_free_milli(node, cluster.lent_to(task)) - t.cpu_milli[index(task)]);
+    return slots(gpu_count(idle), cpu, memory) - slots(gpu_count(static_cast<GpuMask>(idle & ~gpus)),
+                                                       cpu_after, memory - t.memory_mib[index(task)]);
+}
+
+std::int64_t GoalCount::slots(std::int64_t gpus, std::int64_t cpu, std::int64_t memory) const {
+    auto most = std::numeric_limits<std::int64_t>::max();
+    const auto limit = [&](std::int64_t free, std::int64_t each) {
+        if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
+    };
+    limit(gpus, goal_.slots->gpu_count);
+    limit(cpu, goal_.slots->cpu_milli);
+    limit(memory, goal_.slots->memory_mib);
+    return most;
+}
+
+/// The units that each node would add or, if it is empty, lose.
 struct AddedWeight {
-    std::span<const std::int64_t> added;
+    std::span<const std::int64_t> added;  // by NodeId
     std::int64_t operator()(const Cluster&, NodeId node) const noexcept { return added[index(node)]; }
 };
 
-template <class Policies>
-void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies, const Wanted& wanted,
-            const Options& options, ExecutorRef executor, Budget& budget, Result& best) {
-    static constexpr std::size_t prices_apart = 20;
+// Searches at descending prices until a plan reaches the goal.
+static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
+                          const GoalCount& goal, const Options& options, ExecutorRef executor, Budget& budget,
+                          Result& best) {
+    static constexpr std::size_t most_prices = 20;
     Options at = options;
     Rounds rounds(cluster, scope, at, executor, budget);
     const auto& joined = rounds.joined();
-    auto missing = wanted.count() - best.stats.goal_before;  // weight that a plan needs at least
-    std::size_t looked_at = 0;                               // chains
-    // The first chains that are enough, if ordering them into waves loses none and nothing moves onto slots.
-    const auto look = [&] {
-        for (auto chains = looked_at + 1; chains <= joined.chains() && !reached(best, wanted); ++chains) {
+    auto missing = goal.target() - best.stats.goal_before;  // weight that a plan needs at least
+    std::size_t checked = 0;                                // chains
+    // Finds the first chains that suffice: ordering may drop some, and moves may take slots.
+    const auto check = [&] {
+        for (auto chains = checked + 1; chains <= joined.chains() && !goal.is_reached_by(best); ++chains) {
             if (joined.weight(chains) < missing) continue;
             auto plan = joined.plan(budget, chains);
             appraise(cluster, policies, at.price, at.open_price, plan);
-            const auto after = wanted.in(apply(cluster, plan.plan));
-            // Where tasks take about as many slots as they leave, not every chain is worth a look.
-            missing = joined.weight(chains) + std::max(wanted.count() - after, joined.weight(chains) / 8);
+            const auto after = goal.in(apply(cluster, plan.plan));
+            // If tasks take about as many slots as they leave, only some of the chains are checked.
+            missing = joined.weight(chains) + std::max(goal.target() - after, joined.weight(chains) / 8);
             if (after <= best.stats.goal_after) continue;
             plan.stats.goal_before = best.stats.goal_before;
             plan.stats.goal_after = after;
             best = std::move(plan);
         }
-        looked_at = joined.chains();
+        checked = joined.chains();
     };
-    // At a price of 0 nodes that add nothing would be vacated as well.
-    const auto prices =
-        ladder(cluster, scope, policies, missing, prices_apart, std::max<std::int64_t>(1, options.price));
-    for (std::size_t level = 0; level < prices.size() && !reached(best, wanted) && !budget.exhausted();
+    // A price of 0 would vacate nodes that add nothing.
+    const auto prices = price_ladder(cluster, scope, policies.node_weight, missing, most_prices,
+                                     std::max<std::int64_t>(1, options.price));
+    for (std::size_t level = 0; level < prices.size() && !goal.is_reached_by(best) && !budget.exhausted();
          ++level) {
         at.price = prices[level];
-        auto now = with_limits(policies, at);
-        now.switches.exchange_steps /= static_cast<std::int64_t>(prices.size());
-        if (level + 1 < prices.size()) {
-            now.switches.most_rounds = 1;
-            now.switches.deepest = std::min(now.switches.deepest, 2);
-        }
+        const auto now = policies_at_level(policies, at, level, prices.size());
         rounds.run(now, true);
-        look();
-        if (reached(best, wanted)) break;
+        check();
+        if (goal.is_reached_by(best)) break;
         rounds.exchange(now, level);
-        look();
+        check();
     }
-    if (!reached(best, wanted) && joined.chains() > 0) {
+    if (!goal.is_reached_by(best) && joined.chains() > 0) {
         missing = joined.weight(joined.chains());
-        looked_at = joined.chains() - 1;
-        look();
+        checked = joined.chains() - 1;
+        check();
     }
     best.stop_reason = joined.stop_reason(budget);
 }
 
-/// What no plan can do for a goal of empty nodes, by the Lagrangian bound of `frontier` on the nodes that count: L(p) >= 1000 x nodes
-/// gained - p x cost for every plan and every price p.
-static void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted& wanted,
+// Proves limits of a goal of empty nodes, by the Lagrangian bound of `frontier` on the nodes that count:
+// L(p) >= 1000 x nodes gained - p x cost for every plan and every price p.
+static void prove_goal(const Cluster& cluster, const Scope& scope, const GoalCount& goal,
                        std::span<const std::int64_t> added, Budget& budget, ExecutorRef executor,
                        Statistics& stats) {
     // From two nodes for one move to one node for a hundred moves.
@@ -93,15 +142,13 @@ static void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
     prices.push_back(0);
     const auto parts = components(cluster);
     std::vector<std::vector<std::int64_t>> most(parts.size(), std::vector<std::int64_t>(prices.size()));
-    auto one = [&](std::size_t part) {
+    run_parts(executor, budget, parts.size(), [&](std::size_t part) {
         SlotBound slots(cluster, scope, parts[part], added);
         for (std::size_t p = 0; p < prices.size() && !budget.exhausted(); ++p)
             most[part][p] = slots.value_at_most(prices[p]);
-    };
-    auto watch = [&] { (void)budget.exhausted(); };
-    executor.run(parts.size(), IndexTask(one), WaitTask(watch));
+    });
     if (budget.exhausted()) return;
-    const auto gained = std::min(stats.goal_after, wanted.count()) - stats.goal_before;
+    const auto gained = std::min(stats.goal_after, goal.target()) - stats.goal_before;
     stats.goal_cost_at_least = 0;
     for (std::size_t p = 0; p < prices.size(); ++p) {
         std::int64_t sum = 0;
@@ -114,22 +161,22 @@ static void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
     }
 }
 
-/// Which of two results is closer to the goal; of two that reach it, the one that costs less at the prices of the options, then the one
-/// whose moves cost less, then the one of fewer moves.
-[[nodiscard]] inline auto closeness(const Result& found, const Wanted& wanted, const Options& options) {
+// Ranks results: closer to the goal, then lower cost at the prices of the options, then lower cost of moves,
+// then fewer moves.
+static auto closeness(const Result& found, const GoalCount& goal, const Options& options) {
     const auto& stats = found.stats;
-    return std::tuple(std::min(stats.goal_after, wanted.count()),
+    return std::tuple(std::min(stats.goal_after, goal.target()),
                       value_milli(0, stats.relocation_cost, options.price) -
                           opening_milli(stats.opened_weight, options.open_price.value_or(0)),
                       -stats.relocation_cost, -stats.moves);
 }
 
-/// Where a plan leaves more nodes empty than are wanted: searches for plans that vacate all its nodes but one, those first without which
-/// most is saved, and offers them to `keep_closer`. A node that saves nothing stays vacated.
-template <class Policies, class Keep>
-void leave_surplus(const Cluster& cluster, const Wanted& wanted, const Policies& policies,
-                   const Options& options, ExecutorRef executor, Budget& budget, const Result& best,
-                   Keep&& keep_closer) {
+// If a plan leaves more nodes empty than requested, searches for plans that vacate all its nodes but one. The
+// nodes with the highest cost are left out first. A node that saves nothing stays vacated.
+template <class Keep>
+static void leave_surplus(const Cluster& cluster, const GoalCount& goal, const AnyPolicies& policies,
+                          const Options& options, ExecutorRef executor, Budget& budget, const Result& best,
+                          Keep&& keep_closer) {
     static constexpr std::size_t most_tries = 8;
     const auto cost_of = [&](NodeId node) {
         std::int64_t cost = 0;
@@ -138,7 +185,7 @@ void leave_surplus(const Cluster& cluster, const Wanted& wanted, const Policies&
                 cost += cluster.inventory().tasks.move_cost[index(task)];
         return cost;
     };
-    for (bool saved = true; saved && best.stats.goal_after > wanted.count();) {
+    for (bool saved = true; saved && best.stats.goal_after > goal.target();) {
         const auto cost = best.stats.relocation_cost;
         auto nodes = best.plan.vacated_nodes;
         std::stable_sort(nodes.begin(), nodes.end(),
@@ -150,52 +197,50 @@ void leave_surplus(const Cluster& cluster, const Wanted& wanted, const Policies&
             at.price = std::max<std::int64_t>(1, options.price);
             at.clear = nodes;
             at.clear->erase(at.clear->begin() + static_cast<std::ptrdiff_t>(i));
-            auto found =
-                search(cluster, make_scope(cluster, at), with_limits(policies, at), at, executor, budget);
-            found.stats.goal_before = best.stats.goal_before;
-            found.stats.goal_after = wanted.in(apply(cluster, found.plan));
-            keep_closer(std::move(found));
+            keep_closer(
+                search(cluster, make_scope(cluster, at), with_limits(policies, at), at, executor, budget));
             saved = best.stats.relocation_cost < cost;
         }
     }
 }
 
-/// The plan that comes closest, with nodes that are opened or not, as the options say.
-/// @param start the empty plan
-[[nodiscard]] inline Result closest(const Cluster& cluster, const Wanted& wanted, const AddedWeight& weight,
-                                    const Options& options, ExecutorRef executor, Budget& budget,
-                                    const Result& start) {
+// Returns the plan that comes closest, with or without opened nodes, as the options say.
+// @param start the empty plan
+static Result search_closest(const Cluster& cluster, const GoalCount& goal, const AddedWeight& weight,
+                             const Options& options, ExecutorRef executor, Budget& budget,
+                             const Result& start) {
     const auto scope = make_scope(cluster, options);
     const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
     auto best = start;
     const auto keep_closer = [&](Result found) {
-        SearchCounters counters = best.stats;
-        counters += found.stats;
-        if (closeness(found, wanted, options) > closeness(best, wanted, options)) best = std::move(found);
-        static_cast<SearchCounters&>(best.stats) = counters;
+        const bool closer = closeness(found, goal, options) > closeness(best, goal, options);
+        keep_better(best, std::move(found), closer);
     };
-    go_for(cluster, scope, policies, wanted, options, executor, budget, best);
-    if (!reached(best, wanted) && !budget.exhausted()) {
-        // The ladder takes what is cheap first, which may be in the way of the last node: the search without it.
+    const auto count_and_keep_closer = [&](Result found) {
+        found.stats.goal_before = start.stats.goal_before;
+        found.stats.goal_after = goal.in(apply(cluster, found.plan));
+        keep_closer(std::move(found));
+    };
+    search_ladder(cluster, scope, policies, goal, options, executor, budget, best);
+    if (!goal.is_reached_by(best) && !budget.exhausted()) {
+        // The ladder vacates cheap nodes first, which may block the last one. So the search also runs without
+        // it.
         auto at = options;
         at.price = std::max<std::int64_t>(1, options.price);  // nodes that add nothing are not vacated
-        auto found = search(cluster, scope, with_limits(policies, at), at, executor, budget);
-        found.stats.goal_before = start.stats.goal_before;
-        found.stats.goal_after = wanted.in(apply(cluster, found.plan));
-        keep_closer(std::move(found));
+        count_and_keep_closer(search(cluster, scope, with_limits(policies, at), at, executor, budget));
     }
-    if (wanted.is_nodes()) {
-        leave_surplus(cluster, wanted, policies, options, executor, budget, best, keep_closer);
+    if (goal.of_nodes()) {
+        leave_surplus(cluster, goal, policies, options, executor, budget, best, count_and_keep_closer);
         return best;
     }
-    const auto make_slots = [&](Result& found) {
+    const auto add_slots = [&](Result& found) {
         const auto price = found.stats.price;
-        SlotMaker(cluster, scope, wanted, policies, options, budget, found).run();
+        make_slots(cluster, scope, goal, policies, options, budget, found);
         appraise(cluster, policies, price, options.open_price, found);
     };
     auto alone = start;
-    if (!reached(best, wanted)) make_slots(best);
-    make_slots(alone);
+    if (!goal.is_reached_by(best)) add_slots(best);
+    add_slots(alone);
     keep_closer(std::move(alone));
     return best;
 }
@@ -205,43 +250,37 @@ Result search_goal(const Cluster& cluster, const Options& options, const Context
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
     const auto executor = threads.executor();
-    const Wanted wanted(cluster, *options.goal);
+    const GoalCount goal(cluster, *options.goal);
     Result best;
     static_cast<PlanStatistics&>(best.stats) = plan_statistics(cluster, best.plan);
     best.stats.price = options.price;
-    best.stats.goal_before = best.stats.goal_after = wanted.in(cluster);
+    best.stats.goal_before = best.stats.goal_after = goal.in(cluster);
     const auto scope = make_scope(cluster, options);
     std::vector<std::int64_t> added(cluster.node_slots());
     for (const auto node : cluster.nodes())
-        // An empty node has nothing to add, and all that it has to lose.
         added[index(node)] =
             cluster.occupants(node) == 0
-                ? wanted.on(cluster, node)
-                : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
-    if (!reached(best, wanted)) {
+                ? goal.on(cluster, node)  // an empty node can only lose its units
+                : std::max<std::int64_t>(0, goal.on_empty(cluster, node) - goal.on(cluster, node));
+    if (!goal.is_reached_by(best)) {
         const auto start = best;
         auto without = options;
         without.open_price.reset();
-        best = closest(cluster, wanted, {added}, without, executor, budget, start);
+        best = search_closest(cluster, goal, {added}, without, executor, budget, start);
         if (options.open_price) {
-            auto opening = closest(cluster, wanted, {added}, options, executor, budget, start);
-            SearchCounters counters = best.stats;
-            counters += opening.stats;
-            if (closeness(opening, wanted, options) > closeness(best, wanted, options))
-                std::swap(opening, best);
+            auto opening = search_closest(cluster, goal, {added}, options, executor, budget, start);
+            const bool closer = closeness(opening, goal, options) > closeness(best, goal, options);
+            keep_better(best, std::move(opening), closer);
             if (budget.exhausted()) best.stop_reason = budget.reason();
-            static_cast<SearchCounters&>(best.stats) = counters;
             best.stats.open_price = *options.open_price;
         }
     }
-    if (wanted.is_nodes() && options.bound_method != BoundMethod::none && !options.open_price)
-        prove_goal(cluster, scope, wanted, added, budget, executor, best.stats);
+    if (goal.of_nodes() && options.bound_method != BoundMethod::none && !options.open_price)
+        prove_goal(cluster, scope, goal, added, budget, executor, best.stats);
     best.plan.goal = options.goal;
-    best.plan.goal_reached = reached(best, wanted);
+    best.plan.goal_reached = goal.is_reached_by(best);
     best.plan.bound = bound(cluster, scope, options.bound_method, context.lp, budget, executor);
     return best;
 }
 
-}  // namespace detail
-
-}  // namespace gpusched::consolidation
+}  // namespace gpusched::consolidation::detail

@@ -1,84 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
+// The presets, and the policies that have names.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/named.hpp>
-#include <gpusched/consolidation/presets.hpp>
 
 namespace gpusched::consolidation {
 
+GPUSCHED_EXPORT AnyPolicies presets::ipc(AnyNodeWeight weight) {
+    return detail::paper_policies(PriceLimit{}, std::move(weight), allocation::TightestGpu{});
+}
+
+GPUSCHED_EXPORT AnyPolicies presets::fast(AnyNodeWeight weight) {
+    const bool alike = detail::is_a<UnitWeight>(weight);
+    return {.partitioner = ByGpuModel{},
+            .node_order = alike ? AnyNodeOrder(LeastDemand{}) : AnyNodeOrder(LeastDemandForSize{}),
+            .destination_ranking = TightestFit{},
+            .ejection_rule = CheapestVictims{},
+            .acceptance = PriceLimit{},
+            .node_weight = std::move(weight),
+            .gpu_picker = allocation::TightestGpu{},
+            .switches = detail::one_shallow_round};
+}
+
+GPUSCHED_EXPORT AnyPolicies presets::best(AnyNodeWeight weight) {
+    auto policies = fast(std::move(weight));
+    policies.switches = {
+        .shallow_round_first = true, .several_starts = true, .exchange_steps = 2000, .exact_when_tiny = true};
+    return policies;
+}
+
 GPUSCHED_EXPORT const Registry<AnyPartitioner>& partitioners() {
-    static const auto all = [] {
-        Registry<AnyPartitioner> r("partitioner");
-        r.add<RandomGroups>("random_groups");
-        r.add<ByGpuModel>("by_gpu_model");
-        r.add<BySwitch>("by_switch");
-        r.add<ByLocality>("by_locality");
-        return r;
-    }();
+    static const auto all = Registry<AnyPartitioner>("partitioner")
+                                .add<RandomGroups>("random_groups")
+                                .add<ByGpuModel>("by_gpu_model")
+                                .add<BySwitch>("by_switch")
+                                .add<ByLocality>("by_locality");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyNodeOrder>& node_orders() {
-    static const auto all = [] {
-        Registry<AnyNodeOrder> r("node_order");
-        r.add<FewestPods>("fewest_pods");
-        r.add<LeastDemand>("least_demand");
-        r.add<LeastDemandForSize>("least_demand_for_size");
-        r.add<LowestUtilisation>("lowest_utilisation");
-        return r;
-    }();
+    static const auto all = Registry<AnyNodeOrder>("node_order")
+                                .add<FewestPods>("fewest_pods")
+                                .add<LeastDemand>("least_demand")
+                                .add<LeastDemandForSize>("least_demand_for_size")
+                                .add<LowestUtilisation>("lowest_utilisation");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyDestinationRanking>& destination_rankings() {
-    static const auto all = [] {
-        Registry<AnyDestinationRanking> r("destination_ranking");
-        r.add<GroupOrder>("group_order");
-        r.add<TightestFit>("tightest_fit");
-        return r;
-    }();
+    static const auto all = Registry<AnyDestinationRanking>("destination_ranking")
+                                .add<GroupOrder>("group_order")
+                                .add<TightestFit>("tightest_fit");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyEjectionRule>& ejection_rules() {
-    static const auto all = [] {
-        Registry<AnyEjectionRule> r("ejection_rule");
-        r.add<FirstVictims>("first_victims");
-        r.add<EasierVictims>("easier_victims");
-        r.add<CheapestVictims>("cheapest_victims");
-        return r;
-    }();
+    static const auto all = Registry<AnyEjectionRule>("ejection_rule")
+                                .add<FirstVictims>("first_victims")
+                                .add<EasierVictims>("easier_victims")
+                                .add<CheapestVictims>("cheapest_victims");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyAcceptance>& acceptances() {
-    static const auto all = [] {
-        Registry<AnyAcceptance> r("acceptance");
-        r.add<AcceptAll>("accept_all");
-        r.add("price_limit", [] { return presets::best().acceptance; });
-        return r;
-    }();
+    static const auto all =
+        Registry<AnyAcceptance>("acceptance").add<AcceptAll>("accept_all").add<PriceLimit>("price_limit");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyNodeWeight>& node_weights() {
-    static const auto all = [] {
-        Registry<AnyNodeWeight> r("node_weight");
-        r.add<GpuWeight>("gpus");
-        r.add<UnitWeight>("unit");
-        return r;
-    }();
+    static const auto all =
+        Registry<AnyNodeWeight>("node_weight").add<GpuWeight>("gpus").add<UnitWeight>("unit");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyPurePicker>& gpu_pickers() {
-    static const auto all = [] {
-        Registry<AnyPurePicker> r("gpu_picker");
-        r.add<allocation::TightestGpu>("tightest_gpu");
-        r.add<allocation::FewestCrossings>("fewest_crossings");
-        r.add<allocation::LeastHarm>("least_harm");
-        r.add<allocation::ByWish>("by_wish");
-        return r;
-    }();
+    static const auto all = Registry<AnyPurePicker>("gpu_picker")
+                                .add<allocation::TightestGpu>("tightest_gpu")
+                                .add<allocation::FewestCrossings>("fewest_crossings")
+                                .add<allocation::LeastHarm>("least_harm")
+                                .add<allocation::ByWish>("by_wish");
     return all;
 }
 
@@ -89,9 +89,10 @@ GPUSCHED_EXPORT const Registries& registries() {
 
 namespace detail {
 
-/// Calls `f` for every kind of policy: its name, and where the names, the registry and the policy of that kind are.
+// Calls `f` for every kind of policy with its name, and its member of PolicyNames, Registries and
+// AnyPolicies.
 template <class F>
-void for_each_kind(F&& f) {
+static void for_each_kind(F&& f) {
     using N = PolicyNames;
     using R = Registries;
     using P = AnyPolicies;
@@ -119,7 +120,11 @@ GPUSCHED_EXPORT const std::vector<std::string>& policy_names(std::string_view ki
 
 GPUSCHED_EXPORT AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective,
                                           const Registries& known) {
-    auto policies = presets::visit(preset, objective, [](const auto& typed) -> AnyPolicies { return typed; });
+    const auto weight =
+        objective == Objective::gpus ? AnyNodeWeight(GpuWeight{}) : AnyNodeWeight(UnitWeight{});
+    auto policies = preset == Preset::ipc    ? presets::ipc(weight)
+                    : preset == Preset::fast ? presets::fast(weight)
+                                             : presets::best(weight);
     detail::for_each_kind([&](const char*, auto name, auto registry, auto policy) {
         if (names.*name) policies.*policy = (known.*registry).make(*(names.*name));
     });
@@ -130,10 +135,10 @@ GPUSCHED_EXPORT Result consolidate(const Cluster& cluster, const PolicyNames& na
                                    const Context& context, const Registries& known) {
     validate(options, cluster);
     const auto policies = make_policies(options.preset, names, options.objective, known);
-    auto beside = options;  // the preset and the objective have had their effect
-    beside.preset = Options{}.preset;
-    beside.objective = Options{}.objective;
-    return consolidate(cluster, policies, beside, context);
+    auto rest = options;  // the policies already contain the preset and the objective
+    rest.preset = Options{}.preset;
+    rest.objective = Options{}.objective;
+    return consolidate(cluster, policies, rest, context);
 }
 
 }  // namespace gpusched::consolidation

@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "consolidation/check_goal.hpp"
-
+// Validation of options, and the nodes that count for a goal.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/errors.hpp>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace gpusched::consolidation {
 
 namespace detail {
 
-// The goal, and what has no effect beside it.
+// Returns the GPU models of nodes, sorted. The inventory also has models that only tasks accept.
+static std::vector<std::string_view> models_of_nodes(const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    std::set<std::string_view> models;
+    for (const auto node : cluster.nodes())
+        if (const auto model = inv.nodes.gpu_model[index(node)];
+            model != none<GpuModelId> && cluster.gpu_count(node) > 0)
+            models.insert(inv.gpu_models[index(model)]);
+    return {models.begin(), models.end()};
+}
+
+static void check_goal_names(Problems& problems, const Goal& goal, const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    const auto models = goal.gpu_model.empty() ? std::vector<std::string_view>() : models_of_nodes(cluster);
+    if (!goal.gpu_model.empty() && !std::binary_search(models.begin(), models.end(), goal.gpu_model)) {
+        constexpr std::size_t most_shown = 12;
+        std::string known;
+        for (const auto model : models)
+            if (models.size() <= most_shown) known += (known.empty() ? ": " : ", ") + gpusched::quoted(model);
+        problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
+                               "a GPU model of the cluster" + known, "goal") +
+                     (known.empty() ? did_you_mean(goal.gpu_model, models) : ""));
+    }
+    if (!goal.usable_by.empty() && !inv.tasks.names.find(goal.usable_by))
+        problems.add(
+            bad_value("usable_by", gpusched::quoted(goal.usable_by), "a task of the cluster", "goal") +
+            did_you_mean(goal.usable_by, inv.tasks.names));
+}
+
+// Checks the goal, and the options that cannot be combined with it.
 static void check_goal(Problems& problems, const Options& options, const Cluster& cluster) {
     const auto& goal = *options.goal;
     check_fields(problems, goal, "goal");
@@ -22,22 +54,20 @@ static void check_goal(Problems& problems, const Options& options, const Cluster
                      (goal.slots ? "empty_nodes and slots" : "neither empty_nodes nor slots") +
                      "; expected one of the two");
     if (goal.empty_nodes && goal.count)
-        problems.add(bad_value("count", std::to_string(*goal.count), "none beside empty_nodes", "goal"));
+        problems.add(bad_value("count", std::to_string(*goal.count), "none with empty_nodes", "goal"));
     if (goal.slots) {
         check_fields(problems, *goal.slots, "goal: slots");
         if (*goal.slots == SlotShape{})
             problems.add(
-                "goal: slots: nothing is asked for; expected gpu_count, cpu_milli or memory_mib above 0");
+                "goal: slots: all amounts are 0; expected gpu_count, cpu_milli or memory_mib above 0");
     }
     check_goal_names(problems, goal, cluster);
     if (options.preset == Preset::ipc)
-        problems.add(bad_value("preset", enum_name(options.preset), "fast or best beside a goal"));
+        problems.add(bad_value("preset", enum_name(options.preset), "fast or best with a goal"));
     if (options.objective != Objective{})
-        problems.add(bad_value("objective", enum_name(options.objective),
-                               "its default beside a goal, which says what counts"));
+        problems.add(bad_value("objective", enum_name(options.objective), "the default with a goal"));
     if (options.polish_time)
-        problems.add(bad_value("polish_time", number_text(*options.polish_time),
-                               "none beside a goal, where the search ends"));
+        problems.add(bad_value("polish_time", number_text(*options.polish_time), "none with a goal"));
 }
 
 static void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
@@ -52,32 +82,32 @@ static void check_options(Problems& problems, const Options& options, const Clus
     known("exempt", options.exempt);
     if (options.goal) check_goal(problems, options, cluster);
     if (!options.clear && options.open_price && *options.open_price >= 0 && *options.open_price < milli)
-        problems.add(bad_value("open_price", std::to_string(*options.open_price),
-                               "at least 1000 where clear does not say which nodes are to be vacated"));
+        problems.add(
+            bad_value("open_price", std::to_string(*options.open_price), "at least 1000 without clear"));
     if (!options.clear || options.exempt.empty()) return;
     auto exempt = options.exempt;
     std::sort(exempt.begin(), exempt.end());
     for (const auto node : *options.clear)
         if (cluster.contains(node) && std::binary_search(exempt.begin(), exempt.end(), node))
-            problems.add(bad_value("clear", gpusched::quoted(cluster.name(node)),
-                                   "a node that exempt does not list, too"));
+            problems.add(
+                bad_value("clear", gpusched::quoted(cluster.name(node)), "a node that is not in exempt"));
 }
 
-GPUSCHED_EXPORT void validate_beside_policies(const Options& options, const Cluster& cluster,
-                                              bool takes_limits) {
+GPUSCHED_EXPORT void validate_with_policies(const Options& options, const Cluster& cluster,
+                                            bool takes_limits) {
     Problems problems;
     check_options(problems, options, cluster);
     const Options defaults;
     const auto unused = [&](const char* field, const std::string& value, const char* instead) {
         problems.add(
-            bad_value(field, value, "the default beside policies of your own: " + std::string(instead)));
+            bad_value(field, value, "the default with policies of your own: " + std::string(instead)));
     };
     if (options.preset != defaults.preset)
-        unused("preset", enum_name(options.preset), "start from those of presets.hpp instead");
-    if (options.goal) problems.add("goal: it has no effect beside policies of your own; expected none");
+        unused("preset", enum_name(options.preset), "start from those of a preset instead");
+    if (options.goal) problems.add("goal: it has no effect with policies of your own; expected none");
     if (options.objective != defaults.objective)
-        unused("objective", enum_name(options.objective), "their weight says what a node is worth");
-    constexpr const char* no_limits = "their acceptance takes no limits, as PriceLimit would";
+        unused("objective", enum_name(options.objective), "their node_weight replaces it");
+    constexpr const char* no_limits = "their acceptance takes no limits, unlike PriceLimit";
     if (options.max_others && !takes_limits)
         unused("max_others", std::to_string(*options.max_others), no_limits);
     if (options.price != defaults.price && !takes_limits)
@@ -91,6 +121,44 @@ GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     detail::check_options(problems, options, cluster);
     problems.throw_if_any();
+}
+
+GPUSCHED_EXPORT std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal) {
+    Problems problems;
+    detail::check_goal_names(problems, goal, cluster);
+    problems.throw_if_any();
+    const auto& inv = cluster.inventory();
+    const auto taints = [&](NodeId node) -> const std::vector<Taint>& {
+        return inv.node_classes[inv.nodes.node_class[index(node)]].taints;
+    };
+    const auto has = [](const std::vector<Taint>& list, const Taint& taint) {
+        return std::find(list.begin(), list.end(), taint) != list.end();
+    };
+    bool any_gpus = false;
+    std::map<GpuModelId, std::vector<Taint>> common;  // taints of all schedulable nodes of a model
+    for (const auto node : cluster.nodes()) {
+        if (inv.nodes.is_cordoned(node)) continue;
+        any_gpus = any_gpus || cluster.gpu_count(node) > 0;
+        const auto [of_model, first] = common.try_emplace(inv.nodes.gpu_model[index(node)], taints(node));
+        if (!first)
+            std::erase_if(of_model->second, [&](const Taint& taint) { return !has(taints(node), taint); });
+    }
+    const auto model = goal.gpu_model.empty()
+                           ? none<GpuModelId>
+                           : make_id<GpuModelId>(inv.gpu_models.find(goal.gpu_model).value());
+    const auto user = goal.usable_by.empty() ? none<TaskId> : cluster.find_task(goal.usable_by);
+    const auto counts = [&](NodeId node) {
+        const auto of_node = inv.nodes.gpu_model[index(node)];
+        if (inv.nodes.is_cordoned(node) || (model != none<GpuModelId> && of_node != model)) return false;
+        if (goal.empty_nodes && any_gpus && gpu_count(cluster.healthy_gpus(node)) == 0) return false;
+        if (user != none<TaskId>) return inv.eligible(user, node);
+        return std::all_of(taints(node).begin(), taints(node).end(),
+                           [&](const Taint& taint) { return has(common[of_node], taint); });
+    };
+    std::vector<NodeId> out;
+    for (const auto node : cluster.nodes())
+        if (counts(node)) out.push_back(node);
+    return out;
 }
 
 }  // namespace gpusched::consolidation

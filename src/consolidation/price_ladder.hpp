@@ -1,67 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Price ladder: the prices that a search goes down by where it looks for what can be had for few moves first.
+// The prices of a search that looks for cheap gains first, and the choice of points at even distances.
 #pragma once
 
-#include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/scope.hpp>
-#include <gpusched/consolidation/value.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <vector>
 
 namespace gpusched::consolidation::detail {
 
-/// Descending prices, the last of them `lowest`: those at which nodes are just worth their own moves, evenly spread over what
-/// these cost, as far down as there is room for the weight, and a few below.
-template <class Policies>
-std::vector<std::int64_t> ladder(const Cluster& cluster, const Scope& scope, const Policies& policies,
-                                 std::int64_t room, std::size_t steps, std::int64_t lowest) {
-    struct Worth {
-        std::int64_t price, weight, cost;
-    };
-    std::vector<Worth> nodes;
-    for (const auto node : cluster.nodes()) {
-        if (!scope.may_vacate[index(node)]) continue;
-        std::int64_t cost = 0;
-        for (const auto task : cluster.tasks_on(node))
-            if (scope.movable[index(task)]) cost += cluster.inventory().tasks.move_cost[index(task)];
-        const auto weight = static_cast<std::int64_t>(policies.node_weight(cluster, node));
-        if (cost > 0 && weight > 0)
-            nodes.push_back({std::min(highest_price, value_milli(weight, 0, 0) / cost), weight, cost});
-    }
-    std::sort(nodes.begin(), nodes.end(), [](const Worth& a, const Worth& b) { return a.price > b.price; });
-    std::int64_t weight = 0, cost = 0;
-    std::size_t used = 0;
-    for (; used < nodes.size() && weight < room; ++used) {
-        weight += nodes[used].weight;
-        cost += nodes[used].cost;
-    }
-    std::vector<std::int64_t> prices{lowest};
-    const auto add = [&](std::int64_t price) {
-        if (price > lowest) prices.push_back(price);
-    };
-    std::int64_t passed = 0, next = 0;
-    for (std::size_t n = 0; n < used; ++n) {
-        passed += nodes[n].cost;
-        if (passed < next && n + 1 < used) continue;
-        add(nodes[n].price);
-        next = passed + cost / static_cast<std::int64_t>(steps);
-    }
-    if (used > 0)
-        for (const int part : {2, 4, 8}) add(nodes[used - 1].price / part);
-    std::sort(prices.begin(), prices.end(), std::greater{});
-    // Nodes that take moves of others as well lie between: steps of a seventh, as far as prices are near each other.
-    for (std::size_t i = 0, known = prices.size(); i + 1 < known && i < 4 * steps; ++i)
-        for (auto price = prices[i] * 6 / 7; price > std::max(prices[i + 1] * 15 / 14, prices[i] / 8);
-             price = price * 6 / 7)
-            prices.push_back(price);
-    std::sort(prices.begin(), prices.end(), std::greater{});
-    prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
-    return prices;
-}
+/// Returns descending prices down to `lowest`: prices at which nodes are just worth their own moves, evenly
+/// spread over the cost of these moves, and a few below.
+/// @param capacity the weight that can be vacated at most; nodes beyond it are ignored
+[[nodiscard]] std::vector<std::int64_t> price_ladder(const Cluster& cluster, const Scope& scope,
+                                                     const AnyNodeWeight& weight, std::int64_t capacity,
+                                                     std::size_t steps, std::int64_t lowest);
+
+/// Returns the policies of one level of a price ladder: with the limits of `at` and a share of the exchange
+/// steps, and with one shallow round except at the last level.
+[[nodiscard]] AnyPolicies policies_at_level(const AnyPolicies& policies, const Options& at, std::size_t level,
+                                            std::size_t levels);
+
+/// Returns the positions of the first and last number and of those between them that are closest to even
+/// steps, ascending. All positions if there are at most `most` numbers; the last position if `most` is 1.
+/// @param numbers ascending, distinct
+/// @param most at least 1
+[[nodiscard]] std::vector<std::size_t> even_steps(std::span<const std::int64_t> numbers, std::size_t most);
 
 }  // namespace gpusched::consolidation::detail

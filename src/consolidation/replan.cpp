@@ -1,42 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
+// Repeats the moves of an earlier plan that are still possible, and continues from there.
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/search.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
+#include <gpusched/consolidation/search.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gpusched::consolidation {
 
 namespace detail {
 
-/// The policies of a search that follows an earlier plan first.
-[[nodiscard]] inline AnyPolicies following(const Cluster& cluster, const PlanSpec& last,
-                                           AnyPolicies policies) {
-    const auto& inv = cluster.inventory();
+/// A move of the last plan whose task and destination still exist.
+struct PlannedMove {
+    TaskId task;
+    NodeId to;
+    GpuMask gpus;
+};
+
+static NodeId find_node(const Cluster& cluster, const std::string& name) {
+    const auto found = cluster.inventory().nodes.names.find(name);
+    return found ? make_id<NodeId>(*found) : none<NodeId>;
+}
+
+static std::vector<PlannedMove> remaining_moves(const Cluster& cluster, const PlanSpec& plan) {
+    std::vector<PlannedMove> moves;
+    for (const auto& move : plan.moves) {
+        const auto task = cluster.inventory().tasks.names.find(move.task);
+        const auto to = find_node(cluster, move.to);
+        if (!task || to == none<NodeId>) continue;
+        GpuMask gpus = 0;
+        for (const auto gpu : move.gpus)
+            if (gpu >= 0 && gpu < max_gpus_per_node) gpus |= gpu_bit(gpu);
+        moves.push_back({make_id<TaskId>(*task), to, gpus});
+    }
+    return moves;
+}
+
+/// Ranks the destination of the last plan first, then the destinations of `others`.
+struct PlannedFirst {
+    std::vector<NodeId> planned;   // by TaskId; none = the last plan does not move the task
+    AnyDestinationRanking others;  // for tasks that do not fit there
+
+    template <class Offer>
+    bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        return offer_planned(index, task, offer) || others.visit(cluster, index, task, offer);
+    }
+    template <class Offer>
+    bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        return offer_planned(index, task, offer) || others.visit_full(cluster, index, task, offer);
+    }
+
+  private:
+    template <class Offer>
+    bool offer_planned(const FreeIndex& index, TaskId task, Offer&& offer) const {
+        const auto node = planned[gpusched::index(task)];
+        return node != none<NodeId> && index.is_open(node) && offer(node);
+    }
+};
+
+/// Orders the nodes that the last plan vacates first, as that plan does; then the other nodes by `others`.
+struct VacatedFirst {
+    std::vector<std::int64_t>
+        turn;  // by NodeId; 0 = the plan does not vacate it, else negative and ascending
+    AnyNodeOrder others;
+
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const {
+        const auto planned = turn[gpusched::index(node)];
+        return planned != 0 ? planned : others(cluster, node);
+    }
+};
+
+// Makes policies prefer the destinations and nodes of the last plan, in one round.
+static AnyPolicies following(const Cluster& cluster, const PlanSpec& last, AnyPolicies policies) {
     PlannedFirst destinations{std::vector<NodeId>(cluster.task_slots(), none<NodeId>),
                               std::move(policies.destination_ranking)};
     VacatedFirst order{std::vector<std::int64_t>(cluster.node_slots()), std::move(policies.node_order)};
-    const auto node_named = [&](const std::string& name) {
-        const auto found = inv.nodes.names.find(name);
-        return found ? make_id<NodeId>(*found) : none<NodeId>;
-    };
     for (const auto& name : last.vacated_nodes)
-        if (const auto node = node_named(name); node != none<NodeId>) order.turn[index(node)] = -1;
-    // A node's turn is that of the first chain that serves it; without chains, that of the first move that leaves it.
+        if (const auto node = find_node(cluster, name); node != none<NodeId>) order.turn[index(node)] = -1;
+    // A node's turn is that of the first chain that serves it; without chains, that of the first move that
+    // leaves it.
     constexpr auto first = std::numeric_limits<std::int64_t>::min() / 2;
     for (std::size_t i = 0; i < last.moves.size(); ++i) {
         const auto& move = last.moves[i];
-        const auto task = inv.tasks.names.find(move.task);
-        const auto to = node_named(move.to);
+        const auto task = cluster.inventory().tasks.names.find(move.task);
+        const auto to = find_node(cluster, move.to);
         if (task && to != none<NodeId>) destinations.planned[*task] = to;
-        const auto source = node_named(move.serves.empty() ? move.from : move.serves);
+        const auto source = find_node(cluster, move.serves.empty() ? move.from : move.serves);
         if (source == none<NodeId>) continue;
         auto& turn = order.turn[index(source)];
         if (turn != 0) turn = std::min(turn, first + move.chain.value_or(static_cast<std::int64_t>(i)));
@@ -50,31 +109,190 @@ namespace detail {
     return policies;
 }
 
+/// Makes the moves of an earlier plan again.
+class Repetition {
+  public:
+    Repetition(Workspace& work, const AnyPolicies& policies, Statistics& stats)
+        : work_(work), policies_(policies), moves_(work, policies, stats) {}
+
+    /// Makes every move that is possible, repeatedly, because one may free the place of another. Then returns
+    /// tasks whose node is not vacated to that node. Leaves these moves made on the workspace's cluster.
+    /// @return the moves in parts that share no node, each followed by its vacated nodes, without the parts
+    ///     that the acceptance refuses
+    std::vector<std::vector<Vacated>> run(const std::vector<PlannedMove>& last,
+                                          std::span<const NodeId> nodes) {
+        work_.index.reset(work_.cluster, nodes, work_.scope);
+        auto waiting = last;
+        for (bool more = true; more && !waiting.empty();) {
+            const auto before = waiting.size();
+            std::erase_if(waiting, [&](const PlannedMove& move) { return make(move); });
+            more = waiting.size() < before;
+        }
+        // A task that returns may free the place of another one that returns.
+        for (bool more = true; more;) {
+            more = false;
+            for (const auto& move : last)
+                more = (is_away(move.task) && !is_vacated(work_.snapshot.node_of(move.task)) &&
+                        moves_.send_home(move.task, false)) ||
+                       more;
+        }
+        return parts();
+    }
+
+  private:
+    [[nodiscard]] bool is_away(TaskId task) const {
+        return work_.snapshot.is_placed(task) && work_.cluster.node_of(task) != work_.snapshot.node_of(task);
+    }
+    [[nodiscard]] bool is_vacated(NodeId node) const {
+        return work_.scope.may_vacate[index(node)] && work_.snapshot.occupants(node) > 0 &&
+               work_.cluster.occupants(node) == 0;
+    }
+    /// @return whether the move needs no further attempt
+    bool make(const PlannedMove& move) {
+        const auto& cluster = work_.cluster;
+        if (!cluster.is_placed(move.task) || !work_.scope.movable[index(move.task)] ||
+            cluster.node_of(move.task) == move.to)
+            return true;
+        if (!work_.index.is_open(move.to) && !work_.scope.opens(move.to)) return true;
+        return moves_.place(move.task, move.to, move.gpus);
+    }
+
+    std::vector<std::vector<Vacated>> parts() {
+        const auto& cluster = work_.cluster;
+        const auto steps = moves_.steps();
+        // Union-find of the nodes that moves connect.
+        std::vector<std::uint32_t> root(cluster.node_slots());
+        std::iota(root.begin(), root.end(), 0u);
+        const auto find = [&](NodeId node) {
+            auto at = static_cast<std::uint32_t>(index(node));
+            while (root[at] != at) at = root[at] = root[root[at]];
+            return at;
+        };
+        for (const auto& step : steps) root[find(step.from)] = find(step.to);
+        std::vector<std::uint32_t> of(cluster.node_slots(), none_yet);
+        std::vector<std::vector<Vacated>> found;
+        const auto part_of = [&](NodeId node) -> std::vector<Vacated>& {
+            auto& at = of[find(node)];
+            if (at == none_yet) {
+                at = static_cast<std::uint32_t>(found.size());
+                found.push_back({Vacated{}});
+            }
+            return found[at];
+        };
+        for (const auto& step : steps) part_of(step.to).front().steps.push_back(step);
+        std::vector<std::uint8_t> seen(cluster.task_slots()), forbidden(found.size());
+        for (const auto& step : steps) {
+            auto& part = part_of(step.from);
+            const auto home = work_.snapshot.node_of(step.task);
+            if (work_.snapshot.occupants(step.from) > 0 && cluster.occupants(step.from) == 0 &&
+                !is_vacated(step.from))
+                forbidden[of[find(step.from)]] = 1;  // this node must stay in use
+            if (std::exchange(seen[index(step.task)], std::uint8_t{1}) || !is_away(step.task)) continue;
+            auto& sum = part.front().chains;
+            ++sum.moves;
+            sum.cost += cluster.inventory().tasks.move_cost[index(step.task)];
+            if (is_vacated(home)) ++sum.tasks;
+            for (const auto node : {home, cluster.node_of(step.task)}) {
+                const bool known = std::any_of(part.begin(), part.end(), [&](const Vacated& other) {
+                    return other.chains.node == node;
+                });
+                if (known) continue;
+                if (is_vacated(node)) {
+                    Vacated vacated;
+                    vacated.chains.node = node;
+                    vacated.chains.gain = policies_.node_weight(work_.snapshot, node);
+                    sum.gain += vacated.chains.gain;
+                    part.push_back(std::move(vacated));
+                } else if (work_.scope.opens(node) && cluster.occupants(node) > 0 && node != home) {
+                    opened_.push_back(node);
+                }
+            }
+        }
+        std::sort(opened_.begin(), opened_.end());
+        opened_.erase(std::unique(opened_.begin(), opened_.end()), opened_.end());
+        for (const auto node : opened_) {
+            auto& sum = part_of(node).front().chains;
+            ++sum.opened;
+            sum.opening += moves_.cost_of_opening(node);
+        }
+        std::size_t kept = 0;
+        for (std::size_t p = 0; p < found.size(); ++p)
+            if (!forbidden[p] && is_accepted(found[p])) std::swap(found[kept++], found[p]);
+        found.resize(kept);
+        // The first entry has the moves and the sums. With a single node, they belong to that node.
+        for (auto& part : found)
+            if (part.size() == 2) {
+                part[0].chains.node = part[1].chains.node;
+                part.pop_back();
+            } else {
+                for (std::size_t i = 1; i < part.size(); ++i) part[i].chains.gain = 0;
+            }
+        return found;
+    }
+    // Applies the acceptance to a part as if it were one node, with the mean number of other tasks per node.
+    [[nodiscard]] bool is_accepted(const std::vector<Vacated>& part) const {
+        const auto nodes = static_cast<std::int64_t>(part.size()) - 1;
+        if (nodes == 0) return false;
+        auto mean = part.front().chains;
+        mean.node = part[1].chains.node;
+        mean.moves = mean.tasks + (mean.moves - mean.tasks + nodes - 1) / nodes;
+        return policies_.acceptance(mean);
+    }
+
+    static constexpr std::uint32_t none_yet = 0xFFFFFFFFu;
+    Workspace& work_;
+    const AnyPolicies& policies_;
+    OpenMoves<AnyPolicies> moves_;
+    std::vector<NodeId> opened_;
+};
+
+// The rest of the last plan and one round from there, or one round from scratch, if it is better.
+static Result search_after(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
+                           const std::vector<PlannedMove>& last, const Options& options, ExecutorRef executor,
+                           Budget& budget) {
+    Rounds rounds(cluster, scope, options, executor, budget);
+    rounds.add([&](Workspace& work, Statistics& counters) {
+        const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
+        return Repetition(work, policies, counters).run(last, nodes);
+    });
+    rounds.run(policies);
+    auto best = rounds.joined().finish(budget);
+    appraise(cluster, policies, options.price, options.open_price, best);
+    if (!budget.exhausted()) {
+        auto fresh = search_from_scratch(cluster, scope, policies, options, executor, budget);
+        const bool better = worth(fresh) > worth(best);
+        keep_better(best, std::move(fresh), better);
+    }
+    if (best.stats.value_milli < 0) clear_plan(cluster, best);
+    best.stop_reason = rounds.joined().stop_reason(budget);
+    return best;
+}
+
 }  // namespace detail
 
 GPUSCHED_EXPORT Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options,
                               const Context& context) {
     validate(options, cluster);
     const Budget clock(context, options.time_limit);
-    if (options.goal) throw InvalidInput("goal: replan goes on from a plan without one; call consolidate");
+    if (options.goal) throw InvalidInput("goal: replan() does not support a goal; call consolidate()");
     const auto policies = make_policies(options.preset, {}, options.objective);
-    const detail::LastPlan moves(cluster, last);
-    auto again = detail::consolidate_by(
+    const auto moves = detail::remaining_moves(cluster, last);
+    auto repeated = detail::consolidate_with(
         cluster, detail::following(cluster, last, policies), options, context,
-        [&](const Scope& scope, const auto& limited, ExecutorRef executor, Budget& budget) {
-            return detail::search_again(cluster, scope, limited, moves, options, executor, budget);
+        [&](const Scope& scope, const AnyPolicies& limited, ExecutorRef executor, Budget& budget) {
+            return detail::search_after(cluster, scope, limited, moves, options, executor, budget);
         });
-    // On few nodes a whole search takes no time to speak of, and one round may be far from it. A little value is given for the moves of
-    // the last plan, which somebody may have approved.
+    // With few nodes the complete search takes little time, and one round may be far from it. A little value
+    // is given up to keep the moves of the last plan, which may be approved already.
     constexpr std::size_t few_nodes = 1000;
     constexpr double enough = 0.995;
-    if (cluster.node_count() > few_nodes || again.stop_reason != StopReason::completed) return again;
+    if (cluster.node_count() > few_nodes || repeated.stop_reason != StopReason::completed) return repeated;
     auto rest = options;
     if (rest.time_limit) rest.time_limit = std::max(0.0, *rest.time_limit - clock.elapsed_s());
-    auto anew = detail::consolidate(cluster, policies, rest, context);
-    const bool better =
-        static_cast<double>(again.stats.value_milli) < enough * static_cast<double>(anew.stats.value_milli);
-    return better ? std::move(anew) : std::move(again);
+    auto fresh = detail::consolidate_validated(cluster, policies, rest, context);
+    const bool better = static_cast<double>(repeated.stats.value_milli) <
+                        enough * static_cast<double>(fresh.stats.value_milli);
+    return better ? std::move(fresh) : std::move(repeated);
 }
 
 }  // namespace gpusched::consolidation

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Derives the scope of a plan, and the components of the cluster.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/scope.hpp>
 
@@ -39,6 +40,14 @@ GPUSCHED_EXPORT void detail::keep_core_members(const Cluster& cluster, std::vect
     for (const bool in_subgroups : {true, false})
         if (!in_subgroups || !inv.subgroups.empty())
             for (const bool can_move : {false, true}) count(in_subgroups, can_move);
+}
+
+GPUSCHED_EXPORT std::int64_t detail::cost_of_leaving(const Cluster& cluster, const Scope& scope,
+                                                     NodeId node) {
+    std::int64_t cost = 0;
+    for (const auto task : cluster.tasks_on(node))
+        if (scope.movable[index(task)]) cost += cluster.inventory().tasks.move_cost[index(task)];
+    return cost;
 }
 
 GPUSCHED_EXPORT Scope make_scope(const Cluster& cluster, const Options& options) {
@@ -95,7 +104,7 @@ GPUSCHED_EXPORT std::vector<std::vector<NodeId>> components(const Cluster& clust
         if (!cluster.is_movable(task)) continue;
         const auto requirement = inv.tasks.requirement[index(task)];
         auto& first = first_class[requirement];
-        // A task may stay where it is, even where it could not go today.
+        // A task may stay on its node even if it could not newly go there.
         const auto here = inv.nodes.node_class[index(cluster.node_of(task))];
         if (first != unseen) {
             parent[root(here)] = root(first);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Lagrangian bound on slots, by subgradients.
 #include "consolidation/slot_bound.hpp"
-
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/result.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ GPUSCHED_EXPORT SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
                                      std::span<const NodeId> component, std::span<const std::int64_t> weights)
     : least_cost_(std::numeric_limits<std::int64_t>::max()) {
     const auto& t = cluster.inventory().tasks;
-    // The sizes that most GPUs are asked for in.
+    // The sizes with the most requested GPUs.
     std::array<std::int64_t, max_gpus_per_node + 1> asked{};
     for (const auto node : component)
         for (const auto task : cluster.tasks_on(node))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SlotBound: what plans can be worth at a price, since room for large tasks has to be made by further moves.
+// SlotBound: bounds the value of plans at a price, given that a slot for a large task takes further moves.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
@@ -16,27 +16,31 @@ namespace gpusched::consolidation::detail {
 
 /// A Lagrangian bound on the value of plans for one component.
 ///
-/// Let f(g) = floor(g / s) count slots of s whole GPUs. What arrives at a node fits into its idle slots and those that departures
-/// make, of which each makes at most one more than it takes elsewhere: floor(a + b) <= floor(a) + ceil(b). So over all nodes
-/// that stay, with n the vacated ones and k the moves of tasks from nodes that stay,
+/// Let f(g) = floor(g / s) count slots of s whole GPUs. Arriving tasks fit into the idle slots of a node and
+/// those of departing tasks. Each departing task makes at most one slot more than it takes elsewhere, since
+/// floor(a + b) <= floor(a) + ceil(b). So over all nodes that stay, with n the vacated ones and k the moves
+/// of tasks from nodes that stay,
 ///
 ///     sum_n f(tasks of n) <= sum of idle slots + k        for every s,
-///     sum_n demand of n   <= sum of what is free          for GPUs and for cores, whatever moves.
+///     sum_n demand of n   <= sum of free capacity         for GPUs and for cores, whatever moves.
 ///
-/// A task that comes back to other GPUs of its node has moved, too: fractions that do so leave GPUs idle. (A fraction has a part of
-/// one GPU.) Multipliers l_s >= 0 with a sum of at most the price of the cheapest move, and u >= 0, then bound the value by
+/// A task that returns to other GPUs of its node has moved, too: fractions that do so leave GPUs idle. (A
+/// fraction has a part of one GPU.) Multipliers l_s >= 0 with a sum of at most the price of the cheapest
+/// move, and u >= 0, then bound the value by
 ///
 ///     sum over nodes of max(value if vacated - l f - u demand, l idle + u free).
 ///
-/// A node that may be opened gives what it has at a cost, or nothing: max(0, l idle + u free - cost). No task leaves it, and what arrives
-/// fits into its idle slots. Any multipliers do; good ones are found by subgradients.
+/// A node that may be opened gives its capacity at a cost, or nothing: max(0, l idle + u free - cost). No
+/// task leaves it, and arriving tasks fit into its idle slots. Any multipliers are valid; subgradients find
+/// good ones.
 class SlotBound {
   public:
-    /// @param weights by NodeId: what vacating the node is worth, >= 0
+    /// @param weights by NodeId: weight of vacating the node, >= 0
     SlotBound(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component,
               std::span<const std::int64_t> weights);
 
-    /// In thousandths. Calls with descending prices start from the multipliers of the call before.
+    /// Returns the bound in thousandths. Each call starts from the multipliers of the last one, so prices
+    /// should descend.
     [[nodiscard]] std::int64_t value_at_most(std::int64_t price);
 
   private:
@@ -44,9 +48,9 @@ class SlotBound {
     using Terms = std::array<double, terms>;
     struct Node {
         std::int64_t weight, cost;
-        bool may_vacate;           // or may be left empty
-        Terms takes, gives;        // when it is vacated; when it stays
-        std::int64_t opening = 0;  // thousandths that are lost when it stays
+        bool may_vacate;           // or may stay empty
+        Terms takes, gives;        // if vacated; if it stays
+        std::int64_t opening = 0;  // thousandths that are lost if it stays
     };
     [[nodiscard]] double evaluate(const Terms& multipliers, std::int64_t price, Terms& gradient) const;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes, parses and replays the audit log.
 #include "control/config_document.hpp"
 
 #include <gpusched/config.hpp>
@@ -20,17 +21,17 @@ namespace gpusched::control {
 
 namespace audit_detail {
 
-/// Appends rows: arrays with enumerators by number and the fields of parts in place.
+/// Appends rows: arrays with enumerators by number and the fields of parts inlined.
 class RowWriter {
   public:
     explicit RowWriter(json::Writer& out) : out_(out) {}
 
-    /// A single value, or all values of a part or list, without brackets.
+    /// Appends a single value, or all values of a part or list, without brackets.
     template <class T>
     void values(const T& x) {
         if constexpr (std::is_same_v<T, std::uint64_t>)
             single(std::bit_cast<std::int64_t>(x));
-        else if constexpr (std::is_same_v<T, CpuSet>)  // ends its row: the words in use, at least four
+        else if constexpr (std::is_same_v<T, CpuSet>)  // last in its row: the words in use, at least four
             each(std::span(x.words).first(std::max<std::size_t>(4, x.words_in_use())));
         else if constexpr (std::is_same_v<T, CandidateVerdict>)  // the only enumerator of a row by name
             single(x);
@@ -61,7 +62,7 @@ class RowWriter {
         }
         out_.end(']');
     }
-    /// Objects with enumerators by name, whose parts are rows.
+    /// Appends objects with enumerators by name and parts as rows.
     template <class List>
     void objects(const List& list) {
         out_.begin('[');
@@ -113,7 +114,7 @@ class RowWriter {
     json::Writer& out_;
 };
 
-/// Reads what `RowWriter::values` has written, one row after the other.
+/// Reads the output of `RowWriter::values`, one row after the other.
 class RowReader {
   public:
     RowReader(json::Reader& reader, std::uint32_t row)
@@ -199,7 +200,7 @@ static void write_observation(json::Writer& w, const Observation& seen) {
     w.end('}');
 }
 
-/// @param at of the observation in a line
+/// @param at place of the observation in a line
 static Observation read_observation(json::Reader& reader, std::uint32_t at) {
     Observation seen;
     const auto field = [&](std::string_view key, const auto& read) {
@@ -238,7 +239,7 @@ static Observation read_observation(json::Reader& reader, std::uint32_t at) {
     return seen;
 }
 
-/// A line of the log, parsed.
+/// Parses a line of the log.
 static json::Document parse_line(std::string_view line, std::string_view what) {
     Problems problems;
     auto document = json::Document::parse(line, what, problems);
@@ -246,7 +247,7 @@ static json::Document parse_line(std::string_view line, std::string_view what) {
     return document;
 }
 
-/// The hash that a line of a window carries.
+/// Returns the hash in the line of a window.
 static std::uint64_t hash_in(std::string_view line) {
     constexpr std::string_view before = R"({"config":")";
     std::uint64_t hash = 0;
@@ -255,7 +256,7 @@ static std::uint64_t hash_in(std::string_view line) {
     return hash;
 }
 
-/// What a line that is no window records.
+/// The kinds of lines that are not windows.
 enum class Record : std::uint8_t { start, release, outcome, resume, admission };
 constexpr auto enum_names(Record) {
     return name_table<Record>({
@@ -267,7 +268,7 @@ constexpr auto enum_names(Record) {
     });
 }
 
-/// Appends a record with the fields that `write` appends to it.
+/// Appends a record with the fields that `write` adds.
 template <class F>
 void append_record(std::string& line, Record kind, const F& write, json::Surroundings surroundings = {}) {
     json::Writer w(line, detail::document_style(0), surroundings);
@@ -279,7 +280,7 @@ void append_record(std::string& line, Record kind, const F& write, json::Surroun
     line += '\n';
 }
 
-/// What a record of a start changes.
+/// Applies a record of a start.
 static void follow_start(const json::Document& document, ControllerOptions& options, ControllerState& state,
                          std::optional<std::uint64_t>& hash) {
     const auto config = document.find(0, "config"), memory = document.find(0, "memory");
@@ -296,7 +297,7 @@ static void follow_start(const json::Document& document, ControllerOptions& opti
     hash = config ? std::nullopt : std::optional(options_hash(options));
 }
 
-/// What a line that is no window changes for those after it.
+/// Applies a line that is not a window to the replay of later lines.
 static void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
                    std::optional<std::uint64_t>& hash) {
     const auto document = parse_line(line, "audit record");
@@ -443,7 +444,7 @@ GPUSCHED_EXPORT AuditReplay replay_audit(std::string_view log, const ControllerO
     AuditReplay out;
     auto options = given;
     auto state = initial_state(options);
-    // Where the log gives the options itself, its hash is that of the version that wrote it.
+    // If the log has the options itself, its hash comes from the version that wrote it.
     std::optional hash = options_hash(options);
     StepResult result;
     std::string line;
@@ -462,7 +463,7 @@ GPUSCHED_EXPORT AuditReplay replay_audit(std::string_view log, const ControllerO
             seen = parse_audit_observation(recorded);
             step(state, seen, options, result);
         } catch (const InvalidInput& e) {
-            // Whoever wrote it died; the next one began a new line.
+            // The writer died while it wrote this line; the next writer began a new line.
             if (log.substr(at).starts_with(start)) continue;
             throw InvalidInput("line " + number_text(number) + ": " + e.what());
         }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads, writes and ages the carryover of controllers.
+#include "control/document_forms.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/control/carryover.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gpusched::control {
 
@@ -13,6 +17,35 @@ GPUSCHED_EXPORT ControllerCarryover by_tenant(const std::vector<NamedCarryover>&
         for (std::size_t i = 0; i < out.size(); ++i)
             if (host.tenants[i].is_protected && host.tenants[i].name == name) out[i] = carryover;
     return out;
+}
+
+GPUSCHED_EXPORT ControllerCarryover parse_carryover(const json::Document& document, const Host& host) {
+    Problems problems;
+    json::Reader reader(document, problems, 1, host);
+    detail::ByTenant<TenantCarryover> given;
+    reader.read(0, given);
+    ControllerCarryover out(host.tenants.size());
+    for (auto& [tenant, carryover] : given.values) {
+        const auto& name = host.tenants[tenant].name;
+        if (!host.tenants[tenant].is_protected)
+            reader.report(reader.place_of(0, name), "expected the name of a protected tenant");
+        out[tenant] = std::move(carryover);
+    }
+    problems.throw_if_any();
+    return out;
+}
+
+GPUSCHED_EXPORT std::string write_carryover(const ControllerCarryover& carryover, const Host& host) {
+    std::string text;
+    json::Writer writer(text, detail::document_style(0), host);
+    writer.begin('{');
+    for (std::size_t i = 0; i < carryover.size(); ++i) {
+        if (carryover[i] == TenantCarryover{}) continue;
+        writer.write_key(host.tenants[i].name);
+        writer.write(carryover[i]);
+    }
+    writer.end('}');
+    return text;
 }
 
 GPUSCHED_EXPORT TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s) {

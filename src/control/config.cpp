@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and writes the configuration of the controller as a document.
 #include "control/config_document.hpp"
 
 #include <gpusched/config.hpp>
@@ -11,7 +12,7 @@ namespace gpusched::control {
 
 namespace config_detail {
 
-/// What no table says of a host: names of devices, and tenants with what they refer to.
+/// Resolves the fields of a host that no field table covers: device names, and tenants with their references.
 static Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocument&& given) {
     Host host = std::move(given);
     const auto gpus = reader.place_of(at, "gpus"), tenants = reader.place_of(at, "tenants");
@@ -80,11 +81,11 @@ GPUSCHED_EXPORT std::string cpus_text(const CpuSet& cpus) {
 }
 
 ControllerOptions detail::read_config(const json::Document& document, std::uint32_t at) {
-    static constexpr std::string_view beside[] = {"live"};  // for parse_live
+    static constexpr std::string_view other_fields[] = {"live"};  // for parse_live
     Problems problems;
     ConfigDocument given;
-    const int version =
-        json::read_fields(document, {.name = config_format, .beside = beside}, problems, given, {}, at);
+    const int version = json::read_fields(document, {.name = config_format, .other_fields = other_fields},
+                                          problems, given, {}, at);
     json::Reader reader(document, problems, version);
     ControllerOptions options = std::move(given.options);
     options.flags = given.flags;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of the controller as its document has it: names in the place of indices.
+// The configuration of the controller in the form of its document: names instead of indices.
 #pragma once
 
 #include "control/document_forms.hpp"
@@ -58,11 +58,10 @@ constexpr void visit_fields(std::type_identity<ConfigDocument>, F&& field) {
     field("options", &ConfigDocument::options);
 }
 
-/// Options from a document, or from a part of one.
-/// @throws InvalidInput as `parse_config` does
+/// Reads options from a document or from a part of one.
 [[nodiscard]] ControllerOptions read_config(const json::Document& document, std::uint32_t at);
 
-/// The inverse. Requires valid options.
+/// The inverse of `read_config`. Requires valid options.
 [[nodiscard]] ConfigDocument document_of(const ControllerOptions& options);
 
 }  // namespace gpusched::control::detail

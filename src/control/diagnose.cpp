@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Choice of levers by the model of the tenant's tail.
 #include "control/stepper.hpp"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace gpusched::control::detail {
 
-// How much is worth doing: a part of all requests.
+// Smallest worth of a change and of a guard, as a part of all requests.
 constexpr double worth_a_change = 0.003, worth_a_guard = 0.002;
 
 void Stepper::look_ahead() {
@@ -25,7 +26,7 @@ void Stepper::look_ahead() {
             else
                 unknown = i;
         }
-        // As in `others_on_root`: what is not known to be others' is not expected of them.
+        // As in `others_on_root`: traffic that is not known to come from others does not count as theirs.
         if (unknown < s_.tenants.size()) bytes = known_others(o_.host, seen_, s_, unknown, r);
         if (!std::isnan(bytes - own))
             s_.roots[r].update(std::clamp((bytes - own + nic_on_root(o_.host, seen_, r)) /
@@ -41,7 +42,7 @@ void Stepper::look_ahead() {
             s_.tenants[i].seen.client.update(activity, fall);
 }
 
-/// Activity of the busiest client in the instance, as it would be without a quota; NaN where nothing is known.
+/// Returns the activity of the busiest client in the instance as it would be without a quota; NaN if unknown.
 double Stepper::wanted_activity(std::size_t i) const {
     double most = unknown_signal;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
@@ -60,7 +61,7 @@ Exposure Stepper::exposure(std::size_t i, const Configuration& c, double pcie, d
     const auto& start = tenant(i).start;
     const double had = device(start.gpu).profiles[start.instance.profile].sm_count;
     const double size = had / device(c.gpu).profiles[c.instance.profile].sm_count;
-    // Cores away from the interrupts of block I/O feel little of it.
+    // Cores away from the interrupts of block I/O are hardly affected by it.
     return {pcie, c.cpus == CpuSet{} ? io : 0, size, size * client * c.quota_percent / 100};
 }
 
@@ -88,13 +89,15 @@ double Stepper::misses_ahead(std::size_t i, const Configuration& c) const {
 
 void Stepper::learn(std::size_t i) {
     auto& t = s_.tenants[i];
-    // Far above the target something else is wrong, such as a backlog; it must not be put down to the place.
+    // A tail far above the target has another cause, for example a backlog. The model must not attribute it
+    // to the place.
     const double tail = std::min(t.seen.ema.value, 3 * tenant(i).tau_ms);
     t.seen.model.update(exposure_now(i), t.seen.ema.weight, tail, tenant(i).tau_ms);
 }
 
-/// The place and size with the fewest misses to expect, requests lost in its pause among them: another GPU and a larger
-/// profile in one change where both are allowed. Of those as good as the best, the smallest.
+/// Returns the place and size with the fewest expected misses, including requests lost in the pause. One
+/// change may combine another GPU and a larger profile if both are allowed. Among equally good choices it
+/// takes the smallest.
 Choice Stepper::best_place(std::size_t i) {
     const auto& t = s_.tenants[i];
     if ((!o_.flags.place && !o_.flags.mig) || !touchable(i) || !t.seen.model.known()) return {};
@@ -111,12 +114,12 @@ Choice Stepper::best_place(std::size_t i) {
         const auto rest = rest_of(i, g);
         for (std::size_t p = 0; p < d.profiles.size(); ++p) {
             const auto& profile = d.profiles[p];
-            // Ranks never fall, or an episode might go in circles.
+            // Ranks never fall; otherwise an episode could cycle.
             if (profile.media || profile.sm_count < own.sm_count ||
                 has_less_memory(static_cast<std::int32_t>(g), profile, t.place.current))
                 continue;
             if (profile.key != own.key ? !o_.flags.mig : here)
-                continue;  // another start is the same to its tenant
+                continue;  // another start makes no difference to the tenant
             for (int start = 0; start < d.memory_slices; ++start) {
                 const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(start)};
                 if (!can_create(d, rest, at) || (here && at == t.place.current.instance)) continue;
@@ -127,7 +130,7 @@ Choice Stepper::best_place(std::size_t i) {
                 const double score = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
                 const double worth = stay - misses;
                 auto verdict = CandidateVerdict::worse;
-                // Sizes come in rising order: a larger one must be better by more than can be told apart.
+                // Sizes come in rising order: a larger one must be better by more than the resolution.
                 const bool better =
                     best.lever == Lever::none || worth > best.worth + worth_a_guard ||
                     (worth > best.worth - worth_a_guard &&
@@ -155,7 +158,8 @@ Choice Stepper::best_place(std::size_t i) {
     return best;
 }
 
-/// The highest quota that should bring the tail below the target, or else the lowest; none that changes little.
+/// Returns the highest quota that should bring the tail below the target, or else the lowest. Returns no
+/// quota if it changes little.
 Choice Stepper::best_quota(std::size_t i, Cause cause) {
     auto out = quota(i, cause);
     if (out.lever == Lever::none) return out;
@@ -181,7 +185,8 @@ Choice Stepper::best_quota(std::size_t i, Cause cause) {
     return fewer >= worth_a_guard ? out : Choice{};
 }
 
-/// Whether the dwell of a structural change ends before a guard would be validated and cooled down.
+/// Returns whether the dwell of a structural change ends before a guard would finish validation and
+/// cool-down.
 bool Stepper::opens_soon(std::size_t i, const Choice& choice) const {
     const auto& t = s_.tenants[i];
     double loss = 0;
@@ -190,7 +195,7 @@ bool Stepper::opens_soon(std::size_t i, const Choice& choice) const {
            t.past.last_structural + o_.dwell - s_.now < o_.validation + o_.cool_down;
 }
 
-/// No lever is used: its gate is closed, or there is none.
+/// Handles a window in which no lever is used, because its gate is closed or because there is none.
 void Stepper::give_up(std::size_t i, bool applies) {
     auto& t = s_.tenants[i];
     if (applies) {
@@ -206,7 +211,8 @@ void Stepper::give_up(std::size_t i, bool applies) {
     t.flags.exhausted = t.flags.now.bits();
 }
 
-/// A change of place or size first where it is worth most and may be made; guards bridge the time until it may.
+/// Takes a change of place or size first if it is worth most and allowed. Guards bridge the time until it is
+/// allowed.
 void Stepper::diagnose_by_model(std::size_t i) {
     const auto cause = cause_of(s_.tenants[i]);
     const auto place = best_place(i);
@@ -217,7 +223,7 @@ void Stepper::diagnose_by_model(std::size_t i) {
     for (const auto& choice : choices) {
         if (choice.lever == Lever::none) continue;
         applies = true;
-        // A quota is validated and cooled down for longer than it takes until more can be had.
+        // A quota would take longer to validate and cool down than the wait for the better choice.
         const bool waits = (choice.lever == Lever::quota || choice.lever == Lever::pin) && structural &&
                            place.worth > choice.worth && opens_soon(i, place);
         if (choice.open && !waits && room() && act(i, choice)) return;

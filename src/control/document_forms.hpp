@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON forms of what the controller's documents share: sets of cores, configurations of tenants, and what is said by tenant.
+// JSON forms that the controller's documents share: sets of cores, configurations, and values by tenant.
 #pragma once
 
 #include <gpusched/control/carryover.hpp>
@@ -18,17 +18,17 @@
 
 namespace gpusched::control::detail {
 
-/// How the controller's documents look: options and their hash depend on every byte.
+/// The style of the controller's documents. Options and their hash depend on every byte.
 inline json::Style document_style(int indent) {
     return {.indent = indent, .line_per_value = true, .point = true, .mend_text = true};
 }
 
-/// What messages say where a list of cores is none.
+/// Text of messages about an invalid list of cores.
 inline std::string cores_expected() {
     return "cores from 0 to " + number_text(most_cores - 1) + ", such as 0-3,8";
 }
 
-/// A configuration as documents have it: with the key of the instance's profile.
+/// A configuration in the form of documents, with the key of the instance's profile:
 /// `{"gpu": 0, "profile": "2g", "slice": 0, "quota_percent": 100, "cpus": "0-3"}`
 struct ConfigurationDocument {
     std::int32_t gpu = 0;
@@ -52,7 +52,8 @@ inline ConfigurationDocument document_of(const Configuration& value, const Host&
             value.quota_percent, value.cpus};
 }
 
-/// The configuration that a document gives at `at`. What the host does not have is reported, and `out` keeps its instance.
+/// Resolves the configuration that a document has at `at`. Reports references that the host does not have;
+/// `out` then keeps its instance.
 inline void settle(json::Reader& reader, std::uint32_t at, const ConfigurationDocument& given,
                    const Host& host, Configuration& out) {
     out.quota_percent = given.quota_percent;
@@ -64,7 +65,7 @@ inline void settle(json::Reader& reader, std::uint32_t at, const ConfigurationDo
     try {
         profile = mig_device(host.gpus[static_cast<std::size_t>(given.gpu)].device).find(given.profile);
     } catch (const InvalidInput&) {
-        return;  // the device's name is reported where it stands
+        return;  // the device's name is reported at its own place
     }
     if (profile >= 0)
         out.instance = {static_cast<std::uint8_t>(profile), static_cast<std::uint8_t>(given.slice)};
@@ -72,18 +73,18 @@ inline void settle(json::Reader& reader, std::uint32_t at, const ConfigurationDo
         reader.expected(*place, "the key of a profile of the GPU, such as 2g");
 }
 
-/// Values of some of the host's tenants.
+/// Values for some of the host's tenants.
 template <class T>
 struct ByTenant {
     std::vector<std::pair<std::size_t, T>> values{};
 };
 
 /// Adds a problem for each list element that names no protected tenant.
-/// @param at where the list stands
+/// @param at place of the list
 template <class Named>
 void check_protected(json::Reader& reader, std::uint32_t at, const std::vector<Named>& list,
                      const Host& host) {
-    if (reader.kind(at) != json::Kind::array) return;  // which is reported already
+    if (reader.kind(at) != json::Kind::array) return;  // already reported
     auto element = list.begin();
     reader.each_element(at, [&](std::uint32_t place) {
         if (element == list.end()) return;  // documents of another format are not read
@@ -100,7 +101,7 @@ void check_protected(json::Reader& reader, std::uint32_t at, const std::vector<N
 
 namespace gpusched::json {
 
-/// A list as the kernel writes it, such as `0-3,8`.
+/// A list as the kernel writes it, for example `0-3,8`.
 template <>
 struct Form<control::CpuSet> {
     static void read(Reader& reader, std::uint32_t at, control::CpuSet& out) {
@@ -115,7 +116,7 @@ struct Form<control::CpuSet> {
     static void write(Writer& writer, const control::CpuSet& cpus) { writer.write(control::cpus_text(cpus)); }
 };
 
-/// On the host that surrounds the document.
+/// A configuration on the host that surrounds the document.
 template <>
 struct Form<control::Configuration> {
     static void read(Reader& reader, std::uint32_t at, control::Configuration& out) {
@@ -129,7 +130,7 @@ struct Form<control::Configuration> {
     }
 };
 
-/// An object by name, of the host that surrounds the document.
+/// An object by name, for tenants of the host that surrounds the document.
 template <class T>
 struct Form<control::detail::ByTenant<T>> {
     static void read(Reader& reader, std::uint32_t at, control::detail::ByTenant<T>& out) {

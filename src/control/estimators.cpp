@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the correlation of activity and pressure, and the latency quantiles.
 #include <gpusched/config.hpp>
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/core/checks.hpp>
@@ -8,7 +9,7 @@
 namespace gpusched::control {
 
 GPUSCHED_EXPORT void ActivityCorrelation::update(double activity, double pressure) noexcept {
-    // Squares must stay finite, or nothing would ever be inferred again.
+    // Squares must stay finite; otherwise nothing would ever be inferred again.
     constexpr double top = 1e100;
     if (!is_plausible(activity, top) || !is_plausible(pressure, top)) return;
     for (auto* sum : {&weight, &x, &y, &xx, &yy, &xy}) *sum *= decay;
@@ -25,7 +26,7 @@ GPUSCHED_EXPORT double ActivityCorrelation::correlation() const noexcept {
     if (weight <= 0) return 0;
     const double vx = xx / weight - (x / weight) * (x / weight);
     const double vy = yy / weight - (y / weight) * (y / weight);
-    // What is left of a constant after rounding is no variation.
+    // Rounding errors of a constant are not variation.
     if (!(vx > 1e-9 * xx / weight) || !(vy > 1e-9 * yy / weight)) return 0;
     const double r = (xy / weight - (x / weight) * (y / weight)) / std::sqrt(vx * vy);
     return std::clamp(r, -1.0, 1.0);
@@ -72,7 +73,7 @@ GPUSCHED_EXPORT void WindowQuantiles::clear() noexcept {
 GPUSCHED_EXPORT double WindowQuantiles::middle_us(std::size_t bucket) noexcept {
     const auto octave = bucket >> bits;
     if (octave <= 1) return static_cast<double>(bucket);
-    const auto shift = octave - 1;  // the top bit of the value lies in the octave's number
+    const auto shift = octave - 1;  // the octave's number encodes the top bit of the value
     const auto low = static_cast<double>((bucket - (shift << bits)) << shift);
     return low + (static_cast<double>(std::uint64_t{1} << shift) - 1) / 2;
 }

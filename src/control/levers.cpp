@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The levers of the controller, their gates, and the actions that they produce.
 #include "control/stepper.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ Cause Stepper::cause_of(const TenantState& t) const {
 
 void Stepper::push(const Action& action) {
     out_.wished.push_back(action);
-    // Ending a lease is the one thing a dry run does: an operator may switch to it while one lasts.
+    // A dry run still ends leases: an operator may switch to it during a lease.
     if (!o_.flags.dry_run || action.kind == ActionKind::release_io) out_.actions.push_back(action);
 }
 
@@ -50,7 +51,7 @@ bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
 
 bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
     return std::any_of(t.past.blocked.begin(), t.past.blocked.end(), [&](const Blocked& b) {
-        // Another start of the same profile is the same to its tenant.
+        // Another start of the same profile makes no difference to the tenant.
         return s_.now < b.until && b.to.gpu == to.gpu && b.to.instance.profile == to.instance.profile &&
                b.to.quota_percent == to.quota_percent && b.from.gpu == t.place.current.gpu &&
                b.from.instance.profile == t.place.current.instance.profile;
@@ -65,7 +66,7 @@ std::optional<CandidateVerdict> Stepper::ruled_out(const TenantState& t, const C
     return std::nullopt;
 }
 
-/// Whether a change of some tenant ended so that nobody knows what stands: then no instance is touched.
+/// Returns whether any tenant's change ended in an unknown configuration; then no instance is touched.
 bool Stepper::any_frozen() const {
     return std::any_of(s_.tenants.begin(), s_.tenants.end(), [](const TenantState& t) { return t.frozen; });
 }
@@ -77,7 +78,7 @@ bool Stepper::guard_gate(const TenantState& t) const {
 bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint, double& loss) const {
     const auto& t = s_.tenants[i];
     const double pause = !disjoint ? o_.pause_s : o_.flags.predict ? t.past.disjoint_pause_s : 0;
-    double pauses = 2 * pause;  // this one, and a rollback
+    double pauses = 2 * pause;  // this one and a rollback
     std::int32_t recent = 0;
     const auto kept = std::min<std::int32_t>(t.past.structural_count,
                                              static_cast<std::int32_t>(t.past.structural_s.size()));
@@ -107,7 +108,7 @@ Configuration Stepper::placed(std::size_t i, std::size_t gpu, MigInstance instan
     c.gpu = static_cast<std::int32_t>(gpu);
     c.instance = instance;
     if (pinned && o_.flags.pin) c.cpus = quiet_cores(o_.host, seen_, o_.host.gpus[gpu].numa);
-    // Pinned to another node's cores is worse than not pinned.
+    // Cores of another NUMA node are worse than no pinning.
     else if (o_.host.gpus[gpu].numa !=
              o_.host.gpus[static_cast<std::size_t>(s_.tenants[i].place.current.gpu)].numa)
         c.cpus = {};
@@ -162,8 +163,8 @@ Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
         for (const auto& other : s_.tenants) leased |= other.lease.offender == static_cast<std::int32_t>(j);
         if (!near || leased || how == Attribution::unknown || !is_plausible(bytes, top) || bytes <= most)
             continue;
-        // The first level from this one on that is below what it does: one above would hold nobody up. What it would do
-        // without a limit that ends in this window is not known.
+        // Takes the first level from this one on that is below the offender's current rate; a higher level
+        // would have no effect. The rate without a limit is unknown if the limit ends in this window.
         double rate = is_plausible(x.io_bytes_per_s, most_io_bytes_per_s) ? x.io_bytes_per_s : bytes;
         for (const auto& a : out_.wished)
             if (a.kind == ActionKind::release_io && a.target == static_cast<std::int32_t>(j)) rate = top;
@@ -216,7 +217,7 @@ Choice Stepper::move(std::size_t i) {
     Choice out{.lever = Lever::move, .row = Row::move, .target = static_cast<std::int32_t>(i)};
     double best = score - o_.better_by;
     bool found = false;
-    // The same GPU first: a tie stays there; then the lowest (GPU, start).
+    // Tries the same GPU first, so a tie stays there; then the lowest (GPU, start).
     for (std::size_t k = 0; k <= seen_.gpus.size(); ++k) {
         const auto g = k == 0 ? here : k - 1;
         if ((k > 0 && g == here) || !seen_.gpus[g].readable || seen_.gpus[g].lost) continue;

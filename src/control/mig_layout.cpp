@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Validity, placement, transitions and counts of MIG layouts.
 #include <gpusched/config.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -55,7 +55,7 @@ static std::vector<MigInstance> placements_of(const MigDevice& device,
     return out;
 }
 
-/// Every valid layout once: instances in the order of `placements`.
+/// Visits every valid layout once, with instances in the order of `placements`.
 template <class Visit>
 void for_each_layout(const MigDevice& device, std::span<const MigInstance> placements, std::size_t first,
                      const MigLayout& layout, const Visit& visit) {
@@ -183,7 +183,7 @@ GPUSCHED_EXPORT MigTransition transition(const MigDevice& device, const MigLayou
     const auto step = [&](MigStep::Kind kind, MigInstance instance) {
         out.steps[out.count++] = {kind, instance};
     };
-    // Without anything left to destroy the rest of `to` fits: what is there then is a part of `to`.
+    // If nothing is left to destroy, the rest of `to` fits: the current layout is a part of `to`.
     while (create.size() + destroy.size() > 0) {
         std::optional<MigInstance> fits;
         for (const auto& instance : create.instances())
@@ -217,7 +217,7 @@ GPUSCHED_EXPORT std::vector<MigLayout> all_layouts(const MigDevice& device,
 GPUSCHED_EXPORT std::size_t count_layouts(const MigDevice& device, const LayoutCountOptions& options) {
     const auto placements = mig_detail::placements_of(device, options.profiles);
     std::size_t count = 0;
-    std::set<std::string> multisets;  // how many instances of each profile
+    std::set<std::string> multisets;  // number of instances of each profile
     mig_detail::for_each_layout(device, placements, 0, {}, [&](const MigLayout& layout) {
         if (options.maximal && std::any_of(placements.begin(), placements.end(), [&](MigInstance more) {
                 return can_create(device, layout, more);

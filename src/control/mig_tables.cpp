@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tables of the MIG profiles of each part.
 #include <gpusched/config.hpp>
 #include <gpusched/control/mig_tables.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace mig_table {
 
 constexpr std::uint8_t everywhere7 = 0b0111'1111;
 
-/// The seven-slice parts share ids, placements and counts; they differ in names, memory and SM counts.
+/// The numbers in which seven-slice parts differ. They share ids, placements and counts.
 struct Figures {
     std::array<std::string_view, 7> names{};  // 1g, 1g+me, 1g.2mem, 2g, 3g, 4g, 7g
     std::array<int, 7> mib{};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads an observation into the controller's state: time, tails, pressure and outages.
 #include "control/stepper.hpp"
 
 #include <algorithm>
@@ -6,14 +7,14 @@
 
 namespace gpusched::control::detail {
 
-/// Moves the controller's own clock; false if nothing of this window may be believed.
+/// Advances the controller's own clock. Returns false if this window cannot be trusted.
 bool Stepper::tick() {
     const double dt = seen_.time_s - s_.last_time_s;
     const bool known = std::isfinite(seen_.time_s);
     const bool newer = !s_.started || (seen_.window > s_.last_window && dt > 0);
     const bool usable = known && newer;
     const bool late = s_.started && usable && dt > 10 * o_.window_s;
-    // A window whose time says nothing counts as one that came in time, until a later one says how much it was.
+    // A window without a usable time counts as on time, until a later window gives the elapsed time.
     passed_s_ = o_.window_s;
     if (s_.started && known && dt > 0) {
         passed_s_ = std::min(dt, 1e9);
@@ -27,7 +28,7 @@ bool Stepper::tick() {
         s_.since_peak_s += passed_s_;
     }
     s_.clock_s += passed_s_;
-    // Late windows count as the time they took; others as one.
+    // A late window counts as the number of windows that it lasted; any other counts as one.
     s_.now += late ? std::max<std::int64_t>(1, static_cast<std::int64_t>(passed_s_ / o_.window_s)) : 1;
     if (known) s_.last_time_s = seen_.time_s;
     s_.last_window = seen_.window;
@@ -35,7 +36,8 @@ bool Stepper::tick() {
     return usable && !late;
 }
 
-/// The tail that is kept below the tenant's threshold: its p99, or the p999 taken to that scale where it is nearer to its own.
+/// Returns the tail that the controller keeps below the threshold: the p99, or the p999 scaled to the p99's
+/// threshold if it is nearer to its own threshold.
 double Stepper::tail_ms(std::size_t i) const {
     const auto& x = seen_.tenants[i];
     const auto& t = tenant(i);
@@ -43,7 +45,8 @@ double Stepper::tail_ms(std::size_t i) const {
     return std::max(x.p99_ms, x.p999_ms * t.tau_ms / t.tau_p999_ms);
 }
 
-/// Others' traffic on the tenant's root over its capacity, or its replays over what is as much pressure; NaN: not known.
+/// Returns other tenants' traffic on the tenant's root over its capacity. If replays count, returns the
+/// replays over the number with equal pressure when that is higher. NaN if unknown.
 double Stepper::pcie_pressure(std::size_t i, std::size_t gpu) const {
     const double traffic = others_on_root(o_.host, seen_, s_, i, gpu, false);
     const double replays = seen_.roots[static_cast<std::size_t>(o_.host.gpus[gpu].root)].replays / passed_s_;
@@ -59,8 +62,8 @@ void Stepper::end_episode(TenantState& t) {
     t.episode.entered = {};
 }
 
-/// What a change holds up while it is made: all of a window without requests. Where the caller waits for its end there is
-/// one long window instead, with the requests of before and after in it.
+/// Adds the time that a change blocks requests: all of a window without requests. If the caller waits for the
+/// change, it is one long window instead, with requests from before and after.
 void Stepper::note_outage(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
@@ -72,7 +75,8 @@ void Stepper::note_outage(std::size_t i) {
     const double beyond = passed_s_ - o_.window_s;
     if (beyond < 0.5 * o_.window_s) return;
     t.change.held_s += beyond;
-    // The tenant need not have waited for all of it: requests that waited were that slow, those sent away are missing.
+    // The tenant may not have waited for all of it. Requests that waited show it in their latency; rejected
+    // requests are missing.
     double lost = is_plausible(x.p99_ms, most_latency_ms) ? x.p99_ms / 1000 : 0;
     const double offered = is_plausible(x.offered_per_s, most_per_s) ? x.offered_per_s
                            : t.seen.rate.known                       ? t.seen.rate.value
@@ -98,7 +102,7 @@ void Stepper::read(std::size_t i, bool in_time) {
     t.flags.recent = static_cast<std::uint8_t>(
         t.flags.same_windows >= o_.persistence ? t.flags.last : t.flags.recent | t.flags.last);
     if (t.phase == Phase::validate) read_pressure(i, t.flags.reference, t.place.before);
-    if (t.phase == Phase::reconfig) {  // a pause has no requests; that is no loss of telemetry
+    if (t.phase == Phase::reconfig) {  // a pause has no requests; this is not a loss of telemetry
         t.change.settling = false;
         return;
     }
@@ -141,7 +145,7 @@ void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& whe
     double busy = unknown_signal;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
-        // A quota caps what can be seen, not what is wanted: measured against what it allows.
+        // A quota caps the visible activity, not the demand, so the activity is divided by the quota.
         const auto& x = seen_.tenants[j];
         double most_active = 0;
         bool known = !x.present;

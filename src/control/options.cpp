@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks the options of the controller, and defines the flags of each variant.
 #include <gpusched/config.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/checks.hpp>

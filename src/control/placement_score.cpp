@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes the terms of placement scores from an observation.
 #include <gpusched/config.hpp>
 #include <gpusched/control/placement_score.hpp>
 
@@ -50,7 +51,7 @@ GPUSCHED_EXPORT double others_on_root(const Host& host, const Observation& seen,
             continue;
         if (static_cast<std::int32_t>(r) == own_root) {
             const double own = seen.tenants[tenant].pcie_bytes_per_s;
-            // Where the own part is not known, no more is others' than is known of them.
+            // If the tenant's own traffic is unknown, only the known traffic of others counts.
             const double others = is_usable(own) ? bytes - own : known_others(host, seen, state, tenant, r);
             if (std::isnan(others)) continue;
             bytes = std::clamp(others, 0.0, bytes);
@@ -88,7 +89,7 @@ GPUSCHED_EXPORT PlacementTerms placement_terms(const Host& host, const Observati
                                                std::size_t gpu, MigInstance instance, const MigLayout& rest,
                                                const CpuSet& cpus) noexcept {
     PlacementTerms x;
-    // What is not known is no reason to go there, and none to leave: it counts as the middle.
+    // An unknown term counts as the middle, so it neither attracts nor repels.
     const auto clip = [](double value) { return is_usable(value) ? std::min(value, 1.0) : 0.5; };
     x.pcie = clip(others_on_root(host, seen, state, tenant, gpu, true));
     const auto numa = static_cast<std::size_t>(host.gpus[gpu].numa);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Relaxing: returns resources that a tenant no longer needs.
 #include "control/stepper.hpp"
 
 #include <algorithm>
 
 namespace gpusched::control::detail {
 
-/// Row 19, one step: the quota up, then a smaller profile. It takes back what the controller did, in reverse order, so
-/// what the tenant had before any of it (`floor`) is the end: fewer SMs, less memory or a client with a higher quota than
-/// then would take from the tenant what was never given.
+/// Row 19, one step: raises the quota, then takes a smaller profile. It reverses the controller's changes in
+/// reverse order and ends at the initial configuration (`floor`). Fewer SMs, less memory or a client with a
+/// higher quota than in `floor` would take resources that the controller never gave.
 void Stepper::consider_relax(std::size_t i) {
     auto& t = s_.tenants[i];
     double loss = 0;
@@ -15,7 +16,8 @@ void Stepper::consider_relax(std::size_t i) {
         t.lease.offender >= 0 || !room())
         return;
     if (t.past.ever_structural && s_.now - t.past.last_structural < o_.dwell) return;
-    // Ours expects the upper end of the last half hour to come again: what is given back now is back after a dwell.
+    // With `predict`, assume that the maximum of the last half hour returns: resources returned now are
+    // available again only after a dwell.
     const double expected =
         o_.flags.predict ? std::max(t.seen.ema.value, t.seen.tail_ahead.expected()) : t.seen.ema.value;
     if (o_.flags.predict && expected >= o_.relax_limit * tenant(i).tau_ms) return;
@@ -39,10 +41,10 @@ void Stepper::consider_relax(std::size_t i) {
     const double used = seen_.tenants[i].memory_used_mib;
     const int sm = d.profiles[t.place.current.instance.profile].sm_count;
     const auto& least = device(t.place.floor.gpu).profiles[t.place.floor.instance.profile];
-    // The next smaller profile: the largest of those with fewer SMs. What is not known to fit in memory does not.
+    // The next smaller profile: the largest one with fewer SMs. Skips it unless its memory is known to fit.
     for (std::size_t p = d.profiles.size(); p-- > 0;) {
         const auto& profile = d.profiles[p];
-        // Media engines, which no larger instance was made with, go where the tenant had them, and only there.
+        // Only a tenant that had media engines at first gets them back; no enlarged instance has them.
         const bool less = profile.sm_count < least.sm_count || profile.memory_mib < least.memory_mib ||
                           (profile.sm_count == least.sm_count && least.media && !profile.media);
         if (less || profile.sm_count >= sm || (profile.media && !least.media) || !is_usable(used) ||
@@ -50,8 +52,7 @@ void Stepper::consider_relax(std::size_t i) {
             continue;
         const auto at = least_fragmenting(d, rest, static_cast<int>(p));
         if (!at) continue;
-        const double predicted =
-            expected * sm / profile.sm_count;  // as if all of the time were spent computing
+        const double predicted = expected * sm / profile.sm_count;  // as if all of the time were compute time
         out.after = placed(i, gpu, *at, true);
         const double score = score_(placement_terms(o_.host, seen_, s_, i, gpu, *at, rest, out.after.cpus));
         if (!(score < o_.relax_score) || predicted >= o_.relax_limit * tenant(i).tau_ms ||

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads recorded signals as observations, and describes decisions as text.
 #include "control/document_forms.hpp"
 
 #include <gpusched/config.hpp>
@@ -16,7 +17,7 @@ namespace gpusched::control {
 
 namespace signal_detail {
 
-/// The same in a document, where a list in the host's order does as well.
+/// The same in a document, which may also have a list in the host's order.
 template <class T>
 struct ListedByTenant : detail::ByTenant<T> {};
 
@@ -46,6 +47,7 @@ struct SignalsDocument {
     bool operator_resume = false;
     ListedByTenant<TenantSignals> tenants{};
     ListedByTenant<Feedback> feedback{};
+    ListedByTenant<BackendStatus> guards{};
     std::vector<RootSignals> roots{};
     std::vector<GpuDocument> gpus{};
     std::optional<std::vector<double>> nic_bytes_per_s{}, numa_io_bytes_per_s{}, irq_per_s{};
@@ -59,6 +61,7 @@ constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
     field("operator_resume", &SignalsDocument::operator_resume);
     field("tenants", &SignalsDocument::tenants);
     field("feedback", &SignalsDocument::feedback);
+    field("guards", &SignalsDocument::guards);
     field("roots", &SignalsDocument::roots);
     field("gpus", &SignalsDocument::gpus);
     field("nic_bytes_per_s", &SignalsDocument::nic_bytes_per_s, NullIfUnknown{});
@@ -66,7 +69,7 @@ constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
     field("irq_per_s", &SignalsDocument::irq_per_s, NullIfUnknown{});
 }
 
-/// The instances that a document gives of a GPU.
+/// Resolves the instances that a document has for a GPU.
 static void settle_layout(json::Reader& reader, std::uint32_t at,
                           const std::vector<InstanceDocument>& instances, const MigDevice& device,
                           MigLayout& out) {
@@ -85,7 +88,7 @@ static void settle_layout(json::Reader& reader, std::uint32_t at,
     if (known && !is_valid(device, out)) reader.report(at, "expected a layout that the part can hold");
 }
 
-/// A list with one number for each of `out`.
+/// Reads a list with one number for each of `out`.
 static void settle_numbers(json::Reader& reader, std::string_view key,
                            const std::optional<std::vector<double>>& given, std::vector<double>& out) {
     if (!given) return;
@@ -165,6 +168,8 @@ GPUSCHED_EXPORT Observation parse_signals(const json::Document& document, const 
     for (const auto& [tenant, signals] : given.tenants.values) seen.tenants[tenant] = signals;
     seen.feedback.resize(host.tenants.size());
     for (const auto& [tenant, feedback] : given.feedback.values) seen.feedback[tenant] = feedback;
+    if (!given.guards.values.empty()) seen.guards.resize(host.tenants.size(), BackendStatus::ok);
+    for (const auto& [tenant, status] : given.guards.values) seen.guards[tenant] = status;
     const auto require_at_most = [&](std::string_view key, std::size_t found, std::size_t most,
                                      const char* what) {
         if (found > most) reader.report(reader.place_of(0, key), std::string("the host has fewer ") + what);

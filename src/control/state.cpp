@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Creates the initial state of the controller, and extracts its carryover.
 #include <gpusched/config.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/core/checks.hpp>
@@ -21,7 +22,8 @@ static void check_floor(Problems& problems, const Configuration& c, const Host& 
                 device.profiles.size() - 1, owner);
 }
 
-/// The first window counts as one whatever has passed since the start, so everything is a window later than remembered.
+/// Restores the carryover. The first window always counts as one window, so all times are one window later
+/// than in the carryover.
 static void remember(TenantState& t, const TenantCarryover& m, const ControllerOptions& o) {
     t.past.ever_structural = m.structural_windows >= 0;
     t.past.ever_guard = m.guard_windows >= 0;
@@ -60,7 +62,7 @@ GPUSCHED_EXPORT ControllerCarryover carryover_of(const ControllerState& state,
         if (t.past.ever_guard) m.guard_windows = state.now - t.past.last_guard;
         m.disjoint_pause_s = t.past.disjoint_pause_s;
         m.floor = t.place.floor;
-        // Who is not sure of what stands begins with a whole COOLDOWN, as after HOLD.
+        // A tenant with an uncertain configuration starts with a full COOLDOWN, as after HOLD.
         if (t.phase == Phase::cooldown)
             m.cooldown_windows = options.cool_down - t.counter;
         else if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.phase == Phase::hold)
@@ -110,7 +112,8 @@ GPUSCHED_EXPORT ControllerState initial_state(const ControllerOptions& options,
     for (std::size_t i = 0; i < carryover.size(); ++i)
         if (options.host.tenants[i].is_protected)
             state_detail::remember(state.tenants[i], carryover[i], options);
-    // Who is declared to be on a root, a node or in an instance will be busy some time, until experience says otherwise.
+    // A tenant declared for a root, a NUMA node or an instance is assumed to be busy until measurements
+    // differ.
     state.roots.resize(options.host.roots.size());
     state.numa_io.resize(static_cast<std::size_t>(options.host.numa_nodes));
     for (const auto& other : options.host.tenants) {

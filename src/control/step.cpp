@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The transition table of the controller.
 #include "control/stepper.hpp"
 
 #include <gpusched/config.hpp>
@@ -35,7 +36,7 @@ bool Stepper::layout_as_known(const TenantState& t) const {
 
 void Stepper::expire_lease(std::size_t i) {
     auto& t = s_.tenants[i];
-    // No later than the lease's end where windows come on time: the one that is nearest before it.
+    // If windows are on time, the lease ends in the last window before its end time.
     if (t.lease.offender < 0 || s_.clock_s + lease_early_windows * o_.window_s < t.lease.until_s ||
         out_.wished.size() >= 2)
         return;
@@ -60,7 +61,7 @@ void Stepper::take_feedback(std::size_t i) {
     }
     t.change.in_flight = false;
     if (f.status == BackendStatus::ok) {
-        // What was remembered between the thresholds belongs to the old place.
+        // Flags kept between their thresholds belong to the old place.
         if (t.place.pending.gpu != t.place.current.gpu)
             t.flags.now.pcie.on = t.flags.now.io.on = t.flags.now.irq.on = false;
         if (t.change.disjoint) t.past.disjoint_pause_s = t.change.outage_s;
@@ -71,8 +72,9 @@ void Stepper::take_feedback(std::size_t i) {
         if (t.phase != Phase::reconfig) return;
         if (t.change.lever == Lever::rollback) return to(i, Phase::cooldown, Row::worse, "restored");
         to(i, Phase::validate, Row::changed, "changed");
-        // The p99 is that of `quantile_windows`, so as many more until it has forgotten the change. What a pause held up is
-        // served beside what comes next, for half as long as it lasted at a load of a third. No longer than a validation.
+        // The p99 covers `quantile_windows`, so it needs as many more windows to drop the change. Requests
+        // delayed by a pause are served along with new ones; at a load of a third this takes half as long as
+        // the pause. The sum is at most a validation.
         const double held = std::floor(std::round(t.change.held_s / o_.window_s) / 2);
         t.change.settle = static_cast<std::int32_t>(std::min<double>(o_.validation, quantile_windows + held));
         t.change.settling = true;
@@ -89,8 +91,8 @@ void Stepper::take_feedback(std::size_t i) {
     to(i, Phase::cooldown, Row::failed, enum_name(f.status));
 }
 
-/// A guard that could not be set is not in place. Other levers may be tried at once, the same again when the guards' dwell is
-/// over.
+/// Handles a guard that could not be set: it is not in place. Other levers may be tried at once, the same one
+/// after the guards' dwell.
 void Stepper::take_guard(std::size_t i) {
     if (seen_.guards.empty() || seen_.guards[i] == BackendStatus::ok) return;
     auto& t = s_.tenants[i];
@@ -101,7 +103,7 @@ void Stepper::take_guard(std::size_t i) {
         --t.episode.throttles;
     } else if (t.place.current.gpu != t.place.before.gpu ||
                t.place.current.instance != t.place.before.instance) {
-        // Cores and a quota are a help, not a condition: the change of instance stands without.
+        // Cores and a quota are optional: the change of instance stays without them.
         t.place.current.cpus = t.place.before.cpus;
         t.place.current.quota_percent = t.place.before.quota_percent;
         return remark(i, why, Row::failed);
@@ -149,7 +151,7 @@ void Stepper::resume(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.frozen && seen_.operator_resume &&
         !seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)].lost) {
-        // The operator vouches for the configuration that is read back.
+        // The operator confirms the configuration that is read back.
         t.change.abandoned = t.change.in_flight;
         t.frozen = t.change.in_flight = false;
         for (std::size_t g = 0; g < s_.layouts.size(); ++g)
@@ -181,7 +183,8 @@ void Stepper::validate_window(std::size_t i) {
     const bool comparable = t.seen.fresh.missing == 0 && (t.flags.reference.bits() == t.trial.before_flags ||
                                                           t.change.lever == Lever::relax);
     const auto& x = seen_.tenants[i];
-    // What is completed of what is offered can be compared under any pressure; of few windows it would be noise.
+    // The ratio of completed to offered requests is comparable under any pressure, but noisy over few
+    // windows.
     if (t.seen.fresh.missing == 0 && is_plausible(x.completed_per_s, most_per_s)) {
         const bool known = is_plausible(x.offered_per_s, most_per_s) && x.offered_per_s > 0;
         t.trial.completed += x.completed_per_s;
@@ -208,7 +211,7 @@ void Stepper::verdict(std::size_t i) {
     }
     const char* reason = throughput ? "worse" : "throughput below budget";
     if (!o_.flags.rollback) return to(i, Phase::cooldown, Row::worse, "worse; rollback is off: kept, alert");
-    // A guard undoes itself only; a structural change goes back to the last configuration that was validated.
+    // A guard undoes only itself. A structural change returns to the last validated configuration.
     const bool guard =
         t.place.current.gpu == t.place.before.gpu && t.place.current.instance == t.place.before.instance;
     Choice back{.lever = Lever::rollback,
@@ -238,14 +241,14 @@ void Stepper::verdict(std::size_t i) {
     act(i, back);
 }
 
-/// A window above the threshold in SUSPECT.
+/// Handles a window above the threshold in SUSPECT.
 void Stepper::suspect(std::size_t i, bool counted) {
     auto& t = s_.tenants[i];
     const auto most = most_persistences * o_.persistence;
     if (!counted) t.counter = std::min(t.counter + 1, most);
     if (t.counter < o_.persistence) return;
-    // An average from before the flags changed would be compared with windows after. But not for ever: who comes and goes
-    // is put down to all that was seen.
+    // Waits until the flags are steady, because an average from before a change of flags is not comparable
+    // with later windows. The wait is bounded: then all recent flags count, because a load may come and go.
     const bool steady = t.flags.same_windows >= o_.persistence;
     if (steady) t.counter = o_.persistence;
     if (!steady && t.counter < most) {
@@ -341,7 +344,7 @@ void Stepper::run() {
         hold_if_needed(i);
         expire_lease(i);
     }
-    // The worst first: it gets the one action of this window.
+    // The worst tenant first: it gets the one action of this window.
     std::array<bool, 64> done{};
     for (std::size_t k = 0; k < n; ++k) {
         std::size_t worst = n;
@@ -360,7 +363,7 @@ void Stepper::run() {
     }
     s_.admission_open = std::none_of(s_.tenants.begin(), s_.tenants.end(),
                                      [](const TenantState& t) { return t.admission_closed; });
-    // A held tenant's GPU is compared with what was last known, so that stays.
+    // A tenant in HOLD is compared with the last known layout of its GPU, so that layout is kept.
     for (std::size_t g = 0; g < s_.layouts.size(); ++g) {
         bool keep = !seen_.gpus[g].readable || seen_.gpus[g].lost;
         for (std::size_t i = 0; i < n; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of the controller, as an object that lives for the step only.
+// One step of the controller, as an object that lives only for the step.
 #pragma once
 
 #include <gpusched/control/step.hpp>
@@ -9,7 +9,7 @@
 
 namespace gpusched::control::detail {
 
-/// A lever that could be used, and whether its gate is open.
+/// A lever that can be used, and whether its gate is open.
 struct Choice {
     Lever lever = Lever::none;
     Row row = Row::remark;
@@ -19,7 +19,7 @@ struct Choice {
     Configuration after{};
     bool make_before_break = false;
     double loss = 0;
-    double worth = 0;  ///< of requests, how many fewer should miss
+    double worth = 0;  ///< expected decrease in the part of requests that miss
 };
 
 class Stepper {
@@ -41,7 +41,7 @@ class Stepper {
     void end_episode(TenantState& t);
     bool layout_as_known(const TenantState& t) const;
 
-    // The machine
+    // State machine
     void expire_lease(std::size_t i);
     void advance(std::size_t i);
     void take_feedback(std::size_t i);
@@ -55,9 +55,10 @@ class Stepper {
     void to(std::size_t i, Phase phase, Row row, const char* reason, double loss = 0);
     void remark(std::size_t i, const char* reason, Row row = Row::remark);
 
-    // What is learnt
+    // Learning
     void look_ahead();
-    /// Half an hour, in which as much can be done as in half an hour's budget: a shorter memory moves back too soon.
+    /// The memory is half an hour, the time for half of the hour's budget; a shorter memory moves back too
+    /// soon.
     double outlook_fall() const { return std::min(0.1, 2 * o_.window_s / o_.hour_s); }
     void learn(std::size_t i);
     double wanted_activity(std::size_t i) const;
@@ -90,19 +91,19 @@ class Stepper {
     bool act(std::size_t i, const Choice& choice);
     bool reconfigure(std::size_t i, const Choice& choice);
     bool blocked(const TenantState& t, const Configuration& to) const;
-    /// Why this placement with this score is no choice, whatever the others are.
+    /// Returns why this placement with this score is ruled out, independent of the others.
     std::optional<CandidateVerdict> ruled_out(const TenantState& t, const Configuration& to,
                                               double score) const;
     void push(const Action& action);
     MigLayout rest_of(std::size_t i, std::size_t gpu) const;
     Configuration placed(std::size_t i, std::size_t gpu, MigInstance instance, bool pinned) const;
-    /// The same with what comes with an upgrade: cores, and a stricter quota where guards are joined.
+    /// The same with the additions of an upgrade: cores, and a stricter quota if guards are joined.
     Configuration upgraded(std::size_t i, std::size_t gpu, MigInstance instance) const;
-    /// The last of the MPS clients that are there in the tenant's instance; -1 without one.
+    /// Returns the last present MPS client in the tenant's instance; -1 if there is none.
     std::int32_t client_in_instance(std::size_t i) const;
-    /// The next level below the client's quota; 0 without one.
+    /// Returns the next level below the client's quota; 0 if there is none.
     std::int32_t stricter_quota(std::size_t i) const;
-    /// Whether all tenants together may lose what a quota of one costs.
+    /// Returns whether the loss budget of all tenants covers a quota for one.
     bool affordable_quota(std::int32_t percent) const {
         return (100 - percent) / 100.0 / static_cast<double>(s_.tenants.size()) <= o_.system_loss_budget;
     }
@@ -115,8 +116,8 @@ class Stepper {
         t.episode.entered[static_cast<std::size_t>(c.gpu)] |= std::uint64_t{1}
                                                               << (8u * c.instance.profile + c.instance.start);
     }
-    /// Whether an instance has less memory than the tenant's own. Slices say so on one part only, and a size that is not known
-    /// may be less.
+    /// Returns whether an instance has, or may have, less memory than the tenant's own. Slices are comparable
+    /// on the same part only, and an unknown size may be less.
     bool has_less_memory(std::int32_t gpu, const MigProfile& profile, const Configuration& own) const {
         const auto& had = device(own.gpu).profiles[own.instance.profile];
         if (device(gpu).name == device(own.gpu).name) return profile.memory_slices < had.memory_slices;
@@ -134,7 +135,7 @@ class Stepper {
     StepResult& out_;
     bool acted_ = false;
     bool in_time_ = true;
-    double passed_s_ = 0;  // since the last window
+    double passed_s_ = 0;  // seconds since the last window
     double median_ = 0;    // interrupts of the median core
 };
 

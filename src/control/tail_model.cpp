@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the model of a tenant's tail.
 #include <gpusched/config.hpp>
 #include <gpusched/control/tail_model.hpp>
 
@@ -10,10 +11,10 @@ namespace gpusched::control {
 
 namespace tail_detail {
 
-// In parts of the target.
+// Initial coefficients and their uncertainty, in parts of the target.
 constexpr std::array<double, TailModel::terms> assumed{0, 0.25, 0.1, 0.25, 0.25};
 constexpr std::array<double, TailModel::terms> trust{0.5, 0.15, 0.15, 0.15, 0.15};
-constexpr double noise = 0.15;   // of an average: neighbouring ones share most of their windows
+constexpr double noise = 0.15;   // of an average; neighbouring averages share most of their windows
 constexpr double drift = 0.005;  // of b0 per window
 
 }  // namespace tail_detail
@@ -40,7 +41,8 @@ GPUSCHED_EXPORT void TailModel::update(const Exposure& seen, double weight, doub
     Eigen::Map<Eigen::Matrix<double, n, n>> cov(cov_.front().data());
     average = weight * Eigen::Map<const Vector>(x.data()) + (1 - weight) * average;
     cov(0, 0) += drift * tau_ms * drift * tau_ms;
-    // Sums term by term: Eigen's products and dot products add in an order that depends on the compiler's flags.
+    // Sums term by term, because Eigen's products and dot products add in an order that depends on the
+    // compiler's flags.
     Vector gain = cov.col(0) * average[0];
     for (int k = 1; k < n; ++k) gain += cov.col(k) * average[k];
     double variance = noise * tau_ms * noise * tau_ms, error = tail_ms;
@@ -67,7 +69,7 @@ GPUSCHED_EXPORT double TailModel::predict(const Exposure& there, double tail_ms)
 GPUSCHED_EXPORT double expected_misses(double ratio) noexcept {
     if (!(ratio > 0)) return 0;
     constexpr double knee = 1.15;
-    // (1 + z / 8)^8 for e^z, with z = 16 (ratio - 1): the same on every machine.
+    // Approximates e^z by (1 + z / 8)^8, with z = 16 (ratio - 1): the same bits on every machine.
     double power = std::max(0.0, 1 + 2 * (std::min(ratio, knee) - 1));
     for (int k = 0; k < 3; ++k) power *= power;
     return 0.01 * power + 0.5 * std::max(0.0, ratio - knee);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds places for new tenants, and queues the others.
 #include <gpusched/config.hpp>
 #include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ static void validate(const Newcomer& n, const Host& host) {
     problems.throw_if_any();
 }
 
-/// The highest predicted p99 / target with the newcomer on this GPU; NaN where something is not known.
+/// Returns the highest predicted p99 / target with the newcomer on this GPU; NaN if a value is unknown.
 static double worst_ratio(const ControllerState& state, const Observation& seen, const ControllerOptions& o,
                           const Newcomer& n, std::size_t gpu) {
     const auto& h = o.host;
@@ -54,7 +54,7 @@ static double worst_ratio(const ControllerState& state, const Observation& seen,
     const double others = others_on_root(h, seen, state, h.tenants.size(), gpu, false);
     const double io =
         seen.numa_io_bytes_per_s[static_cast<std::size_t>(h.gpus[gpu].numa)] / full_io_bytes_per_s;
-    // What is not known may be as bad as it gets.
+    // Unknown terms count as the worst case.
     const Exposure there{is_usable(others) ? std::min(others, 1.0) : 1, is_usable(io) ? std::min(io, 1.0) : 1,
                          1, 0};
     return std::max(worst, alone.predict(there, n.alone_ms) / n.tau_ms);

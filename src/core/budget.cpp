@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Budget: checks of time and cancellation, calls of the progress hook.
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -8,7 +9,7 @@
 namespace gpusched {
 
 namespace detail {
-// The address of a thread-local names the thread for as long as it lives; cheaper than std::thread::id.
+// The address of a thread-local identifies a running thread. Cheaper than std::thread::id.
 static const void* this_thread_tag() noexcept {
     thread_local const char tag = 0;
     return &tag;
@@ -28,7 +29,7 @@ GPUSCHED_EXPORT Budget::Budget(const Context& context, std::optional<double> tim
 
 GPUSCHED_EXPORT bool Budget::exhausted() noexcept {
     if (reason_.load(std::memory_order_relaxed) != StopReason::completed) return true;
-    // Without a deadline and a progress hook nobody wants to know the time.
+    // The time is needed only for a deadline or a progress hook.
     const auto now = deadline_ns_ || context_.progress ? clock_.now_ns() : 0;
     if (context_.progress && owner_ == detail::this_thread_tag() &&
         (now - last_report_ns_ >= detail::progress_interval_ns || (!reported_ && *phase_.load() != '\0'))) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// CpuRanges: set operations and parsers.
 #include <gpusched/config.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/text.hpp>

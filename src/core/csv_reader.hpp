@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// csv::Reader: rows of a comma-separated table by column, with every mismatch reported. For bodies only: it includes the
-// parser.
+// csv::Reader: reads the rows of a comma-separated table by column and reports every mismatch.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
@@ -8,7 +7,15 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
 
-#include "core/csv_parser.hpp"
+#define CSV_IO_NO_THREAD  // texts are in memory: nothing is read ahead
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstringop-truncation"  // the parser truncates long file names on purpose
+#include <csv.h>
+#pragma GCC diagnostic pop
+#else
+#include <csv.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -23,20 +30,20 @@
 
 namespace gpusched::csv {
 
-/// The first line of a table.
+/// The meaning of the first line of a table.
 enum class Header : std::uint8_t {
-    none,    ///< it is a row as any other: the columns are known by their order
-    known,   ///< it names columns in any order, and no unknown ones
-    others,  ///< it names columns in any order; unknown ones are ignored
+    none,    ///< a row: the order of the columns is fixed
+    known,   ///< names of columns in any order; an unknown name is a problem
+    others,  ///< names of columns in any order; unknown ones are ignored
 };
 
-/// Lines that are skipped: blank ones, and with `#` those that begin with it.
-using BlankLines = ::gpusched_csv::empty_line_comment;
-using BlankLinesAndComments = ::gpusched_csv::single_and_empty_line_comment<'#'>;
+/// Which lines are skipped: blank lines, or blank lines and those that begin with `#`.
+using BlankLines = ::io::empty_line_comment;
+using BlankLinesAndComments = ::io::single_and_empty_line_comment<'#'>;
 
-/// Reads a table of UTF-8 text, with or without a byte order mark. Cells are trimmed and may stand in double quotes.
-/// Of the columns that a header names the first `required` must be there; the others may be missing.
-/// Problems are told as `source:line: column: expected ..., found ...`.
+/// Reads a table of UTF-8 text, with or without a byte order mark. Cells are trimmed and may be in double
+/// quotes. The first `required` columns must be present; the others may be missing. Problems read
+/// `source:line: column: expected ..., found ...`.
 template <std::size_t Columns, class SkippedLines = BlankLines>
 class Reader {
   public:
@@ -58,33 +65,33 @@ class Reader {
             cells_.fill(nullptr);
             try {
                 return std::apply([&](auto&... cells) { return table_->read_row(cells...); }, cells_);
-            } catch (const ::gpusched_csv::error::line_length_limit_exceeded&) {
+            } catch (const ::io::error::line_length_limit_exceeded&) {
                 add(table_->get_file_line(), "longer than 2^24 bytes");
                 table_.reset();
-            } catch (const ::gpusched_csv::error::too_few_columns&) {
+            } catch (const ::io::error::too_few_columns&) {
                 add(table_->get_file_line(), "has too few cells");
-            } catch (const ::gpusched_csv::error::too_many_columns&) {
+            } catch (const ::io::error::too_many_columns&) {
                 add(table_->get_file_line(), "has too many cells");
-            } catch (const ::gpusched_csv::error::escaped_string_not_closed&) {
+            } catch (const ::io::error::escaped_string_not_closed&) {
                 add(table_->get_file_line(), "has a quote that does not end");
             }
         }
         return false;
     }
 
-    /// The cell's text; empty where the column is missing.
+    /// The cell's text; empty if the column is missing.
     [[nodiscard]] std::string_view cell(std::size_t column) const {
         return cells_[column] ? cells_[column] : "";
     }
 
-    /// The cell as an integer in low .. high, or `low` after reporting what is there instead.
+    /// The cell as an integer from low to high. Reports anything else and returns `low`.
     std::int64_t integer(std::size_t column, std::int64_t low, std::int64_t high) {
         if (const auto number = parsed(column, low, high)) return *number;
         expected(column, range_text(low, high));
         return low;
     }
 
-    /// The same for a cell that may be empty; nothing after reporting what is there instead.
+    /// The same for a cell that may be empty. Reports anything else and returns nothing.
     std::optional<std::int64_t> optional_integer(std::size_t column, std::int64_t low, std::int64_t high) {
         if (cell(column).empty()) return std::nullopt;
         const auto number = parsed(column, low, high);
@@ -92,7 +99,7 @@ class Reader {
         return number;
     }
 
-    /// The cell as a finite number >= 0, or nothing after reporting what is there instead.
+    /// The cell as a finite number >= 0. Reports anything else and returns nothing.
     std::optional<double> quantity(std::size_t column) {
         double number = 0;
         if (read_number(cell(column), number) && std::isfinite(number) && number >= 0) return number;
@@ -100,26 +107,25 @@ class Reader {
         return std::nullopt;
     }
 
-    /// Reports that the present row's cell is not what it should be.
-    void expected(std::size_t column, const std::string& what) {
-        report(column, "expected " + what + ", found " + gpusched::quoted(printable(cell(column))));
+    /// Reports that a cell of the current row does not meet the expectation.
+    void expected(std::size_t column, const std::string& expectation) {
+        report(column, "expected " + expectation + ", found " + gpusched::quoted(printable(cell(column))));
     }
-    /// Reports a problem with the present row's cell.
-    void report(std::size_t column, const std::string& what) {
-        add(table_->get_file_line(), std::string(columns_[column]) + ": " + what);
+    /// Reports a problem with a cell of the current row.
+    void report(std::size_t column, const std::string& problem) {
+        add(table_->get_file_line(), std::string(columns_[column]) + ": " + problem);
     }
 
   private:
-    using Table = ::gpusched_csv::CSVReader<Columns, ::gpusched_csv::trim_chars<' ', '\t'>,
-                                            ::gpusched_csv::double_quote_escape<',', '"'>,
-                                            ::gpusched_csv::throw_on_overflow, SkippedLines>;
+    using Table = ::io::CSVReader<Columns, ::io::trim_chars<' ', '\t'>, ::io::double_quote_escape<',', '"'>,
+                                  ::io::throw_on_overflow, SkippedLines>;
 
     bool read_header(std::size_t required, Header header) {
-        auto policy = ::gpusched_csv::ignore_missing_column;
-        if (header == Header::others) policy |= ::gpusched_csv::ignore_extra_column;
+        auto policy = ::io::ignore_missing_column;
+        if (header == Header::others) policy |= ::io::ignore_extra_column;
         try {
             std::apply([&](auto... names) { table_->read_header(policy, names...); }, columns_);
-        } catch (const ::gpusched_csv::error::base& error) {
+        } catch (const ::io::error::base& error) {
             add(1, "the first line must name the columns " + listed() + ": " + printable(error.what(), 200));
             return false;
         }
@@ -140,10 +146,10 @@ class Reader {
         return low == high ? std::to_string(low)
                            : "an integer from " + std::to_string(low) + " to " + std::to_string(high);
     }
-    void add(std::size_t line, const std::string& what) {
-        problems_.add(source_ + ":" + std::to_string(line) + ": " + what);
+    void add(std::size_t line, const std::string& problem) {
+        problems_.add(source_ + ":" + std::to_string(line) + ": " + problem);
     }
-    /// The parser knows C strings only, and takes any bytes.
+    // The parser handles C strings only, and accepts any bytes.
     bool check_text() {
         if (text_.size() > largest_document) {
             problems_.add(source_ + ": expected at most " + std::to_string(largest_document) + " bytes");

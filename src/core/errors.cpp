@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Texts of errors, and the collection of problems.
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// ThreadPool: its threads and their work.
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
@@ -19,12 +20,12 @@
 namespace gpusched {
 
 struct ThreadPool::State {
-    // The pool whose indices this thread is running: a nested run of the same pool must not wait for itself.
+    // The pool for which this thread is working: a nested run of the same pool must not wait for itself.
     static inline thread_local const State* inside = nullptr;
 
     std::mutex mutex;
     std::condition_variable wake, idle;
-    const IndexTask* task = nullptr;  // the job in hand; its number tells the workers that it is a new one
+    const IndexTask* task = nullptr;  // the current job; workers recognise a new one by its number
     std::uint64_t job = 0;
     std::size_t count = 0;
     std::atomic<std::size_t> next{0};
@@ -32,7 +33,7 @@ struct ThreadPool::State {
     std::exception_ptr error;
     std::size_t concurrency = 1;
     bool ending = false;
-    std::vector<std::jthread> threads;  // last member: joined before the rest goes
+    std::vector<std::jthread> threads;  // last member: joined before the others are destroyed
 
     ~State() {
         {
@@ -42,15 +43,15 @@ struct ThreadPool::State {
         wake.notify_all();
     }
 
-    // Starts what a job of so many indices can use and is not there yet.
+    // Starts the missing threads for a job of `indices` indices.
     void start_threads(std::size_t indices) {
-        const auto wanted = std::min(concurrency, indices);
+        const auto needed = std::min(concurrency, indices);
         try {
-            while (threads.size() + 1 < wanted) threads.emplace_back([this] { work(); });
-        } catch (const std::system_error& refused) {
-            throw BackendError("threads: " + std::to_string(wanted) +
+            while (threads.size() + 1 < needed) threads.emplace_back([this] { work(); });
+        } catch (const std::system_error& failure) {
+            throw BackendError("threads: " + std::to_string(needed) +
                                " at once; the machine starts no more than " +
-                               std::to_string(threads.size() + 1) + " (" + refused.code().message() + ")");
+                               std::to_string(threads.size() + 1) + " (" + failure.code().message() + ")");
         }
     }
 
@@ -122,7 +123,7 @@ GPUSCHED_EXPORT void ThreadPool::run(std::size_t count, IndexTask task, WaitTask
         waiting();
         lock.lock();
     }
-    s.task = nullptr;  // late wakers find nothing to do
+    s.task = nullptr;  // threads that wake late find no work
     if (s.error) std::rethrow_exception(s.error);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Validation of linear programs.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/lp.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// NameTable: interned names.
 #include <gpusched/config.hpp>
 #include <gpusched/core/name_table.hpp>
 

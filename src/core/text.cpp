@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// UTF-8 validation and text for messages.
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 
@@ -22,7 +23,7 @@ GPUSCHED_EXPORT std::size_t find_invalid_utf8(std::string_view text) noexcept {
                                    : first < 0xF5 ? 4
                                                   : 0;
         if (length == 0) return i;
-        // The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF.
+        // The range of the second byte excludes overlong forms, surrogates and values above U+10FFFF.
         const auto low = first == 0xE0 ? 0xA0u : first == 0xF0 ? 0x90u : 0x80u;
         const auto high = first == 0xED ? 0x9Fu : first == 0xF4 ? 0x8Fu : 0xBFu;
         if (byte(i + 1) < low || byte(i + 1) > high) return i;
@@ -36,12 +37,12 @@ GPUSCHED_EXPORT std::size_t find_invalid_utf8(std::string_view text) noexcept {
 GPUSCHED_EXPORT std::string printable(std::string_view text, std::size_t limit) {
     static constexpr char hex[] = "0123456789abcdef";
     std::string out;
-    std::size_t valid = 0;  // everything before it is well-formed
+    std::size_t valid = 0;  // position of the next byte that is not well-formed
     const auto advance = [&](std::size_t from) {
         const auto at = find_invalid_utf8(text.substr(from));
         valid = at == std::string_view::npos ? text.size() : from + at;
     };
-    // Four bytes past the limit, so that a character across it is not taken for an invalid one.
+    // Keeps four bytes beyond the limit, so that a character across the limit does not look invalid.
     const bool cut = text.size() > limit;
     text = text.substr(0, limit + 4);
     advance(0);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes the allocation ratio of nodes and clusters.
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
@@ -12,7 +13,7 @@ GPUSCHED_EXPORT AllocationRatio AllocationRatioMetric::state(const Cluster& clus
     const auto& tasks = cluster.inventory().tasks;
     AllocationRatio out;
     out.capacity_milli = std::int64_t{whole_gpu_milli} * cluster.gpu_count(node);
-    // An LP task may sit on what a Standby task claims but does not use.
+    // An LP task may run on capacity that a Standby task claims but does not use.
     std::array<std::int64_t, max_gpus_per_node> claimed{}, used{};
     for (const auto task : cluster.tasks_on(node)) {
         const auto i = index(task);

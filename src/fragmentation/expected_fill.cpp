@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the tables of ExpectedFill and evaluates nodes and placements.
 #include "fragmentation/model_views.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
-#include <gpusched/model/largest_gpu_count.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <Eigen/Core>
 
@@ -90,7 +91,7 @@ GPUSCHED_EXPORT ExpectedFill::ExpectedFill(const Workload& workload, const Inven
 }
 
 GPUSCHED_EXPORT ExpectedFill::Limits ExpectedFill::limits(const std::vector<std::int64_t>& demands) const {
-    // Copies of a shape beyond all GPUs of the largest node change nothing.
+    // Copies of a shape beyond the GPUs of the largest node have no effect.
     const std::int64_t most = std::int64_t{most_gpus_} * whole_gpu_milli;
     Limits out;
     out.amounts.push_back(0);
@@ -122,10 +123,10 @@ GPUSCHED_EXPORT const std::int16_t* ExpectedFill::Limits::at(std::int64_t amount
     return rows.data() + row * shapes;
 }
 
-// The mean of filling what is left of a GPU with random shapes, one after the other until none fits, and with copies of
-// one shape.
+// Sets the value of every free share of a GPU: the mean of two fills, with random shapes until none fits, and
+// with copies of one shape.
 GPUSCHED_EXPORT void ExpectedFill::fill_cards(View& view, const std::vector<std::int64_t>& weights) const {
-    constexpr std::int64_t fine = 1024;  // per thousandth, so that rounding does not add up
+    constexpr std::int64_t fine = 1024;  // parts per thousandth; keeps the accumulated rounding error small
     std::map<std::int64_t, std::int64_t> weight_of;
     std::int64_t all = 0;
     for (std::size_t m = 0; m < singles_; ++m)
@@ -158,7 +159,7 @@ GPUSCHED_EXPORT const ExpectedFill::View& ExpectedFill::view(const Cluster& clus
 GPUSCHED_EXPORT ExpectedFill::NodeState ExpectedFill::state(const Cluster& cluster,
                                                             NodeId node) const noexcept {
     const auto& seen = view(cluster, node);
-    // A node larger than all that there were counts as one as large as those.
+    // A node with more GPUs than `most_gpus_` counts as a node with `most_gpus_` GPUs.
     NodeState state{0, 0, std::min(gpu_count(cluster.idle_gpus(node)), most_gpus_)};
     for (int g = 0; g < cluster.gpu_count(node); ++g)
         state.cards += seen.card[static_cast<std::size_t>(cluster.gpu_free_milli(node, g))];
@@ -195,7 +196,8 @@ GPUSCHED_EXPORT ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
                                                         GpuMask candidates, const NodeState& state) const {
     const auto& tasks = cluster.inventory().tasks;
     const auto& seen = view(cluster, node);
-    // An LP task takes lent capacity first, which is not idle to others.
+    // An LP task takes lent capacity first. Lent capacity is not idle for other tasks, so the loss is
+    // smaller.
     const auto lent = cluster.lent_to(task);
     const int share = tasks.gpu_share_milli[index(task)];
     const auto* const cpu =
@@ -219,8 +221,8 @@ GPUSCHED_EXPORT ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     Choice best;
     std::int32_t most = 0;
     if (tasks.gpu_count[index(task)] > 0 && cluster.is_fraction(task)) {
-        // The measure grows with the room and with the idle GPUs, so only the best GPU in use and the best idle one can
-        // win, and the latter only with more room.
+        // The measure grows with `cards` and with `idle`. Only the best GPU in use and the best idle GPU can
+        // win. The idle GPU can win only if it leaves larger `cards`.
         std::array<Room, 2> after{};
         std::array<GpuMask, 2> gpus{};
         for_each_gpu(candidates, [&](int g) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the tables of Fgd and computes fragmentation, its change by a placement, and its classes.
 #include "fragmentation/model_views.hpp"
 
 #include <gpusched/config.hpp>
@@ -100,8 +101,8 @@ GPUSCHED_EXPORT const std::int64_t* Fgd::row(const View& view, std::int64_t cpu_
 
 // Evaluation -----------------------------------------------------------------------------------------------
 
-// Weighted thousandths that tasks of the row can use: a whole-GPU shape all idle GPUs if there are enough of them, a
-// fractional shape every GPU with enough left.
+// Returns the weighted thousandths that shapes of the row can use. A whole-GPU shape can use all idle GPUs if
+// there are enough of them. A fractional shape can use every GPU with a sufficient free share.
 GPUSCHED_EXPORT std::int64_t Fgd::usable(const std::int64_t* row, std::span<const int> gpus) const noexcept {
     std::int64_t sum = 0;
     std::size_t idle = 0;
@@ -142,7 +143,7 @@ GPUSCHED_EXPORT std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
     const auto& inv = cluster.inventory();
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
     const int share = inv.tasks.gpu_share_milli[index(task)];
-    // An LP task takes lent capacity first, which is not idle to others.
+    // An LP task takes lent capacity first. Lent capacity is not idle for other tasks.
     const auto lent = cluster.lent_to(task);
     const auto cpu = cluster.cpu_free_milli(node);
     const auto* const before = row(seen, cpu);
@@ -169,7 +170,7 @@ GPUSCHED_EXPORT FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
         const auto gpus = lowest_gpus(candidates, inv.tasks.gpu_count[index(task)]);
         return {gpus, delta(cluster, task, node, gpus)};
     }
-    // All choices lead to the same free CPU; they differ in one GPU only.
+    // All choices leave the same free CPU. They differ in one GPU only.
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
     const auto state = read_gpus(cluster, node);
     const std::span<const int> all{state.milli.data(), static_cast<std::size_t>(state.count)};
@@ -207,7 +208,7 @@ GPUSCHED_EXPORT FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     const auto gpus = read_gpus(cluster, node);
     const std::span<const int> all{gpus.milli.data(), static_cast<std::size_t>(gpus.count)};
     std::int64_t idle = 0;
-    std::size_t whole = 0, fullest = first_share_;  // columns of what the node has
+    std::size_t whole = 0, fullest = first_share_;  // columns of the node's idle GPUs and largest free share
     for (const int milli : all) {
         idle += milli;
         whole += milli == whole_gpu_milli ? 1 : 0;
@@ -217,7 +218,7 @@ GPUSCHED_EXPORT FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     const auto cpu = cluster.cpu_free_milli(node);
     const auto* const here = row(seen, cpu);
     const auto* const any_cpu = seen.weights.data() + seen.cpu.size() * row_size_;
-    // Weights of the GPU shapes whose GPU demand is met, or whose CPU demand is.
+    // Weights of the GPU shapes with satisfied GPU demand, or with satisfied CPU demand.
     const auto gpu_met = [&](const std::int64_t* r) { return r[whole] + r[fullest]; };
     const auto all_gpu = [&](const std::int64_t* r) { return r[first_share_ - 1] + r[row_size_ - 1]; };
     const auto cpu_only_met = cpu_only_weights_[detail::rank_of(cpu_only_cpu_, cpu)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model views: which shapes of a workload each GPU model may run, models alike taken together.
+// ModelViews: the shapes of a workload that each GPU model can run; equal models share a view.
 #pragma once
 
 #include <gpusched/fragmentation/workload.hpp>
@@ -14,12 +14,12 @@
 
 namespace gpusched::fragmentation::detail {
 
-/// Models that the same shapes accept share a view.
+/// Groups GPU models. Models that are accepted by the same shapes share a view.
 struct ModelViews {
     std::vector<std::uint32_t> view_of_model;  ///< by GpuModelId; the last entry is for nodes without a model
     std::vector<std::vector<bool>> accepted;   ///< [view][shape]
 
-    /// @param shapes those that matter; nullptr = accepted nowhere
+    /// @param shapes the relevant shapes; no model accepts a nullptr
     ModelViews(std::span<const WorkloadShape* const> shapes, const Inventory& inventory) {
         std::map<std::vector<bool>, std::uint32_t> known;
         for (std::size_t model = 0; model <= inventory.gpu_models.size(); ++model) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts empty, partly used and full nodes.
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Derives request shapes from a cluster.
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
 
@@ -21,7 +22,7 @@ static std::int64_t upper_median(std::vector<std::int64_t>& values) {
 
 GPUSCHED_EXPORT std::vector<Shape> own_shapes(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
-    std::map<int, std::vector<std::int64_t>> asked;  // CPU of the tasks, by GPUs
+    std::map<int, std::vector<std::int64_t>> asked;  // CPU of the tasks, by GPU count
     std::vector<std::int64_t> per_gpu;
     for (const auto task : cluster.tasks()) {
         const int gpus = inv.tasks.gpu_count[index(task)];
@@ -31,7 +32,7 @@ GPUSCHED_EXPORT std::vector<Shape> own_shapes(const Cluster& cluster) {
     }
     for (const auto node : cluster.nodes())
         if (!inv.nodes.is_cordoned(node) && cluster.gpu_count(node) > 0)
-            (void)asked[cluster.gpu_count(node)];  // without tasks, if nobody asks for so many
+            (void)asked[cluster.gpu_count(node)];  // no tasks if none requests this GPU count
     const auto usual = per_gpu.empty() ? 0 : detail::upper_median(per_gpu);
     std::vector<Shape> shapes;
     for (auto& [gpus, cpu] : asked)

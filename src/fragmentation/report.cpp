@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks options of reports and computes reports.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/quantity.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
@@ -26,7 +27,7 @@ GPUSCHED_EXPORT void validate(std::span<const Shape> shapes, const ReportOptions
 }
 
 namespace detail {
-/// The group of nodes of unknown position, after all others.
+/// The key of the group of nodes with unknown position; sorts after all other keys.
 constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
 }  // namespace detail
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes means over servers from their requests.
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/server_ratios.hpp>

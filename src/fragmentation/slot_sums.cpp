@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the cells of SlotSums and counts the slots of nodes.
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
@@ -38,7 +39,7 @@ GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, Level level, bool
         if (added) cells_.push_back({row, within, domain});
         return at->second;
     };
-    // Neighbours by id mostly share their switch and model: look their cells up once.
+    // Nodes with adjacent ids usually share their switch and model. Their cells are looked up once.
     std::tuple<std::size_t, DomainId, DomainId> last{rows_.size(), {}, {}};
     std::array<std::uint32_t, 4> its_cells{};
     cells_of_node_.resize(inventory.nodes.names.size());
@@ -75,7 +76,7 @@ GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId n
         const auto requests = requests_on(cluster, node);
         const auto& inventory = cluster.inventory();
         if (!requests.has_hp ||
-            inventory.network_depth(node) == 0 ||  // at node level, too: the node is no switch
+            inventory.network_depth(node) == 0 ||  // also at node level, because a node is not a switch
             !inventory.position_known(switch_level_, node))
             return 0;
         const auto requested = (requests.hp_active + requests.hp_standby) / whole_gpu_milli;
@@ -89,7 +90,7 @@ GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId n
         if (cpu_milli_per_gpu_ > 0) pods = std::min(pods, cpu / (g * cpu_milli_per_gpu_));
         return pods * g;
     }
-    // GPUs less the floor of what is requested on them; what has failed or is claimed counts as requested.
+    // GPUs minus the floor of the requested GPUs. Failed and claimed GPUs count as requested.
     const auto slots = (cluster.gpu_free_total_milli(node) + whole_gpu_milli - 1) / whole_gpu_milli;
     return cpu_milli_per_gpu_ > 0 ? std::min(slots, cpu / cpu_milli_per_gpu_) : slots;
 }

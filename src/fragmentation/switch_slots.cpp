@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks options of switch slots and computes the rows.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>

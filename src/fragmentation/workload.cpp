@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Validates workloads and derives them from task lists.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace detail {
 
 constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
 
-// Counts equal shapes; the key order is the order among shapes of equal frequency.
+// Counts equal shapes. The key order is the order of shapes with equal frequency.
 class ShapeCounter {
   public:
     explicit ShapeCounter(const WorkloadOptions& options) : options_(options) { require_fields(options); }
@@ -27,7 +28,7 @@ class ShapeCounter {
     }
 
     void add(const Cluster& cluster) {
-        // By numbers first, so that names are copied once per shape and not once per task.
+        // Counts by numeric keys first, so that names are copied once per shape instead of once per task.
         const auto& inv = cluster.inventory();
         const auto& t = inv.tasks;
         std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t>, Tally> tallies;

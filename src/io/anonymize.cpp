@@ -1,32 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/public_devices.hpp"
-#include "model/cordon_taint.hpp"
+// Replaces the names of a snapshot by numbered ones.
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+namespace gpusched::io::detail {
+
+/// Removes leading digits; false if there are none.
+constexpr bool take_digits(std::string_view& text) noexcept {
+    const auto end = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(end);
+    return end > 0;
+}
+
+constexpr bool take_prefix(std::string_view& text, std::string_view prefix) noexcept {
+    if (!text.starts_with(prefix)) return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+/// Whether it is the profile of a MIG instance such as `1g.10gb` or `1g.10gb+me`. Real profiles have at most
+/// three digits per number.
+constexpr bool is_mig_profile(std::string_view text) noexcept {
+    constexpr std::array<std::string_view, 11> extensions{
+        "", "+me", ".me", "-me", "+me.all", ".me.all", "+gfx", ".gfx", "+me.gfx", "-gfx", "-me.all"};
+    const auto whole = text.size();
+    if (!take_digits(text) || whole - text.size() > 1 || !take_prefix(text, "g.")) return false;
+    const auto before = text.size();
+    if (!take_digits(text) || before - text.size() > 3 || !take_prefix(text, "gb")) return false;
+    return std::find(extensions.begin(), extensions.end(), text) != extensions.end();
+}
+
+/// Whether it is a compute and memory partition of AMD such as `cpx_nps4`.
+constexpr bool is_amd_partition(std::string_view text) noexcept {
+    constexpr std::array<std::string_view, 5> compute{"spx", "dpx", "tpx", "qpx", "cpx"};
+    if (text.size() != std::string_view("cpx_nps4").size()) return false;
+    return std::find(compute.begin(), compute.end(), text.substr(0, 3)) != compute.end() &&
+           text.substr(3, 4) == "_nps" && std::string_view("1248").find(text[7]) != text.npos;
+}
+
+/// Whether a class of devices has a name that is the same in every cluster, since the vendor chose it: MIG
+/// profiles, alone, as Slurm's type or as a resource of Kubernetes, partitions of AMD, and whole or shared
+/// cards of `nvidia.com/gpu`.
+constexpr bool is_public_device_class(std::string_view name) noexcept {
+    if (take_prefix(name, "nvidia.com/gpu")) {
+        if (take_prefix(name, " (MIG "))
+            return name.ends_with(')') && is_mig_profile(name.substr(0, name.size() - 1));
+        return name.empty() || name == ".shared" || name == " (shared)";
+    }
+    if (take_prefix(name, "amd.com/")) return is_amd_partition(name);
+    if (take_prefix(name, "nvidia.com/mig-")) {
+        if (name.ends_with(".shared")) name.remove_suffix(std::string_view(".shared").size());
+    } else {
+        take_prefix(name, "gpu:");
+    }
+    return is_mig_profile(name);
+}
+
+}  // namespace gpusched::io::detail
 
 namespace gpusched::io {
 
 namespace detail {
 
-/// Old names of one kind and what they become. First all are added, then numbered, then looked up.
+/// Old names of one kind and their new names. First all are added, then numbered, then looked up.
 class Pseudonyms {
   public:
     explicit Pseudonyms(const char* prefix) : prefix_(prefix) {}
 
-    /// First pass: takes note of the name. Second pass: replaces it.
+    /// First pass: records the name. Second pass: replaces it.
     void operator()(std::string& name) {
         if (name.empty()) return;
         if (numbered_)
@@ -58,10 +115,10 @@ struct Renaming {
     Pseudonyms nodes{"node-"}, tasks{"task-"}, jobs{"job-"}, domains{"domain-"}, groups{"group-"},
         keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"}, devices{"device-"},
         subgroups{"subgroup-"};
-    std::set<std::string> compared{};  // keys whose values are compared as numbers: integers are kept
+    std::set<std::string> compared{};  // keys with values compared as numbers: their integers are kept
 
     void number(Rng rng) {
-        for (auto* kind : {&nodes, &tasks, &jobs, &budgets}) kind->number();  // ties go by their order
+        for (auto* kind : {&nodes, &tasks, &jobs, &budgets}) kind->number();  // their order breaks ties
         std::uint64_t stream = 0;
         for (auto* kind : {&domains, &groups, &keys, &values, &resources, &devices, &subgroups})
             kind->number(rng.split(stream++));
@@ -79,14 +136,14 @@ struct Renaming {
         rename_value(key, value);
         rename_key(key);
     }
-    // What is no integer compares with nothing, whatever its name.
+    // Other values than integers never match a comparison, so they can be renamed.
     void rename_value(const std::string& key, std::string& value) {
         if (!compared.contains(key) || !gpusched::detail::label_integer(value)) values(value);
     }
     void rename_class(std::string& name) {
         if (!is_public_device_class(name)) devices(name);
     }
-    // The key that singles out nodes and the one that cordons them have a meaning of their own.
+    // The keys for host names and for cordons have a fixed meaning.
     void rename_key(std::string& key) {
         if (key != "kubernetes.io/hostname" && key != gpusched::detail::cordon_taint) keys(key);
     }

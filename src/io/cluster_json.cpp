@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/other_snapshots.hpp"
+// Reads and writes `gpusched.cluster` documents.
+#include "io/documents.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
@@ -22,19 +23,19 @@ namespace detail {
 constexpr std::string_view cluster_format = "gpusched.cluster";
 constexpr int newest_cluster_version = 2;
 
-/// Of a document with mistakes of form, what the model can judge without blaming it for them: nodes, tasks and jobs
-/// that are well-formed, of the tasks only those whose node is among them (unless every node is), and their subgroups only
-/// where every job is.
+/// The part of a document with mistakes of form that the model can check without follow-up errors:
+/// well-formed nodes, tasks and jobs. Unless every node is well-formed, tasks on other nodes are left out.
+/// Unless every job is, subgroups are left out.
 static ClusterSpec well_formed_part(const json::Document& document, int version) {
     ClusterSpec part;
     const auto elements = [&](std::string_view key, auto& out) {
         bool all = false;
-        for (std::uint32_t list = 1; list < document[0].end; list = document[list].end) {
+        for (const auto list : document.children(0)) {
             if (document.key(document[list]) != key) continue;
             all = document[list].kind == json::Kind::array;
             if (!all) continue;
-            for (auto at = list + 1; at < document[list].end; at = document[at].end) {
-                Problems own(0);  // told before: with their places, which take long to find
+            for (const auto at : document.children(list)) {
+                Problems own(0);  // reported before; their positions take long to find
                 json::Reader reader(document, own, version);
                 reader.read(at, out.emplace_back());
                 if (reader.well_formed()) continue;
@@ -61,7 +62,8 @@ static ClusterSpec well_formed_part(const json::Document& document, int version)
 
 static void require_no_other_snapshot(const std::string& where, const FoundSnapshot& found) {
     if (found.is_not_of(System::unknown))
-        throw InvalidInput(where + "expected a document of format 'gpusched.cluster', found " + found.told);
+        throw InvalidInput(where + "expected a document of format 'gpusched.cluster', found " +
+                           found.description);
 }
 
 static ClusterSpec cluster_of(const json::Document& document, Problems& problems) {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and writes FlexTopo objects.
+#include "io/documents.hpp"
 #include "io/hardware_parts.hpp"
-#include "io/yaml_document.hpp"
+#include "io/kubernetes_names.hpp"
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/hardware_files.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +22,7 @@ namespace gpusched::io {
 
 namespace detail {
 
+/// Reads the vertices and edges of an object.
 class FlexTopoReader {
   public:
     FlexTopoReader(const Place& object, std::string source, const HardwareReadOptions& options,
@@ -93,11 +99,10 @@ class FlexTopoReader {
     };
 
     void report(const Item& item, const std::string& what) {
-        problems_.add(problems_.full() ? std::string()
-                                       : source_ + ": " + gpusched::quoted(printable(item.id)) + " " + what);
+        problems_.add(source_ + ": " + gpusched::quoted(printable(item.id)) + " " + what);
     }
 
-    /// A name as it is compared: small letters and digits alone.
+    /// A name for comparisons: small letters and digits only.
     static std::string plain(std::string_view name) {
         std::string out;
         for (const char c : name) {
@@ -171,7 +176,7 @@ class FlexTopoReader {
         if (!used && !failed) vertex.used_by.clear();
     }
 
-    /// The names of groups may end in a number of the machine or of their NUMA node.
+    /// Numbers groups again if their numbers repeat, because they count within NUMA nodes.
     void number_groups() {
         std::set<int> seen;
         bool twice = false;
@@ -206,7 +211,7 @@ class FlexTopoReader {
             }
             return false;
         };
-        // A core's own NUMA node says nothing that its group's does not.
+        // A core's own NUMA node adds nothing to that of its group.
         if (join(Kind::socket, Kind::numa_node, &Item::socket) ||
             join(Kind::socket, Kind::core_group, &Item::socket) ||
             join(Kind::numa_node, Kind::core_group, &Item::numa) ||
@@ -228,7 +233,7 @@ class FlexTopoReader {
                 known = known || item.numa;
             }
             if (item.vertex.kind == Kind::numa_node) numa[item.vertex.id] = i;
-            // Where the edges say it of its cores only.
+            // Some edges give the NUMA node of a group only through its cores.
             if (item.vertex.kind == Kind::core && item.group && item.numa && !items_[*item.group].numa)
                 items_[*item.group].numa = item.numa;
         }
@@ -260,9 +265,8 @@ class FlexTopoReader {
 GPUSCHED_EXPORT HardwareReading flextopo_from_text(std::string_view text, const HardwareReadOptions& options,
                                                    std::string_view source_name) {
     const std::string source(source_name);
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     const auto documents = detail::read_objects(text, source, problems);
     std::vector<detail::Place> found;
     std::string others;
@@ -287,6 +291,111 @@ GPUSCHED_EXPORT HardwareReading flextopo_from_text(std::string_view text, const 
 
 GPUSCHED_EXPORT HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options) {
     return flextopo_from_text(read_file(path), options, path);
+}
+
+namespace detail {
+
+/// The collector's type for a kind of vertex, and the prefix of its ids. Empty: the object has no such
+/// vertices.
+constexpr std::pair<std::string_view, std::string_view> flextopo_names(topology::HardwareKind kind) {
+    using K = topology::HardwareKind;
+    switch (kind) {
+    case K::socket:
+        return {"Socket", "socket-"};
+    case K::numa_node:
+        return {"NUMANode", "numa-"};
+    case K::core_group:
+        return {"CoreGroup", "coregroup-"};
+    case K::core:
+        return {"CPUCore", "core-"};
+    case K::gpu:
+        return {"GPU", "gpu-"};
+    case K::pcie_root:
+    case K::pcie_switch:
+        return {};
+    }
+    return {};
+}
+
+/// The name of a relation in Table 2, and the kind of vertex at the end of its edges. Empty: the object has
+/// no such edges.
+constexpr std::pair<std::string_view, topology::HardwareKind>
+flextopo_edge(topology::HardwareRelation relation) {
+    using K = topology::HardwareKind;
+    using R = topology::HardwareRelation;
+    switch (relation) {
+    case R::hosts:
+        return {"host", K::core_group};
+    case R::contains:
+        return {"contain", K::core};
+    case R::localized:
+        return {"localized", K::numa_node};
+    case R::nearby:
+        return {"nearby", K::numa_node};
+    case R::pcie:
+    case R::nvlink:
+    case R::interconnect:
+        return {};
+    }
+    return {};
+}
+
+static std::string quoted_json(std::string_view text) {
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
+}
+
+static std::string flextopo_vertex(const topology::HardwareVertex& vertex) {
+    using K = topology::HardwareKind;
+    using S = topology::HardwareStatus;
+    const auto [type, prefix] = flextopo_names(vertex.kind);
+    std::string attributes;
+    const auto add = [&](std::string_view key, const std::string& value) {
+        attributes += (attributes.empty() ? "\"" : ", \"") + std::string(key) + "\": " + value;
+    };
+    if (vertex.kind == K::gpu && vertex.memory_mib > 0) add("memoryTotal", std::to_string(vertex.memory_mib));
+    if (vertex.kind == K::gpu && !vertex.model.empty()) add("name", quoted_json(vertex.model));
+    if (vertex.kind == K::gpu || vertex.kind == K::core || vertex.kind == K::core_group)
+        add("status", vertex.status == S::failed      ? "\"failed\""
+                      : vertex.status == S::allocated ? "\"used\""
+                                                      : "\"free\"");
+    if (!vertex.used_by.empty()) add("usedBy", quoted_json(vertex.used_by));
+    if (vertex.kind == K::gpu && !vertex.uuid.empty()) add("uuid", quoted_json(vertex.uuid));
+    return "{\"id\": \"" + std::string(prefix) + std::to_string(vertex.id) + "\", \"type\": \"" +
+           std::string(type) + "\", \"attributes\": {" + attributes + "}}";
+}
+
+static std::string flextopo_id(const topology::HardwareVertex& vertex) {
+    return std::string(flextopo_names(vertex.kind).second) + std::to_string(vertex.id);
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name) {
+    if (!detail::is_kubernetes_name(name))
+        throw InvalidInput("name: " + gpusched::quoted(printable(name)) +
+                           "; expected a name as Kubernetes accepts it");
+    std::string nodes, edges;
+    const auto add = [](std::string& list, const std::string& entry) {
+        list += (list.empty() ? "\n  " : ",\n  ") + entry;
+    };
+    for (const auto v : graph.vertices())
+        if (!detail::flextopo_names(graph.vertex(v).kind).first.empty())
+            add(nodes, detail::flextopo_vertex(graph.vertex(v)));
+    for (const auto e : graph.edges()) {
+        const auto [type, to] = detail::flextopo_edge(graph.edge(e).relation);
+        if (type.empty()) continue;
+        const auto *a = &graph.vertex(graph.source(e)), *b = &graph.vertex(graph.target(e));
+        // Sockets may also host NUMA nodes: then the socket is the source.
+        if (a->kind == to || b->kind == topology::HardwareKind::socket) std::swap(a, b);
+        add(edges, "{\"source\": \"" + detail::flextopo_id(*a) + "\", \"target\": \"" +
+                       detail::flextopo_id(*b) + "\", \"type\": \"" + std::string(type) + "\"}");
+    }
+    return "{\"apiVersion\": \"flextopo.baichuan-inc.com/v1alpha1\", \"kind\": \"FlexTopo\", \"metadata\": "
+           "{\"name\": " +
+           detail::quoted_json(name) + "},\n \"spec\": {\"nodes\": [" + nodes + "],\n \"edges\": [" + edges +
+           "]}}\n";
 }
 
 }  // namespace gpusched::io

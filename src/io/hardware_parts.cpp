@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bodies of hardware_parts.hpp.
 #include "io/hardware_parts.hpp"
 
 #include <gpusched/core/checks.hpp>
@@ -33,8 +34,8 @@ void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>
     }
 }
 
-/// How many ranges of CPUs are threads of the same cores: Linux numbers first threads first, so that every NUMA node
-/// has equally long ranges, the second ones all above the first ones.
+/// The number of threads per core. Linux numbers first threads first, so that every NUMA node has equally
+/// long ranges of CPUs, the second ones all above the first ones.
 static int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     std::size_t ranges = 0;
     for (const auto& [id, numa] : numa_nodes) {
@@ -78,7 +79,7 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
     const int threads = options.threads_per_core == 0 ? inferred : options.threads_per_core;
     if (options.threads_per_core == 0 && inferred > 1)
         notes.push_back("cores: " + std::to_string(inferred) +
-                        " threads per core, told from how the CPUs are numbered");
+                        " threads per core, inferred from the CPU numbers");
 
     std::map<int, Vertex> sockets;
     bool guessed = false;
@@ -102,19 +103,15 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
                                    " NUMA nodes, by ascending id, count as one"));
     for (const auto& [id, numa] : numa_nodes) {
         const auto vertex = out[id] = add(Kind::numa_node, id);
-        // The first threads of the cores: what remains when the later ranges are taken as their siblings.
+        // The first threads of the cores; later ranges are their siblings.
         std::vector<int> cores;
-        const int wanted = numa.cores ? 0 : numa.cpus.count() / threads;
+        const int count = numa.cores ? 0 : numa.cpus.count() / threads;
         for (const auto& [first, last] : numa.cpus.ranges)
-            for (int cpu = first; cpu <= last && static_cast<int>(cores.size()) < wanted; ++cpu)
+            for (int cpu = first; cpu <= last && static_cast<int>(cores.size()) < count; ++cpu)
                 cores.push_back(cpu);
         add_cores(sockets.at(socket_of.at(id)), vertex, numa.cores.value_or(cores), options.core_group_size);
     }
     return out;
-}
-
-void check_options(const HardwareReadOptions& options, Problems& problems) {
-    check_fields(problems, options);
 }
 
 topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {
@@ -126,6 +123,52 @@ topology::HardwareGraph finish(const HardwareParts& parts, const std::string& so
         problems.throw_if_any();
         throw;
     }
+}
+
+void GpuLinks::between(int gpu, int other, double gb_s) {
+    if (gpu < other)
+        direct_[{gpu, other}].first += gb_s;
+    else
+        direct_[{other, gpu}].second += gb_s;
+}
+
+void GpuLinks::to_switch(int gpu, const std::string& name, double gb_s) { through_[name][gpu] += gb_s; }
+
+std::string GpuLinks::fabric(std::string name) const {
+    for (auto found = above_.find(name); found != above_.end(); found = above_.find(name))
+        name = found->second;
+    return name;
+}
+
+void GpuLinks::switches(const std::string& a, const std::string& b) {
+    const auto one = fabric(a), other = fabric(b);
+    if (one != other) above_[std::max(one, other)] = std::min(one, other);
+}
+
+void GpuLinks::join(HardwareParts& parts, const std::map<int, HardwareParts::Vertex>& gpus) const {
+    std::map<std::pair<int, int>, double> total;
+    for (const auto& [pair, ends] : direct_) {
+        // If both ends report links, the smaller number counts; one end may report none.
+        const auto& [low, high] = ends;
+        total[pair] += low > 0 && high > 0 ? std::min(low, high) : std::max(low, high);
+    }
+    // Switches that share a GPU are one fabric, too.
+    GpuLinks joined(*this);
+    std::map<int, std::string> first;
+    for (const auto& [name, ends] : through_)
+        for (const auto& [gpu, gb_s] : ends)
+            if (const auto [other, added] = first.emplace(gpu, name); !added)
+                joined.switches(other->second, name);
+    std::map<std::string, std::map<int, double>> fabrics;
+    for (const auto& [name, ends] : through_)
+        for (const auto& [gpu, gb_s] : ends) fabrics[joined.fabric(name)][gpu] += gb_s;
+    for (const auto& [name, ends] : fabrics)
+        for (auto a = ends.begin(); a != ends.end(); ++a)
+            for (auto b = std::next(a); b != ends.end(); ++b)
+                total[{a->first, b->first}] += std::min(a->second, b->second);
+    for (const auto& [pair, gb_s] : total)
+        if (gb_s > 0)
+            parts.join(gpus.at(pair.first), gpus.at(pair.second), topology::HardwareRelation::nvlink, gb_s);
 }
 
 }  // namespace gpusched::io::detail

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine while it is read: vertices and edges that become a HardwareGraph.
+// A machine while it is read: vertices, edges and GPU links that become a HardwareGraph.
 #pragma once
 
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/io/hardware_files.hpp>
 #include <gpusched/topology/hardware_concepts.hpp>
 
 #include <cstddef>
@@ -18,11 +18,11 @@
 
 namespace gpusched::io::detail {
 
-/// A NUMA node as far as a text tells.
+/// A NUMA node as a text describes it.
 struct NumaReading {
     CpuRanges cpus{};
     std::optional<int> socket{};
-    std::optional<std::vector<int>> cores{};  ///< ids; absent = to be told from the CPUs
+    std::optional<std::vector<int>> cores{};  ///< ids; absent = to be inferred from the CPUs
 };
 
 /// Collects vertices and edges. Models topology::HardwareTopology.
@@ -38,7 +38,7 @@ class HardwareParts {
 
     /// Adds the cores of a NUMA node in groups; without cores, the edge from its socket to it.
     void add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids, int group_size);
-    /// Adds sockets, all connected, NUMA nodes and cores, and says in `notes` what had to be inferred.
+    /// Adds sockets, all connected, NUMA nodes and cores; `notes` receives everything that was inferred.
     /// Problems: CPUs that are near two NUMA nodes.
     /// @return the vertices of the NUMA nodes, by id
     std::map<int, Vertex> add_processors(const std::map<int, NumaReading>& numa_nodes,
@@ -65,10 +65,27 @@ class HardwareParts {
     int next_group_ = 0;
 };
 
-/// Adds a problem for each option out of range.
-void check_options(const HardwareReadOptions& options, Problems& problems);
-
-/// The machine, with the source before what does not fit together.
+/// The finished graph. @throws InvalidInput with the source before each contradiction
 [[nodiscard]] topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source);
+
+/// Collects links, GB/s in one direction.
+class GpuLinks {
+  public:
+    void between(int gpu, int other, double gb_s);  ///< as one end reports it; both may
+    void to_switch(int gpu, const std::string& name, double gb_s);
+    void switches(const std::string& a, const std::string& b);  ///< linked to each other
+
+    /// Adds an edge for every pair with links. Through switches two GPUs reach each other with all links of
+    /// the one that has fewer: the switches are no bottleneck.
+    void join(HardwareParts& parts, const std::map<int, HardwareParts::Vertex>& gpus) const;
+
+  private:
+    std::map<std::pair<int, int>, std::pair<double, double>>
+        direct_;  // by (lower, higher): as each end reports it
+    std::map<std::string, std::map<int, double>> through_;
+    std::map<std::string, std::string>
+        above_;  // of switches: the next one towards the representative of their fabric
+    [[nodiscard]] std::string fabric(std::string name) const;
+};
 
 }  // namespace gpusched::io::detail

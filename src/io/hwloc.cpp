@@ -1,28 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/gpu_links.hpp"
+// Reads hwloc XML.
 #include "io/hardware_parts.hpp"
-#include "io/hwloc_devices.hpp"
-#include "io/hwloc_memory.hpp"
 #include "io/xml.hpp"
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/hwloc.hpp>
+#include <gpusched/core/text.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
-
-namespace gpusched::io {
+#include <vector>
 
 #ifdef GPUSCHED_HAS_PUGIXML
 
-namespace detail {
+namespace gpusched::io::detail {
 
-/// What a topology of hwloc says, before it becomes a graph.
+/// Libraries through which hwloc finds GPUs, the best numbering first.
+inline constexpr std::array<std::string_view, 5> gpu_libraries{"nvml", "rsmi", "cuda", "ze", "opencl"};
+
+/// `nvml3` -> (nvml, 3); `opencl0d2` -> (opencl, 2).
+static std::optional<std::pair<std::size_t, int>> gpu_library_device(std::string_view name) {
+    for (std::size_t b = 0; b < gpu_libraries.size(); ++b) {
+        if (!name.starts_with(gpu_libraries[b])) continue;
+        auto digits = name.substr(gpu_libraries[b].size());
+        if (gpu_libraries[b] == "opencl") {
+            const auto d = digits.find('d');
+            if (d == digits.npos) return std::nullopt;
+            digits.remove_prefix(d + 1);
+        }
+        int value = -1;
+        if (!read_number(digits, value) || value < 0) return std::nullopt;
+        return std::pair(b, value);
+    }
+    return std::nullopt;
+}
+
+/// The kind of a PCI device by its class, vendor and link.
+enum class PciKind : std::uint8_t {
+    gpu,
+    display,  ///< a display adapter of NVIDIA (GeForce), or of AMD with a PCI Express link: likely a GPU
+    other,    ///< including display adapters on servers' boards, also old ones of AMD
+};
+
+/// @param type "0300 [10de:2684] [subsystem] revision"
+static PciKind pci_kind(std::string_view type, double link_gb_s) {
+    const auto id = type.substr(std::min<std::size_t>(type.size(), 5));
+    const bool nvidia = id.starts_with("[10de:"), amd = id.starts_with("[1002:");
+    if (type.starts_with("0302")) return PciKind::gpu;
+    if (type.starts_with("0380") || type.starts_with("1200"))
+        return nvidia || amd ? PciKind::gpu : PciKind::other;
+    if (!type.starts_with("0300")) return PciKind::other;
+    return nvidia || (amd && link_gb_s > 0) ? PciKind::display : PciKind::other;
+}
+
+/// A NUMA node in hwloc XML.
+struct HwlocNuma {
+    int id = 0;
+    CpuRanges cpus{};
+    std::string kind{};  ///< of its memory, such as HBM or NVM; empty if there is one kind
+    [[nodiscard]] bool ordinary() const { return kind.empty() || kind == "DRAM"; }
+};
+
+/// Reports more of them than Linux supports.
+static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& source, Problems& problems) {
+    constexpr std::size_t most = 1024;
+    if (nodes.size() > most)
+        problems.add(source + ": " + std::to_string(nodes.size()) + " NUMA nodes; expected at most " +
+                     std::to_string(most));
+}
+
+[[nodiscard]] static CpuRanges union_of(CpuRanges all, const std::vector<CpuRanges>& more) {
+    std::vector<std::pair<int, int>> ranges;
+    for (const auto& set : more) ranges.insert(ranges.end(), set.ranges.begin(), set.ranges.end());
+    all.add(ranges);
+    return all;
+}
+
+/// Marks NUMA nodes that are additional memory of CPUs with another NUMA node: in hwloc each kind of memory
+/// is a NUMA node. An ordinary one is kept, else the first. O(square of the nodes).
+[[nodiscard]] static std::vector<bool> further_memory(const std::vector<HwlocNuma>& nodes) {
+    std::map<std::vector<std::pair<int, int>>, const HwlocNuma*> kept;
+    for (const bool ordinary : {true, false})
+        for (const auto& numa : nodes)
+            if (numa.ordinary() == ordinary) kept.emplace(numa.cpus.ranges, &numa);
+    std::vector<bool> further;
+    for (const auto& numa : nodes) {
+        const auto* first = kept.at(numa.cpus.ranges);
+        const auto shares = [&](const HwlocNuma& other) {
+            return other.ordinary() && other.cpus.meets(numa.cpus);
+        };
+        // The same id twice is a mistake, not additional memory.
+        further.push_back(first != &numa
+                              ? first->id != numa.id
+                              : !numa.ordinary() && std::any_of(nodes.begin(), nodes.end(), shares));
+    }
+    return further;
+}
+
+/// Collects the objects of a topology and builds the parts of the machine from them.
 class HwlocReader {
   public:
     HwlocReader(XmlText& xml, const HardwareReadOptions& options, Problems& problems,
@@ -103,7 +188,7 @@ class HwlocReader {
         if (depth == XmlText::deepest) return xml_.report(object, "nested deeper than 128 levels");
         seen_any_ = true;
         const std::string_view type = object.attribute("type").value();
-        if (type.empty()) return xml_.expected(object, "type", "what the object is");
+        if (type.empty()) return xml_.expected(object, "type", "a type of object");
         const auto cpus = cpus_of(object);
         if (cpus) near = *cpus;
         const bool bridge = type == "Bridge";
@@ -162,7 +247,7 @@ class HwlocReader {
     }
 
     void number_gpus() {
-        // Several libraries may know the same GPU of a chip; what the first of them knows counts.
+        // Several libraries may know the same GPU of a chip; the first library counts.
         for (std::size_t b = 0; b < gpu_libraries.size(); ++b) {
             const auto known = [&](const Gpu& gpu) { return gpu.index[b].has_value(); };
             if (std::none_of(on_chip_.begin(), on_chip_.end(), known)) continue;
@@ -301,9 +386,9 @@ class HwlocReader {
             nowhere = nowhere || !placed;
             double so_far = std::numeric_limits<double>::infinity();
             HardwareParts::Vertex above = 0;
-            bool hangs = false;
+            bool attached = false;
             for (const auto& [node, host] : gpu.above) {
-                if (!host && !hangs) continue;  // a bridge that hangs nowhere
+                if (!host && !attached) continue;  // a bridge without a host bridge
                 const double gb_s = host ? so_far : speed(node);
                 if (auto found = vertex_of.find(node); found != vertex_of.end()) {
                     above = found->second;
@@ -315,7 +400,7 @@ class HwlocReader {
                     vertex_of[node] = made;
                     above = made;
                 }
-                hangs = true;
+                attached = true;
                 so_far = std::min(so_far, gb_s);
             }
             const auto vertex = vertex_of_gpu_[gpu.id] = parts.add(Kind::gpu, gpu.id);
@@ -323,7 +408,7 @@ class HwlocReader {
             parts.at(vertex).uuid = gpu.uuid;
             parts.at(vertex).memory_mib = gpu.memory_mib;
             const double own = gpu.own_gb_s > 0 ? gpu.own_gb_s : std::numeric_limits<double>::infinity();
-            if (hangs) parts.join(above, vertex, Relation::pcie, own);
+            if (attached) parts.join(above, vertex, Relation::pcie, own);
             if (placed)
                 parts.join(vertex, numa, Relation::nearby,
                            std::max(std::min(so_far, own), gpu.cpu_link_gb_s));
@@ -336,7 +421,7 @@ class HwlocReader {
     Problems& problems_;
     std::vector<std::string>& notes_;
     bool seen_any_ = false;
-    int displays_ = 0;  // that count as GPUs
+    int displays_ = 0;  // display adapters that count as GPUs
     CpuRanges machine_;
     std::vector<CpuRanges> packages_, cores_, pus_;
     std::vector<HwlocNuma> numa_;
@@ -345,13 +430,18 @@ class HwlocReader {
     std::map<int, HardwareParts::Vertex> vertex_of_gpu_;
 };
 
-}  // namespace detail
+}  // namespace gpusched::io::detail
+
+#endif
+
+namespace gpusched::io {
+
+#ifdef GPUSCHED_HAS_PUGIXML
 
 GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options,
                                                std::string_view source) {
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     detail::XmlText xml(text, std::string(source), problems);
     const auto root = xml.root();
     if (std::string_view(root.name()) != "topology")

@@ -14,7 +14,7 @@
 
 namespace gpusched::io::detail {
 
-/// A pod's namespace and name. Views of the task's name and the default namespace.
+/// A pod's namespace and name: views of the task's name and the default namespace.
 struct PodName {
     std::string_view space, name;
 };
@@ -26,14 +26,14 @@ inline PodName pod_name(std::string_view task, std::string_view default_namespac
     return {task.substr(0, slash), task.substr(slash + 1)};
 }
 
-/// RFC 1123 label: lower-case letters, digits and inner hyphens.
+/// Whether it is an RFC 1123 label: lower-case letters, digits and inner hyphens.
 inline bool is_kubernetes_label(std::string_view name) {
     const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
     return !name.empty() && name.size() <= 63 && alphanumeric(name.front()) && alphanumeric(name.back()) &&
            std::all_of(name.begin(), name.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
 }
 
-/// RFC 1123 subdomain: labels joined by dots; Kubernetes limits only the whole.
+/// Whether it is an RFC 1123 subdomain: labels joined by dots, at most 253 characters.
 inline bool is_kubernetes_name(std::string_view name) {
     if (name.size() > 253) return false;
     for (;;) {

@@ -6,33 +6,34 @@
 
 namespace gpusched::io::detail {
 
-/// Follows a head with the variables `plan` (what the plan is, one word) and `nodes`, and is followed by a function `steps`, which calls `cordon`,
-/// `evict`, `move`, `finish_wave`, `release` and `placed`, and by a call of `main`.
+/// Expects the variables `plan` (a word that identifies the plan) and `nodes`, and after it a function
+/// `steps`, which calls `cordon`, `evict`, `move`, `finish_wave`, `release` and `placed`, and a call of
+/// `main`.
 inline constexpr std::string_view kubernetes_steps_script = R"sh(
 state=${GPUSCHED_STATE:-$0.state}
 wait_s=${GPUSCHED_WAIT_S:-600}
 poll_s=${GPUSCHED_POLL_S:-5}
-looking='' # not empty: steps only look whether their pods are there
+looking='' # not empty: steps only check whether their pods are there
 
 k() { ${KUBECTL:-kubectl} "$@"; }
 stop() {
-  printf 'stopped: %s\nTo go on: sh %s. To take the cordons back: sh %s undo.\n' "$*" "$0" "$0" >&2
+  printf 'stopped: %s\nTo go on: sh %s. To remove the cordons: sh %s undo.\n' "$*" "$0" "$0" >&2
   exit 1
 }
 note() { printf '%s\n' "$*" >>"$state"; }
 noted() { grep -Fqx -e "$*" "$state"; }
-# What follows these words in the first line of the state that begins with them.
+# The rest of the first line of the state that begins with these words.
 rest_of() { awk -v words="$* " 'index($0, words) == 1 { print substr($0, length(words) + 1); exit }' "$state"; }
 
-ask() { # <why it would stop>
+ask() { # <reason to stop>
   [ -z "${GPUSCHED_YES:-}" ] || return 0
-  printf 'Press Enter to go on all the same (GPUSCHED_YES=1 does not ask). '
+  printf 'Press Enter to go on (GPUSCHED_YES=1 does not ask). '
   read -r _ || stop "$1"
 }
 
-# Runs a command and keeps what it prints in $answer. While a disruption budget refuses (429), the server is busy or does not answer,
-# it is run again. Returns 1 for other errors, with the error in $answer.
-call() { # <what it is about> <command...>
+# Runs a command and keeps its output in $answer. While a disruption budget refuses (429), or the server is
+# busy or does not answer, it runs the command again. Returns 1 for other errors, with the error in $answer.
+call() { # <subject> <command...>
   about=$1
   shift
   pause=$poll_s end=$(($(date +%s) + wait_s))
@@ -40,7 +41,7 @@ call() { # <what it is about> <command...>
     answer=$("$@" 2>"$state.error") && return 0
     answer=$(tail -n 1 "$state.error")
     case $(cat "$state.error") in
-    *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"*) return 1 ;; # whatever the names in it
+    *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"*) return 1 ;; # even if a name in it looks like a temporary error
     *TooManyRequests* | *"too many requests"* | *ServiceUnavailable* | *"connection refused"* | *"was refused"* | *"connection reset"* | *imeout* | *"timed out"* | *EOF*) ;;
     *) return 1 ;;
     esac
@@ -51,8 +52,8 @@ call() { # <what it is about> <command...>
   done
 }
 
-# Whether a pod is where the plan takes it from, and whether its disruption budget allows its eviction now: a dry run, which the API
-# server judges and does not carry out. A pod that moves twice is looked at once.
+# Checks whether a pod is on its node in the plan, and whether its disruption budget allows its eviction now,
+# by a dry run of the API server. A pod that moves twice is checked once.
 look() { # <namespace> <pod> [node]
   case $looked in *" $1/$2 "*) return 0 ;; esac
   looked="$looked$1/$2 " all=$((all + 1))
@@ -105,7 +106,7 @@ release() { # <node>: only where this script cordoned it
   note "released $1"
 }
 
-# The pods of a controller that are not on their way out, in $pods: uid|name|node|ready, one per line.
+# The pods of a controller that are not terminating, in $pods: uid|name|node|ready, one per line.
 owned() { # <namespace> <uid of the controller>
   call "pods of namespace $1" k -n "$1" get pods -o 'jsonpath={range .items[*]}{.metadata.ownerReferences[?(@.controller==true)].uid}|{.metadata.deletionTimestamp}|{.metadata.uid}|{.metadata.name}|{.spec.nodeName}|{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}' ||
     stop "pods of namespace $1: $answer"
@@ -113,16 +114,17 @@ owned() { # <namespace> <uid of the controller>
 }
 ready() { printf '%s\n' "$pods" | grep -c '|True$' || :; }
 
-# How many pods a controller wants now, in $wish: empty where it does not say so, 0 where it is gone, has ended or is another one.
-wished() { # <namespace> <uid of the controller> <kind/name>
+# The number of pods that a controller wants now, in $replicas: empty if unknown, 0 if it is gone, has ended
+# or is another one.
+wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
   if ! call "$3 in namespace $1" k -n "$1" get "$3" -o 'jsonpath={.metadata.uid}|{.spec.replicas}|{.spec.parallelism}|{.spec.completions}|{.status.succeeded}|{.spec.suspend}|{.status.conditions[?(@.status=="True")].type}'; then
     case $answer in
-    *NotFound*) wish=0 ;;
-    *) wish='' ;; # a kind that may not be read
+    *NotFound*) replicas=0 ;;
+    *) replicas='' ;; # a kind that may not be read
     esac
     return
   fi
-  wish=$(printf '%s\n' "$answer" | awk -F'|' -v uid="$2" '
+  replicas=$(printf '%s\n' "$answer" | awk -F'|' -v uid="$2" '
     $1 != uid || $6 == "true" || $7 ~ /(^| )(Complete|Failed)( |$)/ { print 0; exit }
     $2 != "" { print $2; exit }
     $3 != "" { left = $4 == "" ? $3 : $4 - $5; print left < $3 ? left : $3 }')
@@ -133,7 +135,8 @@ delete_by_eviction() { # <namespace> <pod> <uid> [further options]
     k create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f -
 }
 
-# Looks a pod up and notes it, so that after an interruption no other pod of its name is taken for it. Returns 1 where it is gone.
+# Looks a pod up and records it, so that after an interruption no other pod with its name replaces it. Returns
+# 1 if it is gone.
 look_up() { # <step>, <namespace>, <pod>; sets uid, node, owner, kind
   if [ -z "$(rest_of "pod $1 $2/$3")" ]; then
     if ! call "pod $2/$3" k -n "$2" get pod "$3" -o 'jsonpath={.metadata.uid}|{.spec.nodeName}|{.metadata.ownerReferences[?(@.controller==true)].uid}|{.metadata.ownerReferences[?(@.controller==true)].kind}/{.metadata.ownerReferences[?(@.controller==true)].name}'; then
@@ -146,7 +149,7 @@ look_up() { # <step>, <namespace>, <pod>; sets uid, node, owner, kind
 $(rest_of "pod $1 $2/$3")
 EOF
   [ -n "$owner" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
-    stop "pod $2/$3 has no controller that would make it anew; GPUSCHED_BARE_PODS=1 evicts it all the same, and it is lost"
+    stop "pod $2/$3 has no controller that would recreate it; GPUSCHED_BARE_PODS=1 evicts it anyway, and it is lost"
   case $kind in
   Job/*) echo "pod $2/$3: its eviction counts as a failure of $kind, up to its backoffLimit, unless its podFailurePolicy ignores DisruptionTarget" ;;
   esac
@@ -205,7 +208,8 @@ move() { # <wave> <namespace> <pod> <from> <to>
   echo "evicted $2/$3 from $4: kube-scheduler chooses where its replacement starts, and cannot be told that the plan wants $5"
 }
 
-# Waits until every controller has as many ready pods as before the wave, and says where the replacements are.
+# Waits until every controller has as many ready pods as before the wave, and reports the nodes of the
+# replacements.
 finish_wave() { # <wave>
   [ -z "$looking" ] || return 0
   noted "finished wave-$1" && return
@@ -215,10 +219,10 @@ finish_wave() { # <wave>
     while :; do
       owned "$space" "$owner"
       [ "$(ready)" -lt "$count" ] || break
-      wished "$space" "$owner" "$kind"
-      if [ -n "$wish" ] && [ "$wish" -lt "$count" ]; then
-        echo "wave $1: $kind in namespace $space wants $wish pods now, and had $count that were ready: it was scaled down, or has ended"
-        count=$wish
+      wanted_replicas "$space" "$owner" "$kind"
+      if [ -n "$replicas" ] && [ "$replicas" -lt "$count" ]; then
+        echo "wave $1: $kind in namespace $space wants $replicas pods now, and had $count that were ready: it was scaled down, or has ended"
+        count=$replicas
         continue
       fi
       [ "$(date +%s)" -lt "$limit" ] || stop "wave $1: after $wait_s s $(ready) of $count pods of $kind in namespace $space are ready"
@@ -288,7 +292,7 @@ main() {
     if [ "$void" -eq 0 ]; then
       echo "The plan is carried out.$stay"
     elif [ "$void" -lt "$all" ]; then
-      echo "The plan is carried out but for $void of $all steps, whose pods were gone or elsewhere.$stay"
+      echo "The plan is carried out except for $void of $all steps: their pods were gone or elsewhere.$stay"
     else
       echo "Nothing of the plan was carried out: the pods of all $all steps were gone or elsewhere.$stay" >&2
       exit 3

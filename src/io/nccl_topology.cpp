@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/gpu_links.hpp"
+// Reads the topology XML of NCCL and RCCL.
 #include "io/hardware_parts.hpp"
 #include "io/xml.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -20,10 +20,10 @@ namespace gpusched::io {
 
 namespace detail {
 
-/// GB/s of a PCIe link, without the share of its line code.
+/// GB/s of a PCIe link, without its line code.
 static double pcie_gb_s(double gt_s, int lanes) { return gt_s * lanes / 8 * (gt_s > 5 ? 128.0 / 130 : 0.8); }
 
-/// What `cpu` and `pci` elements describe.
+/// Builds the parts of the machine from `cpu` and `pci` elements.
 class NcclReader {
   public:
     NcclReader(XmlText& xml, const HardwareReadOptions& options, Problems& problems,
@@ -49,7 +49,7 @@ class NcclReader {
             if (!seen.insert(*id).second)
                 xml_.report(cpu, "numaid: NUMA node " + std::to_string(*id) +
                                      " occurs twice; expected one machine");
-            // -1: the system did not know, as in many virtual machines.
+            // -1: unknown to the system, as in many virtual machines.
             if (*id < 0)
                 notes_.push_back(
                     only ? "NUMA nodes: not known (numaid -1); the machine counts as one"
@@ -112,10 +112,9 @@ class NcclReader {
         if (!with_element_.empty()) return;
         if (by_class_.empty()) {
             if (devices_ > 0 && classes_ == 0)
-                problems_.add(
-                    xml_.source() +
-                    ": no device has a class or a gpu element, so the file does not tell which ones "
-                    "are GPUs; expected a file that NCCL has completed (NCCL_TOPO_DUMP_FILE)");
+                problems_.add(xml_.source() + ": no device has a class or a gpu element, which would show "
+                                              "the GPUs; expected a file that "
+                                              "NCCL has completed (NCCL_TOPO_DUMP_FILE)");
             return;
         }
         std::sort(by_class_.begin(), by_class_.end(), [](const auto& a, const auto& b) {
@@ -128,7 +127,7 @@ class NcclReader {
         int next = 0;
         for (const auto& pci : by_class_) keep(pci, next++);
         notes_.push_back(
-            "GPUs: told by their PCI class and numbered by ascending bus id; the file has no gpu elements");
+            "GPUs: found by their PCI class and numbered by ascending bus id; the file has no gpu elements");
     }
 
     void keep(const pugi::xml_node& pci, int gpu) {
@@ -147,7 +146,7 @@ class NcclReader {
         return options_.pcie_gb_s;
     }
 
-    /// A device and what is below it. `so_far`: the narrowest link above.
+    /// Adds a device and everything below it. @param so_far the narrowest link above
     void add(HardwareParts& parts, const pugi::xml_node& pci, HardwareParts::Vertex above,
              std::optional<HardwareParts::Vertex> numa, double so_far) {
         using Kind = topology::HardwareKind;
@@ -224,9 +223,8 @@ class NcclReader {
 GPUSCHED_EXPORT HardwareReading nccl_topology_from_xml(std::string_view text,
                                                        const HardwareReadOptions& options,
                                                        std::string_view source) {
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     detail::XmlText xml(text, std::string(source), problems);
     const std::string_view name = xml.root().name();
     if (name == "graphs")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads NodeResourceTopology objects.
+#include "io/documents.hpp"
 #include "io/hardware_parts.hpp"
-#include "io/yaml_document.hpp"
+#include "io/kubernetes/pods.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
@@ -18,22 +20,12 @@ namespace gpusched::io {
 
 namespace detail {
 
-/// A quantity of Kubernetes in thousandths, rounded up: 2, 1500m, 64Gi, 1e3. None when it is none or too large.
+/// A quantity of Kubernetes in thousandths, rounded up: 2, 1500m, 64Gi, 1e3. None if it is malformed or too
+/// large.
 static std::optional<std::int64_t> quantity_milli(std::string_view text) {
-    double value = 0;
-    std::string_view suffix = text;
-    if (!take_number(suffix, value) || !(value >= 0)) return std::nullopt;
-    static constexpr std::pair<std::string_view, double> units[] = {
-        {"", 1},        {"n", 1e-9},    {"u", 1e-6},    {"m", 1e-3},   {"k", 1e3},     {"M", 1e6},
-        {"G", 1e9},     {"T", 1e12},    {"P", 1e15},    {"E", 1e18},   {"Ki", 0x1p10}, {"Mi", 0x1p20},
-        {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"Ei", 0x1p60}};
-    for (const auto& [name, factor] : units) {
-        if (name != suffix) continue;
-        const double milli = std::ceil(value * factor * 1000 - 1e-6);
-        if (!(milli < 0x1p62)) return std::nullopt;
-        return static_cast<std::int64_t>(milli);
-    }
-    return std::nullopt;
+    const auto quantity = kubernetes::read_quantity(text);
+    constexpr std::int64_t too_large = std::int64_t{1} << 62;
+    return quantity && quantity->milli() < too_large ? std::optional(quantity->milli()) : std::nullopt;
 }
 
 static std::optional<int> trailing_number(std::string_view name) {
@@ -42,6 +34,7 @@ static std::optional<int> trailing_number(std::string_view name) {
                                                                         : std::nullopt;
 }
 
+/// Reads one object.
 class NodeResourceReader {
   public:
     explicit NodeResourceReader(Problems& problems) : problems_(problems) {}
@@ -109,7 +102,7 @@ class NodeResourceReader {
                        available = quantity("available");
             if (!capacity && !allocatable && !available)
                 problems_.add(resource.where() + "expected capacity, allocatable or available");
-            // What is left out is no less than what is given.
+            // An omitted amount counts as the next given one.
             amount.available_milli = available.value_or(allocatable.value_or(capacity.value_or(0)));
             amount.allocatable_milli = allocatable.value_or(capacity.value_or(amount.available_milli));
             amount.capacity_milli = capacity.value_or(amount.allocatable_milli);
@@ -160,9 +153,8 @@ GPUSCHED_EXPORT std::vector<NodeResources> read_node_resource_topology(const std
 }
 
 GPUSCHED_EXPORT HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options) {
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     const auto owner = "node " + gpusched::quoted(printable(node.node));
     const std::int64_t threads = std::max(options.threads_per_core, 1);
     std::map<int, detail::NumaReading> numa_nodes;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the matrix of `nvidia-smi topo -m`.
 #include "io/hardware_parts.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/nvidia_smi_topo.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <map>
@@ -17,7 +18,7 @@ namespace gpusched::io {
 
 namespace detail {
 
-/// What an entry says: how close two devices are over PCIe, or how many links connect them.
+/// An entry: the distance of two devices over PCIe, or the number of links between them.
 struct SmiEntry {
     enum class Path : std::uint8_t { pix, pxb, phb, node, sys, links, self };
     Path path = Path::sys;
@@ -55,7 +56,7 @@ static std::string without_escapes(std::string_view text) {
     return out;
 }
 
-/// The cells of a line: between tabs, or between at least so many blanks.
+/// The cells of a line: separated by tabs, or by at least these blanks.
 static std::vector<std::string_view> smi_cells(std::string_view line, bool tabs, std::string_view blanks) {
     std::vector<std::string_view> cells;
     if (!tabs) line = trimmed(line);
@@ -101,7 +102,7 @@ static std::optional<int> smi_gpu(std::string_view name) {
 /// Reads lines until the matrix ends.
 class SmiParser {
   public:
-    /// A machine has a few dozen GPUs and network cards. All pairs are looked at, groups of them more than once.
+    /// A machine has a few dozen GPUs and network cards. The time grows with the square of their number.
     static constexpr std::size_t most_devices = 256;
 
     SmiParser(std::string_view text, std::string source, Problems& problems)
@@ -109,9 +110,7 @@ class SmiParser {
         const auto plain = without_escapes(text);
         std::string_view rest = plain;
         for (std::size_t number = 1; !rest.empty(); ++number) {
-            const auto end = std::min(rest.find('\n'), rest.size());
-            const auto line = rest.substr(0, end);
-            rest.remove_prefix(std::min(end + 1, rest.size()));
+            const auto line = take_line(rest);
             if (line.find("Legend:") != line.npos) break;
             if (trimmed(line).empty()) continue;
             if (matrix_.devices.empty())
@@ -121,9 +120,9 @@ class SmiParser {
             if (peer_ || too_many_) break;
         }
         if (peer_)
-            problems_.add(source_ + ": a matrix of 'nvidia-smi topo -p2p', which says whether GPUs reach "
-                                    "each other but not where they "
-                                    "are; expected that of 'nvidia-smi topo -m'");
+            problems_.add(source_ +
+                          ": a matrix of 'nvidia-smi topo -p2p', which shows whether GPUs reach "
+                          "each other but not their positions; expected that of 'nvidia-smi topo -m'");
         else if (matrix_.devices.empty())
             problems_.add(source_ +
                           ": expected the matrix of 'nvidia-smi topo -m', a line with GPU0 and so on first");
@@ -134,7 +133,7 @@ class SmiParser {
 
   private:
     void report(std::size_t line, const std::string& what) {
-        problems_.add(problems_.full() ? std::string() : source_ + ":" + std::to_string(line) + ": " + what);
+        problems_.add(source_ + ":" + std::to_string(line) + ": " + what);
     }
 
     void header(std::string_view line, std::size_t number) {
@@ -189,8 +188,8 @@ class SmiParser {
                            ": expected X, PIX, PXB, PHB, NODE, SYS or NV and a number of links, found " +
                            gpusched::quoted(printable(text)));
             else if ((entry->path == SmiEntry::Path::self) != (&devices[i] == &*found))
-                report(number, "entry for " + printable(devices[i].name) +
-                                   ": X stands where a device meets itself, and only there");
+                report(number,
+                       "entry for " + printable(devices[i].name) + ": X is only for a device and itself");
             found->row.push_back(entry.value_or(SmiEntry{}));
         }
         if (found->gpu < 0) return;
@@ -242,7 +241,8 @@ class SmiParser {
     bool tabs_ = false, has_cpus_ = false, peer_ = false, too_many_ = false;
 };
 
-/// Which devices are as close as `path` or closer, directly or through others: a number per device.
+/// Groups devices that are as close as `path` or closer, directly or through others: a group number per
+/// device.
 static std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Path path) {
     std::vector<std::size_t> group(matrix.devices.size());
     std::iota(group.begin(), group.end(), std::size_t{0});
@@ -254,7 +254,8 @@ static std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Pa
     return group;
 }
 
-/// NUMA nodes of GPUs for which the text has none: those with the same CPUs share one.
+/// Infers NUMA nodes of GPUs without one in the text: GPUs with the same CPUs share one. @return whether
+/// there were any
 static bool infer_numa(std::vector<SmiDevice>& devices) {
     int next = 0;
     for (const auto& device : devices)
@@ -301,7 +302,7 @@ static void add_smi_gpus(const SmiMatrix& matrix, HardwareParts& parts,
             }
             above = switches[group];
         };
-        // A switch for those that share bridges, and one more for those among them that share a single bridge.
+        // A switch for devices that share bridges, and below it one for those that share a single bridge.
         if (members(wide, i) > 1 && members(wide, i) != members(narrow, i)) below(wide_switches, wide[i]);
         if (members(narrow, i) > 1) below(narrow_switches, narrow[i]);
         parts.join(above, gpu, Relation::pcie, options.pcie_gb_s);
@@ -321,9 +322,8 @@ GPUSCHED_EXPORT HardwareReading nvidia_smi_topo_from_text(std::string_view text,
                                                           std::string_view source_name) {
     using detail::SmiEntry;
     const std::string source(source_name);
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     auto matrix = detail::SmiParser(text, source, problems).matrix();
     problems.throw_if_any();
 
@@ -357,9 +357,9 @@ GPUSCHED_EXPORT HardwareReading nvidia_smi_topo_from_text(std::string_view text,
         notes.push_back(
             "NUMA nodes: some GPUs have no affinity, or one to several NUMA nodes, and are near none");
     if (hidden)
-        notes.push_back("PCIe roots: the matrix shows NVLink in place of the path over PCIe; GPUs count as "
-                        "sharing no root "
-                        "unless a third device tells");
+        notes.push_back(
+            "PCIe roots: the matrix shows NVLink instead of the path over PCIe; GPUs share a root only if "
+            "a third device shows it");
     detail::add_smi_gpus(matrix, parts, numa_vertex, options);
     return {detail::finish(parts, source), std::move(notes)};
 }

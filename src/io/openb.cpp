@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the lists of Alibaba's openb trace.
 #include "core/csv_reader.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/openb.hpp>
 
 #include <algorithm>
@@ -16,7 +18,7 @@ namespace gpusched::io {
 
 namespace detail {
 
-constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // what a snapshot takes
+constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // as in a snapshot
 
 template <std::size_t Columns>
 void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& seen,
@@ -59,9 +61,7 @@ static std::optional<PriorityClass> openb_priority_class(std::string_view qos) {
 static std::vector<std::string> openb_models(std::string_view spec) {
     std::vector<std::string> models;
     while (!spec.empty()) {
-        const auto bar = std::min(spec.find('|'), spec.size());
-        const auto model = spec.substr(0, bar);
-        spec.remove_prefix(std::min(bar + 1, spec.size()));
+        const auto model = take_until(spec, '|');
         if (!model.empty() && std::find(models.begin(), models.end(), model) == models.end())
             models.emplace_back(model);
     }
@@ -96,7 +96,7 @@ static std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
         task.cpu_milli = table.integer(cpu_milli, 0, largest_openb_number);
         task.memory_mib = table.integer(memory_mib, 0, largest_openb_number);
         task.gpu_count = table.integer(num_gpu, 0, max_gpus_per_node);
-        // Several GPUs are always whole; without any the share means nothing.
+        // Several GPUs are always whole; without GPUs the share has no meaning.
         const bool fraction_allowed = task.gpu_count == 1;
         const auto share = table.integer(gpu_milli,
                                          task.gpu_count == 0 ? 0

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and writes `gpusched.plan` documents.
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
@@ -36,8 +37,9 @@ namespace detail {
 constexpr std::string_view plan_format = "gpusched.plan";
 constexpr int newest_plan_version = 2;
 
-/// @param problems  those that were found before
-/// @throws InvalidInput with every problem; once the form is right, with every list of GPUs that names one twice
+/// @param problems  those found before
+/// @throws InvalidInput with every problem; if the form has none, with every list of GPUs that names one
+///         twice
 static PlanSpec plan_of(const json::Document& document, Problems& problems) {
     auto plan = json::read_document<PlanSpec>(document, {plan_format, newest_plan_version}, problems);
     const auto check = [&](const auto& steps, const char* field) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReportBuilder: counts what was read how, row by row.
+// ReportBuilder: counts for each aspect of each kind of object how it was read.
 #pragma once
 
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class ReportBuilder {
     void exact(std::string_view kind, std::string_view what, std::int64_t count = 1) {
         row(kind, what, Fidelity::exact, Errs::neither, {}).count += count;
     }
-    /// What is exact and what people look for by name, such as the budgets that allow no eviction.
+    /// Exact, with an example, such as the names of budgets that allow no eviction.
     void exact_of(std::string_view kind, std::string_view what, std::string_view example) {
         note(row(kind, what, Fidelity::exact, Errs::neither, {}), example);
     }

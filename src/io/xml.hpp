@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XML text as pugixml reads it, with places for messages. Include in bodies only.
+// XML text through pugixml, with lines for messages.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -19,13 +19,13 @@
 
 namespace gpusched::io::detail {
 
-/// A parsed text and what it is called.
+/// A parsed text and its name.
 class XmlText {
   public:
-    /// Deepest nesting of elements that is looked at.
+    /// Deepest nesting of elements that is read.
     static constexpr int deepest = 128;
 
-    /// @throws InvalidInput with line and column when the text is not XML or has no element
+    /// @throws InvalidInput with line and column if the text is not XML or has no element
     XmlText(std::string_view text, std::string source, Problems& problems)
         : source_(std::move(source)), problems_(problems) {
         if (text.size() > largest_document)
@@ -49,15 +49,13 @@ class XmlText {
                            : ":" + std::to_string(line_at(static_cast<std::size_t>(offset)))) +
                ": <" + printable(node.name()) + ">: ";
     }
-    void report(const pugi::xml_node& node, const std::string& what) {
-        problems_.add(problems_.full() ? std::string() : where(node) + what);
-    }
+    void report(const pugi::xml_node& node, const std::string& what) { problems_.add(where(node) + what); }
     void expected(const pugi::xml_node& node, const char* attribute, const std::string& what) {
         const auto found = node.attribute(attribute);
         report(node, std::string(attribute) + ": expected " + what + ", found " +
                          (found ? gpusched::quoted(printable(found.value())) : std::string("nothing")));
     }
-    /// A number in digits alone.
+    /// An integer in digits alone; none, with a problem, if it is not one in the range.
     std::optional<int> integer(const pugi::xml_node& node, const char* attribute, int low, int high) {
         const std::string_view digits = node.attribute(attribute).value();
         int value = 0;
@@ -77,7 +75,7 @@ class XmlText {
     pugi::xml_document document_;
 };
 
-/// The number that a text begins with.
+/// The number at the beginning of a text.
 inline std::optional<double> leading_number(std::string_view text) {
     double value = 0;
     return take_number(text, value) ? std::optional(value) : std::nullopt;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bodies of writer.hpp.
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/writer.hpp>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// The adapter of CBC: mixed-integer programs by CBC, linear programs by its Clp.
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #ifdef GPUSCHED_HAS_CBC
-// CBC's headers include each other without the folder.
+// CBC's headers include each other without their folder.
 #include <CbcEventHandler.hpp>
 #include <CbcModel.hpp>
 #include <CbcSolver.hpp>
@@ -38,14 +39,14 @@ bool cbc_built_in() noexcept {
 }
 
 #ifdef GPUSCHED_HAS_CBC
-/// What is known of a search for whole numbers.
+/// The progress of a search with integer columns.
 struct CbcProgress {
-    std::atomic<int> nodes{0};       ///< seen so far
+    std::atomic<int> nodes{0};       ///< explored so far
     std::atomic<bool> began{false};  ///< preprocessing is over
 };
 
-/// Asks at every event of Clp whether to go on: until the search begins, where there is one. Then linear programs end, since the
-/// search takes one that is cut off for an infeasible node. Tells the iterations where there is none.
+/// Reports the iterations of Clp, and stops it when the budget ends. Within a search it acts only before the
+/// search begins, because the search takes an interrupted linear program for an infeasible node.
 class ClpWatch : public ClpEventHandler {
   public:
     explicit ClpWatch(Budget* budget, const CbcProgress* search = nullptr)
@@ -64,8 +65,8 @@ class ClpWatch : public ClpEventHandler {
     const CbcProgress* search_;
 };
 
-/// Tells at every event of the search how many nodes it has seen, and asks whether to go on. CBC copies it, also for the smaller
-/// searches of its heuristics: what is told only grows.
+/// Reports the nodes of a search, and stops it when the budget ends. CBC copies it, also for the sub-searches
+/// of its heuristics, so the reported count only grows.
 class CbcWatch : public CbcEventHandler {
   public:
     CbcWatch(Budget* budget, std::optional<double> limit_s, CbcProgress* progress)
@@ -83,8 +84,9 @@ class CbcWatch : public CbcEventHandler {
     }
     CbcEventHandler* clone() const override { return new CbcWatch(*this); }
 
-    /// CBC calls this between its stages; other than 0 ends it. CBC learns the time limit when its search begins, and no earlier: where
-    /// the limit strikes in preprocessing, that leaves models unset that are read later, or passes for infeasible.
+    /// CBC calls this between its stages; a result other than 0 ends it. CBC gets the time limit only when
+    /// its search begins: a limit that strikes during preprocessing leaves models unset that are read later,
+    /// or looks like infeasibility.
     static int stage(CbcModel* search, int at) {
         constexpr int preprocessed = 2, search_begins = 3;
         auto* const watch = dynamic_cast<CbcWatch*>(search->getEventHandler());
@@ -105,8 +107,9 @@ class CbcWatch : public CbcEventHandler {
     CbcProgress* progress_;
 };
 
-/// CBC's reader of commands keeps its place in global variables, so that searches take turns; two at once take each other's
-/// arguments, and read commands from the standard input. One within another, from its progress hook, goes on at once.
+/// CBC's command reader uses global variables, so searches take turns: two at once would read each other's
+/// arguments, or commands from the standard input. A search within another, from its progress hook, starts at
+/// once.
 class CbcTurn {
   public:
     explicit CbcTurn(Budget& budget) : within_(depth()++ > 0) {
@@ -121,7 +124,7 @@ class CbcTurn {
     CbcTurn(const CbcTurn&) = delete;
     CbcTurn& operator=(const CbcTurn&) = delete;
 
-    /// False where the budget ended before it was our turn.
+    /// Whether this search can run; false if the budget ended first.
     [[nodiscard]] bool ours() const { return within_ || first_; }
 
   private:
@@ -141,7 +144,7 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     const double sign = model.sense == Sense::maximise ? -1 : 1;
     Budget budget(context, options.time_limit);
     budget.report("solving", 0, 0);
-    static_cast<void>(budget.exhausted());  // shown however soon the solver is done
+    static_cast<void>(budget.exhausted());  // shows progress even if the solver is done at once
     OsiClpSolverInterface lp;
     lp.messageHandler()->setLogLevel(0);
     auto objective = model.objective;
@@ -164,7 +167,7 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     };
     result.bound = -sign * infinity;
 
-    if (model.integer_columns() == 0) {  // a linear program: Clp alone
+    if (model.integer_columns() == 0) {  // a linear program for Clp alone
         if (options.time_limit) lp.getModelPtr()->setMaximumWallSeconds(*options.time_limit);
         const ClpWatch watch(&budget);
         lp.getModelPtr()->passInEventHandler(&watch);
@@ -186,7 +189,7 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         return result;
     }
 
-    // Stopped before the start was looked at: it is the best solution so far.
+    // The start is the best solution if the search stopped before it read it.
     const auto keep_start = [&] {
         if (!options.start.empty() && evaluate(model, options.start).feasible()) result.x = options.start;
     };
@@ -198,7 +201,7 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         return result;
     }
     std::vector<std::string> names;
-    if (!options.start.empty()) {  // a start is given by name, and presolve wants all names or none
+    if (!options.start.empty()) {  // a start is given by names, and presolve needs all names or none
         lp.setIntParam(OsiNameDiscipline, 1);
         for (int j = 0; j < model.columns(); ++j) {
             names.push_back("C" + std::to_string(j));
@@ -238,10 +241,10 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         add("-presolve", "off");
         add("-preprocess", "off");
     }
-    add("-timeMode", "elapsed");  // otherwise CPU time
+    add("-timeMode", "elapsed");  // the default is CPU time
     arguments.emplace_back("-solve");
     arguments.emplace_back("-quit");
-    // The whole numbers of the start; CBC finds the rest by a linear program.
+    // The integer columns of the start; a linear program finds the others.
     std::vector<const char*> start_names;
     std::vector<double> start_values;
     for (std::size_t j = 0; j < names.size(); ++j) {
@@ -255,7 +258,7 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     for (const auto& a : arguments) argv.push_back(a.c_str());
     CbcMain1(static_cast<int>(argv.size()), argv.data(), cbc, CbcWatch::stage, data);
 
-    // A linear program that was cut off passes for infeasible.
+    // An interrupted linear program looks infeasible.
     const bool cut_off = !progress.began && budget.exhausted();
     const double* best = cut_off ? nullptr : cbc.bestSolution();
     if (best != nullptr) result.x.assign(best, best + model.columns());
@@ -288,31 +291,31 @@ Solution solve_with_cbc([[maybe_unused]] const Model& model, [[maybe_unused]] co
 #ifdef GPUSCHED_HAS_CBC
     Budget budget(context, options.time_limit);
     auto attempt = options;
-    std::optional<double> with_presolve;  // the objective of an answer that needs a second opinion
+    std::optional<double> with_presolve;  // the objective of an answer that is checked without presolve
     for (;;) {
         try {
             auto result = cbc_attempt(model, attempt, context);
             if (result.status != Status::optimal || !result.has_solution()) return result;
             const double value = evaluate(model, result.x).objective;
             const double size = std::max({1.0, std::abs(value), std::abs(result.bound)});
-            if (with_presolve) {  // the second opinion
+            if (with_presolve) {  // the answer without presolve
                 if ((model.sense == Sense::minimise ? value - *with_presolve : *with_presolve - value) >
                     (1.01 * options.mip_gap + 1e-6) * size) {
                     result.status = Status::failed;
-                    result.message = "CBC calls optimal what is worse than what it found before";
+                    result.message = "CBC calls a solution optimal that is worse than an earlier one";
                 }
                 return result;
             }
             const double off = std::abs(value - result.bound) - 1.01 * options.mip_gap * size;
             if (off <= 1e-4 * size || !attempt.presolve) return result;
-            // Either no other value lies between the solution and the bound, or, seen with presolve, what came back is not
-            // the solution that the search ended with.
+            // Either there is no value between the solution and the bound, or (seen with presolve) the
+            // solution is not the one with which the search ended.
             with_presolve = value;
             attempt.presolve = false;
             if (attempt.time_limit)
                 attempt.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
         } catch (const CoinError& error) {
-            // Seen with a start: presolve loses columns whose names are asked for later.
+            // Seen with a start: presolve removes columns whose names are needed later.
             if (attempt.start.empty())
                 return {.status = Status::failed,
                         .bound = model.sense == Sense::maximise ? infinity : -infinity,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The adapter of Clp, a solver of linear programs.
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 
 #ifdef GPUSCHED_HAS_CLP
 #include <coin/ClpSimplex.hpp>

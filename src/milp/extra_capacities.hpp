@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes have beyond GPUs, cores and memory, as capacities of linear rows: named resources and devices by class.
+// Named resources and devices of nodes as capacities of linear rows.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -14,11 +14,11 @@
 
 namespace gpusched::milp::detail {
 
-/// One kind of thing that tasks ask for and nodes have. Devices are counted for every list of classes that some task accepts:
-/// whoever accepts no other classes than these takes its devices from them. Which class each gets is relaxed.
+/// A named resource, or the devices of a list of classes that some task accepts. Tasks that accept only
+/// classes of the list count in its demand. The class of each device is relaxed.
 class ExtraCapacity {
   public:
-    /// All kinds that some of the tasks ask for.
+    /// All kinds that some of the tasks need.
     static std::vector<ExtraCapacity> all(const Cluster& cluster, const std::vector<TaskId>& tasks) {
         const auto& inv = cluster.inventory();
         std::set<std::uint32_t> resources;
@@ -51,12 +51,12 @@ class ExtraCapacity {
         return std::includes(classes_.begin(), classes_.end(), own.begin(), own.end()) ? extras.device_count
                                                                                        : 0;
     }
-    /// What the node has of it, failed devices apart.
+    /// The capacity of a node, without failed devices.
     [[nodiscard]] std::int64_t capacity(NodeId node) const {
         return is_resource() ? inv_->node_resources[index(node) * inv_->resource_names.size() + resource_]
                              : gpu_count(devices(node) & ~inv_->nodes.failed_gpus[index(node)]);
     }
-    /// What is free of it in a cluster of the same inventory.
+    /// The free capacity in a cluster with the same inventory.
     [[nodiscard]] std::int64_t free(const Cluster& cluster, NodeId node) const {
         return is_resource() ? cluster.resource_free(node, resource_)
                              : gpu_count(devices(node) & cluster.free_devices(node));

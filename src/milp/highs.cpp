@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The adapter of HiGHS.
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/solver.hpp>
@@ -15,8 +16,8 @@
 namespace gpusched::milp::detail {
 
 #ifdef GPUSCHED_HAS_HIGHS
-/// HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each call
-/// begins anew; one made within another, from its progress hook, uses what is there.
+/// HiGHS keeps threads for every calling thread, and fails if asked for another number. So each call resets
+/// them; a call within another, from its progress hook, uses the existing ones.
 class HighsThreads {
   public:
     HighsThreads() {
@@ -26,7 +27,7 @@ class HighsThreads {
     HighsThreads(const HighsThreads&) = delete;
     HighsThreads& operator=(const HighsThreads&) = delete;
 
-    /// The option's value; 0 is what is there.
+    /// The value of the option; 0 = the existing threads.
     [[nodiscard]] int count(int threads) const { return depth() > 1 ? 0 : threads; }
 
   private:
@@ -53,7 +54,7 @@ Solution solve_with_highs([[maybe_unused]] const Model& model, [[maybe_unused]] 
     result.bound = -sign * infinity;
     Budget budget(context, options.time_limit);
     budget.report("solving", 0, 0);
-    static_cast<void>(budget.exhausted());  // shown however soon the solver is done
+    static_cast<void>(budget.exhausted());  // shows progress even if the solver is done at once
     HighsLp lp;
     lp.num_col_ = model.columns();
     lp.num_row_ = model.rows();
@@ -87,7 +88,7 @@ Solution solve_with_highs([[maybe_unused]] const Model& model, [[maybe_unused]] 
     highs.setOptionValue("presolve", std::string(options.presolve ? "on" : "off"));
     if (options.time_limit) highs.setOptionValue("time_limit", *options.time_limit);
     if (highs.passModel(std::move(lp)) == HighsStatus::kError) {
-        result.message = "HiGHS refuses the model";
+        result.message = "HiGHS rejects the model";
         return result;
     }
     if (!options.start.empty()) {
@@ -110,14 +111,14 @@ Solution solve_with_highs([[maybe_unused]] const Model& model, [[maybe_unused]] 
     highs.run();
     auto status = highs.getModelStatus();
     if (status == HighsModelStatus::kUnboundedOrInfeasible) {
-        // Presolve could not tell; the solver can.
+        // Presolve could not decide; the solver can.
         highs.setOptionValue("presolve", std::string("off"));
         highs.run();
         status = highs.getModelStatus();
     }
     const auto& info = highs.getInfo();
     if (info.primal_solution_status == kSolutionStatusFeasible) result.x = highs.getSolution().col_value;
-    // Where the search did not begin it is 0, which is no bound.
+    // It is 0, which is no bound, if the search did not begin.
     if (mip && std::isfinite(info.mip_dual_bound) &&
         (status == HighsModelStatus::kOptimal || status == HighsModelStatus::kTimeLimit ||
          status == HighsModelStatus::kInterrupt))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joint allocation: the problem of a cluster, and its model.
 #include "model/pod_room.hpp"
 
 #include <gpusched/config.hpp>
@@ -31,8 +32,8 @@ namespace joint_detail {
 
 constexpr std::int64_t most_slots = 1'000'000'000;
 
-/// Tasks for which nodes have the same room.
-/// @param loans some Standby task runs: what it lends is free to LP tasks alone
+/// Tasks with equal keys fit on the same nodes, in the same numbers.
+/// @param loans whether Standby tasks run, which lend GPUs only to LP tasks
 static auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
@@ -50,14 +51,15 @@ static bool any_loans(const Cluster& cluster) {
                        [&](TaskId task) { return t.is(TaskTrait::lends, task) && cluster.is_placed(task); });
 }
 
-/// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a `large`.
+/// The pods like `small` that always fit in the place of one pod like `large`, on every node that can host a
+/// `large`.
 static int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto s = index(small), l = index(large);
-    // What an LP pod borrows hosts no other pod.
+    // Borrowed GPUs host no other pods.
     const bool borrowed = loans && cluster.may_borrow(large) && !cluster.may_borrow(small);
-    // Parts of GPUs, devices and localities do not divide up by arithmetic.
+    // Fractions, devices and localities cannot be divided by arithmetic.
     if (borrowed || cluster.is_fraction(small) || t.extras[s] != 0 ||
         (t.gpu_count[s] > 1 && inv.task_affinities[t.affinities[s]].guaranteed_level()))
         return 0;
@@ -92,13 +94,13 @@ GPUSCHED_EXPORT JointProblem joint_problem(const Cluster& cluster, std::span<con
     std::set<std::string> names;
     for (std::size_t d = 0; d < inv.domain_count(at); ++d) {
         auto name = inv.domain_name(at, make_id<DomainId>(d));
-        // A node of unknown position may be called as a domain is, which comes first.
+        // A node of unknown position can have the name of a domain.
         while (!name.empty() && !names.insert(name).second) name += " (node)";
         problem.switches.push_back(std::move(name));
     }
     const bool loans = joint_detail::any_loans(cluster);
     Problems problems;
-    std::vector<TaskId> samples;  // of the shapes
+    std::vector<TaskId> samples;  // sample of each shape
     std::map<decltype(joint_detail::shape_key(cluster, TaskId{}, loans)), int> shapes;
     for (const auto& job : jobs) {
         const auto owner = "job " + gpusched::quoted(job.name);
@@ -146,16 +148,15 @@ GPUSCHED_EXPORT JointProblem joint_problem(const Cluster& cluster, std::span<con
 
 GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
     Problems problems;
-    const auto J = static_cast<int>(problem.jobs.size()), S = static_cast<int>(problem.switches.size()),
-               K = static_cast<int>(problem.shapes.size());
-    for (std::size_t k = 0; k < problem.shapes.size(); ++k) {
+    const auto J = problem.jobs.size(), S = problem.switches.size(), K = problem.shapes.size();
+    for (std::size_t k = 0; k < K; ++k) {
         const auto& shape = problem.shapes[k];
         const auto owner = "shape " + std::to_string(k);
         check_range(problems, "gpu_milli", shape.gpu_milli, 0, 1'000'000'000, owner);
-        if (shape.slots.size() != problem.switches.size())
+        if (shape.slots.size() != S)
             problems.add(bad_value("slots", std::to_string(shape.slots.size()) + " entries",
                                    std::to_string(S) + ", one per switch", owner));
-        if (!shape.in_place.empty() && shape.in_place.size() != problem.shapes.size())
+        if (!shape.in_place.empty() && shape.in_place.size() != K)
             problems.add(bad_value("in_place", std::to_string(shape.in_place.size()) + " entries",
                                    std::to_string(K) + ", one per shape", owner));
         for (const int n : shape.slots) check_at_least(problems, "slots", n, 0, owner);
@@ -163,49 +164,46 @@ GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
     }
     double all_gpus = 0, all_pods = 0;
     std::set<std::string> names;
-    for (std::size_t j = 0; j < problem.jobs.size(); ++j) {
+    for (std::size_t j = 0; j < J; ++j) {
         const auto& job = problem.jobs[j];
         const auto owner = "job " + gpusched::quoted(job.name.empty() ? std::to_string(j) : job.name);
         if (!job.name.empty() && !names.insert(job.name).second) problems.add(owner + ": appears twice");
         check_range(problems, "pods", job.pods, 1, 1'000'000, owner);
-        if (!check_range(problems, "shape", job.shape, 0, K - 1, owner)) continue;
+        if (!check_range(problems, "shape", job.shape, 0, static_cast<int>(K) - 1, owner)) continue;
         all_pods += job.pods;
         all_gpus += static_cast<double>(job.pods) *
                     static_cast<double>(problem.shapes[static_cast<std::size_t>(job.shape)].gpu_milli);
     }
     problems.throw_if_any();
 
-    const auto shape_at = [&](int k) -> const PodShape& {
-        return problem.shapes[static_cast<std::size_t>(k)];
+    const auto shape_of = [&](std::size_t j) { return static_cast<std::size_t>(problem.jobs[j].shape); };
+    const auto in_place = [&](std::size_t large, std::size_t small) {
+        const auto& list = problem.shapes[large].in_place;
+        return list.empty() ? int{large == small} : list[small];
     };
-    const auto job_at = [&](int j) -> const SwitchJob& { return problem.jobs[static_cast<std::size_t>(j)]; };
-    const auto slots = [&](int s, int k) { return shape_at(k).slots[static_cast<std::size_t>(s)]; };
-    const auto in_place = [&](int large, int small) {
-        const auto& list = shape_at(large).in_place;
-        return list.empty() ? int{large == small} : list[static_cast<std::size_t>(small)];
-    };
-    // Pods that a job can have on a switch.
-    const auto room_of = [&](int j, int s) {
-        const auto& job = job_at(j);
-        const int room = std::min(job.pods, slots(s, job.shape));
+    // The most pods of a job on a switch.
+    const auto room_of = [&](std::size_t j, std::size_t s) {
+        const auto& job = problem.jobs[j];
+        const int room = std::min(job.pods, problem.shapes[shape_of(j)].slots[s]);
         return job.mode == NetworkMode::required && room < job.pods ? 0 : room;
     };
-    int most = 0;  // pods that any job can have on any switch
-    for (int j = 0; j < J; ++j)
-        for (int s = 0; s < S; ++s) most = std::max(most, room_of(j, s));
+    int most = 0;  // most pods of any job on any switch
+    for (std::size_t j = 0; j < J; ++j)
+        for (std::size_t s = 0; s < S; ++s) most = std::max(most, room_of(j, s));
     ModelBuilder model("joint allocation");
-    IndexMap z("z", {J, S, most + 1}), placed("placed", {J});
-    const double worth = std::log(std::max(S, 1)) + 1;
-    const auto label = [&](const char* what, int j, int s) {
-        return std::string(what) + "(" + job_at(j).name + "," + problem.switches[static_cast<std::size_t>(s)];
+    IndexMap z("z", J, S, most + 1), placed("placed", J);
+    const double worth = std::log(std::max<std::size_t>(S, 1)) + 1;
+    const auto label = [&](const char* what, std::size_t j, std::size_t s) {
+        return std::string(what) + "(" + problem.jobs[j].name + "," + problem.switches[s];
     };
-    for (int j = 0; j < J; ++j) {
-        const auto& job = job_at(j);
+    for (std::size_t j = 0; j < J; ++j) {
+        const auto& job = problem.jobs[j];
         placed(j) = model.binary("placed(" + job.name + ")", -worth);
-        const double weight = all_gpus > 0 ? static_cast<double>(job.pods) *
-                                                 static_cast<double>(shape_at(job.shape).gpu_milli) / all_gpus
-                                           : job.pods / all_pods;
-        for (int s = 0; s < S; ++s) {
+        const double weight = all_gpus > 0
+                                  ? static_cast<double>(job.pods) *
+                                        static_cast<double>(problem.shapes[shape_of(j)].gpu_milli) / all_gpus
+                                  : job.pods / all_pods;
+        for (std::size_t s = 0; s < S; ++s) {
             const int room = room_of(j, s);
             const int step = job.mode == NetworkMode::required ? job.pods : 1;
             for (int n = 0; n <= room && room > 0; n += step) {
@@ -216,9 +214,9 @@ GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
         }
     }
     std::vector<Entry> e;
-    for (int j = 0; j < J; ++j) {
-        std::vector<Entry> gang{{placed(j), -static_cast<double>(job_at(j).pods)}};
-        for (int s = 0; s < S; ++s) {
+    for (std::size_t j = 0; j < J; ++j) {
+        std::vector<Entry> gang{{placed(j), -static_cast<double>(problem.jobs[j].pods)}};
+        for (std::size_t s = 0; s < S; ++s) {
             e.clear();
             for (int n = 0; n <= most; ++n) {
                 if (z(j, s, n) < 0) continue;
@@ -227,20 +225,18 @@ GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
             }
             if (!e.empty()) model.equal("count", label("count", j, s) + ")", e, 1);
         }
-        model.equal("gang", "gang(" + job_at(j).name + ")", gang, 0);
+        model.equal("gang", "gang(" + problem.jobs[j].name + ")", gang, 0);
     }
-    for (int s = 0; s < S; ++s)
-        for (int k = 0; k < K; ++k) {
+    for (std::size_t s = 0; s < S; ++s)
+        for (std::size_t k = 0; k < K; ++k) {
             e.clear();
-            for (int j = 0; j < J; ++j) {
-                const int each = in_place(job_at(j).shape, k);
+            for (std::size_t j = 0; j < J; ++j) {
+                const int each = in_place(shape_of(j), k);
                 for (int n = 1; n <= most && each > 0; ++n)
                     if (z(j, s, n) >= 0) e.push_back({z(j, s, n), static_cast<double>(n) * each});
             }
-            model.at_most("capacity",
-                          "capacity(" + problem.switches[static_cast<std::size_t>(s)] + "," +
-                              std::to_string(k) + ")",
-                          e, slots(s, k));
+            model.at_most("capacity", "capacity(" + problem.switches[s] + "," + std::to_string(k) + ")", e,
+                          problem.shapes[k].slots[s]);
         }
     model.add_index(std::move(z));
     model.add_index(std::move(placed));

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Models: validation, the builder, evaluation of vectors, elastic forms.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
 
 #include <Eigen/SparseCore>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 namespace gpusched::milp {
@@ -56,7 +59,7 @@ GPUSCHED_EXPORT void validate(const Model& model) {
     size("value", model.value.size(), model.row_index.size());
     if (!model.column_start.empty())
         size("row_index", model.row_index.size(), static_cast<std::size_t>(model.column_start.back()));
-    // Before anything is read through them.
+    // Checked before any access through them.
     for (std::size_t j = 0; j < model.column_start.size(); ++j)
         if (model.column_start[j] < 0 || (j == 0 && model.column_start[j] != 0) ||
             (j > 0 && model.column_start[j] < model.column_start[j - 1])) {
@@ -129,7 +132,7 @@ GPUSCHED_EXPORT int ModelBuilder::column(std::string name, double lower, double 
 GPUSCHED_EXPORT int ModelBuilder::row(std::string_view group, std::string name, double lower,
                                       std::span<const Entry> entries, double upper) {
     auto& groups = model_.group_names;
-    // Rows of a group mostly come one after the other.
+    // Rows of a group are mostly consecutive.
     auto at = groups.size();
     if (!model_.row_group.empty() && groups[static_cast<std::size_t>(model_.row_group.back())] == group)
         at = static_cast<std::size_t>(model_.row_group.back());
@@ -213,6 +216,43 @@ GPUSCHED_EXPORT LpProblem lp_problem(const Model& model) {
     return lp;
 }
 
+GPUSCHED_EXPORT int add_row(Model& model, std::string_view group, std::string name, double lower,
+                            std::span<const Entry> entries, double upper) {
+    auto changed = model;
+    const int row = changed.rows();
+    std::vector<Entry> sorted(entries.begin(), entries.end());
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Entry& a, const Entry& b) { return a.column < b.column; });
+    for (const auto& entry : sorted)
+        if (entry.column < 0 || entry.column >= changed.columns())
+            throw InvalidInput(bad_value("column", std::to_string(entry.column),
+                                         "an index below " + std::to_string(changed.columns()),
+                                         "row " + gpusched::quoted(name)));
+    changed.row_index.clear();
+    changed.value.clear();
+    auto next = sorted.begin();
+    for (std::size_t column = 0; column + 1 < model.column_start.size(); ++column) {
+        const auto first = model.column_start[column], last = model.column_start[column + 1];
+        changed.row_index.insert(changed.row_index.end(), model.row_index.begin() + first,
+                                 model.row_index.begin() + last);
+        changed.value.insert(changed.value.end(), model.value.begin() + first, model.value.begin() + last);
+        for (; next != sorted.end() && static_cast<std::size_t>(next->column) == column; ++next) {
+            changed.row_index.push_back(row);
+            changed.value.push_back(next->value);
+        }
+        changed.column_start[column + 1] = static_cast<int>(changed.row_index.size());
+    }
+    auto at = std::find(changed.group_names.begin(), changed.group_names.end(), group);
+    changed.row_group.push_back(static_cast<int>(at - changed.group_names.begin()));
+    if (at == changed.group_names.end()) changed.group_names.emplace_back(group);
+    changed.row_names.push_back(std::move(name));
+    changed.row_lower.push_back(lower);
+    changed.row_upper.push_back(upper);
+    validate(changed);
+    model = std::move(changed);
+    return row;
+}
+
 GPUSCHED_EXPORT ElasticModel elastic(const Model& model, const std::vector<std::string>& groups) {
     std::vector<bool> soft(model.group_names.size(), groups.empty());
     for (const auto& group : groups) {
@@ -280,6 +320,44 @@ GPUSCHED_EXPORT std::vector<GroupViolation> violated_groups(const ElasticModel& 
         found.push_back(all[g]);
     }
     return found;
+}
+
+GPUSCHED_EXPORT double objective_value(const Model& model, std::span<const double> x) {
+    if (x.size() != model.objective.size())
+        throw InvalidInput(
+            bad_value("entries of x", std::to_string(x.size()), std::to_string(model.columns())));
+    double value = model.offset;
+    for (std::size_t j = 0; j < x.size(); ++j) value += model.objective[j] * x[j];
+    return value;
+}
+
+GPUSCHED_EXPORT Evaluation evaluate(const Model& model, std::span<const double> x) {
+    const auto columns = static_cast<std::size_t>(model.columns());
+    Evaluation result;
+    result.objective = objective_value(model, x);
+    const auto worse = [&](double by, const std::string& name) {
+        if (!(by <= result.violation)) {  // true for NaN
+            result.violation = std::isnan(by) ? infinity : by;
+            result.violated = name;
+        }
+    };
+    for (std::size_t j = 0; j < columns; ++j) {
+        worse(std::isfinite(x[j]) ? std::max(model.column_lower[j] - x[j], x[j] - model.column_upper[j])
+                                  : infinity,
+              model.column_names[j]);
+        if (model.integer[j] == 0) continue;
+        const double off = std::isfinite(x[j]) ? std::abs(x[j] - std::round(x[j])) : infinity;
+        if (off > result.fractionality) {
+            result.fractionality = off;
+            result.fractional = model.column_names[j];
+        }
+    }
+    const auto activity = row_activity(model, x);
+    for (std::size_t i = 0; i < model.row_lower.size(); ++i) {
+        const double row = activity[static_cast<Eigen::Index>(i)];
+        worse(std::max(model.row_lower[i] - row, row - model.row_upper[i]), model.row_names[i]);
+    }
+    return result;
 }
 
 }  // namespace gpusched::milp

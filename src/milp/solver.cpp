@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Solving models: the choice of the solver, contradictions, checks of solutions, conflicting groups.
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #include <algorithm>
@@ -48,6 +49,8 @@ GPUSCHED_EXPORT AnySolver find_solver(const std::string& name) {
                        "coinor-libcbc-dev) or HiGHS with its CMake package, and configure gpusched again");
 }
 
+GPUSCHED_EXPORT AnySolver::AnySolver(const std::string& name) : AnySolver(find_solver(name)) {}
+
 namespace detail {
 
 std::string contradiction(const Model& model) {
@@ -66,14 +69,14 @@ std::string contradiction(const Model& model) {
     return {};
 }
 
-/// The objective gets better along a column without end, as far as its bounds go.
+/// Whether the objective improves along a column without a bound.
 static bool endless(const Model& model, std::size_t j) {
     const double c = model.sense == Sense::minimise ? -model.objective[j] : model.objective[j];
     return (c > 0 && model.column_upper[j] == infinity) || (c < 0 && model.column_lower[j] == -infinity);
 }
 
-/// Directions in which the solutions of the relaxation go on without end and the objective gets better by 1. A feasible model with
-/// rational numbers is unbounded exactly where there is one.
+/// The unbounded directions of the relaxation in which the objective improves by 1. A feasible model with
+/// rational numbers is unbounded if and only if there is one.
 static Model ray(const Model& model) {
     auto result = model;
     result.name += " (ray)";
@@ -88,38 +91,25 @@ static Model ray(const Model& model) {
     sides(result.column_lower, result.column_upper);
     double largest = 0;
     for (const double c : model.objective) largest = std::max(largest, std::abs(c));
-    result.row_index.clear();
-    result.value.clear();
-    const auto last = model.rows();
-    for (std::size_t j = 0; j < model.objective.size(); ++j) {
-        const auto from = model.column_start[j], to = model.column_start[j + 1];
-        result.row_index.insert(result.row_index.end(), model.row_index.begin() + from,
-                                model.row_index.begin() + to);
-        result.value.insert(result.value.end(), model.value.begin() + from, model.value.begin() + to);
-        if (model.objective[j] != 0) {
-            result.row_index.push_back(last);
-            result.value.push_back((model.sense == Sense::minimise ? -1 : 1) * model.objective[j] / largest);
-        }
-        result.column_start[j + 1] = static_cast<int>(result.row_index.size());
-    }
-    result.row_lower.push_back(1);
-    result.row_upper.push_back(1);
-    result.row_names.emplace_back("better");
-    result.row_group.push_back(static_cast<int>(result.group_names.size()));
-    result.group_names.emplace_back("better");
+    const double sign = model.sense == Sense::minimise ? -1 : 1;
+    std::vector<Entry> better;
+    for (int j = 0; j < model.columns(); ++j)
+        if (const double c = model.objective[static_cast<std::size_t>(j)]; c != 0)
+            better.push_back({j, sign * c / largest});
+    add_row(result, "better", "better", 1, better, 1);
     return result;
 }
 
-/// Solvers mix up infeasible and unbounded, or give up on what is unbounded. Two questions without an objective tell which: is
-/// there a solution, and is there a direction without end?
-static Solution told_apart(const Model& model, Solution solution, const SolveOptions& options,
-                           const AnySolver& solver, const Context& context, Budget& budget) {
+/// Decides between infeasible and unbounded, which solvers confuse, by two models without objective: is there
+/// a solution, and is there an unbounded direction?
+static Solution disambiguated(const Model& model, Solution solution, const SolveOptions& options,
+                              const AnySolver& solver, const Context& context, Budget& budget) {
     const bool stopped =
         solution.status == Status::failed || (solution.status == Status::time_limit && !options.time_limit);
     const bool asked =
         solution.status == Status::unbounded || stopped || solution.status == Status::infeasible;
     if (solution.has_solution() || !asked) return solution;
-    bool may = false;  // be unbounded
+    bool may = false;  // the model can be unbounded
     for (std::size_t j = 0; j < model.objective.size() && !may; ++j) may = endless(model, j);
     if (!may && solution.status != Status::unbounded) return solution;
     const auto ask = [&](const Model& question) {
@@ -164,7 +154,7 @@ GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double t
         solution.objective = std::numeric_limits<double>::quiet_NaN();
         if (solution.status != Status::optimal) return solution;
         if (model.columns() > 0)
-            fail("said to be optimal, but there is no solution");
+            fail("the solver claims an optimum, but returned no solution");
         else if (const auto why = detail::contradiction(model); !why.empty())
             fail(why);
         else
@@ -190,7 +180,7 @@ GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double t
             }
             x = std::round(x);
         }
-        // Solvers overstep bounds by their own tolerance.
+        // Solvers violate bounds within their own tolerance.
         if (x < model.column_lower[j] - tolerance || x > model.column_upper[j] + tolerance) {
             fail("column " + gpusched::quoted(model.column_names[j]) + " is out of its bounds");
             return solution;
@@ -198,7 +188,7 @@ GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double t
         x = std::clamp(x, model.column_lower[j], model.column_upper[j]);
     }
     const auto activity = row_activity(model, solution.x);
-    std::vector<double> size(model.row_lower.size(), 1.0);  // of the largest term of each row
+    std::vector<double> size(model.row_lower.size(), 1.0);  // largest term of each row
     const auto matrix = A(model);
     for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
         const double factor = std::max(1.0, std::abs(solution.x[static_cast<std::size_t>(j)]));
@@ -216,7 +206,7 @@ GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double t
         }
     }
     solution.objective = objective_value(model, solution.x);
-    // A bound beyond the solution is rounding; say no more than the solution shows.
+    // A bound better than the solution is a rounding error.
     const bool down = model.sense == Sense::minimise;
     if (std::isfinite(solution.bound))
         solution.bound = down ? std::min(solution.bound, solution.objective)
@@ -238,18 +228,13 @@ GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, 
     Budget budget(context, options.time_limit);
     auto solution = checked(model, solver(model, options, context));
     const auto name = solution.solver.empty() ? solver.name() : solution.solver;
-    solution = detail::told_apart(model, std::move(solution), options, solver, context, budget);
+    solution = detail::disambiguated(model, std::move(solution), options, solver, context, budget);
     solution.solver = name;
-    // Who calls a solution optimal and names no bound says that it is within the gap.
+    // A solver without bounds that returns an optimal solution claims the gap.
     if (solution.status == Status::optimal && solution.bound == nothing)
         solution.bound = solution.objective + (model.sense == Sense::minimise ? -1 : 1) * options.mip_gap *
                                                   std::abs(solution.objective);
     return solution;
-}
-
-GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, const std::string& solver,
-                               const Context& context) {
-    return solve(model, options, find_solver(solver), context);
 }
 
 GPUSCHED_EXPORT std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
@@ -266,8 +251,8 @@ GPUSCHED_EXPORT std::vector<std::string> conflicting_groups(const Model& model, 
     auto kept = model.group_names;
     SolveOptions elastic_options = options;
     elastic_options.start.clear();
-    elastic_options.mip_gap = 0;  // the question is whether the optimum is 0
-    // The rows of the groups not in `hard` cost nothing, so they are as good as absent.
+    elastic_options.mip_gap = 0;  // only a zero optimum matters
+    // Rows of other groups cost nothing, which relaxes them completely.
     const auto feasible = [&](const std::vector<std::string>& hard) {
         auto form = elastic(model);
         for (std::size_t i = 0; i < form.shortfall.size(); ++i) {

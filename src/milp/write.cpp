@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writers of models in MPS and LP format.
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
@@ -18,7 +19,7 @@ namespace gpusched::milp {
 
 namespace detail {
 
-/// The shortest text that reads back to the same number.
+/// The shortest text that is read as the same number.
 static std::string exact_text(double value) {
     std::array<char, 32> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -47,7 +48,7 @@ static std::string file_name(std::string_view name) {
         }
         lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
-    // Numbers, e5 (an exponent) and words of the formats must not stand at the start.
+    // Names must not start like numbers or exponents (e5), or be words of the formats.
     const char first = text.empty() ? ' ' : text.front();
     const bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_';
     if (!letter || first == 'e' || first == 'E' ||
@@ -58,7 +59,7 @@ static std::string file_name(std::string_view name) {
     return text;
 }
 
-/// Both formats fold lines, because some readers stop at 255 characters.
+/// Folds long lines, because some readers stop at 255 characters.
 class FoldedText {
   public:
     explicit FoldedText(std::string& out) : out_(out) {}
@@ -119,7 +120,7 @@ GPUSCHED_EXPORT std::string to_mps(const Model& model) {
     std::string out =
         "* " + std::to_string(rows.size()) + " rows, " + std::to_string(column_count) + " columns\n";
     if (sign < 0) out += "* a maximisation: the objective is negated\n";
-    // FREE: without it CBC takes a file with short names for one of fixed columns.
+    // FREE, because otherwise CBC reads a file with short names as one with fixed columns.
     out += "NAME " + detail::file_name(model.name) + " FREE\nROWS\n N obj\n";
     const auto kind = [&](std::size_t i) {
         const bool low = std::isfinite(model.row_lower[i]), high = std::isfinite(model.row_upper[i]);
@@ -148,7 +149,7 @@ GPUSCHED_EXPORT std::string to_mps(const Model& model) {
             const auto i = static_cast<std::size_t>(model.row_index[static_cast<std::size_t>(k)]);
             if (kind(i) != ' ') entry(rows[i], model.value[static_cast<std::size_t>(k)]);
         }
-        if (empty) entry("obj", 0);  // or the column would be lost
+        if (empty) entry("obj", 0);  // keeps the column
     }
     if (in_integers) marker(false);
     // Readers disagree about the sign of a right-hand side of the objective.

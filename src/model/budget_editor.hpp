@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps which disruption budgets every task is in: for whole snapshots, and as budgets and tasks come, change and go.
+// Keeps the disruption budgets of every task in step with the budgets and tasks.
 #pragma once
 
 #include "model/shared_values.hpp"
@@ -16,8 +16,9 @@
 
 namespace gpusched::detail {
 
-/// Tasks that are in the same budgets share one list of them. Checks nothing: whoever calls has. A budget of tasks that it
-/// names costs O(those); one of groups O(tasks), since nothing else says who lists a group.
+/// Tasks with the same budgets share one list of them. The caller has checked the data. A change of a budget
+/// costs O(tasks that it names), or O(all tasks) if it has groups, because groups have no index of their
+/// tasks.
 class BudgetEditor {
   public:
     /// Takes over the budgets of `inventory`.
@@ -28,14 +29,14 @@ class BudgetEditor {
             auto users = out_.tasks.budgets;
             for (std::size_t i = 0; i < users.size(); ++i)
                 if (out_.tasks.names[i].empty()) users[i] = SharedValues<List>::nothing;
-            users.push_back(0);  // that nobody gives back
+            users.push_back(0);  // a permanent reference to the empty list
             lists_.adopt(users);
         }
         for (std::uint32_t b = 0; b < out_.budgets.size(); ++b)
             for (const auto& group : out_.budgets[b].groups) of_group_[group].push_back(b);
     }
 
-    /// All budgets of a snapshot whose tasks are written.
+    /// Writes all budgets of a snapshot after its tasks.
     void build(const std::vector<BudgetSpec>& budgets) {
         if (budgets.empty()) return;
         std::vector<List> in(out_.tasks.names.size());
@@ -71,7 +72,7 @@ class BudgetEditor {
         out_.budget_free.give(b);
     }
 
-    /// A task that is written, now or again: it stays in the budgets that name it, and is in those of its groups.
+    /// Call after a task is written: updates its list from the budgets that name it and from its groups.
     void write_task(std::size_t task) {
         if (out_.budgets.empty()) return;
         make_column();
@@ -80,8 +81,7 @@ class BudgetEditor {
         write_list(task, with_groups(task, std::move(named)));
     }
 
-    /// A task that leaves: no budget names it any more.
-    /// True if budgets named the task, and no longer do.
+    /// Removes the task from all budgets. True if budgets named it.
     bool remove_task(std::size_t task) {
         if (out_.tasks.budgets.empty()) return false;
         std::size_t named = 0;
@@ -104,7 +104,7 @@ class BudgetEditor {
         return std::find(named.begin(), named.end(), make_id<TaskId>(task)) != named.end();
     }
 
-    // The budget with its tasks and groups, of which its members do not know yet.
+    // Adds the budget, but not to the lists of its members.
     std::uint32_t open(const BudgetSpec& budget) {
         const auto b = static_cast<std::uint32_t>(out_.budget_free.empty() ? out_.budgets.size()
                                                                            : out_.budget_free.take());
@@ -134,13 +134,13 @@ class BudgetEditor {
         for (const auto& group : out_.budgets[b].groups) visit(of_group_[group]);
     }
 
-    // The groups that the task lists, some perhaps twice.
+    // Calls `visit` for the groups of the task; a group may come twice.
     template <class Visit>
     void each_group(std::size_t task, Visit&& visit) const {
-        const auto& wishes = out_.task_affinities[out_.tasks.affinities[task]];
-        for (const auto& term : wishes.anti_affinity) visit(term.group);
-        for (const auto& term : wishes.affinity) visit(term.group);
-        for (const auto& group : out_.group_terms[wishes.group_terms].groups) visit(group);
+        const auto& asked = out_.task_affinities[out_.tasks.affinities[task]];
+        for (const auto& term : asked.anti_affinity) visit(term.group);
+        for (const auto& term : asked.affinity) visit(term.group);
+        for (const auto& group : out_.group_terms[asked.group_terms].groups) visit(group);
     }
 
     [[nodiscard]] List with_groups(std::size_t task, List list) const {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cluster: build, placement, what-if changes and their undoing.
 #include "model/check_specs.hpp"
-#include "model/cores.hpp"
-#include "model/eligibility.hpp"
+#include "model/extras_editor.hpp"
 #include "model/group_counts.hpp"
 #include "model/held_gpus.hpp"
 #include "model/inventory_editor.hpp"
 #include "model/name_order.hpp"
-#include "model/resource_columns.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -26,14 +27,12 @@ namespace gpusched {
 
 GPUSCHED_EXPORT NodeId Cluster::find_node(std::string_view name) const {
     if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
-    throw InvalidInput("unknown node " + gpusched::quoted(name) +
-                       did_you_mean(name, inventory_->nodes.names));
+    throw InvalidInput(unknown_name("node", name, inventory_->nodes.names));
 }
 
 GPUSCHED_EXPORT TaskId Cluster::find_task(std::string_view name) const {
     if (const auto found = inventory_->tasks.names.find(name)) return make_id<TaskId>(*found);
-    throw InvalidInput("unknown task " + gpusched::quoted(name) +
-                       did_you_mean(name, inventory_->tasks.names));
+    throw InvalidInput(unknown_name("task", name, inventory_->tasks.names));
 }
 
 GPUSCHED_EXPORT bool Cluster::is_movable(TaskId task) const noexcept {
@@ -77,7 +76,7 @@ GPUSCHED_EXPORT void Cluster::set_capacities() {
     add_group_tables();
 }
 
-// Makes room for all nodes, GPUs, named resources and devices of the inventory.
+// Gives the arrays entries for all nodes, GPUs, named resources and devices of the inventory.
 GPUSCHED_EXPORT void Cluster::resize_node_arrays(std::size_t columns_before) {
     const auto columns = inventory_->resource_names.size();
     usage_.resize(node_slots());
@@ -90,7 +89,7 @@ GPUSCHED_EXPORT void Cluster::resize_node_arrays(std::size_t columns_before) {
     if (inventory_->node_devices.size() > 1) devices_.resize(node_slots());
 }
 
-// Everything on the node is free.
+// Makes everything on the node free.
 GPUSCHED_EXPORT void Cluster::set_capacity(NodeId node) {
     const auto& n = inventory_->nodes;
     const auto i = index(node);
@@ -138,7 +137,7 @@ GPUSCHED_EXPORT void Cluster::add_second_table(std::uint32_t set) {
     fewest_[set] = 0;
 }
 
-// The node that the task says it runs on.
+// The node that the task names.
 GPUSCHED_EXPORT std::optional<NodeId> Cluster::find_home(const TaskSpec& task, Problems& problems) const {
     if (const auto found = inventory_->nodes.names.find(*task.node)) return make_id<NodeId>(*found);
     problems.add(detail::Owner("task", task.name) + ": runs on unknown node " + gpusched::quoted(*task.node) +
@@ -147,8 +146,8 @@ GPUSCHED_EXPORT std::optional<NodeId> Cluster::find_home(const TaskSpec& task, P
 }
 
 GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
-    std::vector<TaskId> unknown;  // tasks on GPUs that are not said
-    // Backwards, because lists grow at the front: afterwards every node lists its tasks by id.
+    std::vector<TaskId> unknown;  // tasks on unknown GPUs
+    // Backwards, because lists grow at the front. Then every node lists its tasks by id.
     for (std::size_t i = spec.tasks.size(); i-- > 0;) {
         const auto& task = spec.tasks[i];
         if (!task.node) {
@@ -160,14 +159,14 @@ GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems&
         const auto id = make_id<TaskId>(i);
         if (task.assign_gpus) {
             unknown.push_back(id);
-        } else if (const auto gpus = detail::said_gpus(*this, {*inventory_, id}, task, *node, problems)) {
+        } else if (const auto gpus = detail::listed_gpus(*this, {*inventory_, id}, task, *node, problems)) {
             assign(id, *node, *gpus);
         }
     }
     if (!unknown.empty()) assign_unknown({unknown.rbegin(), unknown.rend()}, spec, problems);
-    const auto over = [&](NodeId node, const char* what, std::int64_t by) {
-        problems.add("node " + gpusched::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
-                     " " + what + " more than it has");
+    const auto over = [&](NodeId node, const char* resource, std::int64_t by) {
+        problems.add(concat("node ", gpusched::quoted(name(node)), ": its tasks ask for ", by, " ", resource,
+                            " more than it has"));
     };
     const auto& n = inventory_->nodes;
     for (const auto node : nodes()) {
@@ -177,16 +176,12 @@ GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems&
         if (u.memory < 0) over(node, "memory_mib", -u.memory);
         for (int g = 0; g < gpu_count(node); ++g) {
             const auto at = n.first_gpu[i] + static_cast<std::uint32_t>(g);
-            const auto capacity =
-                (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;  // spare if failed
-            if (std::min(gpu_[at].lendable, gpu_[at].firm) + capacity < 0) {
-                std::string holders;
-                for (const auto task : tasks_on(node))
-                    if ((gpus_of(task) & gpu_bit(g)) != 0)
-                        holders += (holders.empty() ? "" : ", ") + gpusched::quoted(name(task));
-                problems.add("node " + gpusched::quoted(name(node)) + ": GPU " + std::to_string(g) +
-                             " is held beyond its capacity by tasks " + holders);
-            }
+            // A failed GPU has no capacity, but a task may still hold it.
+            const auto spare = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;
+            if (std::min(gpu_[at].lendable, gpu_[at].firm) + spare < 0)
+                problems.add(concat("node ", gpusched::quoted(name(node)), ": GPU ", g,
+                                    " is held beyond its capacity by tasks ",
+                                    detail::holders_of(*this, node, g)));
             if (n.gpu_memory_mib[i] >= 0 && gpu_memory_[at] < 0)
                 over(node, ("gpu_memory_mib of GPU " + std::to_string(g)).c_str(), -gpu_memory_[at]);
         }
@@ -200,44 +195,37 @@ GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems&
 GPUSCHED_EXPORT void Cluster::assign_unknown(const std::vector<TaskId>& tasks, const ClusterSpec& spec,
                                              Problems& problems) {
     for (const auto task : tasks) {
-        const auto& said = spec.tasks[index(task)];
-        const auto node = make_id<NodeId>(*inventory_->nodes.names.find(*said.node));
-        if (const auto gpus = detail::held_gpus(*this, {*inventory_, task}, said, node, problems))
+        const auto& data = spec.tasks[index(task)];
+        const auto node = make_id<NodeId>(*inventory_->nodes.names.find(*data.node));
+        if (const auto gpus = detail::held_gpus(*this, {*inventory_, task}, data, node, problems))
             assign(task, node, *gpus);
     }
-    // Once more backwards, so that every node lists its tasks by id.
+    // Again backwards, so that every node lists its tasks by id.
     for (std::size_t i = task_slots(); i-- > 0;)
         if (const auto task = make_id<TaskId>(i); is_placed(task)) assign(task, node_of(task), gpus_of(task));
 }
 
 namespace detail {
 
-/// One message per level that tasks name but no node's network reaches.
+/// Adds one message per level that tasks name but no node's network has.
 static void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::string>& found) {
     const auto& t = inventory.tasks;
     std::map<Level, std::pair<std::size_t, std::size_t>> named;  // first task, how many
     for (std::size_t i = 0; i < t.names.size(); ++i) {
-        const auto& wishes = inventory.task_affinities[t.affinities[i]];
+        const auto& asked = inventory.task_affinities[t.affinities[i]];
         std::set<Level> levels;
-        const auto& terms = inventory.group_terms[wishes.group_terms];
-        const auto name = [&](Level level) {
+        for_each_level(asked, inventory.group_terms[asked.group_terms], [&](const char*, Level level) {
             if (level < first_label_level) levels.insert(level);
-        };
-        for (const auto& term : wishes.anti_affinity) name(term.level);
-        for (const auto& term : wishes.affinity) name(term.level);
-        for (const auto& term : terms.avoid) name(term.level);
-        for (const auto& term : terms.near) name(term.level);
-        for (const auto& term : terms.spread) name(term.level);
-        if (wishes.network_affinity) levels.insert(wishes.network_affinity->level);
+        });
         for (const auto level : levels)
             if (level > inventory.deepest_level()) ++named.try_emplace(level, i, 0).first->second.second;
     }
     for (const auto& [level, tasks] : named) {
         const auto others = tasks.second - 1;
-        found.push_back("network level " + std::to_string(level) + ": named by task " +
-                        gpusched::quoted(t.names[tasks.first]) +
-                        (others == 0 ? "" : " and " + std::to_string(others) + " more") +
-                        ", but no node's network is that deep: every node is a domain of its own there");
+        found.push_back(
+            concat("network level ", level, ": named by task ", gpusched::quoted(t.names[tasks.first]),
+                   (others == 0 ? "" : concat(" and ", others, " more")),
+                   ", but no node's network is that deep: every node is a domain of its own there"));
     }
 }
 
@@ -248,8 +236,8 @@ GPUSCHED_EXPORT std::vector<std::string> Cluster::warnings() const {
     for (const auto task : tasks())
         if (is_placed(task))
             for_each_gpu(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))], [&](int g) {
-                found.push_back("task " + gpusched::quoted(name(task)) + ": holds failed GPU " +
-                                std::to_string(g) + " of node " + gpusched::quoted(name(node_of(task))));
+                found.push_back(concat("task ", gpusched::quoted(name(task)), ": holds failed GPU ", g,
+                                       " of node ", gpusched::quoted(name(node_of(task)))));
             });
     detail::warn_of_unknown_levels(*inventory_, found);
     return found;
@@ -275,7 +263,7 @@ GPUSCHED_EXPORT void Cluster::count_selection(TaskId task, NodeId node, int sign
     }
 }
 
-// A domain goes from one number of members to the next, and `fewest_` with it where it was the last with that number.
+// Moves a domain to its new number of members, and updates `fewest_` if it was the last with the old number.
 GPUSCHED_EXPORT void Cluster::count_spread(std::uint32_t set, NodeId node, int sign) {
     const auto& rule = inventory_->spread_rules[inventory_->group_sets[set].rule];
     const auto domain = inventory_->domain_at(rule.level, node);
@@ -297,14 +285,14 @@ GPUSCHED_EXPORT void Cluster::count_spread(std::uint32_t set, NodeId node, int s
     }
 }
 
-// How many domains each rule of spreads counts.
+// The number of domains of each spread rule.
 GPUSCHED_EXPORT std::vector<std::uint32_t> Cluster::spread_domains() const {
     std::vector<std::uint32_t> domains;
     for (const auto& rule : inventory_->spread_rules) domains.push_back(rule.domains);
     return domains;
 }
 
-// The fewest members of each spread again whose rule counts other domains than before.
+// Recomputes the fewest members of each spread with a changed number of domains.
 GPUSCHED_EXPORT void Cluster::find_fewest(std::span<const std::uint32_t> domains_before) {
     const auto& rules = inventory_->spread_rules;
     GPUSCHED_ASSERT(domains_before.size() == rules.size());
@@ -334,14 +322,15 @@ GPUSCHED_EXPORT void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     GPUSCHED_ASSERT((gpus & ~first_gpus(gpu_count(node))) == 0);
     GPUSCHED_ASSERT(gpusched::gpu_count(gpus) == t.gpu_count[i]);
     auto& u = usage_[index(node)];
-    // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a claim.
+    // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a
+    // claim.
     const bool consumes = !t.is(TaskTrait::lends, task);
     const bool claims = !consumes || !may_borrow(task);
     const auto cpu = sign * t.cpu_milli[i];
     if (consumes) u.cpu_lendable -= cpu;
     if (claims) u.cpu_firm -= cpu;
     u.memory -= sign * t.memory_mib[i];
-    // Whoever gives back more than was taken would make room out of nothing.
+    // More is never released than was taken.
     GPUSCHED_ASSERT(std::max(u.cpu_lendable, u.cpu_firm) <= inventory_->nodes.cpu_milli[index(node)]);
     GPUSCHED_ASSERT(u.memory <= inventory_->nodes.memory_mib[index(node)]);
     const auto share = static_cast<std::int32_t>(sign * t.gpu_share_milli[i]);
@@ -352,7 +341,7 @@ GPUSCHED_EXPORT void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
         gpu[g].firm -= firm;
         GPUSCHED_ASSERT(std::max(gpu[g].lendable, gpu[g].firm) <= whole_gpu_milli);
     });
-    // No GPU becomes idle by being taken.
+    // Taking a GPU never makes one idle.
     if (consumes) u.idle_lendable &= ~gpus;
     if (claims) u.idle_firm &= ~gpus;
     if (sign < 0)
@@ -370,7 +359,7 @@ GPUSCHED_EXPORT void Cluster::use_extras(const Extras& extras, NodeId node, GpuM
     auto* const left = resources_.data() + index(node) * inventory_->resource_names.size();
     for (const auto& [resource, amount] : extras.resources) left[resource] -= sign * amount;
     for_each_gpu(devices, [&](int device) {
-        // Counted, since a caller may try two copies on one device before it asks whether they fit.
+        // A count, because a caller may place two copies on one device before it checks whether they fit.
         auto& holders =
             gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(device)].lendable;
         holders += sign;
@@ -447,19 +436,19 @@ GPUSCHED_EXPORT void Cluster::undo() {
 
 GPUSCHED_EXPORT void Cluster::commit() {
     if (events_) publish_open_changes();
-    std::vector<Reservation> given_back;
+    std::vector<Reservation> released;
     for (const auto& change : log_)
         if (change.kind != Change::Kind::assign)
-            (change.kind == Change::Kind::reserve ? reservations_ : given_back)
+            (change.kind == Change::Kind::reserve ? reservations_ : released)
                 .push_back({change.task, change.node, change.gpus});
-    if (!given_back.empty()) {
-        // Sorted, because a wave of moves gives back as many as it has moves.
+    if (!released.empty()) {
+        // Sorted, because a wave of moves releases one reservation per move.
         std::sort(reservations_.begin(), reservations_.end());
-        std::sort(given_back.begin(), given_back.end());
+        std::sort(released.begin(), released.end());
         std::vector<Reservation> held;
-        std::set_difference(reservations_.begin(), reservations_.end(), given_back.begin(), given_back.end(),
+        std::set_difference(reservations_.begin(), reservations_.end(), released.begin(), released.end(),
                             std::back_inserter(held));
-        GPUSCHED_ASSERT(held.size() + given_back.size() == reservations_.size());
+        GPUSCHED_ASSERT(held.size() + released.size() == reservations_.size());
         reservations_ = std::move(held);
     }
     log_.clear();

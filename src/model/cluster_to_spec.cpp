@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/eligibility.hpp"
+// The snapshot as data again.
+#include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>
@@ -15,18 +16,12 @@ GPUSCHED_EXPORT NodeSpec Cluster::node_spec(NodeId node) const {
     const auto& n = inventory_->nodes;
     const auto& attributes = inventory_->node_attributes[n.attributes[i]];
     NodeSpec out{.name = name(node),
-                 .gpu_model = {},
                  .gpu_count = n.gpu_count[i],
                  .cpu_milli = n.cpu_milli[i],
                  .memory_mib = n.memory_mib[i],
-                 .gpu_memory_mib = {},
                  .schedulable = !n.is_cordoned(node),
-                 .network = {},
                  .labels = attributes.labels,
                  .taints = attributes.taints,
-                 .hardware = {},
-                 .failed_gpus = {},
-                 .resources = {},
                  .devices = inventory_->node_devices[n.devices[i]].written,
                  .eviction_count = n.eviction_count[i]};
     if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inventory_->gpu_models[index(n.gpu_model[i])];
@@ -47,7 +42,7 @@ GPUSCHED_EXPORT TaskSpec Cluster::task_spec(TaskId task) const {
     const auto& inv = *inventory_;
     const auto i = index(task);
     const auto& t = inv.tasks;
-    const auto& wishes = inv.task_affinities[t.affinities[i]];
+    const auto& asked = inv.task_affinities[t.affinities[i]];
     const auto& requirement = inv.requirements[t.requirement[i]];
     TaskSpec out;
     out.name = name(task);
@@ -70,17 +65,17 @@ GPUSCHED_EXPORT TaskSpec Cluster::task_spec(TaskId task) const {
     out.node_selector = inv.node_selector(task);
     out.node_affinity = inv.node_affinity(task);
     out.tolerations = requirement.tolerations;
-    out.anti_affinity = wishes.anti_affinity;
-    out.affinity = wishes.affinity;
-    out.network_affinity = wishes.network_affinity;
-    out.hardware_affinity = wishes.hardware_affinity;
+    out.anti_affinity = asked.anti_affinity;
+    out.affinity = asked.affinity;
+    out.network_affinity = asked.network_affinity;
+    out.hardware_affinity = asked.hardware_affinity;
     const auto& terms = inv.terms(task);
     out.groups = terms.groups;
     out.avoid = terms.avoid;
     out.near = terms.near;
     out.spread = terms.spread;
-    out.cpu_local = wishes.cpu_local;
-    out.cores = wishes.cores;
+    out.cpu_local = asked.cpu_local;
+    out.cores = asked.cores;
     out.move_cost = t.move_cost[i];
     out.start_time = t.start_time[i];
     if (t.last_checkpoint_time[i] != TaskTable::no_time) out.last_checkpoint_time = t.last_checkpoint_time[i];
@@ -110,7 +105,6 @@ GPUSCHED_EXPORT JobSpec Cluster::job_spec(JobId job) const {
 GPUSCHED_EXPORT BudgetSpec Cluster::budget_spec(std::uint32_t budget) const {
     const auto& b = inventory_->budgets[budget];
     BudgetSpec out{.name = inventory_->budget_names[budget],
-                   .tasks = {},
                    .groups = b.groups,
                    .allowed_down = b.allowed_down,
                    .broken = b.broken};

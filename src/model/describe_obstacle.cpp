@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/eligibility.hpp"
+// describe_obstacle: one text per kind of obstacle.
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -14,47 +14,8 @@ namespace gpusched {
 
 namespace detail {
 
-static std::string describe_model(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto model = inv.nodes.gpu_model[index(node)];
-    std::string text = model == none<GpuModelId>
-                           ? std::string("the node has no GPU model")
-                           : "the node's GPU model is " + gpusched::quoted(inv.gpu_models[index(model)]);
-    const auto& accepted = inv.requirements[inv.tasks.requirement[index(task)]].gpu_models;
-    const char* separator = "; the task accepts ";
-    for (const auto one : accepted) {
-        text += separator + gpusched::quoted(inv.gpu_models[index(one)]);
-        separator = ", ";
-    }
-    return text;
-}
-
-static std::string describe_label(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
-    for (const auto& [key, value] : inv.node_selector(task)) {
-        const auto has = labels.find(key);
-        if (has != labels.end() && has->second == value) continue;
-        return "the node's label " + gpusched::quoted(key) + " is " +
-               (has == labels.end() ? "missing" : gpusched::quoted(has->second)) + "; the task selects " +
-               gpusched::quoted(value);
-    }
-    return {};
-}
-
-static std::string describe_taint(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto& tolerations = inv.requirements[inv.tasks.requirement[index(task)]].tolerations;
-    for (const auto& taint : inv.node_classes[inv.nodes.node_class[index(node)]].taints)
-        if (!Inventory::tolerates(tolerations, taint))
-            return "the task does not tolerate the node's taint " +
-                   gpusched::quoted(taint.key + "=" + taint.value + ":" + taint.effect);
-    return {};
-}
-
-static std::string shortage(std::string_view what, std::int64_t needs, std::int64_t free) {
-    return std::string(what) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
-           " is free (" + std::to_string(needs - free) + " short)";
+static std::string shortage(std::string_view resource, std::int64_t needs, std::int64_t free) {
+    return concat(resource, ": needs ", needs, ", but ", free, " is free (", needs - free, " short)");
 }
 
 static std::string describe_match(const NodeMatch& match) {
@@ -64,162 +25,193 @@ static std::string describe_match(const NodeMatch& match) {
     return text;
 }
 
-static std::string describe_node_affinity(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
-    const auto& affinity = inv.node_affinity(task);
-    std::string text = "node_affinity: the node does not satisfy ";
-    for (std::size_t i = 0; i < affinity.size(); ++i) {
-        if (i > 0) text += " nor ";
-        if (affinity[i].match_expressions.empty() && affinity[i].match_fields.empty())
-            text += "a term without conditions";
-        std::string conditions;
-        const auto add = [&](const NodeMatch& match) {
-            conditions += (conditions.empty() ? "" : " and ") + describe_match(match);
-        };
-        for (const auto& match : affinity[i].match_expressions)
-            if (!holds(match, labels)) add(match);
-        for (const auto& match : affinity[i].match_fields)
-            if (!holds(match, &cluster.name(node))) add(match);
-        text += conditions;
+// Describes the obstacle of one task on one node.
+struct ObstacleText {
+    const Cluster& cluster;
+    TaskId task;
+    NodeId node;
+    const Inventory& inv = cluster.inventory();
+
+    [[nodiscard]] std::string model() const {
+        const auto model = inv.nodes.gpu_model[index(node)];
+        std::string text = model == none<GpuModelId>
+                               ? std::string("the node has no GPU model")
+                               : "the node's GPU model is " + gpusched::quoted(inv.gpu_models[index(model)]);
+        const auto& accepted = inv.requirements[inv.tasks.requirement[index(task)]].gpu_models;
+        const char* separator = "; the task accepts ";
+        for (const auto one : accepted) {
+            text += separator + gpusched::quoted(inv.gpu_models[index(one)]);
+            separator = ", ";
+        }
+        return text;
     }
-    return text;
-}
 
-static std::string describe_resource(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
-        if (const auto free = cluster.resource_free(node, resource); amount > free)
-            return shortage("resource " + gpusched::quoted(inv.resource_names[resource]), amount, free);
-    return {};
-}
-
-static std::string describe_devices(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
-    std::string text = "devices: needs " + std::to_string(extras.device_count) + " of one class";
-    const char* separator = ", but ";
-    for (const auto device_class : extras.device_classes) {
-        const auto all = devices_of_class(inv, node, device_class);
-        text += separator + std::to_string(gpu_count(all & cluster.free_devices(node))) + " of " +
-                std::to_string(gpu_count(all)) + " of class " +
-                gpusched::quoted(inv.device_classes[device_class]);
-        separator = ", ";
+    [[nodiscard]] std::string label() const {
+        const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+        for (const auto& [key, value] : inv.node_selector(task)) {
+            const auto has = labels.find(key);
+            if (has != labels.end() && has->second == value) continue;
+            return "the node's label " + gpusched::quoted(key) + " is " +
+                   (has == labels.end() ? "missing" : gpusched::quoted(has->second)) + "; the task selects " +
+                   gpusched::quoted(value);
+        }
+        return {};
     }
-    return text + " are free";
-}
 
-static std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId node, Obstacle obstacle) {
-    const auto& t = cluster.inventory().tasks;
-    const auto i = index(task);
-    const auto lent = cluster.lent_to(task);
-    const auto memory = "gpu_memory_mib: needs " + std::to_string(t.gpu_memory_mib[i]);
-    if (!cluster.is_fraction(task)) {
-        const auto idle = cluster.idle_gpus(node, lent);
-        if (obstacle == Obstacle::gpu)
-            return "GPUs: needs " + std::to_string(t.gpu_count[i]) + " that are entirely free, but " +
-                   std::to_string(gpu_count(idle)) + " of " + std::to_string(cluster.gpu_count(node)) +
-                   " are";
-        return memory + " on each of " + std::to_string(t.gpu_count[i]) + " GPUs, but " +
-               std::to_string(gpu_count(candidate_gpus(cluster, task, node))) + " of " +
-               std::to_string(gpu_count(idle)) + " free GPUs have that much left";
+    [[nodiscard]] std::string taint() const {
+        const auto& tolerations = inv.requirements[inv.tasks.requirement[index(task)]].tolerations;
+        for (const auto& taint : inv.node_classes[inv.nodes.node_class[index(node)]].taints)
+            if (!Inventory::tolerates(tolerations, taint))
+                return "the task does not tolerate the node's taint " +
+                       gpusched::quoted(taint.key + "=" + taint.value + ":" + taint.effect);
+        return {};
     }
-    int most = 0;
-    for (int g = 0; g < cluster.gpu_count(node); ++g)
-        most = std::max(most, cluster.gpu_free_milli(node, g, lent));
-    if (most < t.gpu_share_milli[i])
-        return shortage("gpu_share_milli of one GPU", t.gpu_share_milli[i], most);
-    return memory + " on one GPU with " + std::to_string(t.gpu_share_milli[i]) +
-           " thousandths free, but none has that much left";
-}
 
-static std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
-    const std::string one = level == HardwareLevel::numa ? "one NUMA node" : "one socket";
-    const auto local = guaranteed_localities(cluster, task, node);
-    const auto text =
-        "hardware_affinity: needs " + std::to_string(inv.tasks.gpu_count[index(task)]) + " GPUs of " + one;
-    if (local.unknown) return text + ", but the node's hardware is not known";
-    const auto candidates = candidate_gpus(cluster, task, node);
-    int most = 0;
-    for (const auto mask : local.masks)
-        most = std::max(most, gpu_count(static_cast<GpuMask>(mask & candidates)));
-    return text + ", but at most " + std::to_string(most) + " are free there";
-}
-
-static std::string describe_place(const Inventory& inv, Level level, NodeId node) {
-    if (level == node_level) return "node " + gpusched::quoted(inv.nodes.names[index(node)]);
-    if (level < first_label_level)
-        return "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node))) + " of level " +
-               std::to_string(level);
-    const auto& label = inv.label_levels[static_cast<std::size_t>(level - first_label_level)];
-    return "domain " + gpusched::quoted(label.values[index(label.domain_of[index(node)])]) + " of label " +
-           gpusched::quoted(label.key);
-}
-
-static std::string describe_no_domain(const Inventory& inv, Level level) {
-    return "the node has no label " +
-           gpusched::quoted(inv.label_levels[static_cast<std::size_t>(level - first_label_level)].key);
-}
-
-static std::string describe_selection(const Cluster& cluster, NodeId node, const GroupConflict& conflict) {
-    const auto& inv = cluster.inventory();
-    const auto& set = inv.group_sets[conflict.set];
-    const auto obstacle = std::string(enum_name(conflict.obstacle)) + ": ";
-    if (inv.domain_at(set.level, node) == none<DomainId>)
-        return obstacle + describe_no_domain(inv, set.level);
-    const auto place = describe_place(inv, set.level, node);
-    const auto group = "group " + gpusched::quoted(set.group);
-    const auto tasks = [](std::uint32_t count) {
-        return std::to_string(count) + (count == 1 ? " task" : " tasks");
-    };
-    if (conflict.obstacle == Obstacle::avoid)
-        return obstacle + place + " holds " + tasks(conflict.members) +
-               (conflict.limit == 0 ? " of " + group + ", which the task avoids"
-                                    : (conflict.members == 1 ? " that avoids " : " that avoid ") + group +
-                                          ", of which the task is a member");
-    if (conflict.obstacle == Obstacle::near) {
-        std::string groups;
-        for (const auto& wanted : inv.near_rules[set.rule].groups)
-            groups += (groups.empty() ? "" : " and ") + gpusched::quoted(wanted);
-        return obstacle + place + " holds no task of group " + groups;
+    [[nodiscard]] std::string node_affinity() const {
+        const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+        const auto& affinity = inv.node_affinity(task);
+        std::string text = "node_affinity: the node does not satisfy ";
+        for (std::size_t i = 0; i < affinity.size(); ++i) {
+            if (i > 0) text += " nor ";
+            if (affinity[i].match_expressions.empty() && affinity[i].match_fields.empty())
+                text += "a term without conditions";
+            std::string conditions;
+            const auto add = [&](const NodeMatch& match) {
+                conditions += (conditions.empty() ? "" : " and ") + describe_match(match);
+            };
+            for (const auto& match : affinity[i].match_expressions)
+                if (!holds(match, labels)) add(match);
+            for (const auto& match : affinity[i].match_fields)
+                if (!holds(match, &cluster.name(node))) add(match);
+            text += conditions;
+        }
+        return text;
     }
-    const auto& rule = inv.spread_rules[set.rule];
-    const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
-    const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
-    return obstacle + place + " would hold " + std::to_string(conflict.members) + " members of " + group +
-           "; at most " + std::to_string(conflict.limit) + " may be there: max_skew " +
-           std::to_string(rule.max_skew) + " above " +
-           (too_few ? "0, since of min_domains " + std::to_string(rule.min_domains) + " there are " +
-                          std::to_string(rule.domains)
-                    : std::to_string(fewest) + ", the fewest of " + std::to_string(rule.domains) +
-                          " eligible domains");
-}
 
-static std::string describe_groups(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto& inv = cluster.inventory();
-    const auto conflict = find_group_conflict(cluster, task, node);
-    const auto place = [&](Level level) { return describe_place(inv, level, node); };
-    if (conflict.obstacle >= Obstacle::avoid) return describe_selection(cluster, node, conflict);
-    if (conflict.obstacle == Obstacle::anti_affinity) {
+    [[nodiscard]] std::string resource() const {
+        for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
+            if (const auto free = cluster.resource_free(node, resource); amount > free)
+                return shortage("resource " + gpusched::quoted(inv.resource_names[resource]), amount, free);
+        return {};
+    }
+
+    [[nodiscard]] std::string devices() const {
+        const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
+        std::string text = concat("devices: needs ", extras.device_count, " of one class");
+        const char* separator = ", but ";
+        for (const auto device_class : extras.device_classes) {
+            const auto all = devices_of_class(inv, node, device_class);
+            text += concat(separator, gpu_count(all & cluster.free_devices(node)), " of ", gpu_count(all),
+                           " of class ", gpusched::quoted(inv.device_classes[device_class]));
+            separator = ", ";
+        }
+        return text + " are free";
+    }
+
+    [[nodiscard]] std::string gpus(Obstacle obstacle) const {
+        const auto& t = inv.tasks;
+        const auto i = index(task);
+        const auto lent = cluster.lent_to(task);
+        const auto memory = "gpu_memory_mib: needs " + std::to_string(t.gpu_memory_mib[i]);
+        if (!cluster.is_fraction(task)) {
+            const auto idle = cluster.idle_gpus(node, lent);
+            if (obstacle == Obstacle::gpu)
+                return concat("GPUs: needs ", t.gpu_count[i], " that are entirely free, but ",
+                              gpu_count(idle), " of ", cluster.gpu_count(node), " are");
+            return concat(memory, " on each of ", t.gpu_count[i], " GPUs, but ",
+                          gpu_count(candidate_gpus(cluster, task, node)), " of ", gpu_count(idle),
+                          " free GPUs have that much left");
+        }
+        int most = 0;
+        for (int g = 0; g < cluster.gpu_count(node); ++g)
+            most = std::max(most, cluster.gpu_free_milli(node, g, lent));
+        if (most < t.gpu_share_milli[i])
+            return shortage("gpu_share_milli of one GPU", t.gpu_share_milli[i], most);
+        return concat(memory, " on one GPU with ", t.gpu_share_milli[i],
+                      " thousandths free, but none has that much left");
+    }
+
+    [[nodiscard]] std::string hardware() const {
+        const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
+        const std::string one = level == HardwareLevel::numa ? "one NUMA node" : "one socket";
+        const auto local = guaranteed_localities(cluster, task, node);
+        const auto text =
+            concat("hardware_affinity: needs ", inv.tasks.gpu_count[index(task)], " GPUs of ", one);
+        if (local.unknown) return text + ", but the node's hardware is not known";
+        const auto candidates = candidate_gpus(cluster, task, node);
+        int most = 0;
+        for (const auto mask : local.masks)
+            most = std::max(most, gpu_count(static_cast<GpuMask>(mask & candidates)));
+        return concat(text, ", but at most ", most, " are free there");
+    }
+
+    [[nodiscard]] std::string place(Level level) const {
+        if (level == node_level) return "node " + gpusched::quoted(inv.nodes.names[index(node)]);
+        if (level < first_label_level)
+            return concat("domain ", gpusched::quoted(inv.domain_name(level, inv.domain(level, node))),
+                          " of level ", level);
+        const auto& label = inv.label_levels[static_cast<std::size_t>(level - first_label_level)];
+        return "domain " + gpusched::quoted(label.values[index(label.domain_of[index(node)])]) +
+               " of label " + gpusched::quoted(label.key);
+    }
+
+    [[nodiscard]] std::string no_domain(Level level) const {
+        return "the node has no label " +
+               gpusched::quoted(inv.label_levels[static_cast<std::size_t>(level - first_label_level)].key);
+    }
+
+    [[nodiscard]] std::string selection(const GroupConflict& conflict) const {
         const auto& set = inv.group_sets[conflict.set];
-        return "anti_affinity: " + place(set.level) + " would hold " + std::to_string(conflict.members) +
-               " members of group " + gpusched::quoted(set.group) + "; at most " +
-               std::to_string(conflict.limit) + " may be together";
+        const auto obstacle = std::string(enum_name(conflict.obstacle)) + ": ";
+        if (inv.domain_at(set.level, node) == none<DomainId>) return obstacle + no_domain(set.level);
+        const auto domain = place(set.level);
+        const auto group = "group " + gpusched::quoted(set.group);
+        const auto tasks = [](std::uint32_t count) {
+            return std::to_string(count) + (count == 1 ? " task" : " tasks");
+        };
+        if (conflict.obstacle == Obstacle::avoid)
+            return obstacle + domain + " holds " + tasks(conflict.members) +
+                   (conflict.limit == 0 ? " of " + group + ", which the task avoids"
+                                        : (conflict.members == 1 ? " that avoids " : " that avoid ") + group +
+                                              ", of which the task is a member");
+        if (conflict.obstacle == Obstacle::near) {
+            std::string groups;
+            for (const auto& name : inv.near_rules[set.rule].groups)
+                groups += (groups.empty() ? "" : " and ") + gpusched::quoted(name);
+            return obstacle + domain + " holds no task of group " + groups;
+        }
+        const auto& rule = inv.spread_rules[set.rule];
+        const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
+        const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
+        return concat(obstacle, domain, " would hold ", conflict.members, " members of ", group, "; at most ",
+                      conflict.limit, " may be there: max_skew ", rule.max_skew, " above ",
+                      (too_few
+                           ? concat("0, since of min_domains ", rule.min_domains, " there are ", rule.domains)
+                           : concat(fewest, ", the fewest of ", rule.domains, " eligible domains")));
     }
-    const auto& set = inv.group_sets[conflict.set];
-    if (inv.domain_at(set.level, node) == none<DomainId>)
-        return "affinity: " + describe_no_domain(inv, set.level);
-    return (set.kind == GroupKind::network ? "network_affinity: " + set.group
-                                           : "affinity: group " + gpusched::quoted(set.group)) +
-           " has members outside " + place(set.level) + "; all must be in one";
-}
+
+    [[nodiscard]] std::string groups() const {
+        const auto conflict = find_group_conflict(cluster, task, node);
+        if (conflict.obstacle >= Obstacle::avoid) return selection(conflict);
+        if (conflict.obstacle == Obstacle::anti_affinity) {
+            const auto& set = inv.group_sets[conflict.set];
+            return concat("anti_affinity: ", place(set.level), " would hold ", conflict.members,
+                          " members of group ", gpusched::quoted(set.group), "; at most ", conflict.limit,
+                          " may be together");
+        }
+        const auto& set = inv.group_sets[conflict.set];
+        if (inv.domain_at(set.level, node) == none<DomainId>) return "affinity: " + no_domain(set.level);
+        return (set.kind == GroupKind::network ? "network_affinity: " + set.group
+                                               : "affinity: group " + gpusched::quoted(set.group)) +
+               " has members outside " + place(set.level) + "; all must be in one";
+    }
+};
 
 }  // namespace detail
 
 GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& t = cluster.inventory().tasks;
+    const detail::ObstacleText text{cluster, task, node};
     auto obstacle = find_obstacle(cluster, task, node);
     if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(cluster, task, node);
     switch (obstacle) {
@@ -231,34 +223,34 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::cordoned:
         return "the node is cordoned";
     case Obstacle::gpu_model:
-        return detail::describe_model(cluster, task, node);
+        return text.model();
     case Obstacle::node_selector:
-        return detail::describe_label(cluster, task, node);
+        return text.label();
     case Obstacle::node_affinity:
-        return detail::describe_node_affinity(cluster, task, node);
+        return text.node_affinity();
     case Obstacle::taint:
-        return detail::describe_taint(cluster, task, node);
+        return text.taint();
     case Obstacle::cpu:
         return detail::shortage("cpu_milli", t.cpu_milli[index(task)],
                                 cluster.cpu_free_milli(node, cluster.lent_to(task)));
     case Obstacle::memory:
         return detail::shortage("memory_mib", t.memory_mib[index(task)], cluster.memory_free_mib(node));
     case Obstacle::resource:
-        return detail::describe_resource(cluster, task, node);
+        return text.resource();
     case Obstacle::device:
-        return detail::describe_devices(cluster, task, node);
+        return text.devices();
     case Obstacle::gpu:
     case Obstacle::gpu_memory:
-        return detail::describe_gpus(cluster, task, node, obstacle);
+        return text.gpus(obstacle);
     case Obstacle::hardware:
-        return detail::describe_hardware(cluster, task, node);
+        return text.hardware();
     case Obstacle::anti_affinity:
     case Obstacle::affinity:
     case Obstacle::network:
     case Obstacle::avoid:
     case Obstacle::near:
     case Obstacle::spread:
-        return detail::describe_groups(cluster, task, node);
+        return text.groups();
     }
     return {};
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what few nodes and tasks have beyond CPU, memory and whole GPUs: named resources, other devices, single nodes.
+// Writes named resources, devices besides whole GPUs, and selections of single nodes.
 #pragma once
 
-#include "model/check_extras.hpp"
-#include "model/node_sets.hpp"
-#include "model/resource_columns.hpp"
+#include "model/check_specs.hpp"
+#include "model/node_match.hpp"
 #include "model/shared_values.hpp"
 #include "model/table_rows.hpp"
 
@@ -15,13 +14,210 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace gpusched::detail {
 
-/// What the task asks for beyond CPU, memory and whole GPUs, but for single nodes. Names that the inventory has not are left out.
+/// Widens a table from `before` to `after` columns. The new columns are 0.
+inline void widen_rows(std::vector<std::int64_t>& table, std::size_t before, std::size_t after,
+                       std::size_t rows) {
+    std::vector<std::int64_t> wider(rows * after, 0);
+    for (std::size_t r = 0; before > 0 && r < table.size() / before; ++r)
+        std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(r * before), before,
+                    wider.begin() + static_cast<std::ptrdiff_t>(r * after));
+    table = std::move(wider);
+}
+
+/// Does the condition single out nodes by a label that differs for each node?
+inline bool singles_out(const NodeMatch& match) {
+    return match.key == "kubernetes.io/hostname" &&
+           (match.op == MatchOperator::in || match.op == MatchOperator::not_in);
+}
+inline bool singles_out(const Labels& selector) {
+    return !selector.empty() && selector.contains("kubernetes.io/hostname");
+}
+
+inline bool singles_out(const NodeTerm& term) {
+    return !term.match_fields.empty() ||
+           std::any_of(term.match_expressions.begin(), term.match_expressions.end(),
+                       [](const NodeMatch& match) { return singles_out(match); });
+}
+
+inline bool singles_out_nodes(const TaskSpec& task) {
+    return singles_out(task.node_selector) ||
+           std::any_of(task.node_affinity.begin(), task.node_affinity.end(),
+                       [](const NodeTerm& term) { return singles_out(term); });
+}
+
+/// Adds the label keys that distinguish classes of nodes for the task.
+template <class Keys>
+void add_class_keys(const TaskSpec& task, Keys& keys) {
+    for (const auto& [key, value] : task.node_selector)
+        if (key != "kubernetes.io/hostname") keys.insert(key);
+    for (const auto& term : task.node_affinity)
+        for (const auto& match : term.match_expressions)
+            if (!singles_out(match)) keys.insert(match.key);
+}
+
+/// An affinity without the conditions that single out nodes. `possible` is false if no node satisfies it;
+/// every node satisfies an empty affinity.
+struct Reduced {
+    bool possible = true;
+    std::vector<NodeTerm> affinity{};
+};
+/// Replaces each condition that singles out nodes by `stands_for(positive)`: true, or false, which drops its
+/// term.
+template <class StandsFor>
+Reduced reduce(const std::vector<NodeTerm>& affinity, StandsFor&& stands_for) {
+    Reduced out;
+    for (const auto& term : affinity) {
+        bool kept = !term.match_expressions.empty() || !term.match_fields.empty();
+        NodeTerm rest;
+        for (const auto& match : term.match_fields) kept = kept && stands_for(match.op == MatchOperator::in);
+        for (const auto& match : term.match_expressions)
+            if (!singles_out(match))
+                rest.match_expressions.push_back(match);
+            else
+                kept = kept && stands_for(match.op == MatchOperator::in);
+        if (!kept) continue;
+        if (rest.match_expressions.empty()) return {};
+        out.affinity.push_back(std::move(rest));
+    }
+    out.possible = affinity.empty() || !out.affinity.empty();
+    return out;
+}
+
+inline Labels without_hostname(Labels selector) {
+    selector.erase("kubernetes.io/hostname");
+    return selector;
+}
+
+/// Which nodes the node sets of an inventory name, kept in step as nodes and sets are added and removed. Its
+/// index is made with the first set, because most inventories have none.
+class NamedNodes {
+  public:
+    explicit NamedNodes(Inventory& inventory) : inventory_(inventory) {
+        for (std::uint32_t set = 0; set < inventory.node_sets.size(); ++set)
+            if (inventory.node_sets[set].requirement != NodeSet::no_node) remember(set);
+    }
+
+    /// Finds the nodes of a new set.
+    void add_set(std::uint32_t which) {
+        remember(which);
+        auto& set = inventory_.node_sets[which];
+        std::set<NodeId> nodes;
+        for_each_name(
+            set,
+            [&](const std::string& hostname) {
+                if (const auto found = with_hostname_.find(hostname); found != with_hostname_.end())
+                    nodes.insert(found->second.begin(), found->second.end());
+            },
+            [&](const std::string& name) {
+                if (const auto node = inventory_.nodes.names.find(name)) nodes.insert(make_id<NodeId>(*node));
+            });
+        for (const auto node : nodes) set.named.push_back({node, admits(set, node)});
+    }
+    /// Call before the set is removed.
+    void remove_set(std::uint32_t which) {
+        const auto drop = [which](auto& sets_of, const std::string& value) {
+            const auto found = sets_of.find(value);
+            if (found != sets_of.end() && found->second.erase(which) > 0 && found->second.empty())
+                sets_of.erase(found);
+        };
+        for_each_name(
+            inventory_.node_sets[which], [&](const std::string& hostname) { drop(by_hostname_, hostname); },
+            [&](const std::string& name) { drop(by_name_, name); });
+    }
+
+    /// Call after the node has got its name and labels.
+    void add_node(NodeId node) {
+        if (!indexed_) return;
+        if (const auto* const hostname = hostname_of(node)) with_hostname_[*hostname].insert(node);
+        for_each_set_of(node, [&](NodeSet& set) {
+            set.named.insert(place_of(set, node), {node, admits(set, node)});
+        });
+    }
+    /// Call before the node loses its name and labels.
+    void remove_node(NodeId node) {
+        if (!indexed_) return;
+        for_each_set_of(node, [&](NodeSet& set) { set.named.erase(place_of(set, node)); });
+        if (const auto* const hostname = hostname_of(node)) {
+            const auto found = with_hostname_.find(*hostname);
+            found->second.erase(node);
+            if (found->second.empty()) with_hostname_.erase(found);
+        }
+    }
+
+  private:
+    using Sets = std::set<std::uint32_t>;
+
+    [[nodiscard]] const Labels& labels_of(NodeId node) const {
+        return inventory_.node_attributes[inventory_.nodes.attributes[index(node)]].labels;
+    }
+    [[nodiscard]] const std::string* hostname_of(NodeId node) const {
+        const auto& labels = labels_of(node);
+        const auto found = labels.find("kubernetes.io/hostname");
+        return found == labels.end() ? nullptr : &found->second;
+    }
+    [[nodiscard]] bool admits(const NodeSet& set, NodeId node) const {
+        const auto& labels = labels_of(node);
+        return holds(set.node_selector, labels) &&
+               holds(set.node_affinity, labels, inventory_.nodes.names[index(node)]);
+    }
+    static std::vector<NodeSet::Named>::iterator place_of(NodeSet& set, NodeId node) {
+        return std::lower_bound(set.named.begin(), set.named.end(), node,
+                                [](const NodeSet::Named& named, NodeId id) { return named.node < id; });
+    }
+
+    template <class Hostname, class Name>
+    static void for_each_name(const NodeSet& set, Hostname&& hostname, Name&& name) {
+        if (const auto own = set.node_selector.find("kubernetes.io/hostname"); own != set.node_selector.end())
+            hostname(own->second);
+        for (const auto& term : set.node_affinity) {
+            for (const auto& match : term.match_expressions)
+                if (singles_out(match))
+                    for (const auto& value : match.values) hostname(value);
+            for (const auto& match : term.match_fields)
+                for (const auto& value : match.values) name(value);
+        }
+    }
+
+    template <class Visit>
+    void for_each_set_of(NodeId node, Visit&& visit) {
+        Sets sets;
+        const auto add = [&](const auto& sets_of, const std::string& value) {
+            if (const auto found = sets_of.find(value); found != sets_of.end())
+                sets.insert(found->second.begin(), found->second.end());
+        };
+        add(by_name_, inventory_.nodes.names[index(node)]);
+        if (const auto* const hostname = hostname_of(node)) add(by_hostname_, *hostname);
+        for (const auto which : sets) visit(inventory_.node_sets[which]);
+    }
+
+    void remember(std::uint32_t which) {
+        if (!indexed_) {
+            indexed_ = true;
+            for (const auto node : inventory_.living_nodes())
+                if (const auto* const hostname = hostname_of(node)) with_hostname_[*hostname].insert(node);
+        }
+        for_each_name(
+            inventory_.node_sets[which],
+            [&](const std::string& hostname) { by_hostname_[hostname].insert(which); },
+            [&](const std::string& name) { by_name_[name].insert(which); });
+    }
+
+    Inventory& inventory_;
+    bool indexed_ = false;
+    std::map<std::string, std::set<NodeId>> with_hostname_;
+    std::map<std::string, Sets> by_hostname_, by_name_;  // sets that name it
+};
+
+/// The named resources and devices that the task requests. Skips names that the inventory does not have.
 [[nodiscard]] inline Extras extras_of(const TaskSpec& task, const Inventory& inventory) {
     Extras extras;
     for (const auto& [name, amount] : task.resources)
@@ -35,12 +231,13 @@ namespace gpusched::detail {
     return extras;
 }
 
-/// Works on a new inventory as well as on one that changes. What nobody refers to any more is forgotten, but for names.
+/// Writes the extras of nodes and tasks, of new and of changing inventories. Removes values without
+/// references, but not names.
 class ExtrasEditor {
   public:
     explicit ExtrasEditor(Inventory& out)
         : out_(out), devices_(out.node_devices), sets_(out.node_sets), extras_(out.extras), named_(out) {
-        // Entry 0 of both tables is for those that have nothing of the kind, and stays.
+        // Entry 0 of both tables is empty and permanent.
         if (out.extras.empty()) {
             (void)devices_.acquire({});
             (void)extras_.acquire({});
@@ -60,7 +257,7 @@ class ExtrasEditor {
     ExtrasEditor(const ExtrasEditor&) = delete;
     ExtrasEditor& operator=(const ExtrasEditor&) = delete;
 
-    /// Gives each of these names a column of node_resources, and the nodes that are there 0 of what is new; true if some was.
+    /// Gives each of these names a column of node_resources, 0 for all nodes; true if a name is new.
     bool add_columns(const Resources& resources) {
         const auto before = out_.resource_names.size();
         for (const auto& [name, amount] : resources) (void)out_.resource_names.intern(name);
@@ -69,7 +266,7 @@ class ExtrasEditor {
         return true;
     }
 
-    /// @return how many devices the node has in all; where the checks find problems with them, its whole GPUs
+    /// @return its number of GPUs and other devices; after a problem, its number of GPUs
     int write_node(const NodeSpec& node, std::size_t i) {
         if (const auto columns = out_.resource_names.size(); columns > 0) {
             out_.node_resources.resize(std::max(out_.node_resources.size(), (i + 1) * columns));
@@ -80,15 +277,15 @@ class ExtrasEditor {
         const auto gpus = static_cast<int>(std::clamp<std::int64_t>(node.gpu_count, 0, max_gpus_per_node));
         if (node.devices.empty()) return gpus;
         Problems problems;
-        const int all = check_devices(Owner("node", node.name), node.devices, gpus, problems);
+        const int all = SpecChecks(problems).devices(Owner("node", node.name), node.devices, gpus);
         if (!problems.empty()) return gpus;
         out_.nodes.devices[i] = devices(node.devices, gpus);
         return all;
     }
-    /// The node has its name and labels, or is about to lose them: tasks may single it out.
+    /// Call after the node has got its name and labels, and before it loses them.
     void attach_node(NodeId node) { named_.add_node(node); }
     void detach_node(NodeId node) { named_.remove_node(node); }
-    /// @return how many devices the node had in all
+    /// @return the number of GPUs and other devices that the node had
     int clear_node(std::size_t i) {
         const auto columns = out_.resource_names.size();
         std::fill_n(out_.node_resources.begin() + static_cast<std::ptrdiff_t>(i * columns), columns, 0);
@@ -99,8 +296,8 @@ class ExtrasEditor {
     }
 
     /// Writes the task's requirement and extras.
-    /// @param requirement has the task's selector and affinity as written
-    /// @param acquire gives a requirement its index
+    /// @param requirement contains the task's selector and affinity as written
+    /// @param acquire returns the index of a requirement
     template <class Acquire>
     void write_task(const TaskSpec& task, std::size_t i, Requirement&& requirement, Acquire&& acquire) {
         if (task.resources.empty() && task.device_count == 0 && task.device_classes.empty() &&
@@ -127,7 +324,7 @@ class ExtrasEditor {
         }
         write_extras(out_.tasks, i, id);
     }
-    /// @param release takes back an index that `acquire` gave
+    /// @param release releases an index that `acquire` returned
     template <class Release>
     void clear_task(std::size_t i, Release&& release) {
         const auto id = std::exchange(out_.tasks.extras[i], 0);

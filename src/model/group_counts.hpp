@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the cluster counts the members of groups by domain. Only its own sources need this, so public headers stay quick to
-// compile.
+// How the cluster counts the members of groups by domain. Only its own sources need this, so public headers
+// stay quick to compile.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -13,7 +13,7 @@ inline std::uint32_t DomainCounts::capacity_for(std::uint32_t members) noexcept 
     return std::bit_ceil(std::uint32_t{4} * (members + 1));
 }
 
-// Where `capacity` empty cells begin.
+// The first of `capacity` empty cells.
 inline std::uint32_t DomainCounts::take_cells(std::uint32_t capacity) {
     const auto size = static_cast<std::size_t>(std::countr_zero(capacity));
     if (size < free_cells_.size() && !free_cells_[size].empty()) {
@@ -38,7 +38,7 @@ inline std::uint32_t DomainCounts::add_table(std::uint32_t members) {
     return number;
 }
 
-// The cells of a table, which all count nothing, are for others to take.
+// Releases the cells of a table, which are all empty.
 inline void DomainCounts::give_cells(const Table& table) {
     const auto size = static_cast<std::size_t>(std::countr_zero(table.mask + 1));
     if (free_cells_.size() <= size) free_cells_.resize(size + 1);
@@ -51,7 +51,7 @@ inline void DomainCounts::remove_table(std::uint32_t table) {
     free_tables_.push_back(table);
 }
 
-// The cell that counts the domain, or the empty one where it belongs.
+// The cell of the domain, or the empty cell for it.
 inline DomainCounts::Cell& DomainCounts::cell_of(const Table& table, DomainId domain) noexcept {
     auto i = slot(table, domain);
     while (cells_[table.first + i].count != 0 && cells_[table.first + i].domain != domain)

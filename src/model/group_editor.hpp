@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets single tasks join and leave the sets of groups, as long as the sets themselves stay as they are.
+// The sets of tasks that group constraints bind, and the membership of each task in them.
 #pragma once
 
-#include "model/group_builder.hpp"
-#include "model/structural_hash.hpp"
+#include "model/group_selection.hpp"
+#include "model/shared_values.hpp"
 
-#include <gpusched/core/detail/hash_index.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/detail/free_slots.hpp>
+#include <gpusched/core/name_table.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -24,12 +21,71 @@
 
 namespace gpusched::detail {
 
-/// Which sets a group has depends on all its members. A task that brings a group of its own, or joins one whose levels
-/// and limits are there already, costs O(its memberships); any other needs `GroupBuilder` to start again.
+/// Keeps the sets of groups and the profiles of tasks in step with the tables of tasks and jobs.
+///
+/// Which sets a group has depends on all its members: each member belongs to the sets of all levels that any
+/// member names. A task with a new group, or with levels and limits that its group already has, joins in
+/// O(its memberships). Any other task needs `build`.
 class GroupEditor {
   public:
     /// Takes over the sets and profiles of `inventory`.
-    explicit GroupEditor(Inventory& inventory) : out_(inventory), selection_(inventory) {
+    explicit GroupEditor(Inventory& inventory) : GroupEditor(inventory, Empty{}) { adopt(); }
+
+    /// Makes the sets and profiles of all tasks from scratch.
+    static void build(Inventory& inventory) {
+        inventory.group_sets.clear();
+        inventory.memberships_.clear();
+        inventory.profiles_.clear();
+        inventory.near_rules.clear();
+        inventory.spread_rules.clear();
+        GroupEditor(inventory, Empty{}).build_all();
+    }
+
+    /// Makes the task, whose row is written, a member of its sets. Returns false and changes nothing if the
+    /// task has a level or limit that its group does not have yet.
+    [[nodiscard]] bool join(std::size_t task) {
+        if (!fits(task)) return false;
+        open_sets(task, [&](GroupSet& set, std::uint32_t limit, bool added) {
+            if (!added) return;
+            set.limits.assign(1, limit);
+            set.members_with.assign(1, 0);
+        });
+        out_.tasks.profile[task] = enter_sets(task);
+        for (const auto& term : asked(task).anti_affinity) ++members_with(task, term);
+        for (const auto& group : out_.terms(make_id<TaskId>(task)).groups) ++listed_[group];
+        each_named(task, [&](std::uint32_t set) { ++named_[set]; });
+        return true;
+    }
+
+    /// Removes the task from its sets, and sets without members. Returns false if a set loses a level or
+    /// limit, so that `build` is needed; the task has left all the same.
+    [[nodiscard]] bool leave(std::size_t task) {
+        bool same = true;
+        each_named(task, [&](std::uint32_t set) { --named_[set]; });
+        for (const auto& term : asked(task).anti_affinity) --members_with(task, term);
+        for (const auto& group : out_.terms(make_id<TaskId>(task)).groups)
+            if (const auto found = listed_.find(group); --found->second == 0) listed_.erase(found);
+        for (const auto& m : out_.memberships(make_id<TaskId>(task))) {
+            auto& set = out_.group_sets[m.set];
+            if (--set.members == 0) {
+                remove_set(m.set);
+                continue;
+            }
+            same = same && named_[m.set] > 0 &&
+                   std::find(set.members_with.begin(), set.members_with.end(), 0u) == set.members_with.end();
+        }
+        release_profile(out_.tasks.profile[task]);
+        return same;
+    }
+
+  private:
+    using Sets = std::vector<std::uint32_t>;
+    using Family = std::unordered_map<std::string, Sets>;  // the sets of each group, in order of appearance
+    struct Empty {};
+
+    GroupEditor(Inventory& inventory, Empty) : out_(inventory), selection_(inventory) {}
+
+    void adopt() {
         const auto& tasks = out_.tasks;
         named_.assign(out_.group_sets.size(), 0);
         for (std::uint32_t set = 0; set < out_.group_sets.size(); ++set)
@@ -52,74 +108,31 @@ class GroupEditor {
                 free_profiles_.give(p);
     }
 
-    /// Makes the task, whose row is written, a member of its sets. False, and nothing done, where a set would have to
-    /// change in kind: a level or limit that its group does not have yet.
-    [[nodiscard]] bool join(std::size_t task) {
-        if (!fits(task)) return false;
-        joined_.clear();
-        const auto& asked = wishes(task);
-        for (const auto& term : asked.anti_affinity) {
-            auto& sets = sets_of(GroupKind::anti_affinity, term.group);
-            if (!has_level(sets, term.level)) {
-                sets.push_back(new_set(GroupKind::anti_affinity, term.group, term.level));
-                out_.group_sets[sets.back()].limits.assign(1, static_cast<std::uint32_t>(term.limit));
-                out_.group_sets[sets.back()].members_with.assign(1, 0);
-            }
-        }
-        for (const auto& term : asked.anti_affinity)
-            for (const auto set : family(GroupKind::anti_affinity)[term.group])
-                enter(set, limit_of(asked, out_.group_sets[set]));
-        const auto affinity = static_cast<std::uint32_t>(joined_.size());
-        for (const auto& term : asked.affinity) open(GroupKind::affinity, term.group, term.level);
-        for (const auto& term : asked.affinity)
-            for (const auto set : family(GroupKind::affinity)[term.group]) enter(set, 0);
-        if (requires_level(asked))
-            open(GroupKind::network, GroupBuilder::network_group(out_, task), asked.network_affinity->level);
-        if (auto& gangs = family(GroupKind::network); !gangs.empty())
-            if (const auto found = gangs.find(GroupBuilder::network_group(out_, task)); found != gangs.end())
-                for (const auto set : found->second) enter(set, 0);
-        const auto selection = static_cast<std::uint32_t>(joined_.size());
-        if (asked.group_terms > 0) {
-            const auto id = make_id<TaskId>(task);
-            selection_.each_term(id, [&](const GroupSelection::Term& term) {
-                if (!selection_.find(term)) selection_.add(new_set(term.kind, term.group, term.level), term);
-            });
-            for (const auto& m : selection_.memberships_of(id)) enter(m.set, m.limit);
-            for (const auto& group : out_.terms(id).groups) ++listed_[group];
-        }
-        out_.tasks.profile[task] = acquire_profile(affinity, selection);
-        for (const auto& term : asked.anti_affinity) ++members_with(task, term);
-        each_named(task, [&](std::uint32_t set) { ++named_[set]; });
-        return true;
+    void build_all() {
+        const auto& names = out_.tasks.names;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (!names[i].empty())
+                open_sets(i, [](GroupSet& set, std::uint32_t limit, bool) { set.limits.push_back(limit); });
+        for (auto& set : out_.group_sets) count_limits(set);
+        out_.tasks.profile.assign(names.size(), 0);
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (!names[i].empty()) out_.tasks.profile[i] = enter_sets(i);
     }
 
-    /// Takes the task out of its sets; those without members are gone. False where what is left of a set is another: a
-    /// level or limit that nobody names any more. The task has then left, but `GroupBuilder` must start again.
-    [[nodiscard]] bool leave(std::size_t task) {
-        bool same = true;
-        const auto& asked = wishes(task);
-        each_named(task, [&](std::uint32_t set) { --named_[set]; });
-        for (const auto& term : asked.anti_affinity) --members_with(task, term);
-        for (const auto& group : out_.terms(make_id<TaskId>(task)).groups)
-            if (const auto found = listed_.find(group); --found->second == 0) listed_.erase(found);
-        for (const auto& m : out_.memberships(make_id<TaskId>(task))) {
-            auto& set = out_.group_sets[m.set];
-            if (--set.members == 0) {
-                remove_set(m.set);
-                continue;
-            }
-            same = same && named_[m.set] > 0 &&
-                   std::find(set.members_with.begin(), set.members_with.end(), 0u) == set.members_with.end();
+    // Replaces one limit per term that names the set by the distinct limits and their numbers of terms.
+    static void count_limits(GroupSet& set) {
+        if (set.kind != GroupKind::anti_affinity) return;
+        std::sort(set.limits.begin(), set.limits.end());
+        for (auto from = set.limits.begin(); from != set.limits.end();) {
+            const auto to = std::upper_bound(from, set.limits.end(), *from);
+            set.members_with.push_back(static_cast<std::uint32_t>(to - from));
+            from = to;
         }
-        release_profile(out_.tasks.profile[task]);
-        return same;
+        set.limits.erase(std::unique(set.limits.begin(), set.limits.end()), set.limits.end());
+        set.uniform = set.limits.size() == 1;
     }
 
-  private:
-    using Sets = std::vector<std::uint32_t>;
-    using Family = std::unordered_map<std::string, Sets>;
-
-    // Leaves out the memberships of profiles that nobody has: who knew where they are may have been another editor.
+    // Drops the memberships of unused profiles: another editor may have known that they are free.
     void pack_memberships() {
         std::vector<Membership> packed;
         for (std::size_t p = 0; p < references_.size(); ++p) {
@@ -136,17 +149,25 @@ class GroupEditor {
     }
 
     [[nodiscard]] Family& family(GroupKind kind) { return families_[static_cast<std::size_t>(kind)]; }
-    [[nodiscard]] const TaskAffinities& wishes(std::size_t task) const {
+    [[nodiscard]] const TaskAffinities& asked(std::size_t task) const {
         return out_.task_affinities[out_.tasks.affinities[task]];
     }
     [[nodiscard]] static bool requires_level(const TaskAffinities& asked) {
         return asked.network_affinity && asked.network_affinity->mode == NetworkMode::required;
     }
-    [[nodiscard]] bool has_level(const Sets& sets, Level level) const {
-        return std::any_of(sets.begin(), sets.end(),
-                           [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
+    // The name of the set of a task with a required network level: of its job, or its own.
+    [[nodiscard]] std::string network_group(std::size_t task) const {
+        const auto job = out_.tasks.job[task];
+        return job == none<JobId> ? "task " + out_.tasks.names[task] : "job " + out_.job_names[index(job)];
     }
-    // The set of that kind, group and level among those that the task is a member of.
+    [[nodiscard]] Sets::const_iterator at_level(const Sets& sets, Level level) const {
+        return std::find_if(sets.begin(), sets.end(),
+                            [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
+    }
+    [[nodiscard]] bool has_level(const Sets& sets, Level level) const {
+        return at_level(sets, level) != sets.end();
+    }
+    // The set of that kind, group and level among those of the task.
     [[nodiscard]] std::uint32_t set_at(std::size_t task, GroupKind kind, std::string_view group,
                                        Level level) const {
         const auto memberships = out_.memberships(make_id<TaskId>(task));
@@ -171,48 +192,47 @@ class GroupEditor {
         return set.members_with[static_cast<std::size_t>(at - set.limits.begin())];
     }
 
-    // Calls `visit(set)` for every set whose level the task names, once per term.
+    // Calls `visit(set)` for the set of each term of the task.
     template <class Visit>
     void each_named(std::size_t task, Visit&& visit) {
-        const auto& asked = wishes(task);
-        for (const auto& term : asked.anti_affinity)
+        const auto& terms = asked(task);
+        for (const auto& term : terms.anti_affinity)
             visit(set_at(task, GroupKind::anti_affinity, term.group, term.level));
-        for (const auto& term : asked.affinity)
+        for (const auto& term : terms.affinity)
             visit(set_at(task, GroupKind::affinity, term.group, term.level));
-        if (requires_level(asked))
-            visit(set_at(task, GroupKind::network, GroupBuilder::network_group(out_, task),
-                         asked.network_affinity->level));
-        if (asked.group_terms > 0)
+        if (requires_level(terms))
+            visit(set_at(task, GroupKind::network, network_group(task), terms.network_affinity->level));
+        if (terms.group_terms > 0)
             selection_.each_term(make_id<TaskId>(task),
                                  [&](const GroupSelection::Term& term) { visit(*selection_.find(term)); });
     }
 
     [[nodiscard]] bool fits(std::size_t task) {
-        const auto& asked = wishes(task);
-        for (const auto& term : asked.anti_affinity) {
-            const auto twice = std::count_if(
-                asked.anti_affinity.begin(), asked.anti_affinity.end(),
+        const auto& terms = asked(task);
+        for (const auto& term : terms.anti_affinity) {
+            const auto same = std::count_if(
+                terms.anti_affinity.begin(), terms.anti_affinity.end(),
                 [&](const AntiAffinity& own) { return own.group == term.group && own.level == term.level; });
-            if (twice > 1) return false;
+            if (same > 1) return false;
             const auto found = family(GroupKind::anti_affinity).find(term.group);
             if (found == family(GroupKind::anti_affinity).end()) continue;
             if (!has_level(found->second, term.level)) return false;
             for (const auto id : found->second) {
                 const auto& set = out_.group_sets[id];
-                const auto limit = limit_of(asked, set);
+                const auto limit = limit_of(terms, set);
                 if (limit == Membership::no_limit
                         ? set.uniform
                         : !std::binary_search(set.limits.begin(), set.limits.end(), limit))
                     return false;
             }
         }
-        for (const auto& term : asked.affinity)
+        for (const auto& term : terms.affinity)
             if (const auto found = family(GroupKind::affinity).find(term.group);
                 found != family(GroupKind::affinity).end() && !has_level(found->second, term.level))
                 return false;
-        // A set that is new must not have members yet that do not know it.
+        // A new set must not select tasks that are already there.
         bool known = true;
-        if (asked.group_terms > 0)
+        if (terms.group_terms > 0)
             selection_.each_term(make_id<TaskId>(task), [&](const GroupSelection::Term& term) {
                 known =
                     known && (selection_.find(term) || !GroupSelection::selects_any(term, [&](auto& group) {
@@ -220,12 +240,37 @@ class GroupEditor {
                               }));
             });
         if (!known) return false;
-        if (!requires_level(asked)) return true;
-        const auto found = family(GroupKind::network).find(GroupBuilder::network_group(out_, task));
+        if (!requires_level(terms)) return true;
+        const auto found = family(GroupKind::network).find(network_group(task));
         if (found != family(GroupKind::network).end())
-            return has_level(found->second, asked.network_affinity->level);
+            return has_level(found->second, terms.network_affinity->level);
         const auto job = out_.tasks.job[task];
         return job == none<JobId> || out_.job_size[index(job)] == 1;
+    }
+
+    // Makes the sets that the task names and that do not exist yet.
+    // `limited(set, limit, added)` is called for each anti-affinity term.
+    template <class Limited>
+    void open_sets(std::size_t task, Limited&& limited) {
+        const auto& terms = asked(task);
+        for (const auto& term : terms.anti_affinity) {
+            const auto [set, added] = open(GroupKind::anti_affinity, term.group, term.level);
+            limited(out_.group_sets[set], static_cast<std::uint32_t>(term.limit), added);
+        }
+        for (const auto& term : terms.affinity) open(GroupKind::affinity, term.group, term.level);
+        if (requires_level(terms))
+            open(GroupKind::network, network_group(task), terms.network_affinity->level);
+        if (terms.group_terms > 0)
+            selection_.each_term(make_id<TaskId>(task), [&](const GroupSelection::Term& term) {
+                if (!selection_.find(term)) selection_.add(new_set(term.kind, term.group, term.level), term);
+            });
+    }
+
+    std::pair<std::uint32_t, bool> open(GroupKind kind, const std::string& group, Level level) {
+        auto& sets = sets_of(kind, group);
+        if (const auto at = at_level(sets, level); at != sets.end()) return {*at, false};
+        sets.push_back(new_set(kind, group, level));
+        return {sets.back(), true};
     }
 
     std::uint32_t new_set(GroupKind kind, const std::string& group, Level level) {
@@ -243,18 +288,6 @@ class GroupEditor {
         return id;
     }
 
-    void open(GroupKind kind, const std::string& group, Level level) {
-        auto& sets = sets_of(kind, group);
-        if (!has_level(sets, level)) sets.push_back(new_set(kind, group, level));
-    }
-
-    void enter(std::uint32_t set, std::uint32_t limit) {
-        if (std::any_of(joined_.begin(), joined_.end(), [&](const Membership& m) { return m.set == set; }))
-            return;
-        joined_.push_back({set, limit});
-        ++out_.group_sets[set].members;
-    }
-
     void remove_set(std::uint32_t id) {
         auto& set = out_.group_sets[id];
         if (set.kind >= GroupKind::avoid) {
@@ -265,7 +298,7 @@ class GroupEditor {
             std::erase(found->second, id);
             if (found->second.empty()) spare_groups_.push_back(groups.extract(found));
         }
-        // What it was, but for the storage that it has.
+        // Resets every field but keeps the storage.
         set.kind = GroupKind::anti_affinity;
         set.group.clear();
         set.level = node_level;
@@ -276,7 +309,7 @@ class GroupEditor {
         free_sets_.give(id);
     }
 
-    // The sets of a group, none if it is new.
+    // The sets of a group; none if it is new.
     [[nodiscard]] Sets& sets_of(GroupKind kind, const std::string& group) {
         auto& groups = family(kind);
         if (const auto found = groups.find(group); found != groups.end()) return found->second;
@@ -286,6 +319,35 @@ class GroupEditor {
         node.key() = group;
         node.mapped().clear();
         return groups.insert(std::move(node)).position->second;
+    }
+
+    // Makes the task a member of its sets, which exist. Returns its profile.
+    std::uint32_t enter_sets(std::size_t task) {
+        const auto& terms = asked(task);
+        joined_.clear();
+        for (const auto& term : terms.anti_affinity)
+            for (const auto set : family(GroupKind::anti_affinity)[term.group]) {
+                const auto limit = limit_of(terms, out_.group_sets[set]);
+                if (limit == Membership::no_limit) out_.group_sets[set].uniform = false;
+                enter(set, limit);
+            }
+        const auto affinity = static_cast<std::uint32_t>(joined_.size());
+        for (const auto& term : terms.affinity)
+            for (const auto set : family(GroupKind::affinity)[term.group]) enter(set, 0);
+        if (const auto& gangs = family(GroupKind::network); !gangs.empty())
+            if (const auto found = gangs.find(network_group(task)); found != gangs.end())
+                for (const auto set : found->second) enter(set, 0);
+        const auto selection = static_cast<std::uint32_t>(joined_.size());
+        if (terms.group_terms > 0)
+            for (const auto& m : selection_.memberships_of(make_id<TaskId>(task))) enter(m.set, m.limit);
+        return acquire_profile(affinity, selection);
+    }
+
+    void enter(std::uint32_t set, std::uint32_t limit) {
+        if (std::any_of(joined_.begin(), joined_.end(), [&](const Membership& m) { return m.set == set; }))
+            return;
+        joined_.push_back({set, limit});
+        ++out_.group_sets[set].members;
     }
 
     [[nodiscard]] std::span<const Membership> memberships(std::uint32_t profile) const {
@@ -298,7 +360,8 @@ class GroupEditor {
         return hash.value();
     }
 
-    // The profile with the memberships `joined_`, of which those from `affinity` and from `selection` on are of later kinds.
+    // The profile with the memberships `joined_`: affinity starts at `affinity`, avoid, near and spread at
+    // `selection`.
     std::uint32_t acquire_profile(std::uint32_t affinity, std::uint32_t selection) {
         const auto hash = hash_of(joined_);
         if (const auto found = profile_ids_.find(
@@ -309,9 +372,9 @@ class GroupEditor {
         }
         const auto size = static_cast<std::uint32_t>(joined_.size());
         auto first = static_cast<std::uint32_t>(out_.memberships_.size());
-        if (auto& room = free_memberships_[size]; !room.empty()) {
-            first = room.back();
-            room.pop_back();
+        if (auto& unused = free_memberships_[size]; !unused.empty()) {
+            first = unused.back();
+            unused.pop_back();
             std::copy(joined_.begin(), joined_.end(), out_.memberships_.begin() + first);
         } else {
             out_.memberships_.insert(out_.memberships_.end(), joined_.begin(), joined_.end());
@@ -340,13 +403,13 @@ class GroupEditor {
     Inventory& out_;
     GroupSelection selection_;
     std::array<Family, 3> families_;                         // of kinds anti_affinity, affinity and network
-    std::unordered_map<std::string, std::uint32_t> listed_;  // tasks that list each group
-    std::vector<std::uint32_t> named_;                       // by set: terms that name its level
+    std::unordered_map<std::string, std::uint32_t> listed_;  // number of tasks that list each group
+    std::vector<std::uint32_t> named_;                       // by set: number of terms that name its level
     FreeSlots free_sets_, free_profiles_;
     std::vector<std::uint32_t> references_;  // by profile
     HashIndex profile_ids_;
-    std::vector<Family::node_type> spare_groups_;  // of groups that have gone: their storage is used again
-    std::map<std::uint32_t, std::vector<std::uint32_t>> free_memberships_;  // by length: where they begin
+    std::vector<Family::node_type> spare_groups_;  // of removed groups, for their storage
+    std::map<std::uint32_t, std::vector<std::uint32_t>> free_memberships_;  // by length: their first indices
     std::vector<Membership> joined_;
 };
 

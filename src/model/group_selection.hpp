@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sets of groups of kinds avoid, near and spread: which terms make which, and which a task belongs to.
+// The sets of groups of kinds avoid, near and spread, and the nodes that a spread counts.
 #pragma once
 
+#include "model/node_match.hpp"
 #include "model/shared_values.hpp"
-#include "model/spread_nodes.hpp"
 
 #include <gpusched/model/inventory.hpp>
 
@@ -19,11 +19,60 @@
 
 namespace gpusched::detail {
 
-/// Finds sets by what a term says. A set has as members the tasks that its group selects, and besides the tasks whose terms
-/// name it.
+/// The rule of one spread term of the task. Its nodes are still to be counted.
+inline SpreadRule spread_rule_of(const Inventory& inventory, TaskId task, const Spread& term) {
+    SpreadRule rule;
+    rule.level = term.level;
+    rule.max_skew = static_cast<int>(term.max_skew);
+    rule.min_domains = static_cast<int>(term.min_domains);
+    for (const auto& other : inventory.terms(task).spread)
+        if (other.level >= first_label_level) rule.label_levels.push_back(other.level);
+    std::sort(rule.label_levels.begin(), rule.label_levels.end());
+    rule.label_levels.erase(std::unique(rule.label_levels.begin(), rule.label_levels.end()),
+                            rule.label_levels.end());
+    if (term.honor_node_affinity) {
+        rule.node_selector = inventory.node_selector(task);
+        rule.node_affinity = inventory.node_affinity(task);
+    }
+    rule.honors_taints = term.honor_taints;
+    if (term.honor_taints)
+        rule.tolerations = inventory.requirements[inventory.tasks.requirement[index(task)]].tolerations;
+    return rule;
+}
+
+inline bool is_eligible(const Inventory& inventory, const SpreadRule& rule, NodeId node) {
+    const auto has_label = [&](Level level) { return inventory.domain_at(level, node) != none<DomainId>; };
+    if (!std::all_of(rule.label_levels.begin(), rule.label_levels.end(), has_label)) return false;
+    const auto& [labels, taints] = inventory.node_attributes[inventory.nodes.attributes[index(node)]];
+    if (!holds(rule.node_selector, labels) ||
+        !holds(rule.node_affinity, labels, inventory.nodes.names[index(node)]))
+        return false;
+    return !rule.honors_taints || std::all_of(taints.begin(), taints.end(), [&](const Taint& taint) {
+        return taint.effect == "PreferNoSchedule" || Inventory::tolerates(rule.tolerations, taint);
+    });
+}
+
+/// Adds a new node to the rule if it is eligible.
+inline void count_node(const Inventory& inventory, SpreadRule& rule, NodeId node) {
+    if (rule.eligible.size() <= index(node)) rule.eligible.resize(index(node) + 1);
+    if (!is_eligible(inventory, rule, node)) return;
+    rule.eligible[index(node)] = true;
+    const auto domain = index(inventory.domain_at(rule.level, node));
+    if (rule.nodes_in.size() <= domain) rule.nodes_in.resize(domain + 1);
+    if (rule.nodes_in[domain]++ == 0) ++rule.domains;
+}
+
+inline void forget_node(const Inventory& inventory, SpreadRule& rule, NodeId node) {
+    if (!rule.eligible[index(node)]) return;
+    rule.eligible[index(node)] = false;
+    if (--rule.nodes_in[index(inventory.domain_at(rule.level, node))] == 0) --rule.domains;
+}
+
+/// Finds sets by their terms. The members of a set are the tasks in its group. The set also lists the tasks
+/// with a term that names it.
 class GroupSelection {
   public:
-    /// One thing that a task asks for.
+    /// One constraint of a task.
     struct Term {
         GroupKind kind;
         const std::string& group;
@@ -47,7 +96,7 @@ class GroupSelection {
         spread_.adopt(spread);
     }
 
-    /// Calls `visit(term)` for each term of the task; the same set may be named twice.
+    /// Calls `visit(term)` for each term of the task. Two terms may name the same set.
     template <class Visit>
     void each_term(TaskId task, Visit&& visit) const {
         const auto& asked = out_.terms(task);
@@ -78,7 +127,7 @@ class GroupSelection {
         return std::nullopt;
     }
 
-    /// Makes `id`, a set with kind, group and level of the term, the one that `find` gives.
+    /// Registers the set `id`, which has the kind, group and level of the term.
     void add(std::uint32_t id, const Term& term) {
         sets(term.kind, term.group).push_back(id);
         auto& set = out_.group_sets[id];
@@ -103,14 +152,14 @@ class GroupSelection {
         if (set.kind == GroupKind::spread) spread_.release(set.rule);
     }
 
-    /// Can some task that is a member of none but these groups be selected by the term?
+    /// Can the term select a task, if tasks are members only of groups for which `has_members` is true?
     template <class HasMembers>
     [[nodiscard]] static bool selects_any(const Term& term, HasMembers&& has_members) {
         if (term.kind != GroupKind::near) return has_members(term.group);
         return std::all_of(term.near.groups.begin(), term.near.groups.end(), has_members);
     }
 
-    /// The task's part in every set that it belongs to, by kind.
+    /// The memberships of the task, by kind of set.
     [[nodiscard]] std::vector<Membership> memberships_of(TaskId task) const {
         const auto& asked = out_.terms(task);
         std::map<std::uint32_t, std::uint32_t> parts;
@@ -128,8 +177,8 @@ class GroupSelection {
             belongs(GroupKind::avoid, group, all);
             belongs(GroupKind::spread, group, all);
             belongs(GroupKind::near, group, [&](std::uint32_t set) {
-                const auto& wanted = out_.near_rules[out_.group_sets[set].rule].groups;
-                return std::all_of(wanted.begin(), wanted.end(), lists);
+                const auto& groups = out_.near_rules[out_.group_sets[set].rule].groups;
+                return std::all_of(groups.begin(), groups.end(), lists);
             });
         }
         each_term(task, [&](const Term& term) {

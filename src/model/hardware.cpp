@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Presets and sums of the hardware of a machine.
 #include <gpusched/config.hpp>
 #include <gpusched/model/hardware.hpp>
 

@@ -7,9 +7,7 @@
 #include "model/domain_editor.hpp"
 #include "model/extras_editor.hpp"
 #include "model/group_editor.hpp"
-#include "model/label_domains.hpp"
 #include "model/shared_values.hpp"
-#include "model/subgroup_editor.hpp"
 #include "model/table_rows.hpp"
 
 #include <gpusched/model/inventory.hpp>
@@ -24,8 +22,8 @@
 
 namespace gpusched::detail {
 
-/// The look-ups and reference counts that changes need, made from the tables of an inventory when it changes for
-/// the first time. Checks nothing: whoever calls has.
+/// The look-ups and reference counts for changes of single objects. They are made from the tables of an
+/// inventory at its first change. The caller has checked the data.
 class InventoryEditor {
   public:
     explicit InventoryEditor(Inventory& inventory)
@@ -45,8 +43,8 @@ class InventoryEditor {
         for (const auto& set : out_.node_sets) requirements.push_back(set.others);
         requirements_.adopt(requirements);
         affinities_.adopt(living(out_.tasks.affinities, out_.tasks.dead));
-        no_wishes_ = affinities_.acquire(TaskAffinities{}).first;  // for itself: it never goes
-        std::vector<std::uint32_t> terms{0};                       // no terms at all: nobody gives that back
+        no_affinities_ = affinities_.acquire(TaskAffinities{}).first;  // a permanent reference
+        std::vector<std::uint32_t> terms{0};                           // a permanent reference to "no terms"
         for (std::size_t i = 0; i < tasks; ++i)
             if (const auto t = out_.task_affinities[out_.tasks.affinities[i]].group_terms;
                 t > 0 && !out_.tasks.dead[i])
@@ -65,7 +63,7 @@ class InventoryEditor {
 
     [[nodiscard]] const DomainEditor& domains() const { return domains_; }
 
-    // Nodes --------------------------------------------------------------------------------------------------
+    // Nodes -------------------------------------------------------------------------------------------------
     NodeId add_node(const NodeSpec& node) {
         changed();
         const auto id = make_id<NodeId>(claim(out_.nodes, node.name));
@@ -75,7 +73,7 @@ class InventoryEditor {
 
     void update_node(NodeId id, const NodeSpec& node) {
         changed();
-        // Mostly it is the GPUs, the amounts or a cordon that change, and not where it belongs.
+        // Most updates change GPUs, amounts or a cordon, but no labels, taints or domains.
         const auto& before = out_.node_attributes[out_.nodes.attributes[index(id)]];
         const bool moves =
             !domains_.is_on(id, node.network) || before.labels != node.labels || before.taints != node.taints;
@@ -102,52 +100,43 @@ class InventoryEditor {
         ++out_.changes.label_levels;
     }
 
-    // Jobs ---------------------------------------------------------------------------------------------------
+    // Jobs --------------------------------------------------------------------------------------------------
     JobId add_job(const JobSpec& job) {
         const auto id = add_job(job.name, true);
         update_job(id, job);
         return id;
     }
 
-    /// @param listed false for one that only a task names: it goes with its last task
+    /// @param listed false if only tasks name the job: it disappears with the last of them
     JobId add_job(const std::string& name, bool listed) {
         changed();
-        const auto slot = out_.job_free.empty() ? out_.job_names.size() : out_.job_free.take();
-        if (slot == out_.job_names.size()) {
-            out_.job_names.intern(name);
-            out_.job_min_members.push_back(0);
-            out_.job_max_disrupted.push_back(INT64_MAX);
-            out_.job_size.push_back(0);
-            out_.job_listed.push_back(0);
+        if (out_.job_free.empty()) {
             out_.job_generation.push_back(0);
-        } else {
-            out_.job_names.assign(slot, name);
+            return append_job(out_, name, listed);
         }
+        const auto slot = out_.job_free.take();
+        out_.job_names.assign(slot, name);
         out_.job_listed[slot] = listed;
         return make_id<JobId>(slot);
     }
 
     void update_job(JobId id, const JobSpec& job) {
         changed();
-        out_.job_min_members[index(id)] = job.min_members;
-        out_.job_max_disrupted[index(id)] = job.max_disrupted.value_or(INT64_MAX);
         out_.job_listed[index(id)] = 1;
-        SubgroupEditor(out_).write_job(id, job.subgroups);
+        write_row(out_, id, job);
     }
 
     void remove_job(JobId id) {
         changed();
         const auto j = index(id);
         out_.job_names.erase(j);
-        SubgroupEditor(out_).write_job(id, {});
-        out_.job_min_members[j] = 0;
-        out_.job_max_disrupted[j] = INT64_MAX;
+        write_row(out_, id, JobSpec{});
         out_.job_listed[j] = 0;
         ++out_.job_generation[j];
         out_.job_free.give(j);
     }
 
-    // Tasks --------------------------------------------------------------------------------------------------
+    // Tasks -------------------------------------------------------------------------------------------------
     TaskId add_task(const TaskSpec& task) {
         changed();
         const auto id = make_id<TaskId>(claim(out_.tasks, task.name));
@@ -155,11 +144,11 @@ class InventoryEditor {
         return id;
     }
 
-    /// @param left called when the task has left its groups and not yet joined the new ones
+    /// @param left called after the task has left its groups and before it joins the new ones
     template <class Left>
     void update_task(TaskId id, const TaskSpec& task, Left&& left) {
         changed();
-        // A job that the task stays in must not go and come back between.
+        // A job that the task does not leave must not disappear in between.
         const auto job = out_.tasks.job[index(id)];
         const bool stays = job != none<JobId> && out_.job_names[index(job)] == task.job;
         clear_task(id, !stays);
@@ -167,7 +156,7 @@ class InventoryEditor {
         write_task(id, task, !stays);
     }
 
-    /// True if budgets named the task, and no longer do.
+    /// True if budgets named the task.
     bool remove_task(TaskId id) {
         changed();
         auto& t = out_.tasks;
@@ -179,25 +168,18 @@ class InventoryEditor {
         return named;
     }
 
-    // Budgets ------------------------------------------------------------------------------------------------
-    void add_budget(const BudgetSpec& budget) {
+    // Budgets -----------------------------------------------------------------------------------------------
+    /// The budgets, for a change.
+    BudgetEditor& budgets() {
         changed();
-        budgets_.add(budget);
-    }
-    void update_budget(std::uint32_t budget, const BudgetSpec& to) {
-        changed();
-        budgets_.update(budget, to);
-    }
-    void remove_budget(std::uint32_t budget) {
-        changed();
-        budgets_.remove(budget);
+        return budgets_;
     }
 
-    /// Starts the sets of groups again where a change did not fit them; false if there was no need. All numbers of sets and
-    /// profiles are others then.
+    /// Rebuilds the sets of groups if a change did not fit them. Then it returns true, and all sets and
+    /// profiles have new numbers.
     bool regroup() {
         if (!must_regroup_) return false;
-        GroupBuilder(out_).build();
+        GroupEditor::build(out_);
         groups_.emplace(out_);
         must_regroup_ = false;
         ++out_.changes.regroupings;
@@ -214,7 +196,7 @@ class InventoryEditor {
         return users;
     }
 
-    // The slot that a new node or task of that name gets, its row to be written.
+    // A slot for a new node or task of that name. Its row is still to be written.
     template <class Table>
     static std::size_t claim(Table& t, const std::string& name) {
         if (!t.free.empty()) {
@@ -231,15 +213,14 @@ class InventoryEditor {
         return slot;
     }
 
-    template <class Table>
-    static void give_up(Table& t, std::size_t slot) {
+    static void give_up(SlotTable& t, std::size_t slot) {
         t.names.erase(slot);
         t.dead[slot] = 1;
         ++t.generation[slot];
         t.free.give(slot);
     }
 
-    // Every label key that the requirement asks for makes a difference from now on; true if one is new.
+    // Adds the label keys of the requirement to those that node classes distinguish; true if one is new.
     bool select(const Requirement& requirement) {
         const auto before = selected_.size();
         for (const auto& [key, value] : requirement.node_selector) selected_.insert(key);
@@ -248,7 +229,7 @@ class InventoryEditor {
         return selected_.size() > before;
     }
 
-    /// @param enters it belongs to no domain yet, and has neither labels nor taints
+    /// @param enters the node has no domains, labels and taints yet
     void write_node(NodeId id, const NodeSpec& node, bool enters) {
         auto& t = out_.nodes;
         const auto i = index(id);
@@ -271,8 +252,8 @@ class InventoryEditor {
             if (rule.max_skew > 0) count_node(out_, rule, id);
     }
 
-    // Gives back all that the node shares with others.
-    /// @param leaves its domains, labels and taints, too
+    // Releases everything that the node shares with others.
+    /// @param leaves releases its domains, labels and taints, too
     void clear_node(NodeId id, bool leaves) {
         auto& t = out_.nodes;
         const auto i = index(id);
@@ -299,9 +280,9 @@ class InventoryEditor {
     }
 
     std::uint32_t take_gpus(int count) {
-        if (auto& room = out_.nodes.free_gpus[static_cast<std::size_t>(count)]; !room.empty()) {
-            const auto first = room.back();
-            room.pop_back();
+        if (auto& unused = out_.nodes.free_gpus[static_cast<std::size_t>(count)]; !unused.empty()) {
+            const auto first = unused.back();
+            unused.pop_back();
             return first;
         }
         const auto first = out_.gpu_slots;
@@ -344,14 +325,14 @@ class InventoryEditor {
         SubgroupEditor(out_).enter(id, task.subgroup);
         if (extras_.add_columns(task.resources)) ++out_.changes.resources;
         write_requirement(requirement_, task, out_.gpu_models);
-        extras_.write_task(task, i, std::move(requirement_),  // nobody takes it: it is copied where it is new
+        extras_.write_task(task, i, std::move(requirement_),  // not moved from: a new requirement is copied
                            [&](const Requirement& requirement) { return acquire_requirement(requirement); });
         const auto group_terms = has_group_terms(task) ? group_terms_.acquire(group_terms_of(task)).first : 0;
         if (has_affinities(task)) {
-            write_affinities(wishes_, task, group_terms);
-            t.affinities[i] = affinities_.acquire(wishes_).first;
+            write_affinities(written_affinities_, task, group_terms);
+            t.affinities[i] = affinities_.acquire(written_affinities_).first;
         } else {
-            t.affinities[i] = affinities_.share(no_wishes_);
+            t.affinities[i] = affinities_.share(no_affinities_);
         }
         if (domains_.reach(static_cast<std::size_t>(deepest_level_named(task) + 1))) ++out_.changes.levels;
         budgets_.write_task(i);
@@ -391,7 +372,7 @@ class InventoryEditor {
         if (--out_.job_size[index(job)] == 0 && !out_.job_listed[index(job)]) remove_job(job);
     }
 
-    // A label that made no difference so far does now: nodes are sorted into classes again.
+    // Assigns all nodes to classes again, because another label key matters.
     void reclassify() {
         auto& t = out_.nodes;
         for (std::size_t n = 0; n < t.names.size(); ++n) {
@@ -417,10 +398,10 @@ class InventoryEditor {
     BudgetEditor budgets_;
     std::optional<GroupEditor> groups_;
     bool must_regroup_ = false;
-    // Of the task that is written; kept, as their storage is.
+    // Of the task that is being written; members, so that their storage is reused.
     Requirement requirement_;
-    TaskAffinities wishes_;
-    std::uint32_t no_wishes_ = 0;  // what a task without any has
+    TaskAffinities written_affinities_;
+    std::uint32_t no_affinities_ = 0;  // index of the empty affinities
 };
 
 }  // namespace gpusched::detail

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// Changes of membership: nodes, tasks, jobs and budgets are added, updated and removed.
 #include "model/check_specs.hpp"
-#include "model/cores.hpp"
 #include "model/group_counts.hpp"
 #include "model/held_gpus.hpp"
 #include "model/inventory_editor.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,7 +24,7 @@
 
 namespace gpusched {
 
-// Handles ----------------------------------------------------------------------------------------------------
+// Handles ---------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT bool Cluster::has(NodeHandle node) const noexcept {
     return contains(node.id) && handle(node.id) == node;
@@ -46,32 +48,33 @@ static const char* kind_of(JobId) { return "job"; }
 template <class Id>
 void Cluster::require_current(Handle<Id> handle) const {
     if (has(handle)) return;
-    throw InvalidInput(std::string(detail::kind_of(handle.id)) + " in slot " +
-                       std::to_string(index(handle.id)) + ", generation " +
-                       std::to_string(handle.generation) + ": it has left the cluster");
+    throw InvalidInput(concat(detail::kind_of(handle.id), " in slot ", index(handle.id), ", generation ",
+                              handle.generation, ": it has left the cluster"));
 }
 
 GPUSCHED_EXPORT void Cluster::require_no_what_if() const {
     if (!log_.empty())
-        throw InvalidInput("membership cannot change while " + std::to_string(log_.size()) +
-                           " changes can be undone; commit or roll back first");
+        throw InvalidInput(concat("membership cannot change while ", log_.size(),
+                                  " changes can be undone; commit or roll back first"));
 }
 
-// Whoever follows the cluster hears of the task, and of the node that it runs on or has left.
+GPUSCHED_EXPORT void Cluster::publish(const Event& event) {
+    if (events_) events_->publish(event);
+}
+
+// @param node the node on which the task runs, or which it has left
 GPUSCHED_EXPORT void Cluster::publish(EventKind kind, TaskHandle task, NodeId node) {
-    if (events_)
-        events_->publish(
-            {.kind = kind, .node = node == none<NodeId> ? NodeHandle{} : handle(node), .task = task});
+    publish({.kind = kind, .node = node == none<NodeId> ? NodeHandle{} : handle(node), .task = task});
 }
 
-// The inventory, of which no copy of this cluster sees a change.
+// The inventory for changes, which copies of this cluster do not see.
 GPUSCHED_EXPORT Inventory& Cluster::edit() {
     if (inventory_.use_count() > 1) {
         inventory_ = std::make_shared<Inventory>(*inventory_);
         ++inventory_->changes.copies;
         editor_ = {};
     }
-    // Who had it besides has let go of it: what they read and wrote comes before this.
+    // Synchronises with threads that have released their copies.
     std::atomic_thread_fence(std::memory_order_acquire);
     return *inventory_;
 }
@@ -85,7 +88,7 @@ GPUSCHED_EXPORT detail::InventoryEditor& Cluster::editor() {
     return *editor_;
 }
 
-// The sets that the task is in, with how many tables of limits each has; for `drop_tables` once it has left them.
+// Stores the sets of the task with their numbers of limit tables, for `drop_tables` after it has left them.
 GPUSCHED_EXPORT void Cluster::remember_sets(TaskId task) {
     left_.clear();
     for (const auto& m : inventory_->memberships(task)) {
@@ -105,7 +108,7 @@ GPUSCHED_EXPORT void Cluster::drop_tables() {
     }
 }
 
-// Counts the members of all groups again, but for one task: their sets have other numbers now.
+// Counts the members of all groups again, except one task, because the sets have new numbers.
 GPUSCHED_EXPORT void Cluster::recount_groups(TaskId except) {
     add_group_tables();
     for (const auto task : tasks())
@@ -113,7 +116,7 @@ GPUSCHED_EXPORT void Cluster::recount_groups(TaskId except) {
     for (const auto& r : reservations_) count_groups(r.task, r.node, +1);
 }
 
-// Makes room in the counters of groups for the task, which has new memberships and is not counted.
+// Extends the counters of groups for a task with new memberships, which is not counted yet.
 GPUSCHED_EXPORT void Cluster::join_groups(TaskId task) {
     if (editor_->regroup()) return recount_groups(task);
     for (const auto& m : inventory_->memberships(task)) {
@@ -121,7 +124,7 @@ GPUSCHED_EXPORT void Cluster::join_groups(TaskId task) {
         if (group_tables_.size() <= m.set) group_tables_.resize(m.set + 1, no_table);
         auto& table = group_tables_[m.set];
         if (table == no_table) {
-            table = groups_.add_table(set.members);  // a set that is new has one limit
+            table = groups_.add_table(set.members);  // a new set has one limit
             add_second_table(m.set);
             continue;
         }
@@ -135,26 +138,26 @@ GPUSCHED_EXPORT void Cluster::join_groups(TaskId task) {
 
 namespace detail {
 
-// Reports named resources that no node has had so far, and the task asks for.
+// Reports requested resources that no node has ever had.
 static void check_unknown_resources(const Inventory& inventory, const TaskSpec& task, NodeId node,
                                     Problems& problems) {
     for (const auto& [resource, amount] : task.resources)
         if (amount > 0 && !inventory.resource_names.find(resource))
-            problems.add(Owner("task", task.name) + ": asks for " + std::to_string(amount) + " " +
-                         gpusched::quoted(resource) + " more than node " +
-                         gpusched::quoted(inventory.nodes.names[index(node)]) + " has left");
+            problems.add(concat(Owner("task", task.name), ": asks for ", amount, " ",
+                                gpusched::quoted(resource), " more than node ",
+                                gpusched::quoted(inventory.nodes.names[index(node)]), " has left"));
 }
 
 }  // namespace detail
 
-// Reports what of the node's capacity the task, which is not there yet, would exceed.
-GPUSCHED_EXPORT void Cluster::check_room(const detail::Demand& task, NodeId node, GpuMask gpus,
-                                         Problems& problems) const {
+// Reports the capacities of the node that the task, which does not run there yet, would exceed.
+GPUSCHED_EXPORT void Cluster::check_capacity(const detail::Demand& task, NodeId node, GpuMask gpus,
+                                             Problems& problems) const {
     const auto& u = usage(node);
     const bool consumes = !task.standby, claims = task.standby || !task.lp;
-    const auto lacks = [&](const std::string& what, std::int64_t by) {
-        problems.add(detail::Owner("task", task.name) + ": asks for " + std::to_string(by) + " " + what +
-                     " more than node " + gpusched::quoted(name(node)) + " has left");
+    const auto lacks = [&](const std::string& resource, std::int64_t by) {
+        problems.add(concat(detail::Owner("task", task.name), ": asks for ", by, " ", resource,
+                            " more than node ", gpusched::quoted(name(node)), " has left"));
     };
     const auto cpu = std::min(u.cpu_lendable - (consumes ? task.cpu_milli : 0),
                               u.cpu_firm - (claims ? task.cpu_milli : 0));
@@ -165,29 +168,28 @@ GPUSCHED_EXPORT void Cluster::check_room(const detail::Demand& task, NodeId node
             lacks(gpusched::quoted(inventory_->resource_names[resource]), amount - free);
     for_each_gpu(gpus & devices(node), [&](int device) {
         if (gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(device)].lendable > 0)
-            problems.add(detail::Owner("task", task.name) + ": device " + std::to_string(device) +
-                         " of node " + gpusched::quoted(name(node)) + " is held by another task");
+            problems.add(concat(detail::Owner("task", task.name), ": device ", device, " of node ",
+                                gpusched::quoted(name(node)), " is held by another task"));
     });
     for_each_gpu(gpus & ~devices(node), [&](int g) {
         const auto at = slot(node, g);
-        // One that failed under a task has no capacity and is held all the same.
+        // A failed GPU has no capacity, but a task may still hold it.
         const auto spare = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;
         if (std::min(gpu_[at].lendable - (consumes ? task.gpu_share_milli : 0),
                      gpu_[at].firm - (claims ? task.gpu_share_milli : 0)) +
                 spare <
             0)
-            problems.add(detail::Owner("task", task.name) + ": GPU " + std::to_string(g) + " of node " +
-                         gpusched::quoted(name(node)) + " would be held beyond its capacity");
+            problems.add(concat(detail::Owner("task", task.name), ": GPU ", g, " of node ",
+                                gpusched::quoted(name(node)), " would be held beyond its capacity"));
         if (inventory_->nodes.gpu_memory_mib[index(node)] >= 0 && gpu_memory_[at] < task.gpu_memory_mib)
             lacks("gpu_memory_mib of GPU " + std::to_string(g), task.gpu_memory_mib - gpu_memory_[at]);
     });
 }
 
-// Reports devices that tasks hold, or room is reserved on, and that would not be there any more or not be of a class that
-// the task accepts.
+// Reports devices that tasks hold or reserve, and that the update removes or gives a class that the task does
+// not accept.
 GPUSCHED_EXPORT void Cluster::check_devices(const NodeSpec& to, NodeId node, Problems& problems) const {
-    if (devices(node) == 0)
-        return;  // GPUs that tasks hold are checked elsewhere, and no class can come to be wrong
+    if (devices(node) == 0) return;         // GPUs are checked elsewhere
     std::vector<std::string_view> classes;  // of the devices after the whole GPUs
     for (const auto& group : to.devices)
         classes.insert(classes.end(), static_cast<std::size_t>(group.count), group.device_class);
@@ -206,30 +208,41 @@ GPUSCHED_EXPORT void Cluster::check_devices(const NodeSpec& to, NodeId node, Pro
         });
         for_each_gpu(held, [&](int device) { good = good && class_of(device) == first; });
         if (!good)
-            problems.add(detail::Owner("node", to.name) + ": task " + gpusched::quoted(name(task)) + how +
-                         " its device " + std::to_string(std::countr_zero(held)) +
-                         ", which would not be of a class that the task accepts");
+            problems.add(concat(detail::Owner("node", to.name), ": task ", gpusched::quoted(name(task)), how,
+                                " its device ", std::countr_zero(held),
+                                ", which would not be of a class that the task accepts"));
     };
     for (const auto task : tasks_on(node)) check(task, gpus_of(task), " holds");
     for (const auto& r : reservations_)
         if (r.node == node) check(r.task, r.gpus, " has reserved");
 }
 
-// Reports cores of the node that the task would use and others there use wholly.
+// Reports cores that the task and others on the node would both use completely.
 GPUSCHED_EXPORT void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
     if (!task.cpu_local || !task.cores) return;
     task.node = name(node);
     ClusterSpec here;
     here.tasks.push_back(std::move(task));
     for (const auto other : tasks_on(node)) {
-        const auto& wishes = inventory_->task_affinities[inventory_->tasks.affinities[index(other)]];
-        if (wishes.cpu_local && wishes.cores && name(other) != here.tasks.front().name)
+        const auto& asked = inventory_->task_affinities[inventory_->tasks.affinities[index(other)]];
+        if (asked.cpu_local && asked.cores && name(other) != here.tasks.front().name)
             here.tasks.push_back(task_spec(other));
     }
     detail::check_cores_in_use(here, *inventory_, problems);
 }
 
-// Nodes ------------------------------------------------------------------------------------------------------
+namespace detail {
+
+static void check_same_name(const char* kind, const std::string& name, const std::string& updated,
+                            Problems& problems) {
+    if (updated != name)
+        problems.add(bad_value("name", gpusched::quoted(updated),
+                               gpusched::quoted(name) + ", which cannot change", Owner(kind, name).text()));
+}
+
+}  // namespace detail
+
+// Nodes -----------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT NodeHandle Cluster::add_node(const NodeSpec& node) {
     require_no_what_if();
@@ -249,7 +262,7 @@ GPUSCHED_EXPORT NodeHandle Cluster::add_node(const NodeSpec& node) {
     resize_node_arrays(columns);
     set_capacity(id);
     find_fewest(domains);
-    if (events_) events_->publish({.kind = EventKind::node_added, .node = handle(id)});
+    publish({.kind = EventKind::node_added, .node = handle(id)});
     return handle(id);
 }
 
@@ -263,18 +276,14 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     const detail::Owner owner("node", to.name);
     check.node(to, i);
     check.network(to);
-    if (to.name != name(id))
-        problems.add(bad_value("name", gpusched::quoted(to.name),
-                               gpusched::quoted(name(id)) + ", which cannot change",
-                               "node " + gpusched::quoted(name(id))));
+    detail::check_same_name("node", name(id), to.name, problems);
     problems.throw_if_any();
-    // What is used now must be there afterwards.
+    // The update must keep everything that is in use.
     const auto& n = inventory_->nodes;
     const auto& u = usage_[i];
-    const auto exceeded = [&](std::string_view what, std::int64_t by) {
+    const auto exceeded = [&](std::string_view resource, std::int64_t by) {
         if (by > 0)
-            problems.add((owner + ": its tasks ask for " + std::to_string(by) + " ").append(what) +
-                         " more than it has");
+            problems.add(concat(owner, ": its tasks ask for ", by, " ", resource, " more than it has"));
     };
     const auto cpu_used = n.cpu_milli[i] - std::min(u.cpu_lendable, u.cpu_firm);
     const auto memory_used = n.memory_mib[i] - u.memory;
@@ -292,8 +301,7 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
         const auto at = slot(id, g);
         const auto capacity = (healthy_gpus(id) & gpu_bit(g)) != 0 ? whole_gpu_milli : 0;
         if (g >= to.gpu_count && std::min(gpu_[at].lendable, gpu_[at].firm) < capacity)
-            problems.add(owner + ": tasks hold its GPU " + std::to_string(g) + "; gpu_count is " +
-                         std::to_string(to.gpu_count));
+            problems.add(concat(owner, ": tasks hold its GPU ", g, "; gpu_count is ", to.gpu_count));
         else if (const auto used = std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at];
                  to.gpu_memory_mib && used > *to.gpu_memory_mib)
             exceeded("gpu_memory_mib of GPU " + std::to_string(g), used - *to.gpu_memory_mib);
@@ -301,12 +309,12 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     if (to.hardware) {
         const auto cores = detail::masks_of(*to.hardware).description.cores();
         for (const auto task : tasks_on(id)) {
-            const auto& wishes = inventory_->task_affinities[inventory_->tasks.affinities[index(task)]];
-            if (!wishes.cpu_local || !wishes.cores) continue;
-            for (const int core : *wishes.cores)
+            const auto& asked = inventory_->task_affinities[inventory_->tasks.affinities[index(task)]];
+            if (!asked.cpu_local || !asked.cores) continue;
+            for (const int core : *asked.cores)
                 if (core >= cores)
-                    problems.add(owner + ": task " + gpusched::quoted(name(task)) + " uses its core " +
-                                 std::to_string(core) + "; it has " + std::to_string(cores));
+                    problems.add(concat(owner, ": task ", gpusched::quoted(name(task)), " uses its core ",
+                                        core, "; it has ", cores));
         }
     }
     problems.throw_if_any();
@@ -318,7 +326,7 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
         if (r.node == id) reserved.push_back(r);
     const auto columns = inventory_->resource_names.size();
     const auto domains = spread_domains();
-    // All else on the node is counted again from nothing.
+    // Everything else on the node is counted again from zero.
     for (const auto task : tasks_on(id)) count_groups(task, id, -1);
     for (const auto& r : reserved) count_groups(r.task, id, -1);
     edit.update_node(id, to);
@@ -327,7 +335,7 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     find_fewest(domains);
     for (const auto task : tasks_on(id)) use(task, id, gpus_of(task), +1);
     for (const auto& r : reserved) use(r.task, id, r.gpus, +1);
-    if (events_) events_->publish({.kind = EventKind::node_updated, .node = node});
+    publish({.kind = EventKind::node_updated, .node = node});
 }
 
 GPUSCHED_EXPORT void Cluster::remove_node(NodeHandle node) {
@@ -350,7 +358,7 @@ GPUSCHED_EXPORT void Cluster::remove_node(NodeHandle node) {
     const auto columns = inventory_->resource_names.size();
     std::fill_n(resources_.begin() + static_cast<std::ptrdiff_t>(index(id) * columns), columns, 0);
     if (!devices_.empty()) devices_[index(id)] = 0;
-    if (events_) events_->publish({.kind = EventKind::node_removed, .node = node});
+    publish({.kind = EventKind::node_removed, .node = node});
 }
 
 GPUSCHED_EXPORT Level Cluster::add_label_level(const std::string& key) {
@@ -367,7 +375,7 @@ GPUSCHED_EXPORT Level Cluster::add_label_level(const std::string& key) {
     return level;
 }
 
-// Jobs -------------------------------------------------------------------------------------------------------
+// Jobs ------------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT JobHandle Cluster::add_job(const JobSpec& job) {
     require_no_what_if();
@@ -378,10 +386,10 @@ GPUSCHED_EXPORT JobHandle Cluster::add_job(const JobSpec& job) {
         problems.add(detail::Owner("job", job.name) + ": duplicate job name");
     problems.throw_if_any();
     auto& edit = editor();
-    // Tasks may have named it before.
+    // The job exists if tasks have named it.
     const auto id = found ? make_id<JobId>(*found) : edit.add_job(job);
     if (found) edit.update_job(id, job);
-    if (events_) events_->publish({.kind = EventKind::job_added, .job = handle(id)});
+    publish({.kind = EventKind::job_added, .job = handle(id)});
     return handle(id);
 }
 
@@ -390,28 +398,24 @@ GPUSCHED_EXPORT void Cluster::update_job(JobHandle job, const JobSpec& to) {
     require_current(job);
     Problems problems;
     detail::SpecChecks(problems).job(to, index(job.id));
-    const auto& old = inventory_->job_names[index(job.id)];
-    if (to.name != old)
-        problems.add(bad_value("name", gpusched::quoted(to.name),
-                               gpusched::quoted(old) + ", which cannot change",
-                               "job " + gpusched::quoted(old)));
+    detail::check_same_name("job", inventory_->job_names[index(job.id)], to.name, problems);
     detail::check_subgroups_stay(*inventory_, job.id, to, problems);
     problems.throw_if_any();
     editor().update_job(job.id, to);
-    if (events_) events_->publish({.kind = EventKind::job_updated, .job = job});
+    publish({.kind = EventKind::job_updated, .job = job});
 }
 
 GPUSCHED_EXPORT void Cluster::remove_job(JobHandle job) {
     require_no_what_if();
     require_current(job);
     if (const auto size = inventory_->job_size[index(job.id)]; size > 0)
-        throw InvalidInput("job " + gpusched::quoted(inventory_->job_names[index(job.id)]) + ": it has " +
-                           std::to_string(size) + " tasks; remove them first");
+        throw InvalidInput(concat("job ", gpusched::quoted(inventory_->job_names[index(job.id)]), ": it has ",
+                                  size, " tasks; remove them first"));
     editor().remove_job(job.id);
-    if (events_) events_->publish({.kind = EventKind::job_removed, .job = job});
+    publish({.kind = EventKind::job_removed, .job = job});
 }
 
-// Tasks ------------------------------------------------------------------------------------------------------
+// Tasks -----------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT TaskHandle Cluster::add_task(const TaskSpec& task) {
     require_no_what_if();
@@ -433,7 +437,7 @@ GPUSCHED_EXPORT TaskHandle Cluster::add_task(const TaskSpec& task) {
         held = detail::held_gpus(*this, demand, task, home, problems).value_or(0);
         detail::check_unknown_resources(*inventory_, task, home, problems);
         if (problems.empty()) {
-            check_room(demand, home, held, problems);
+            check_capacity(demand, home, held, problems);
             check_cores(task, home, problems);
         }
     }
@@ -448,6 +452,12 @@ GPUSCHED_EXPORT TaskHandle Cluster::add_task(const TaskSpec& task) {
     return handle(id);
 }
 
+GPUSCHED_EXPORT void Cluster::check_not_reserved(TaskId task, Problems& problems) const {
+    if (std::any_of(reservations_.begin(), reservations_.end(),
+                    [&](const Reservation& r) { return r.task == task; }))
+        problems.add(detail::Owner("task", name(task)) + ": room is reserved for it; release it first");
+}
+
 GPUSCHED_EXPORT void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     require_no_what_if();
     require_current(task);
@@ -458,27 +468,23 @@ GPUSCHED_EXPORT void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     check.task(to, index(id));
     check.levels(to, inventory_->label_levels.size());
     detail::check_subgroup(*inventory_, to, problems);
-    if (to.name != name(id))
-        problems.add(bad_value("name", gpusched::quoted(to.name),
-                               gpusched::quoted(name(id)) + ", which cannot change", old));
+    detail::check_same_name("task", name(id), to.name, problems);
     const auto node = node_of(id);
     const auto gpus = gpus_of(id);
     if (to.node.value_or("") != (node == none<NodeId> ? std::string() : name(node)) ||
         to.gpus != gpu_list(gpus) || to.assign_gpus)
         problems.add(old + ": an update does not move a task; its node and GPUs must be those it has");
     if (node == none<NodeId>) check.pending(to);
-    if (std::any_of(reservations_.begin(), reservations_.end(),
-                    [&](const Reservation& r) { return r.task == id; }))
-        problems.add(old + ": room is reserved for it; give that back first");
+    check_not_reserved(id, problems);
     problems.throw_if_any();
     if (node != none<NodeId>) {
         const auto extras = detail::extras_of(to, *inventory_);
         const detail::Demand demand(to, extras);
-        (void)detail::said_gpus(*this, demand, to, node, problems);
+        (void)detail::listed_gpus(*this, demand, to, node, problems);
         detail::check_unknown_resources(*inventory_, to, node, problems);
         problems.throw_if_any();
         use(id, node, gpus, -1);
-        check_room(demand, node, gpus, problems);
+        check_capacity(demand, node, gpus, problems);
         check_cores(to, node, problems);
         if (!problems.empty()) use(id, node, gpus, +1);
         problems.throw_if_any();
@@ -501,10 +507,9 @@ GPUSCHED_EXPORT void Cluster::remove_task(TaskHandle task) {
     require_no_what_if();
     require_current(task);
     const auto id = task.id;
-    if (std::any_of(reservations_.begin(), reservations_.end(),
-                    [&](const Reservation& r) { return r.task == id; }))
-        throw InvalidInput("task " + gpusched::quoted(name(id)) +
-                           ": room is reserved for it; give that back first");
+    Problems problems;
+    check_not_reserved(id, problems);
+    problems.throw_if_any();
     auto& edit = editor();
     const auto node = node_of(id);
     place(id, none<NodeId>, 0, none<TaskId>);
@@ -513,7 +518,7 @@ GPUSCHED_EXPORT void Cluster::remove_task(TaskHandle task) {
     drop_tables();
     if (edit.regroup()) recount_groups(none<TaskId>);
     publish(EventKind::task_removed, task, node);
-    if (budgets_changed && events_) events_->publish({.kind = EventKind::budgets});
+    if (budgets_changed) publish({.kind = EventKind::budgets});
 }
 
 GPUSCHED_EXPORT void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
@@ -528,20 +533,20 @@ GPUSCHED_EXPORT void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpu
         !detail::are_of_one_class(*inventory_, demand.extras, node.id, devices_held)) {
         auto spec = task_spec(id);
         spec.gpus = gpu_list(gpus);
-        (void)detail::said_gpus(*this, demand, spec, node.id, problems);
+        (void)detail::listed_gpus(*this, demand, spec, node.id, problems);
         problems.throw_if_any();
     }
     const auto from = node_of(id);
     const auto held = gpus_of(id);
     if (from != none<NodeId>) use(id, from, held, -1);
-    check_room(demand, node.id, gpus, problems);
+    check_capacity(demand, node.id, gpus, problems);
     if (inventory_->task_affinities[inventory_->tasks.affinities[index(id)]].cpu_local)
         check_cores(task_spec(id), node.id, problems);
     if (from != none<NodeId>) use(id, from, held, +1);
     problems.throw_if_any();
     place(id, node.id, gpus, none<TaskId>);
-    if (events_ && (from != node.id || held != gpus))
-        events_->publish({.kind = EventKind::bound, .from = from, .node = node, .task = task});
+    if (from != node.id || held != gpus)
+        publish({.kind = EventKind::bound, .from = from, .node = node, .task = task});
 }
 
 GPUSCHED_EXPORT void Cluster::unbind(TaskHandle task) {
@@ -565,7 +570,40 @@ GPUSCHED_EXPORT void Cluster::set_now(std::int64_t now) {
     auto& inventory = edit();
     inventory.now = now;
     inventory.serial = Inventory::next_serial();
-    if (events_) events_->publish({.kind = EventKind::time});
+    publish({.kind = EventKind::time});
+}
+
+GPUSCHED_EXPORT void Cluster::add_budget(const BudgetSpec& budget) {
+    require_no_what_if();
+    Problems problems;
+    detail::SpecChecks(problems).budget(budget, inventory_->budgets.size(), inventory_->tasks.names);
+    if (inventory_->budget_names.find(budget.name))
+        problems.add(detail::Owner("budget", budget.name) + ": duplicate budget name");
+    problems.throw_if_any();
+    editor().budgets().add(budget);
+    publish({.kind = EventKind::budgets});
+}
+
+GPUSCHED_EXPORT void Cluster::update_budget(const BudgetSpec& to) {
+    require_no_what_if();
+    const auto found = find_budget(to.name);
+    Problems problems;
+    detail::SpecChecks(problems).budget(to, found, inventory_->tasks.names);
+    problems.throw_if_any();
+    editor().budgets().update(found, to);
+    publish({.kind = EventKind::budgets});
+}
+
+GPUSCHED_EXPORT void Cluster::remove_budget(std::string_view name) {
+    require_no_what_if();
+    const auto found = find_budget(name);
+    editor().budgets().remove(found);
+    publish({.kind = EventKind::budgets});
+}
+
+GPUSCHED_EXPORT std::uint32_t Cluster::find_budget(std::string_view name) const {
+    if (const auto found = inventory_->budget_names.find(name)) return *found;
+    throw InvalidInput(unknown_name("budget", name, inventory_->budget_names));
 }
 
 }  // namespace gpusched

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of a snapshot in the natural order of names.
+// Sorts the data of a snapshot by the natural order of names.
 #pragma once
 
 #include <gpusched/core/name_table.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -15,7 +15,7 @@
 
 namespace gpusched::detail {
 
-/// True where nothing comes before what is listed ahead of it.
+/// Is the list in the natural order of names?
 template <class Named>
 [[nodiscard]] bool is_in_name_order(const std::vector<Named>& list) {
     return std::is_sorted(list.begin(), list.end(),
@@ -33,7 +33,8 @@ template <class Named>
     return sorted;
 }
 
-/// True where numbers by name are those as listed; also where a name is missing, which is reported by its position.
+/// True if ids by name equal positions in the lists. Also true if a name is missing, because the message
+/// about it contains the position.
 [[nodiscard]] inline bool is_numbered_as_listed(const ClusterSpec& spec) {
     const auto nameless = [](const auto& list) {
         return std::any_of(list.begin(), list.end(), [](const auto& named) { return named.name.empty(); });
@@ -43,7 +44,7 @@ template <class Named>
            nameless(spec.nodes) || nameless(spec.tasks) || nameless(spec.jobs) || nameless(spec.budgets);
 }
 
-/// Label levels keep their order, which numbers them.
+/// Sorts all lists except the label levels, because their order is their numbering.
 [[nodiscard]] inline ClusterSpec in_name_order(const ClusterSpec& spec) {
     return {.now = spec.now,
             .nodes = in_name_order(spec.nodes),
@@ -53,7 +54,7 @@ template <class Named>
             .label_levels = spec.label_levels};
 }
 
-/// The ids that a snapshot of the data gives to what these list, in that order.
+/// The ids of the listed objects in a snapshot of the data, in the order of the lists.
 [[nodiscard]] inline ListedOrder listed_order(const ClusterSpec& spec, const Inventory& inventory) {
     const auto ids = [](const auto& list, const NameTable& names) {
         std::vector<std::uint32_t> found;
@@ -63,7 +64,7 @@ template <class Named>
     };
     ListedOrder listed{ids(spec.nodes, inventory.nodes.names), ids(spec.tasks, inventory.tasks.names),
                        ids(spec.jobs, inventory.job_names), ids(spec.budgets, inventory.budget_names)};
-    // Jobs that only tasks name come last, in the order in which these do.
+    // Jobs that only tasks name come last, in the order of those tasks.
     std::vector<std::uint8_t> seen(inventory.job_names.size());
     for (const auto job : listed.jobs) seen[job] = 1;
     for (const auto task : listed.tasks)

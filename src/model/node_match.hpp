@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a node satisfies a task's node affinity, as kube-scheduler evaluates it.
+// Whether a node satisfies the selector, affinity and tolerations of a task, as kube-scheduler evaluates
+// them.
 #pragma once
 
 #include <gpusched/core/text.hpp>
+#include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -14,7 +16,10 @@
 
 namespace gpusched::detail {
 
-/// An integer as Kubernetes reads it: a sign is allowed, white space is not.
+/// The taint of a cordoned node, with effect NoSchedule. Tasks that tolerate it can still be placed there.
+inline constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable";
+
+/// Reads an integer as Kubernetes does: with an optional sign, without white space.
 inline std::optional<std::int64_t> label_integer(std::string_view text) {
     if (text.starts_with('+')) text = text.starts_with("+-") ? std::string_view{} : text.substr(1);
     std::int64_t value = 0;
@@ -22,7 +27,7 @@ inline std::optional<std::int64_t> label_integer(std::string_view text) {
     return value;
 }
 
-/// @param has the label's value; nullptr = the node lacks it
+/// @param has the label's value; nullptr = the node has no such label
 inline bool holds(const NodeMatch& match, const std::string* has) {
     const auto listed = [&] {
         return has != nullptr &&
@@ -69,6 +74,17 @@ inline bool holds(const Labels& selector, const Labels& labels) {
     return std::all_of(selector.begin(), selector.end(), [&](const auto& label) {
         const auto found = labels.find(label.first);
         return found != labels.end() && found->second == label.second;
+    });
+}
+
+inline bool accepts_model(const Requirement& requirement, const NodeClass& node_class) {
+    const auto& models = requirement.gpu_models;
+    return models.empty() || std::binary_search(models.begin(), models.end(), node_class.gpu_model);
+}
+
+inline bool tolerates_taints(const Requirement& requirement, const NodeClass& node_class) {
+    return std::all_of(node_class.taints.begin(), node_class.taints.end(), [&](const Taint& taint) {
+        return Inventory::tolerates(requirement.tolerations, taint);
     });
 }
 

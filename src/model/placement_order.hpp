@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placements one after the other, in an order in which each is possible.
+// Finds an order of placements in which each is possible.
 #pragma once
 
 #include <gpusched/model/feasibility.hpp>
@@ -12,12 +12,13 @@
 
 namespace gpusched::detail {
 
-/// May the task be placed later where `obstacle` is in the way now? Others may come that it wants near, or that fill the domains
-/// to which it spreads. Nothing else gets better by placing more.
+/// Can a task pass this obstacle after more placements? Only near and spread can: they depend on tasks placed
+/// later.
 inline bool may_pass(Obstacle obstacle) { return obstacle == Obstacle::near || obstacle == Obstacle::spread; }
 
-/// Calls `place(placement)` for the placements, again and again for those that wait: it answers whether it has placed it.
-/// @return those that wait in the end, in their order
+/// Calls `place(i)` for all placements until no call succeeds any more. `place` returns true if it placed the
+/// task.
+/// @return the placements that remain, in their order
 template <class Place>
 std::vector<std::size_t> place_in_some_order(std::size_t count, Place&& place) {
     std::vector<std::size_t> waiting(count);
@@ -29,8 +30,7 @@ std::vector<std::size_t> place_in_some_order(std::size_t count, Place&& place) {
     return waiting;
 }
 
-/// Are the placements possible in some order? Only of tasks that want others near, or spread, is that a question once each was
-/// possible beside those that were placed before it. Leaves the pods placed as far as they go.
+/// Are the placements possible in some order? Leaves the cluster with as many of them as possible.
 inline bool can_be_placed(Cluster& cluster, std::span<const Placement> placements) {
     return place_in_some_order(placements.size(),
                                [&](std::size_t i) {

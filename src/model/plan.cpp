@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Plans with names and with ids, their validation, and apply().
+#include "model/placement_order.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,22 +47,22 @@ GPUSCHED_EXPORT PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
 
 namespace detail {
 
-// Turns names into ids; where that fails, notes the problem and gives none.
+// Converts names to ids. Reports unknown names and returns none for them.
 struct PlanResolver {
     const Cluster& cluster;
     Problems problems;
 
+    template <class Id>
+    Id find(const std::string& owner, const char* kind, const std::string& name, const NameTable& names) {
+        if (const auto found = names.find(name)) return make_id<Id>(*found);
+        problems.add(owner + ": " + unknown_name(kind, name, names));
+        return none<Id>;
+    }
     TaskId task(const std::string& owner, const std::string& name) {
-        if (const auto found = cluster.inventory().tasks.names.find(name)) return make_id<TaskId>(*found);
-        problems.add(owner + ": unknown task " + gpusched::quoted(name) +
-                     did_you_mean(name, cluster.inventory().tasks.names));
-        return none<TaskId>;
+        return find<TaskId>(owner, "task", name, cluster.inventory().tasks.names);
     }
     NodeId node(const std::string& owner, const std::string& name) {
-        if (const auto found = cluster.inventory().nodes.names.find(name)) return make_id<NodeId>(*found);
-        problems.add(owner + ": unknown node " + gpusched::quoted(name) +
-                     did_you_mean(name, cluster.inventory().nodes.names));
-        return none<NodeId>;
+        return find<NodeId>(owner, "node", name, cluster.inventory().nodes.names);
     }
     GpuMask gpus(const std::string& owner, NodeId node, const std::vector<int>& list) {
         if (node == none<NodeId>) return 0;
@@ -64,10 +70,10 @@ struct PlanResolver {
         return gpu_mask(
             list, count,
             [&](int gpu) {
-                problems.add(owner + ": GPU " + std::to_string(gpu) + " of node " +
-                             gpusched::quoted(cluster.name(node)) + ", which has " + std::to_string(count));
+                problems.add(concat(owner, ": GPU ", gpu, " of node ", gpusched::quoted(cluster.name(node)),
+                                    ", which has ", count));
             },
-            [&](int gpu) { problems.add(owner + ": GPU " + std::to_string(gpu) + " is named twice"); });
+            [&](int gpu) { problems.add(concat(owner, ": GPU ", gpu, " is named twice")); });
     }
     std::uint32_t wave(const std::string& owner, const char* field, std::int64_t value) {
         return check_range(problems, field, value, 0, UINT32_MAX, owner) ? static_cast<std::uint32_t>(value)
@@ -98,8 +104,8 @@ GPUSCHED_EXPORT void validate(const Plan& plan, const Cluster& cluster) {
     const auto destination = [&](const std::string& owner, const char* field, NodeId node, GpuMask gpus) {
         if (known(owner, field, node, cluster.node_slots()) &&
             (gpus & ~first_gpus(cluster.gpu_count(node)) & ~cluster.devices(node)) != 0)
-            problems.add(owner + ": names GPUs that node " + gpusched::quoted(cluster.name(node)) +
-                         " lacks; it has " + std::to_string(cluster.gpu_count(node)));
+            problems.add(concat(owner, ": names GPUs that node ", gpusched::quoted(cluster.name(node)),
+                                " lacks; it has ", cluster.gpu_count(node)));
     };
     const auto nth = [](const char* what, std::size_t i) { return what + (" #" + std::to_string(i)); };
     for (std::size_t i = 0; i < plan.evictions.size() && !problems.full(); ++i)
@@ -163,6 +169,110 @@ GPUSCHED_EXPORT Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
     std::sort(plan.opened_nodes.begin(), plan.opened_nodes.end());
     return plan;
+}
+
+namespace detail {
+
+// Carries out one plan on its own copy of the snapshot.
+struct PlanExecutor {
+    Cluster cluster;
+
+    [[noreturn]] static void refuse(const std::string& step, const std::string& why) {
+        throw InvalidInput("plan: " + step + " " + why);
+    }
+
+    // Throws unless the task could take those GPUs of that node now.
+    void require_fit(const std::string& step, TaskId task, NodeId node, GpuMask gpus) const {
+        if (const auto found = find_obstacle(cluster, task, node); found != Obstacle::none)
+            refuse(step, "does not fit: " + describe_obstacle(cluster, task, node));
+        if (!gpus_fit(cluster, task, node, gpus)) refuse(step, "does not fit on the GPUs it names");
+    }
+
+    void evict(TaskId task) {
+        const auto& t = cluster.inventory().tasks;
+        const auto owner = "eviction of task " + gpusched::quoted(cluster.name(task));
+        if (!cluster.is_placed(task)) refuse(owner, "is impossible: it does not run");
+        if (!t.is(TaskTrait::evictable, task))
+            refuse(owner, "is not allowed: it is not preemptible, or locked, standby or a daemon");
+        cluster.remove(task);
+    }
+
+    static std::string text(const Cluster& cluster, const Move& m) {
+        return concat("move of task ", gpusched::quoted(cluster.name(m.task)), " to node ",
+                      gpusched::quoted(cluster.name(m.to)), " in wave ", m.wave);
+    }
+
+    void run_wave(std::span<const Move> moves) {
+        const auto& t = cluster.inventory().tasks;
+        std::vector<TaskId> moving;
+        for (const auto& m : moves) {
+            moving.push_back(m.task);
+            const auto i = index(m.task);
+            if (t.locked[i] || t.standby[i] || t.daemon[i])
+                refuse(text(cluster, m), "is not allowed: it is locked, standby or a daemon");
+            const auto how = t.how(m.task);
+            if (how == Mobility::none || move_mode(how) != m.how)
+                refuse(text(cluster, m), "is a " + std::string(enum_name(m.how)) +
+                                             ", but the task can move by " + std::string(enum_name(how)));
+            if (cluster.node_of(m.task) != m.from)
+                refuse(text(cluster, m), "starts from node " + gpusched::quoted(cluster.name(m.from)) +
+                                             ", but the task is not there");
+            if (m.from == m.to) refuse(text(cluster, m), "leads to the node on which it is already");
+            // `reserve` requires exactly this number.
+            const auto devices =
+                t.is(TaskTrait::extras, m.task) ? m.gpus & cluster.devices(m.to) : GpuMask{0};
+            if (gpu_count(m.gpus & ~devices) != t.gpu_count[i])
+                refuse(text(cluster, m), concat("names ", gpu_count(m.gpus & ~devices),
+                                                " GPUs, but the task takes ", t.gpu_count[i]));
+        }
+        std::sort(moving.begin(), moving.end());
+        if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())
+            refuse("wave " + std::to_string(moves.front().wave),
+                   "moves task " + gpusched::quoted(cluster.name(*twice)) + " twice");
+        for (const auto& m : moves)
+            if (m.how == MoveMode::restart) cluster.remove(m.task);
+        // All moves of a wave happen together, so each destination is checked with all others in place.
+        for (const auto& m : moves) cluster.reserve(m.task, m.to, m.gpus);
+        for (const auto& m : moves) {
+            cluster.unreserve(m.task, m.to, m.gpus);
+            require_fit(text(cluster, m), m.task, m.to, m.gpus);
+            cluster.reserve(m.task, m.to, m.gpus);
+        }
+        for (const auto& m : moves) {
+            cluster.unreserve(m.task, m.to, m.gpus);
+            cluster.assign(m.task, m.to, m.gpus);
+        }
+    }
+
+    /// @param last false = returns false if the placement may become possible later
+    bool place(const Placement& p, bool last) {
+        const auto owner = "placement of task " + gpusched::quoted(cluster.name(p.task)) + " on node " +
+                           gpusched::quoted(cluster.name(p.node));
+        if (cluster.is_placed(p.task)) refuse(owner, "is impossible: it runs already");
+        if (!last && may_pass(find_obstacle(cluster, p.task, p.node))) return false;
+        require_fit(owner, p.task, p.node, p.gpus);
+        cluster.assign(p.task, p.node, p.gpus);
+        return true;
+    }
+};
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Cluster apply(const Cluster& cluster, const Plan& plan) {
+    validate(plan, cluster);
+    detail::PlanExecutor executor{cluster};
+    for (const auto task : plan.evictions) executor.evict(task);
+    const std::span moves(plan.moves);
+    for (std::size_t first = 0, last; first < moves.size(); first = last) {
+        const auto wave = moves[first].wave;
+        for (last = first + 1; last < moves.size() && moves[last].wave == wave;) ++last;
+        executor.run_wave(moves.subspan(first, last - first));
+    }
+    const auto waiting = detail::place_in_some_order(
+        plan.placements.size(), [&](std::size_t i) { return executor.place(plan.placements[i], false); });
+    for (const auto i : waiting) executor.place(plan.placements[i], true);
+    executor.cluster.commit();
+    return std::move(executor.cluster);
 }
 
 }  // namespace gpusched

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many copies of a pod fit on a node, by arithmetic.
+// Computes how many copies of a pod fit on a node.
 #pragma once
 
 #include <gpusched/model/feasibility.hpp>
@@ -9,7 +9,7 @@
 
 namespace gpusched::detail {
 
-/// For how many pods with these extras the node has named resources, at most `most`.
+/// The number of pods with these extras for which the node has named resources, at most `most`.
 inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, NodeId node,
                                   std::int64_t most) {
     for (const auto& [resource, amount] : extras.resources)
@@ -17,19 +17,19 @@ inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, 
     return most;
 }
 
-/// For how many it has devices beside whole GPUs, at most `most`.
+/// The number of pods for which the node has devices besides whole GPUs, at most `most`.
 inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, NodeId node,
                                 std::int64_t most) {
     if (extras.device_count == 0) return most;
-    std::int64_t room = 0;
+    std::int64_t pods = 0;
     for (const auto device_class : extras.device_classes)
-        room += gpu_count(cluster.free_devices(node) &
+        pods += gpu_count(cluster.free_devices(node) &
                           devices_of_class(cluster.inventory(), node, device_class)) /
                 extras.device_count;
-    return std::min(most, room);
+    return std::min(most, pods);
 }
 
-/// How many pods like `task` the node could take one after the other, at most `most`; group constraints apart.
+/// The number of pods like `task` that fit on the node together, at most `most`. Ignores group constraints.
 inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
@@ -43,19 +43,19 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     if (gpus > 0 && !cluster.is_fraction(task)) {
         const auto candidates = candidate_gpus(cluster, task, node);
         const auto local = guaranteed_localities(cluster, task, node);
-        std::int64_t room = 0;
-        if (local.masks.empty()) room = local.unknown ? 0 : gpu_count(candidates) / gpus;
-        for (const auto mask : local.masks) room += gpu_count(static_cast<GpuMask>(mask & candidates)) / gpus;
-        most = std::min(most, room);
+        std::int64_t pods = 0;
+        if (local.masks.empty()) pods = local.unknown ? 0 : gpu_count(candidates) / gpus;
+        for (const auto mask : local.masks) pods += gpu_count(static_cast<GpuMask>(mask & candidates)) / gpus;
+        most = std::min(most, pods);
     } else if (gpus > 0) {
         const auto memory = inv.nodes.gpu_memory_mib[index(node)] < 0 ? 0 : t.gpu_memory_mib[i];
-        std::int64_t room = 0;
+        std::int64_t pods = 0;
         for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
             std::int64_t here = cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
             if (memory > 0) here = std::min(here, cluster.gpu_memory_free_mib(node, g) / memory);
-            room += here;
+            pods += here;
         });
-        most = std::min(most, room);
+        most = std::min(most, pods);
     }
     if (most == 0) return 0;
     at_most(cluster.cpu_free_milli(node, lent), t.cpu_milli[i]);
@@ -67,7 +67,8 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     return std::max<std::int64_t>(most, 0);
 }
 
-/// The pod has group constraints other than its gang's own network level: `pod_room` does not know them, and copies must be tried.
+/// True if the pod has group constraints other than the network level of its own gang. `pod_room` ignores
+/// them, so copies must be placed one by one.
 inline bool needs_trial(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     const auto groups = inv.affinity_memberships(task);

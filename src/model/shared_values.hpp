@@ -1,22 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-// SharedValues: equal values share one index, which is used again when nobody refers to it any more.
+// SharedValues: equal values share one index, which is reused once nothing refers to it.
 #pragma once
 
-#include "model/structural_hash.hpp"
+#include <gpusched/core/name_table.hpp>
+#include <gpusched/model/inventory.hpp>
 
-#include <gpusched/core/detail/hash_index.hpp>
-#include <gpusched/model/detail/free_slots.hpp>
-
+#include <concepts>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gpusched::detail {
 
-/// Looks up and counts references to the values of a table that lives elsewhere. The table only grows; what nobody refers
-/// to is emptied and its index given away again, first in, first out. O(size of the value) expected per call; values that come and go
-/// at a steady number allocate nothing but what they hold themselves.
-/// @tparam keeps_storage values that nobody refers to stay, and the next one is assigned to them: where nobody looks at such indices
+// The members that make a value equal to another one, for values without a table of fields. Those of
+// `NodeDevices`, `NodeSet` and `SpreadRule` that are left out are derived from the others.
+inline auto identity(const GroupTerms& x) { return std::tie(x.groups, x.avoid, x.near, x.spread); }
+inline auto identity(const NearRule& x) { return std::tie(x.groups); }
+inline auto identity(const SpreadRule& x) {
+    return std::tie(x.level, x.max_skew, x.min_domains, x.label_levels, x.node_selector, x.node_affinity,
+                    x.honors_taints, x.tolerations);
+}
+inline auto identity(const NodeAttributes& x) { return std::tie(x.labels, x.taints); }
+inline auto identity(const NodeClass& x) { return std::tie(x.gpu_model, x.labels, x.taints); }
+inline auto identity(const Requirement& x) {
+    return std::tie(x.gpu_models, x.node_selector, x.tolerations, x.node_affinity);
+}
+inline auto identity(const NodeDevices& x) { return std::tie(x.first, x.written); }
+inline auto identity(const NodeSet& x) { return std::tie(x.requirement, x.node_selector, x.node_affinity); }
+inline auto identity(const Extras::Amount& x) { return std::tie(x.resource, x.amount); }
+inline auto identity(const Extras& x) {
+    return std::tie(x.resources, x.device_count, x.device_classes, x.node_set);
+}
+inline auto identity(const TaskAffinities& x) {
+    return std::tie(x.anti_affinity, x.affinity, x.network_affinity, x.hardware_affinity, x.cpu_local,
+                    x.cores, x.group_terms);
+}
+inline auto identity(const std::vector<std::uint32_t>& x) { return std::tie(x); }
+
+/// Are the values equal when they are interned?
+template <class T>
+[[nodiscard]] bool same(const T& a, const T& b) {
+    return identity(a) == identity(b);
+}
+
+/// A hash of a sequence of values.
+class StructuralHash {
+  public:
+    template <class T>
+    StructuralHash& operator()(const T& value) {
+        if constexpr (std::integral<T> || std::is_enum_v<T>)
+            mix(static_cast<std::uint64_t>(value));
+        else if constexpr (Described<T>)
+            visit_fields(std::type_identity<T>{},
+                         [&](const char*, auto member, const auto&...) { (*this)(value.*member); });
+        else
+            std::apply([this](const auto&... member) { ((*this)(member), ...); }, identity(value));
+        return *this;
+    }
+    StructuralHash& operator()(const std::string& text) {
+        mix(std::hash<std::string>{}(text));
+        return *this;
+    }
+    template <class T>
+    StructuralHash& operator()(const std::optional<T>& value) {
+        mix(value.has_value());
+        return value ? (*this)(*value) : *this;
+    }
+    template <class T>
+    StructuralHash& operator()(const std::vector<T>& values) {
+        mix(values.size());
+        for (const auto& value : values) (*this)(value);
+        return *this;
+    }
+    StructuralHash& operator()(const Labels& labels) {
+        mix(labels.size());
+        for (const auto& [key, value] : labels) (*this)(key)(value);
+        return *this;
+    }
+    [[nodiscard]] std::uint32_t value() const noexcept { return static_cast<std::uint32_t>(state_ >> 32); }
+
+  private:
+    void mix(std::uint64_t word) noexcept {
+        state_ = (state_ ^ word) * 0x9E3779B97F4A7C15u;
+        state_ ^= state_ >> 29;
+    }
+    std::uint64_t state_ = 0x2545F4914F6CDD1Du;
+};
+
+/// Looks up values in a table and counts the references to them. The table belongs to the caller and never
+/// shrinks. A value without references is emptied, and its index is reused, the oldest first. O(size of the
+/// value) expected per call. While the number of values is steady, only the values themselves allocate
+/// memory.
+/// @tparam keeps_storage does not empty values without references, so that the next value reuses their
+///     storage
 template <class T, bool keeps_storage = false>
 class SharedValues {
   public:
@@ -26,8 +108,8 @@ class SharedValues {
     SharedValues(const SharedValues&) = delete;
     SharedValues& operator=(const SharedValues&) = delete;
 
-    /// Takes over a table that exists, with the references that its users hold.
-    /// @param users one index per user; `nothing` for a user that refers to none
+    /// Takes over a table with the references of its users.
+    /// @param users one index per user; `nothing` for a user without a reference
     void adopt(const std::vector<std::uint32_t>& users) {
         uses_.assign(values_->size(), {});
         for (const auto id : users)
@@ -39,7 +121,7 @@ class SharedValues {
                 free_.give(id);
     }
 
-    /// The index of `value`, one reference more; `second` tells whether it was new.
+    /// Adds a reference to `value` and returns its index; `second` is true if the value is new.
     template <class Value = T>
     std::pair<std::uint32_t, bool> acquire(Value&& value) {
         const auto hash = hash_of(value);
@@ -60,7 +142,7 @@ class SharedValues {
         return {id, true};
     }
 
-    /// One reference more to a value that has some.
+    /// Adds a reference to a value that has some.
     std::uint32_t share(std::uint32_t id) {
         ++uses_[id].references;
         return id;
@@ -68,7 +150,7 @@ class SharedValues {
 
     [[nodiscard]] bool is_shared(std::uint32_t id) const { return uses_[id].references > 1; }
 
-    /// One reference less; true if that was the last, and the value is gone.
+    /// Removes a reference; true if it was the last, and the value is removed.
     bool release(std::uint32_t id) {
         if (--uses_[id].references > 0) return false;
         ids_.erase(uses_[id].hash, id);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the tables of nodes and tasks: what of a checked item goes where. Used when a whole snapshot is built and
-// when one node or task comes or changes.
+// Rows of the tables of nodes, tasks and subgroups, for whole snapshots and for single changes.
 #pragma once
 
 #include "model/check_specs.hpp"
-#include "model/cordon_taint.hpp"
+#include "model/node_match.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -16,10 +15,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gpusched::detail {
 
-/// Label keys that some task selects on: the others make no difference between nodes.
+/// Label keys that some task selects on. All other keys do not matter for node classes.
 using LabelKeys = std::set<std::string, std::less<>>;
 
 [[nodiscard]] inline NodeAttributes attributes_of(const NodeSpec& node) { return {node.labels, node.taints}; }
@@ -34,18 +34,12 @@ using LabelKeys = std::set<std::string, std::less<>>;
     return node_class;
 }
 
-/// The deepest network level that the task names; `node_level` where it names none.
+/// The deepest network level that the task names; `node_level` if it names none.
 [[nodiscard]] inline Level deepest_level_named(const TaskSpec& task) {
     auto deepest = node_level;
-    if (task.network_affinity) deepest = std::max(deepest, task.network_affinity->level);
-    const auto name = [&](Level level) {
+    for_each_level(task, task, [&](const char*, Level level) {
         if (level < first_label_level) deepest = std::max(deepest, level);
-    };
-    for (const auto& term : task.anti_affinity) name(term.level);
-    for (const auto& term : task.affinity) name(term.level);
-    for (const auto& term : task.avoid) name(term.level);
-    for (const auto& term : task.near) name(term.level);
-    for (const auto& term : task.spread) name(term.level);
+    });
     return deepest;
 }
 
@@ -57,7 +51,7 @@ using LabelKeys = std::set<std::string, std::less<>>;
     return masks;
 }
 
-/// Makes `out` what a task asks of nodes. Models that no node has yet are given an id.
+/// Writes the requirement of a task on nodes. Gives an id to models that no node has yet.
 inline void write_requirement(Requirement& out, const TaskSpec& task, NameTable& gpu_models) {
     out.gpu_models.clear();
     for (const auto& model : task.gpu_models)
@@ -78,7 +72,7 @@ inline void write_requirement(Requirement& out, const TaskSpec& task, NameTable&
 }
 [[nodiscard]] inline GroupTerms group_terms_of(const TaskSpec& task) {
     auto groups = task.groups;
-    std::sort(groups.begin(), groups.end());  // a set: no answer depends on the order of a list
+    std::sort(groups.begin(), groups.end());  // a set: its order has no meaning
     return {std::move(groups), task.avoid, task.near, task.spread};
 }
 
@@ -86,7 +80,7 @@ inline void write_requirement(Requirement& out, const TaskSpec& task, NameTable&
     return !task.anti_affinity.empty() || !task.affinity.empty() || task.network_affinity ||
            !task.hardware_affinity.empty() || task.cpu_local || task.cores || has_group_terms(task);
 }
-/// @param group_terms the index of what `group_terms_of` gives
+/// @param group_terms the index of the result of `group_terms_of`
 inline void write_affinities(TaskAffinities& out, const TaskSpec& task, std::uint32_t group_terms) {
     out.anti_affinity = task.anti_affinity;
     out.affinity = task.affinity;
@@ -102,7 +96,7 @@ inline void write_affinities(TaskAffinities& out, const TaskSpec& task, std::uin
     return affinities;
 }
 
-/// Makes room for rows 0 .. size - 1. Names, classes and the like are for the caller to fill in.
+/// Gives every column `size` rows. The caller fills in names, classes and other references.
 inline void resize_rows(NodeTable& t, std::size_t size) {
     t.gpu_model.resize(size, none<GpuModelId>);
     t.gpu_count.resize(size);
@@ -127,8 +121,8 @@ inline void resize_rows(NodeTable& t, std::size_t size) {
     return tainted ? Cordon::by_taint : Cordon::closed;
 }
 
-/// The quantities of node `i`, each within its range.
-/// @param devices how many it has in all, whole GPUs and others
+/// Writes the quantities of node `i`, each within its range.
+/// @param devices its number of GPUs and other devices
 inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int devices) {
     t.gpu_count[i] = static_cast<std::uint8_t>(legal(node.gpu_count, 0, max_gpus_per_node));
     t.cpu_milli[i] = legal(node.cpu_milli);
@@ -165,7 +159,7 @@ inline void resize_rows(TaskTable& t, std::size_t size) {
     t.eviction_count.resize(size);
 }
 
-/// The quantities of task `i`, each within its range.
+/// Writes the quantities of task `i`, each within its range.
 inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
     t.cpu_milli[i] = legal(task.cpu_milli);
     t.memory_mib[i] = legal(task.memory_mib);
@@ -178,13 +172,13 @@ inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
     t.preemptible[i] = task.preemptible.value_or(task.priority_class == PriorityClass::lp);
     t.standby[i] = task.standby;
     t.daemon[i] = task.daemon;
-    const auto if_so = [](bool holds, TaskTrait trait) { return holds ? static_cast<unsigned>(trait) : 0u; };
+    const auto bit = [](bool set, TaskTrait trait) { return set ? static_cast<unsigned>(trait) : 0u; };
     t.traits[i] = static_cast<std::uint8_t>(
-        if_so(task.standby, TaskTrait::lends) |
-        if_so(task.priority_class == PriorityClass::lp, TaskTrait::borrows) |
-        if_so(t.gpu_share_milli[i] < whole_gpu_milli, TaskTrait::fraction) |
-        if_so(task.daemon, TaskTrait::daemon) |
-        if_so(t.preemptible[i] && !task.locked && !task.standby && !task.daemon, TaskTrait::evictable) |
+        bit(task.standby, TaskTrait::lends) |
+        bit(task.priority_class == PriorityClass::lp, TaskTrait::borrows) |
+        bit(t.gpu_share_milli[i] < whole_gpu_milli, TaskTrait::fraction) |
+        bit(task.daemon, TaskTrait::daemon) |
+        bit(t.preemptible[i] && !task.locked && !task.standby && !task.daemon, TaskTrait::evictable) |
         static_cast<unsigned>(task.how) << TaskTable::mobility_shift);
     t.move_cost[i] = legal(task.move_cost);
     t.start_time[i] = legal(task.start_time, -largest_quantity);
@@ -194,10 +188,83 @@ inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
     t.eviction_count[i] = legal(task.eviction_count);
 }
 
-/// Gives task `i`, whose other quantities are written, extras.
+/// Writes the extras of task `i` after its other quantities.
 inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
     t.extras[i] = extras;
     if (extras != 0) t.traits[i] |= static_cast<std::uint8_t>(TaskTrait::extras);
+}
+
+/// Keeps the subgroups of jobs and their tasks. Ids of subgroups are slots: a subgroup that a job keeps keeps
+/// its id. The caller has checked the data.
+class SubgroupEditor {
+  public:
+    explicit SubgroupEditor(Inventory& inventory) : out_(inventory) {}
+
+    /// Replaces the subgroups of the job.
+    void write_job(JobId job, const std::vector<SubgroupSpec>& subgroups) {
+        if (subgroups.empty() && out_.subgroups_of(job).empty()) return;
+        if (out_.job_subgroups.size() <= index(job)) out_.job_subgroups.resize(index(job) + 1);
+        auto& list = out_.job_subgroups[index(job)];
+        auto before = std::exchange(list, {});
+        for (const auto& subgroup : subgroups) {
+            const auto known = std::find_if(before.begin(), before.end(), [&](SubgroupId id) {
+                return out_.subgroups[index(id)].name == subgroup.name;
+            });
+            list.push_back(known == before.end() ? open(subgroup.name) : *known);
+            if (known != before.end()) before.erase(known);
+            out_.subgroups[index(list.back())].min_members = subgroup.min_members;
+        }
+        for (const auto id : before) {
+            out_.subgroups[index(id)] = {};
+            out_.subgroup_free.give(index(id));
+        }
+    }
+
+    /// Adds the task, which has its job but no subgroup yet, to the subgroup that it names.
+    void enter(TaskId task, const std::string& name) {
+        if (name.empty()) return;
+        const auto id = out_.find_subgroup(out_.tasks.job[index(task)], name);
+        if (id == none<SubgroupId>) return;  // only after a problem
+        auto& column = out_.tasks.subgroup;
+        if (column.size() <= index(task)) column.resize(out_.tasks.names.size(), none<SubgroupId>);
+        column[index(task)] = id;
+        ++out_.subgroups[index(id)].size;
+    }
+
+    void leave(TaskId task) {
+        const auto id = out_.subgroup_of(task);
+        if (id == none<SubgroupId>) return;
+        out_.tasks.subgroup[index(task)] = none<SubgroupId>;
+        --out_.subgroups[index(id)].size;
+    }
+
+  private:
+    SubgroupId open(const std::string& name) {
+        const auto slot = out_.subgroup_free.empty() ? out_.subgroups.size() : out_.subgroup_free.take();
+        if (slot == out_.subgroups.size()) out_.subgroups.emplace_back();
+        out_.subgroups[slot].name = name;
+        return make_id<SubgroupId>(slot);
+    }
+
+    Inventory& out_;
+};
+
+/// Adds a row for a job that has no free slot to take.
+/// @param listed false if only tasks name the job: it disappears with the last of them
+inline JobId append_job(Inventory& out, const std::string& name, bool listed) {
+    out.job_names.intern(name);
+    out.job_min_members.push_back(0);
+    out.job_max_disrupted.push_back(INT64_MAX);
+    out.job_size.push_back(0);
+    out.job_listed.push_back(listed);
+    return make_id<JobId>(out.job_names.size() - 1);
+}
+
+/// Writes the quantities and subgroups of a job.
+inline void write_row(Inventory& out, JobId id, const JobSpec& job) {
+    out.job_min_members[index(id)] = job.min_members;
+    out.job_max_disrupted[index(id)] = job.max_disrupted.value_or(INT64_MAX);
+    SubgroupEditor(out).write_job(id, job.subgroups);
 }
 
 }  // namespace gpusched::detail

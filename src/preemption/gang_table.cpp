@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Updates the lists of running tasks of every job.
 #include "preemption/gang_table.hpp"
 
 #include <gpusched/config.hpp>

@@ -1,33 +1,142 @@
-// SPDX-License-Identifier: Apache-2.0
-// NodeProblem: one node as seen by one preemptor: potential victims as bits, and what the node offers without them.
+// SPDX-License-Identifier: Apache-2.0 NodeProblem: one node for one preemptor: its potential victims as bits,
+// and its resources without a set of them.
 #pragma once
 
 #include "preemption/gang_table.hpp"
 #include "preemption/request.hpp"
-#include "preemption/victim_set.hpp"
 
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gpusched::preemption::detail {
 
+/// A set of a node's potential victims: bit i is victim i.
+using VictimSet = std::uint64_t;
+inline constexpr int most_victims = 64;
+
+/// A set of victims without an upper bound. Missing words are 0. Searches copy sets at every step, so sets of
+/// up to 256 victims do not allocate.
+class ManyVictims {
+  public:
+    [[nodiscard]] friend bool is_empty(const ManyVictims& set) noexcept { return count_of(set) == 0; }
+    [[nodiscard]] friend int count_of(const ManyVictims& set) noexcept {
+        int sum = 0;
+        for (const auto w : set.words_) sum += std::popcount(w);
+        return sum;
+    }
+    [[nodiscard]] friend bool contains(const ManyVictims& set, int i) noexcept {
+        const auto word = static_cast<std::size_t>(i) / 64;
+        return word < set.words_.size() && (set.words_[word] >> (i % 64) & 1) != 0;
+    }
+    friend void insert(ManyVictims& set, int i) {
+        const auto word = static_cast<std::size_t>(i) / 64;
+        if (word >= set.words_.size()) set.words_.resize(word + 1);
+        set.words_[word] |= std::uint64_t{1} << (i % 64);
+    }
+    friend void clear(ManyVictims& set) noexcept { set.words_.clear(); }
+    [[nodiscard]] friend ManyVictims minus(const ManyVictims& a, const ManyVictims& b) {
+        auto left = a;
+        for (std::size_t i = 0; i < std::min(a.words_.size(), b.words_.size()); ++i)
+            left.words_[i] &= ~b.words_[i];
+        return left;
+    }
+    [[nodiscard]] friend bool within(const ManyVictims& a, const ManyVictims& b) noexcept {
+        for (std::size_t i = 0; i < a.words_.size(); ++i)
+            if ((a.words_[i] & ~(i < b.words_.size() ? b.words_[i] : 0)) != 0) return false;
+        return true;
+    }
+    friend ManyVictims operator|(const ManyVictims& a, const ManyVictims& b) {
+        auto all = a.words_.size() < b.words_.size() ? b : a;
+        const auto& less = a.words_.size() < b.words_.size() ? a : b;
+        for (std::size_t i = 0; i < less.words_.size(); ++i) all.words_[i] |= less.words_[i];
+        return all;
+    }
+    friend ManyVictims operator&(const ManyVictims& a, const ManyVictims& b) { return minus(a, minus(a, b)); }
+    template <class Visit>
+    friend void for_each_victim(const ManyVictims& set, Visit&& visit) {
+        for (std::size_t i = 0; i < set.words_.size(); ++i)
+            for (auto w = set.words_[i]; w != 0; w &= w - 1)
+                visit(static_cast<int>(64 * i) + std::countr_zero(w));
+    }
+
+  private:
+    boost::container::small_vector<std::uint64_t, 4> words_;
+};
+
+// The same operations on a VictimSet.
+[[nodiscard]] constexpr bool is_empty(VictimSet set) noexcept { return set == 0; }
+[[nodiscard]] constexpr int count_of(VictimSet set) noexcept { return std::popcount(set); }
+[[nodiscard]] constexpr bool contains(VictimSet set, int i) noexcept { return (set >> i & 1) != 0; }
+constexpr void insert(VictimSet& set, int i) noexcept { set |= VictimSet{1} << i; }
+constexpr void clear(VictimSet& set) noexcept { set = 0; }
+/// The victims of `a` that are not in `b`.
+[[nodiscard]] constexpr VictimSet minus(VictimSet a, VictimSet b) noexcept { return a & ~b; }
+/// Returns whether `a` is a subset of `b`.
+[[nodiscard]] constexpr bool within(VictimSet a, VictimSet b) noexcept { return (a & ~b) == 0; }
+template <class Visit>
+void for_each_victim(VictimSet set, Visit&& visit) {
+    for (; set != 0; set &= set - 1) visit(std::countr_zero(set));
+}
+
+template <class Set>
+[[nodiscard]] Set with(Set set, int i) {
+    insert(set, i);
+    return set;
+}
+template <class Set>
+[[nodiscard]] Set only(int i) {
+    return with(Set{}, i);
+}
+
+/// The victims 0 to `count` - 1.
+template <class Set>
+[[nodiscard]] Set first_victims(int count) {
+    if constexpr (std::is_same_v<Set, VictimSet>) {
+        return count == most_victims ? ~VictimSet{0} : (VictimSet{1} << count) - 1;
+    } else {
+        Set set;
+        for (int i = 0; i < count; ++i) insert(set, i);
+        return set;
+    }
+}
+
+/// The type by which functions take sets.
+template <class Set>
+using SetArgument = std::conditional_t<std::is_same_v<Set, VictimSet>, VictimSet, const Set&>;
+
+/// A list with an entry for every victim, and one more.
+template <class Set, class T>
+using PerVictim =
+    std::conditional_t<std::is_same_v<Set, VictimSet>, std::array<T, most_victims + 1>, std::vector<T>>;
+template <class T, std::size_t N>
+constexpr void reserve_entries(std::array<T, N>&, int) noexcept {}
+template <class T>
+void reserve_entries(std::vector<T>& list, int count) {
+    if (list.size() < static_cast<std::size_t>(count)) list.resize(static_cast<std::size_t>(count));
+}
+
+/// One potential victim.
 struct Victim {
     TaskId task = none<TaskId>;
-    GpuMask gpus = 0;        ///< whole ones
-    bool claims = false;     ///< its resources are not lent ones only: whoever may not borrow gains them
+    GpuMask gpus = 0;        ///< the GPUs that it uses, without other devices
+    bool claims = false;     ///< its eviction also frees resources for tasks that may not borrow
     std::int16_t gang = -1;  ///< index into NodeProblem's gangs; -1 = it may leave alone
     std::int32_t share_milli = 0;
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
-    std::int64_t cost = 0;  ///< its own
-    GpuMask devices =
-        0;  ///< its other devices; only where the preemptor asks for more than CPU, memory and GPUs
+    std::int64_t cost = 0;  ///< of this task alone
+    GpuMask devices = 0;    ///< its other devices; set only if the preemptor requests extras
 };
 
 /// Sums over a set of victims.
@@ -35,7 +144,7 @@ struct Sums {
     int count = 0;
     std::int64_t priority = 0, max_priority = INT64_MIN, cost = 0;
     PriorityWeight weight{};
-    std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow, summed over budgets
+    std::int64_t over_budget = 0;  ///< evicted tasks beyond disruption budgets, summed over budgets
 };
 
 /// A subgroup of a gang with more potential victims on the node than may leave it.
@@ -43,168 +152,183 @@ template <class Set>
 struct TightSubgroup {
     SubgroupId subgroup = none<SubgroupId>;
     Set members{};             ///< on the node
-    std::int64_t surplus = 0;  ///< that many of them may leave before the gang is broken
+    std::int64_t surplus = 0;  ///< number of them that may leave without breaking the gang
 };
 
-/// A gang with more potential victims on the node than may leave it: when more of them leave, all of its running members do.
+/// A gang with more potential victims on the node than may leave it. If more leave, all its running members
+/// must leave.
 template <class Set>
 struct Gang {
     JobId job = none<JobId>;
     Set members{};                             ///< on the node
-    std::int64_t surplus = 0;                  ///< that many of them may leave before the gang is broken
+    std::int64_t surplus = 0;                  ///< number of them that may leave without breaking the gang
     int first_subgroup = 0, end_subgroup = 0;  ///< in NodeProblem's tight subgroups
-    bool breakable = true;                     ///< all running members may be evicted, wherever they are
-    Sums elsewhere{};                          ///< of the members on other nodes
-    std::int64_t cost = 0;                     ///< of all running members
+    bool breakable = true;                     ///< all running members, on every node, may be evicted
+    Sums elsewhere{};                          ///< sums over the members on other nodes
+    std::int64_t cost = 0;                     ///< cost of all running members
 };
 
-/// A disruption budget that victims of the node could break.
+/// A disruption budget that evictions on the node can exceed.
 template <class Set>
 struct TightBudget {
     std::uint32_t budget = 0;
     Set members{};             ///< on the node
-    std::int64_t allowed = 0;  ///< that many may leave
-    std::vector<std::pair<int, std::int64_t>>
-        elsewhere{};  ///< gangs, and how many of their other members are in it
+    std::int64_t allowed = 0;  ///< number of tasks that may leave
+    /// Gangs, and the number of their members elsewhere that belong to the budget.
+    std::vector<std::pair<int, std::int64_t>> elsewhere{};
 };
 
-/// What a preemptor lacks. For explanations.
+/// The resources that a preemptor lacks, for explanations.
 struct Shortage {
     std::int64_t cpu_milli = 0, memory_mib = 0;
-    int gpus = 0;  ///< of the preemptor's GPUs, how many find none
+    int gpus = 0;  ///< missing GPUs
     bool locality = false;
-    Obstacle extras = Obstacle::none;          ///< a named resource, or devices
-    std::optional<Extras::Amount> resource{};  ///< the first named resource that is short, and by how much
+    Obstacle extras = Obstacle::none;  ///< a named resource, or devices
+    /// The first named resource that is short, and the missing amount.
+    std::optional<Extras::Amount> resource{};
     Obstacle group = Obstacle::none;
 };
 
+/// One node for one preemptor. A set of victims is closed if it contains all members on the node of the gangs
+/// that it breaks.
 /// @tparam Set VictimSet or ManyVictims
 template <class Set>
 class NodeProblem {
   public:
     using Argument = SetArgument<Set>;
 
-    /// Reads the node. With a VictimSet it allocates only where the preemptor has group constraints.
+    /// Reads the node. With a VictimSet it allocates only if the preemptor has group constraints.
     /// @param healthy GPUs that have not failed
-    /// @return false when there are more potential victims than the set can hold; nothing else may be asked then
+    /// @return false if there are more potential victims than the set can hold; then no other function may be
+    ///     called
     [[nodiscard]] bool read(const Cluster& cluster, const Request& request, const CostFunction& cost,
                             NodeId node, const GangTable* gangs, GpuMask healthy);
 
-    /// Forgets what it knows of the cluster; needed after a change of the cluster where the preemptor has groups.
+    /// Drops the copy of the cluster. Required after a change of the cluster if the preemptor has group
+    /// constraints.
     void forget() noexcept { scratch_of_ = nullptr; }
 
     [[nodiscard]] int size() const noexcept { return count_; }
-    [[nodiscard]] const Victim& victim(int i) const noexcept { return victims_[static_cast<std::size_t>(i)]; }
+    [[nodiscard]] const Victim& victim(int i) const noexcept { return victims_[i]; }
     [[nodiscard]] Set all() const { return first_victims<Set>(count_); }
     [[nodiscard]] NodeId node() const noexcept { return node_; }
 
-    /// The best locality that the preemptor finds once the set has left, every other task staying on its own devices;
-    /// `infeasible` if it then does not fit. Never worse for a larger set. The set is closed.
+    /// The best locality for the preemptor without the closed set of victims; `infeasible` if it does not
+    /// fit. Other tasks keep their GPUs. A larger set never has a worse locality.
     [[nodiscard]] std::uint8_t locality(Argument leaving) const;
-    /// Of a closed set, and of the members elsewhere of the gangs that it breaks.
+    /// Sums over a closed set and over the members elsewhere of the gangs that it breaks.
     [[nodiscard]] Sums sums(Argument set) const;
 
-    /// Some set of victims is bound by gangs or by disruption budgets.
+    /// Returns whether gangs or disruption budgets restrict the sets of victims.
     [[nodiscard]] bool is_bound() const noexcept { return gang_count_ > 0 || budget_count_ > 0; }
     [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
-    /// Of one victim: whether it may leave depends on who else does.
+    /// Returns whether gangs or disruption budgets restrict sets with this victim.
     [[nodiscard]] bool is_bound(int i) const noexcept {
         return victim(i).gang >= 0 || std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
                                                   [&](const auto& one) { return contains(one.members, i); });
     }
-    /// The set with all members on the node of the gangs that it breaks.
+    /// The smallest closed set that contains `set`.
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
-    /// Does the closed set break only gangs that may be broken, and no budget that may not?
+    /// Returns whether the closed set breaks only breakable gangs, and exceeds budgets only if that is
+    /// allowed.
     [[nodiscard]] bool allows(Argument set) const { return !is_bound() || allows_bound(set); }
-    /// Tasks that the closed set takes down beyond what disruption budgets allow.
+    /// The number of tasks by which the closed set exceeds disruption budgets.
     [[nodiscard]] std::int64_t over_budget(Argument set) const;
-    /// The least sum of priorities that gangs could add by their members elsewhere, at most 0.
+    /// A lower bound, at most 0, on the sum of priorities that gangs add by their members elsewhere.
     [[nodiscard]] std::int64_t least_priority_elsewhere() const noexcept {
         std::int64_t sum = 0;
-        for (int g = 0; g < gang_count_; ++g)
-            sum += std::min<std::int64_t>(0, gangs_[static_cast<std::size_t>(g)].elsewhere.priority);
+        for (int g = 0; g < gang_count_; ++g) sum += std::min<std::int64_t>(0, gangs_[g].elsewhere.priority);
         return sum;
     }
-    /// Of victims in that order, those whose leaving would break a budget if all before them leave.
+    /// The victims that exceed a budget if all victims leave in this order.
     [[nodiscard]] Set beyond_budgets(const int* order, int count) const;
-    /// All potential victims, but of gangs that may not be broken only as many as may leave: those last in the order.
+    /// All potential victims, except that each unbreakable gang loses only its surplus: its last members in
+    /// the order.
     [[nodiscard]] Set all_that_may(const int* order, int count) const;
-    /// The closed set without the victim, and without as many other members of its gang as must stay with it: those that
-    /// `first` puts first.
+    /// The closed set without victim `i`. If its gang then survives, other members return with it, in the
+    /// order of `first`.
     template <class First>
     [[nodiscard]] Set with_back(Argument set, int i, First&& first) const;
-    /// Members elsewhere of the gangs that the closed set breaks.
+    /// Visits the members elsewhere of the gangs that the closed set breaks.
     template <class Visit>
     void for_each_elsewhere(Argument set, Visit&& visit) const;
-    /// Visits the budgets that the closed set breaks, and by how many tasks.
+    /// Visits the budgets that the closed set exceeds, with the number of tasks beyond them.
     template <class Visit>
     void for_each_broken_budget(Argument set, Visit&& visit) const;
-    /// What evicting it first would cost: the whole gang's work where it breaks its gang.
+    /// The cost if it is evicted first: that of its whole gang if it breaks the gang.
     [[nodiscard]] std::int64_t first_cost(int i) const noexcept;
-    /// GPUs that could serve the preemptor once the set has left.
+    /// GPUs that can serve the preemptor without the set.
     [[nodiscard]] GpuMask free_gpus(Argument leaving) const;
     /// GPUs for the preemptor within the best locality; the set must be feasible.
     [[nodiscard]] GpuMask choose_gpus(Argument leaving) const;
-    /// Does the first set come before the second, of the same size, by the sorted names of its tasks?
+    /// Returns whether `a` comes before `b`, a set of the same size, by the sorted names of their tasks.
     [[nodiscard]] bool names_before(Argument a, Argument b) const;
-    /// Are the two interchangeable for everything but cost and name?
+    /// Returns whether two victims are interchangeable, except for cost and name.
     [[nodiscard]] bool alike(int a, int b) const noexcept;
-    /// May the victim's leaving give the preemptor anything that it lacks?
+    /// Returns whether the victim's eviction can free a resource that the preemptor lacks.
     [[nodiscard]] bool helps(int i) const noexcept;
 
-    /// Named resources and devices as well.
+    /// Returns whether CPU, memory, named resources and devices suffice without the set.
     [[nodiscard]] bool enough_cpu_and_memory(Argument leaving) const;
-    /// CPU and memory suffice as it is, and where they are does not matter.
+    /// Returns whether all resources except GPUs suffice without evictions, and neither local cores nor
+    /// groups matter.
     [[nodiscard]] bool only_gpus_lack() const noexcept {
         return enough_without_ && !request_->cpu_local && !request_->grouped;
     }
-    /// True where nothing but whole GPUs, CPU and memory decides, and a set frees the union of what its members hold.
+    /// Returns whether only whole GPUs, CPU and memory decide, and a set frees the union of its members'
+    /// GPUs.
     [[nodiscard]] bool only_gpus() const noexcept { return only_gpus_; }
     [[nodiscard]] GpuMask idle() const noexcept { return idle_; }
-    /// GPUs that only victims keep from the preemptor.
+    /// Usable GPUs that only victims occupy.
     [[nodiscard]] GpuMask contested() const noexcept { return contested_; }
-    /// GPUs that have not failed and whose memory could suffice.
+    /// Healthy GPUs with enough memory once all victims have left.
     [[nodiscard]] GpuMask usable() const noexcept { return usable_; }
     [[nodiscard]] const std::uint8_t* table() const noexcept { return table_; }
     [[nodiscard]] const HardwareMasks* hardware() const noexcept { return hardware_; }
 
-    /// What is missing even when the set has left.
+    /// The resources that are missing without the set.
     [[nodiscard]] Shortage shortage(Argument leaving) const;
 
   private:
-    /// What binds the victims together: gangs, and disruption budgets.
+    /// Finds the gangs and disruption budgets that restrict sets of victims.
     void bind(const CostFunction& cost);
     void bind_gangs(const CostFunction& cost);
     void bind_budgets();
     [[nodiscard]] Set close(Argument set) const;
     [[nodiscard]] bool breaks(Argument set, int gang) const {
-        const auto& one = gangs_[static_cast<std::size_t>(gang)];
+        const auto& one = gangs_[gang];
         return one.breakable && exceeds(set, one);
     }
-    /// Visits the members of the gang that are bound together, and how many of them may leave: of its tight subgroups, then all.
+    /// Visits the tight subgroups of the gang, then the gang: its members on the node and its surplus.
     template <class Visit>
     void for_each_surplus(const Gang<Set>& gang, Visit&& visit) const {
         for (int s = gang.first_subgroup; s < gang.end_subgroup; ++s) {
-            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            const auto& one = subgroups_[s];
             visit(one.members, one.surplus);
         }
         visit(gang.members, gang.surplus);
     }
-    /// Are there more of the gang's members in the set than may leave?
+    /// Returns whether the set contains more members of the gang than its surplus.
     [[nodiscard]] bool exceeds(Argument set, const Gang<Set>& gang) const {
         bool more = count_of(set & gang.members) > gang.surplus;
         for (int s = gang.first_subgroup; s < gang.end_subgroup && !more; ++s) {
-            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            const auto& one = subgroups_[s];
             more = count_of(set & one.members) > one.surplus;
         }
         return more;
     }
     void find_tight_subgroups(Gang<Set>& gang);
-    [[nodiscard]] bool breaks_as_it_may(Argument set) const;
-    // Out of the way of `allows`, which most clusters pass without.
+    [[nodiscard]] bool breaks_only_breakable(Argument set) const;
+    // Not inlined into `allows`: most nodes have neither gangs nor budgets.
     [[nodiscard, gnu::noinline]] bool allows_bound(Argument set) const {
-        return breaks_as_it_may(set) && (request_->break_budgets || over_budget(set) == 0);
+        return breaks_only_breakable(set) && (request_->break_budgets || over_budget(set) == 0);
     }
+    /// Free amounts without a set of victims. `lendable` includes resources that Standby tasks lend.
+    struct Free {
+        std::int64_t lendable_milli, firm_milli, memory_mib;
+    };
+    [[nodiscard]] Free free_on_node(Argument leaving) const;
+    [[nodiscard]] Free free_on_gpu(int g, Argument leaving) const;
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
     [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
@@ -218,7 +342,6 @@ class NodeProblem {
     const std::uint8_t* table_ = nullptr;
     NodeId node_ = none<NodeId>;
     int count_ = 0;
-    int gpu_count_ = 0;
     int gang_count_ = 0, budget_count_ = 0;
     const GangTable* table_of_gangs_ = nullptr;
     std::vector<Gang<Set>> gangs_;  // the first `gang_count_`
@@ -227,18 +350,59 @@ class NodeProblem {
     bool only_gpus_ = false, enough_without_ = false;
     bool has_low_ = false;  // some victim's priority is below 1
     PerVictim<Set, Victim> victims_{};
-    // With all victims in place.
+    // Free resources with all victims in place.
     std::int64_t cpu_lendable_ = 0, cpu_firm_ = 0, memory_ = 0;
     GpuMask idle_ = 0, contested_ = 0, usable_ = 0;
-    std::array<Set, max_gpus_per_node> holders_{};  // victims on each GPU
+    std::array<Set, max_gpus_per_node> holders_{};  // the victims on each GPU
     std::array<std::int32_t, max_gpus_per_node> lendable_{}, firm_{};
     std::array<std::int64_t, max_gpus_per_node> gpu_memory_{};
-    const Extras* extras_ = nullptr;            // what the preemptor asks for beyond; nothing = no such
-    std::vector<std::int64_t> resources_;       // free of each that it asks for
-    GpuMask devices_ = 0;                       // healthy ones that nobody holds
-    mutable std::unique_ptr<Cluster> scratch_;  // where groups are asked
+    const Extras* extras_ = nullptr;  // resources and devices that the preemptor requests; nullptr = none
+    std::vector<std::int64_t> resources_;       // free amount of each requested resource
+    GpuMask devices_ = 0;                       // healthy and free devices
+    mutable std::unique_ptr<Cluster> scratch_;  // a copy of the cluster for group constraints
     const Cluster* scratch_of_ = nullptr;
 };
+
+template <class Set>
+template <class Visit>
+void NodeProblem<Set>::for_each_broken_budget(Argument set, Visit&& visit) const {
+    for (int b = 0; b < budget_count_; ++b) {
+        const auto& one = budgets_[b];
+        std::int64_t down = count_of(set & one.members);
+        for (const auto& [gang, members] : one.elsewhere)
+            if (breaks(set, gang)) down += members;
+        if (down > one.allowed) visit(one.budget, down - one.allowed);
+    }
+}
+
+template <class Set>
+template <class Visit>
+void NodeProblem<Set>::for_each_elsewhere(Argument set, Visit&& visit) const {
+    for (int g = 0; g < gang_count_; ++g)
+        if (breaks(set, g))
+            table_of_gangs_->for_each(gangs_[g].job, [&](TaskId task) {
+                if (cluster_->node_of(task) != node_) visit(task);
+            });
+}
+
+template <class Set>
+template <class First>
+Set NodeProblem<Set>::with_back(Argument set, int i, First&& first) const {
+    auto left = minus(set, only<Set>(i));
+    const auto gang = victim(i).gang;
+    if (gang < 0 || !breaks(set, gang)) return left;
+    for_each_surplus(gangs_[gang], [&](const Set& members, std::int64_t surplus) {
+        while (count_of(left & members) > surplus) {
+            int next = -1;
+            for_each_victim(Set(left & members), [&](int j) {
+                if (next < 0 || first(j, next)) next = j;
+            });
+            left = minus(left, only<Set>(next));
+        }
+    });
+    return left;
+}
+
 extern template class NodeProblem<VictimSet>;
 extern template class NodeProblem<ManyVictims>;
 

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preemption/cost.hpp"
-
+// Checks the options of preemption, and defines costs, scores and policy names.
 #include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/options.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace gpusched::preemption {
+
+std::string detail::policies_with(bool PolicyTraits::*trait) {
+    std::vector<std::string> names;
+    for (const auto& row : policies)
+        if (row.*trait) names.emplace_back(row.name);
+    return either_of(names);
+}
 
 GPUSCHED_EXPORT void validate(const Options& options) {
     Problems problems;
@@ -18,15 +26,13 @@ GPUSCHED_EXPORT void validate(const Options& options) {
         if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
     };
     if (options.engine != Options{}.engine && !detail::traits_of(options.policy).searches)
-        problems.add(bad_value("engine", enum_name(options.engine),
-                               "the default with policy " + std::string(options.policy.name()) +
-                                   ", which searches in one way; " +
-                                   detail::policies_with(&detail::PolicyTraits::searches, "and") +
-                                   " have two"));
+        problems.add("engine='" + std::string(enum_name(options.engine)) + "' is not supported by policy '" +
+                     options.policy.name() + "'; use " +
+                     detail::policies_with(&detail::PolicyTraits::searches));
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);
     finite("cross_score", options.cross_score);
-    // Of two scores in the wrong order the caller is told of the one that is not the default.
+    // If two scores are in the wrong order, names the one that is not the default.
     const auto descending = [&](const char* near, double Options::*above, const char* far,
                                 double Options::*below) {
         const auto larger = options.*above, smaller = options.*below;
@@ -90,6 +96,15 @@ GPUSCHED_EXPORT double paper_score(std::int64_t priority_sum, double topology, d
     const auto sum = static_cast<double>(priority_sum);
     return priority_sum >= 1 ? alpha / sum + (1 - alpha) * topology
                              : alpha * (2 - 1 / (1 - sum)) + (1 - alpha) * topology;
+}
+
+GPUSCHED_EXPORT const Registry<VictimPolicy>& victim_policies() {
+    static const auto all = [] {
+        Registry<VictimPolicy> r("policy");
+        for (const auto& row : enum_names(Policy{})) r.add(row.name, [policy = row.value] { return policy; });
+        return r;
+    }();
+    return all;
 }
 
 }  // namespace gpusched::preemption

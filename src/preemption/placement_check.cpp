@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Verifies placements and victims, independently of the searches.
 #include "preemption/placement_check.hpp"
 #include "preemption/gang_table.hpp"
 
@@ -13,9 +14,11 @@
 
 namespace gpusched::preemption::detail {
 
-/// Thousandths of a NUMA node's cores that the preemptor may take: core by core where tasks say which they hold; then
-/// those who do not say take what is left, sharing only what may be shared, a claim of Standby with a borrower.
-/// @param first the number of its first core
+/// The cores of a NUMA node that are free for the preemptor, in thousandths.
+///
+/// Counts listed cores one by one. Tasks without a list use the remaining cores. Only a Standby task and a
+/// borrower share a core.
+/// @param first number of the NUMA node's first core
 static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
                                const Decision& decision, std::size_t numa, int first) {
     const auto& inv = cluster.inventory();
@@ -27,8 +30,8 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     const auto each_holder = [&](const auto& visit) {
         for (const auto task : cluster.tasks_on(decision.node)) {
             const bool used = !t.standby[index(task)], claimed = !used || !cluster.may_borrow(task);
-            const auto gone = std::find(decision.victims.begin(), decision.victims.end(), task);
-            if (gone == decision.victims.end() && (used || !request.borrows)) visit(task, used, claimed);
+            const auto victim = std::find(decision.victims.begin(), decision.victims.end(), task);
+            if (victim == decision.victims.end() && (used || !request.borrows)) visit(task, used, claimed);
         }
     };
     std::int64_t left = 1000 * std::int64_t{places[numa].cores}, only_used = 0, only_claimed = 0;
@@ -47,7 +50,8 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     std::int64_t borrowed = 0, lent = 0;
     each_holder([&](TaskId task, bool used, bool claimed) {
         if (list_of(task)) return;
-        std::int64_t parts = 0, mine = -1;  // NUMA nodes it is spread over
+        // The number of NUMA nodes with its cores, and the position of this one among them.
+        std::int64_t parts = 0, mine = -1;
         for (std::size_t i = 0; i < places.size(); ++i) {
             const auto gpus = cluster.gpus_of(task) & ~cluster.devices(decision.node);
             if (gpus != 0 && (places[i].gpus & gpus) == 0) continue;
@@ -63,11 +67,12 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
             (used ? borrowed : lent) += amount;
     });
     left -= std::max({std::int64_t{0}, borrowed - only_claimed, lent - only_used});
-    return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
+    return std::max<std::int64_t>(0, left);  // an overused NUMA node does not reduce the others
 }
 
-/// Are the victims whole gangs or beyond `min_members`, their subgroups' too, none elsewhere but of whole gangs, no gang of the preemptors whole, and
-/// within the budgets?
+/// Returns whether the victims may leave. Each gang leaves completely or keeps the `min_members` of job and
+/// subgroups; only complete gangs have victims on other nodes; gangs of preemptors do not leave completely;
+/// budgets hold or are listed.
 static bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
     const auto& inv = cluster.inventory();
@@ -82,38 +87,39 @@ static bool victims_may_leave(const Cluster& cluster, const Request& request, co
             if (elsewhere) return false;
         } else if (std::none_of(victims.begin(), at,
                                 [&](TaskId other) { return inv.tasks.job[index(other)] == job; })) {
-            std::int64_t left = 0, gone = 0;
+            std::int64_t staying = 0, leaving = 0;
             bool all_here = true;
             gangs->for_each(job, [&](TaskId task) {
-                ++(leaves(task) ? gone : left);
+                ++(leaves(task) ? leaving : staying);
                 all_here = all_here && (!leaves(task) || cluster.node_of(task) == decision.node);
             });
             const auto needed = inv.job_min_members[index(job)];
-            if (left > 0 && (needed == 0 || left < needed || !all_here)) return false;
+            if (staying > 0 && (needed == 0 || staying < needed || !all_here)) return false;
             for (const auto subgroup : inv.subgroups_of(job)) {
-                std::int64_t left_in = 0, gone_in = 0;
+                std::int64_t staying_in = 0, leaving_in = 0;
                 gangs->for_each(job, [&](TaskId task) {
-                    if (inv.subgroup_of(task) == subgroup) ++(leaves(task) ? gone_in : left_in);
+                    if (inv.subgroup_of(task) == subgroup) ++(leaves(task) ? leaving_in : staying_in);
                 });
-                if (left > 0 && gone_in > 0 && left_in < inv.subgroups[index(subgroup)].min_members)
+                if (staying > 0 && leaving_in > 0 && staying_in < inv.subgroups[index(subgroup)].min_members)
                     return false;
             }
-            const bool whole = left == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
-            if (whole && (kept || (gone == 1 && !all_here))) return false;
+            const bool whole = staying == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
+            if (whole && (kept || (leaving == 1 && !all_here))) return false;
         }
         for (const auto budget : inv.budgets_of(victim)) {
             const auto holds = [&](TaskId task) {
                 const auto its = inv.budgets_of(task);
                 return std::find(its.begin(), its.end(), budget) != its.end();
             };
-            if (std::any_of(victims.begin(), at, holds)) continue;  // it was counted
-            std::int64_t said = 0;
+            if (std::any_of(victims.begin(), at, holds)) continue;  // counted already
+            std::int64_t listed = 0;
             for (const auto& broken : decision.broken_budgets)
-                if (broken.budget == budget) said = broken.over;
+                if (broken.budget == budget) listed = broken.over;
             const auto before = request.down == nullptr ? 0 : request.down[budget];
             const auto allowed = std::max<std::int64_t>(0, inv.budgets[budget].allows() - before);
             const auto over = std::count_if(at, victims.end(), holds) - allowed;
-            if (std::max<std::int64_t>(0, over) != said || (said > 0 && !request.break_budgets)) return false;
+            if (std::max<std::int64_t>(0, over) != listed || (listed > 0 && !request.break_budgets))
+                return false;
         }
     }
     return true;
@@ -145,21 +151,19 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
         if (!t.standby[i]) cpu -= t.cpu_milli[i];
         if (t.standby[i] || !cluster.may_borrow(task)) cpu_claimed -= t.cpu_milli[i];
         for_each_gpu(cluster.gpus_of(task), [&](int g) {
-            const auto k = static_cast<std::size_t>(g);
-            if (!t.standby[i]) share[k] += t.gpu_share_milli[i];
-            if (t.standby[i] || !cluster.may_borrow(task)) claimed[k] += t.gpu_share_milli[i];
-            gpu_memory[k] += t.gpu_memory_mib[i];
+            if (!t.standby[i]) share[g] += t.gpu_share_milli[i];
+            if (t.standby[i] || !cluster.may_borrow(task)) claimed[g] += t.gpu_share_milli[i];
+            gpu_memory[g] += t.gpu_memory_mib[i];
         });
     }
     if (memory < request.memory_mib || cpu < request.cpu_milli) return false;
     if (!request.borrows && cpu_claimed < request.cpu_milli) return false;
     bool good = true;
     for_each_gpu(whole, [&](int g) {
-        const auto k = static_cast<std::size_t>(g);
-        const int room = whole_gpu_milli - request.share_milli;
-        good = good && share[k] <= room && (request.borrows || claimed[k] <= room);
+        const int available = whole_gpu_milli - request.share_milli;
+        good = good && share[g] <= available && (request.borrows || claimed[g] <= available);
         const auto capacity = inv.nodes.gpu_memory_mib[n];
-        good = good && (capacity < 0 || capacity - gpu_memory[k] >= request.gpu_memory_mib);
+        good = good && (capacity < 0 || capacity - gpu_memory[g] >= request.gpu_memory_mib);
     });
     if (!good) return false;
     if (request.level) {
@@ -179,10 +183,10 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
         if (local < request.cpu_milli) return false;
     }
     if (request.extras != 0 || devices != 0) {
-        const auto& asked = inv.extras[request.extras];
+        const auto& requested = inv.extras[request.extras];
         auto held = inv.nodes.failed_gpus[n];
         std::vector<std::int64_t> left;
-        for (const auto& [resource, amount] : asked.resources)
+        for (const auto& [resource, amount] : requested.resources)
             left.push_back(inv.node_resources[n * inv.resource_names.size() + resource] - amount);
         for (const auto task : cluster.tasks_on(node)) {
             if (std::find(decision.victims.begin(), decision.victims.end(), task) != decision.victims.end())
@@ -190,9 +194,9 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
             held |= cluster.gpus_of(task);
             for (const auto& [resource, amount] : inv.extras[t.extras[index(task)]].resources)
                 for (std::size_t r = 0; r < left.size(); ++r)
-                    if (asked.resources[r].resource == resource) left[r] -= amount;
+                    if (requested.resources[r].resource == resource) left[r] -= amount;
         }
-        if ((devices & held) != 0 || !gpusched::detail::are_of_one_class(inv, asked, node, devices) ||
+        if ((devices & held) != 0 || !gpusched::detail::are_of_one_class(inv, requested, node, devices) ||
             std::any_of(left.begin(), left.end(), [](std::int64_t free) { return free < 0; }))
             return false;
     }
@@ -205,11 +209,11 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
 void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
                        GpuMask healthy, const GangTable* gangs) {
     if (!placement_holds(cluster, request, decision, healthy, gangs))
-        throw InternalError("preemption: the placement of task " +
-                            gpusched::quoted(cluster.name(request.task)) + " on node " +
-                            gpusched::quoted(cluster.name(decision.node)) +
-                            " failed its last check; nobody is to be evicted for it. Unless a cost function "
-                            "changed the cluster, this is an error of gpusched: please report it");
+        throw InternalError(
+            "preemption: the placement of task " + gpusched::quoted(cluster.name(request.task)) +
+            " on node " + gpusched::quoted(cluster.name(decision.node)) +
+            " failed verification; do not evict tasks for it. Unless a cost function changed the "
+            "cluster, this is an error in gpusched: please report it");
 }
 
 }  // namespace gpusched::preemption::detail

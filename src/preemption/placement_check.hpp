@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last check before anybody is evicted. It shares no code with the searches.
+// Verifies a decision before tasks are evicted. It shares no code with the searches.
 #pragma once
 
 #include "preemption/request.hpp"
@@ -12,14 +12,14 @@ namespace detail {
 
 class GangTable;
 
-/// May the preemptor run on exactly these GPUs once exactly these victims have left?
+/// Returns whether the preemptor can run on the GPUs of the decision after its victims have left.
 /// @param healthy GPUs of the node that have not failed
-/// @param gangs who runs for every job; nothing = nobody is evicted
+/// @param gangs running tasks of every job; nullptr = the decision has no victims
 [[nodiscard]] bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
                                    GpuMask healthy, const GangTable* gangs = nullptr);
 
-/// The same as a condition, in every build: a failed check must not read as "nothing helps".
-/// @throws InternalError unless the placement holds
+/// Requires `placement_holds`, in every build: a failed check must not look like "no eviction helps".
+/// @throws InternalError otherwise
 void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
                        GpuMask healthy, const GangTable* gangs = nullptr);
 

@@ -1,27 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preemption/node_answer.hpp"
+// Preemption for one task: selects node and victims, lists minimal sets, explains failures.
+#include "preemption/node_evaluator.hpp"
 #include "preemption/placement_check.hpp"
 #include "preemption/replace_victims.hpp"
-#include "preemption/spot_ranking.hpp"
 
+#include <gpusched/allocation/rankers/eviction_history.hpp>
+#include <gpusched/allocation/rankers/homogeneous.hpp>
+#include <gpusched/allocation/rankers/packing.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace gpusched::preemption {
+
 namespace detail {
 
+/// ASI's rank of a node for a task that fits without evictions: three ordered criteria (section 4.2).
+/// @param borrows whether the task is a spot task
+static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, bool borrows, NodeId node) noexcept {
+    return {allocation::Packing::rank(cluster, borrows ? Lent::yes : Lent::no, node),
+            allocation::Homogeneous::rank(cluster, borrows, node),
+            allocation::EvictionHistory::rank(cluster, borrows, node)};
+}
+
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
-static auto importance(const NodeQuestion& node, const Answer& answer) {
-    // Kubernetes raises priorities, so that no victim more is an improvement.
+static auto importance(const NodeEvaluator& node, const Answer& answer) {
+    // Kubernetes raises priorities, so that an additional victim is never an improvement.
     constexpr auto raised = std::int64_t{1} << 31;
     return std::tuple(answer.over_budget, answer.max_priority, answer.priority_sum + raised * answer.count,
                       answer.count, -node.longest_running(answer));
@@ -35,25 +53,25 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     Result result;
 
-    std::vector<bool> refused;
+    std::vector<bool> rejected;
     if (options.filter) {
-        refused.resize(cluster.node_slots());
+        rejected.resize(cluster.node_slots());
         for (const auto node : cluster.nodes())
-            refused[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
-                                   !(*options.filter)(cluster, task, node);
+            rejected[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+                                    !(*options.filter)(cluster, task, node);
     }
     const auto may_run = [&](NodeId node) {
         return inv.nodes.receives(node) && request.may_run_on(inv, node) &&
-               (refused.empty() || !refused[index(node)]);
+               (rejected.empty() || !rejected[index(node)]);
     };
     const auto earlier = [&](NodeId a, NodeId b) {
         return b == none<NodeId> || comes_before(cluster.name(a), cluster.name(b));
     };
 
-    // Without evicting anybody.
+    // First without evictions.
     NodeId best = none<NodeId>;
     std::uint8_t closest = detail::infeasible;
     for (const auto node : cluster.nodes()) {
@@ -88,11 +106,11 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     if (inv.job_names.size() > 0) gangs.read(cluster);
     const auto& policy = detail::traits_of(options.policy);
     problem->watch(&budget);
-    std::int64_t asked = 0;
+    std::int64_t evaluated = 0;
     for (const auto node : cluster.nodes()) {
         if (!may_run(node)) continue;
-        if (asked % 16 == 0) budget.report("preemption", asked, result.stats.nodes_considered);
-        if (asked++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
+        if (evaluated % 16 == 0) budget.report("preemption", evaluated, result.stats.nodes_considered);
+        if (evaluated++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
         problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->size() == 0) continue;
         auto candidate = problem->best(options);
@@ -129,12 +147,12 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
 }
 
 GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
-                                                const MinimalSetsOptions& looked_at, const Context& context) {
-    const Options options{.policy = looked_at.policy,
-                          .qos = looked_at.qos,
-                          .break_budgets = looked_at.break_budgets,
-                          .search_limit = looked_at.search_limit,
-                          .time_limit = looked_at.time_limit};
+                                                const MinimalSetsOptions& given, const Context& context) {
+    const Options options{.policy = given.policy,
+                          .qos = given.qos,
+                          .break_budgets = given.break_budgets,
+                          .search_limit = given.search_limit,
+                          .time_limit = given.time_limit};
     validate(options);
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
@@ -144,7 +162,7 @@ GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     MinimalSets result;
     const auto& inv = cluster.inventory();
     if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
-    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);
     problem->read(cluster, request, options.cost, node, &gangs);
@@ -167,6 +185,113 @@ GPUSCHED_EXPORT Plan to_plan(const Decision& decision, TaskId task) {
     plan.placements.insert(plan.placements.end(), decision.replaced.begin(), decision.replaced.end());
     plan.vacated_nodes = decision.vacated_nodes;
     return plan;
+}
+
+namespace detail {
+
+// The first missing resource of the closest node, in words. If nothing is missing, gangs prevent the
+// evictions.
+static Explanation explain_shortage(const Inventory& inv, const Request& request, const Shortage& missing) {
+    const auto explained = [](Obstacle obstacle, std::int64_t amount, std::string text) {
+        return Explanation{std::nullopt, obstacle, amount, std::move(text)};
+    };
+    if (missing.gpus > 0)
+        return explained(Obstacle::gpu, missing.gpus,
+                         std::to_string(missing.gpus) + " of the " + std::to_string(request.gpus) +
+                             " GPUs are missing");
+    if (missing.memory_mib > 0)
+        return explained(Obstacle::memory, missing.memory_mib,
+                         std::to_string(missing.memory_mib) + " MiB of memory are missing");
+    if (missing.cpu_milli > 0)
+        return explained(Obstacle::cpu, missing.cpu_milli,
+                         std::to_string(missing.cpu_milli) + " thousandths of a core are missing");
+    if (missing.resource)
+        return explained(missing.extras, missing.resource->amount,
+                         std::to_string(missing.resource->amount) + " units of resource " +
+                             gpusched::quoted(inv.resource_names[missing.resource->resource]) +
+                             " are missing");
+    if (missing.extras != Obstacle::none) {
+        const auto& extras = inv.extras[request.extras];
+        std::vector<std::string> classes;
+        for (const auto c : extras.device_classes) classes.push_back(inv.device_classes[c]);
+        return explained(missing.extras, 0,
+                         "fewer than " + std::to_string(extras.device_count) + " devices of class " +
+                             either_of(classes) + " are left");
+    }
+    if (missing.locality && request.level)
+        return explained(Obstacle::hardware, 0,
+                         "no " + std::string(enum_name(*request.level)) + " has " +
+                             std::to_string(request.gpus) + " free GPUs" +
+                             (request.cpu_local ? " with enough local cores" : ""));
+    if (missing.locality) return explained(Obstacle::hardware, 0, "no free GPUs have enough local cores");
+    if (missing.group != Obstacle::none)
+        return explained(missing.group, 0,
+                         std::string("its group constraints exclude it (") + enum_name(missing.group) + ")");
+    return explained(Obstacle::gang, 0,
+                     "it would fit, but some of them belong to gangs with members that may not be evicted");
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
+    validate(options);
+    const detail::Request request(cluster, task, options);
+    const auto& inv = cluster.inventory();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
+    const auto describe = [&](NodeId node, const std::string& what) {
+        return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
+    };
+    detail::GangTable gangs;
+    if (inv.job_names.size() > 0) gangs.read(cluster);
+    const bool keeps_budgets = !inv.tasks.budgets.empty() && !options.break_budgets;
+    Explanation result;
+    std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
+    for (const auto node : cluster.nodes()) {
+        if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) ||
+            (options.filter && !(*options.filter)(cluster, task, node)))
+            continue;
+        problem->read(cluster, request, options.cost, node, &gangs);
+        if (problem->locality_now() != detail::infeasible)
+            return {node, Obstacle::none, 0, "fits without evictions"};
+        const bool no_evictions = request.spot && request.borrows;
+        const auto missing = problem->shortage(!no_evictions);
+        const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
+                           static_cast<int>(missing.locality) + (missing.extras != Obstacle::none) +
+                           (missing.group != Obstacle::none);
+        if (kinds == 0 && (!problem->is_bound() || problem->best(options).found()))
+            return {node, Obstacle::none, 0, "fits after evictions"};
+        const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
+        if (least && *least <= key) continue;
+        least = key;
+        result = detail::explain_shortage(inv, request, missing);
+        result.node = node;
+        const std::string before =
+            no_evictions ? std::string("spot tasks evict no tasks, and ")
+                         : "without its " + std::to_string(problem->size()) + " potential victims, ";
+        result.text = describe(node, before + result.text);
+    }
+    if (keeps_budgets && result.node) {
+        auto breaking = options;
+        breaking.break_budgets = true;
+        if (const auto found = preempt(cluster, task, breaking).decision) {
+            result = {found->node, Obstacle::disruption_budget, 0, ""};
+            std::string budgets;
+            for (const auto& broken : found->broken_budgets) {
+                result.missing += broken.over;
+                budgets += (budgets.empty() ? "" : ", ") + gpusched::quoted(inv.budget_names[broken.budget]) +
+                           " by " + std::to_string(broken.over) + (broken.over == 1 ? " task" : " tasks");
+            }
+            result.text =
+                describe(found->node, "evictions would help, but exceed disruption budgets: " + budgets);
+        }
+    }
+    if (!result.node)
+        result = {std::nullopt, Obstacle::not_eligible, 0,
+                  std::string(
+                      "no schedulable node has an accepted GPU model, the required labels and no taint that "
+                      "repels the task") +
+                      (options.filter ? " and passes the filter" : "")};
+    return result;
 }
 
 }  // namespace gpusched::preemption

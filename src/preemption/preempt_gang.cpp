@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Preemption for all pods of a gang, domain by domain.
 #include "allocation/exact_packing.hpp"
 #include "model/placement_order.hpp"
-#include "preemption/cost.hpp"
-#include "preemption/node_answer.hpp"
+#include "preemption/node_evaluator.hpp"
 #include "preemption/placement_check.hpp"
 #include "preemption/replace_victims.hpp"
-#include "preemption/vacated_nodes.hpp"
+#include "preemption/request.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
@@ -25,14 +24,21 @@
 namespace gpusched::preemption {
 namespace detail {
 
-// What evictions lose.
+// The losses by evictions.
 struct Losses {
     std::int64_t over_budget = 0, gangs = 0, cost = 0;
 
-    void lose(std::int64_t more) { cost = std::min(cost, INT64_MAX - more) + more; }
+    void add_cost(std::int64_t more) { cost = std::min(cost, INT64_MAX - more) + more; }
 };
 
-// The deepest network level at which the pod's job, or the pod itself, must be together.
+static std::vector<Placement> placements_of(const GangDecision& decision, std::span<const TaskId> pods) {
+    std::vector<Placement> placements;
+    for (std::size_t i = 0; i < pods.size(); ++i)
+        placements.push_back({pods[i], decision.pods[i].node, decision.pods[i].gpus});
+    return placements;
+}
+
+// The deepest network level that the pod or its job requires.
 static std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
     std::optional<Level> deepest;
     for (const auto& m : inv.affinity_memberships(pod)) {
@@ -43,7 +49,7 @@ static std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
     return deepest;
 }
 
-/// Places the pods of one gang, domain after domain, in one working copy of the cluster.
+/// Places the pods of one gang in one domain after the other, on a working copy of the cluster.
 class GangSearch {
   public:
     GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options, Budget& budget)
@@ -53,7 +59,7 @@ class GangSearch {
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
-        // By what locality depends on. Reserved, so that the addresses of those before stay.
+        // Requests with the same table of localities. Their addresses stay valid: `requests_` is reserved.
         std::map<std::pair<int, std::uint32_t>, const Request*> alike;
         requests_.reserve(pods.size());
         for (const auto pod : pods) {
@@ -69,10 +75,11 @@ class GangSearch {
                 throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is listed twice");
             const auto own = required_level(inv, pod);
             if (pod != pods.front() && own != level)
-                throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) +
-                                   " requires another network level than the first; expected the same");
+                throw InvalidInput(
+                    "pods: " + gpusched::quoted(cluster.name(pod)) +
+                    " requires another network level than the first pod; expected the same level");
             level = own;
-            // One domain is looked at at a time, so network levels need no further question.
+            // The search stays within one domain, so network constraints hold already.
             const auto groups = inv.affinity_memberships(pod);
             requests_.back().grouped = !inv.anti_affinity_memberships(pod).empty() ||
                                        !inv.selection_memberships(pod).empty() ||
@@ -91,9 +98,9 @@ class GangSearch {
         }
         std::map<decltype(allocation::detail::shape_of(inv, TaskId{})), std::size_t> known;
         for (std::size_t i = 0; i < pods.size(); ++i) {
-            const auto [at, fresh] =
+            const auto [at, is_new] =
                 known.try_emplace(allocation::detail::shape_of(inv, pods[i]), shapes_.size());
-            if (fresh) shapes_.push_back({{}, requests_[i].level});
+            if (is_new) shapes_.push_back({{}, requests_[i].level});
             shapes_[at->second].pods.push_back(pods[i]);
             position_[pods[i]] = i;
         }
@@ -103,7 +110,7 @@ class GangSearch {
             return std::tuple(-requests_[i].gpus, -requests_[i].cpu_milli);
         });
     }
-    GangSearch(const GangSearch&) = delete;  // requests know where `down_` is
+    GangSearch(const GangSearch&) = delete;  // requests point to members
     GangSearch& operator=(const GangSearch&) = delete;
 
     struct Domain {
@@ -111,17 +118,18 @@ class GangSearch {
         std::vector<NodeId> nodes{};
     };
     [[nodiscard]] const std::vector<Domain>& domains() const noexcept { return domains_; }
-    /// Members that run already leave at most one domain.
+    /// Returns whether running members restrict the pods to at most one domain.
     [[nodiscard]] bool is_bound() const noexcept { return bound_; }
 
     [[nodiscard]] bool proven() const noexcept { return problem_->proven() && fits_known_; }
-    /// What the last `place` lost.
+    /// The losses of the last `place`.
     [[nodiscard]] const Losses& losses() const noexcept { return losses_; }
-    /// How many pods it placed before one found nothing, and that one.
+    /// The number of pods that it placed, and the pod that did not fit.
     [[nodiscard]] std::size_t placed() const noexcept { return placed_; }
     [[nodiscard]] TaskId stuck() const noexcept { return pods_[order_[placed_]]; }
 
-    /// All pods within the domain, or false. Nobody is evicted where they fit together as it is.
+    /// Places all pods within the domain. Evicts no task if they fit together without evictions.
+    /// @return false if some pod does not fit
     [[nodiscard]] bool place(const Domain& domain, GangDecision& made) {
         const bool found = place_in_order(domain, made);
         if ((found && made.victims.empty()) || budget_.reason() != StopReason::completed) return found;
@@ -133,7 +141,7 @@ class GangSearch {
     }
 
   private:
-    /// One pod after the other, with evictions where it does not fit as it is.
+    /// Places the pods in sequence; a pod that does not fit evicts tasks.
     [[nodiscard]] bool place_in_order(const Domain& domain, GangDecision& made) {
         start(made);
         for (placed_ = 0; placed_ < pods_.size(); ++placed_) {
@@ -146,7 +154,7 @@ class GangSearch {
             problem_->decide(chosen, request.spot, decision);
             require_placement(now_, request, decision, now_.healthy_gpus(at), &gangs_);
             for (const auto victim : decision.victims) {
-                losses_.lose(cost_of(cluster_, victim, request.now, options_.cost));
+                losses_.add_cost(cost_of(cluster_, victim, request.now, options_.cost));
                 made.victims.push_back(victim);
                 now_.remove(victim);
                 gangs_.evict(victim);
@@ -158,7 +166,8 @@ class GangSearch {
         return holds_in_some_order(made);
     }
 
-    /// All victims leave before the first pod comes: who leaves later for another pod may have filled a domain.
+    /// In the plan all victims leave before the first pod starts. That can violate `spread`,
+    /// because a victim of a later pod may have counted.
     [[nodiscard]] bool holds_in_some_order(const GangDecision& made) const {
         const auto& inv = cluster_.inventory();
         if (std::all_of(pods_.begin(), pods_.end(),
@@ -166,15 +175,12 @@ class GangSearch {
             return true;
         Cluster after(cluster_);
         for (const auto victim : made.victims) after.remove(victim);
-        std::vector<Placement> placements;
-        for (std::size_t i = 0; i < pods_.size(); ++i)
-            placements.push_back({pods_[i], made.pods[i].node, made.pods[i].gpus});
-        return gpusched::detail::can_be_placed(after, placements);
+        return gpusched::detail::can_be_placed(after, placements_of(made, pods_));
     }
 
-    /// By the exact search, nobody leaving; into `without_`.
+    /// Places all pods without evictions, by the exact search, into `without_`.
     [[nodiscard]] bool place_as_it_is(const Domain& domain) {
-        // One shape that takes any GPUs was placed exactly already.
+        // Equal pods without locality or group constraints: placing them in sequence is already exact.
         const auto& any = requests_.front();
         if (shapes_.size() == 1 && !any.level && !any.grouped && !any.cpu_local) return false;
         const auto lost = losses_;
@@ -186,7 +192,7 @@ class GangSearch {
         const auto found =
             allocation::detail::pack(now_, shapes_, domain.nodes, grouped, steps, packed, &budget_);
         fits_known_ = fits_known_ && found != allocation::detail::Packed::unknown;
-        // GPUs as each pod would choose them, else those of the search.
+        // First with the GPUs that each pod chooses, then with the GPUs of the search.
         for (const bool chosen : {true, false}) {
             if (found != allocation::detail::Packed::yes) break;
             start(without_);
@@ -196,7 +202,7 @@ class GangSearch {
             finish(without_);
             return true;
         }
-        // The search knows nothing of local cores.
+        // The search ignores local cores, so other packings may exist.
         fits_known_ = fits_known_ && found == allocation::detail::Packed::no;
         losses_ = lost;
         return false;
@@ -208,10 +214,10 @@ class GangSearch {
         auto& decision = without_.pods[i];
         problem_->forget();
         problem_->read(now_, request, options_.cost, at.node, &gangs_);
-        Answer nobody;
-        nobody.locality = problem_->locality_now();
-        if (nobody.locality == infeasible) return false;
-        problem_->decide(nobody, request.spot, decision);
+        Answer as_it_is;
+        as_it_is.locality = problem_->locality_now();
+        if (as_it_is.locality == infeasible) return false;
+        problem_->decide(as_it_is, request.spot, decision);
         if (!chosen && decision.gpus != at.gpus) {
             const auto& inv = now_.inventory();
             const auto h = inv.nodes.hardware[index(at.node)];
@@ -240,9 +246,7 @@ class GangSearch {
     void finish(GangDecision& made) {
         const auto& inv = cluster_.inventory();
         std::sort(made.victims.begin(), made.victims.end());
-        std::vector<Placement> placed;
-        for (std::size_t i = 0; i < pods_.size(); ++i)
-            placed.push_back({pods_[i], made.pods[i].node, made.pods[i].gpus});
+        const auto placed = placements_of(made, pods_);
         if (options_.replace_victims && !made.victims.empty())
             made.replaced = place_victims_again(cluster_, made.victims, placed);
         list_vacated_nodes(
@@ -260,7 +264,7 @@ class GangSearch {
                 made.broken_budgets.push_back({b, down_[b] - inv.budgets[b].allows()});
                 losses_.over_budget += made.broken_budgets.back().over;
             }
-        // A task without a job is a gang of its own, and so is the only one of its job that runs.
+        // A task without a job, or without other running members, is a gang of its own.
         std::set<JobId> jobs;
         for (const auto victim : made.victims) {
             const auto job = inv.tasks.job[index(victim)];
@@ -276,7 +280,7 @@ class GangSearch {
 
     void find_domains(std::optional<Level> level) {
         const auto& inv = cluster_.inventory();
-        // Members that run already say which one.
+        // Running members determine the domain.
         std::set<JobId> jobs;
         for (const auto pod : pods_)
             if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) jobs.insert(job);
@@ -286,7 +290,7 @@ class GangSearch {
                 if (cluster_.is_placed(task) && jobs.contains(inv.tasks.job[index(task)]))
                     bound.insert(inv.domain(*level, cluster_.node_of(task)));
         bound_ = !bound.empty();
-        // By name; a node of unknown position may be called as a switch is.
+        // By name and id: a node with unknown position can have the name of a switch.
         std::map<std::pair<std::string, DomainId>, std::vector<NodeId>> found;
         for (const auto node : cluster_.nodes()) {
             if (!inv.nodes.receives(node)) continue;
@@ -307,9 +311,9 @@ class GangSearch {
         Answer chosen;
         NodeId at = none<NodeId>;
         problem_->forget();
-        std::size_t asked = 0;
+        std::size_t evaluated = 0;
         for (const auto node : nodes) {
-            if (asked++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
+            if (evaluated++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
                 return {};
             if (!request.may_run_on(inv, node) || !passes(request.task, node)) continue;
             problem_->read(now_, request, options_.cost, node, &gangs_);
@@ -345,13 +349,13 @@ class GangSearch {
     std::map<TaskId, std::size_t> position_;
     std::vector<Domain> domains_;
     std::vector<std::size_t> order_;
-    GangDecision without_;    // what place_as_it_is found
-    bool fits_known_ = true;  // no exact search hit its limit
+    GangDecision without_;    // result of place_as_it_is
+    bool fits_known_ = true;  // no exact search hit a limit
     GangTable before_, gangs_;
     Losses losses_;
     std::size_t placed_ = 0;
     bool bound_ = false;
-    std::unique_ptr<NodeQuestion> problem_ = std::make_unique_for_overwrite<NodeQuestion>();
+    std::unique_ptr<NodeEvaluator> problem_ = std::make_unique_for_overwrite<NodeEvaluator>();
 };
 
 }  // namespace detail
@@ -372,15 +376,15 @@ GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const 
                       static_cast<std::int64_t>(search.domains().size()));
         ++result.domains_considered;
         const bool placed = search.place(domain, made);
-        if (!placed && budget.reason() != StopReason::completed) break;  // the domain was given up
+        if (!placed && budget.reason() != StopReason::completed) break;  // an incomplete search
         if (!placed) {
             if (best || (search.placed() <= most && !result.reason.empty())) continue;
             most = search.placed();
-            const auto where =
+            const auto closest =
                 domain.name.empty() ? std::string("the cluster") : "domain " + gpusched::quoted(domain.name);
-            result.reason = where + " comes closest: it holds " + std::to_string(most) + " of " +
+            result.reason = closest + " comes closest: it holds " + std::to_string(most) + " of " +
                             std::to_string(pods.size()) + " pods, with evictions; " +
-                            gpusched::quoted(cluster.name(search.stuck())) + " finds no place beside them";
+                            gpusched::quoted(cluster.name(search.stuck())) + " does not fit in addition";
             continue;
         }
         const auto& lost = search.losses();
@@ -398,7 +402,7 @@ GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const 
         result.reason = std::string("the search ended early (") + enum_name(result.stop_reason) + ")" +
                         (result.reason.empty() ? "" : "; " + result.reason);
     if (search.domains().empty())
-        result.reason = search.is_bound() ? "no domain has all members that run, and a schedulable node"
+        result.reason = search.is_bound() ? "no domain has all running members and a schedulable node"
                                           : "no node is schedulable";
     return result;
 }
@@ -407,8 +411,7 @@ GPUSCHED_EXPORT Plan to_plan(const GangDecision& decision, std::span<const TaskI
     Plan plan;
     plan.evictions = decision.victims;
     plan.vacated_nodes = decision.vacated_nodes;
-    for (std::size_t i = 0; i < pods.size(); ++i)
-        plan.placements.push_back({pods[i], decision.pods[i].node, decision.pods[i].gpus});
+    plan.placements = detail::placements_of(decision, pods);
     plan.placements.insert(plan.placements.end(), decision.replaced.begin(), decision.replaced.end());
     return plan;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Places victims again, by units that run together or not at all.
 #include "preemption/replace_victims.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -22,12 +23,12 @@ std::vector<Placement> place_victims_again(const Cluster& cluster, std::span<con
     Cluster after(cluster);
     for (const auto victim : victims) after.remove(victim);
     for (const auto& p : placed) after.assign(p.task, p.node, p.gpus);
-    // Those that run again together or not at all: of one job where too few of it go on.
+    // One victim, or all victims of a job without other running members, which run together or not at all.
     struct Unit {
         std::vector<TaskId> tasks{};
         std::size_t needed = 1;
         std::int64_t priority = INT64_MIN, gpus = 0;
-        std::map<SubgroupId, std::int64_t> needed_in{};  // of the subgroups of its gang
+        std::map<SubgroupId, std::int64_t> needed_in{};  // by subgroup of the gang
     };
     std::vector<Unit> units;
     std::map<JobId, std::size_t> unit_of;
@@ -56,7 +57,7 @@ std::vector<Placement> place_victims_again(const Cluster& cluster, std::span<con
         }
     }
     for (auto& unit : units) {
-        // A gang that ran with fewer than it needs may do so again.
+        // A gang that ran with fewer members than it needs may run so again.
         unit.needed = std::min(unit.needed, unit.tasks.size());
         std::sort(unit.tasks.begin(), unit.tasks.end(), [&](TaskId a, TaskId b) {
             return std::tuple(-cluster.gpu_milli(a), a) < std::tuple(-cluster.gpu_milli(b), b);
@@ -67,7 +68,7 @@ std::vector<Placement> place_victims_again(const Cluster& cluster, std::span<con
     };
     std::sort(units.begin(), units.end(), [&](const Unit& a, const Unit& b) { return key(a) < key(b); });
     std::vector<Placement> replaced;
-    Rng rng(0);  // neither ranker nor picker asks it
+    Rng rng(0);  // unused by this ranker and picker
     for (const auto& unit : units) {
         const auto before = after.checkpoint();
         const auto known = replaced.size();

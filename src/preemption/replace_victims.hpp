@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Victims that find room elsewhere, placed again once everybody has left and the preemptors run.
+// Places victims again on other GPUs, after all victims have left and the preemptors run.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -14,17 +14,17 @@ struct Decision;
 
 namespace detail {
 
-/// Places victims again, one after the other: the highest priorities first, then those of most GPUs, each on the feasible node
-/// with the least idle GPUs. A gang of which fewer than `min_members` would run (all of them where it says nothing; of a subgroup, fewer than
-/// its own) is left out whole;
-/// so are victims with local cores, which plans cannot be judged by.
+/// Places victims again in sequence: the highest priority first, then the most GPUs, each on the feasible
+/// node with the fewest idle GPUs. Omits gangs that would run with fewer than `min_members` (all members if
+/// the job sets none), in the job or a subgroup. Omits victims with local cores, because plans do not
+/// describe them.
 /// @param placed the preemptors
-/// @return in an order in which each is feasible after those before it
+/// @return placements in an order in which each is feasible after the earlier ones
 [[nodiscard]] std::vector<Placement> place_victims_again(const Cluster& cluster,
                                                          std::span<const TaskId> victims,
                                                          std::span<const Placement> placed);
 
-/// The same for a decision: fills `replaced`, and leaves the nodes where they go out of `vacated_nodes`.
+/// The same for a decision: fills `replaced`, and removes their nodes from `vacated_nodes`.
 void replace_victims(const Cluster& cluster, TaskId preemptor, Decision& decision);
 
 }  // namespace detail

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Resolves the requirements of a preemptor, and decides which tasks it may evict.
 #include "preemption/request.hpp"
 
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace gpusched::preemption::detail {
@@ -16,7 +18,7 @@ Request::Request(const Cluster& cluster, TaskId id, const Options& options, cons
             bad_value("task", "#" + std::to_string(i), "below " + std::to_string(cluster.task_slots())));
     if (cluster.is_placed(id))
         throw InvalidInput(bad_value("task", gpusched::quoted(cluster.name(id)),
-                                     "a pending task; this one runs on node " +
+                                     "a pending task; this task runs on node " +
                                          gpusched::quoted(cluster.name(cluster.node_of(id)))));
     const auto& t = inv.tasks;
     task = id;
@@ -31,16 +33,16 @@ Request::Request(const Cluster& cluster, TaskId id, const Options& options, cons
     requirement = t.requirement[i];
     extras = t.extras[i];
     grouped = !inv.memberships(id).empty();
-    wants_near = !inv.terms(id).near.empty();
+    has_near = !inv.terms(id).near.empty();
     spot = traits_of(options.policy).spot;
     paper = options.score == ScoreForm::paper;
     break_budgets = options.break_budgets;
     job = t.job[i];
-    const auto& wishes = inv.task_affinities[t.affinities[i]];
-    cpu_local = wishes.cpu_local && gpus > 0;
-    const auto& pairs = wishes.hardware_affinity;
+    const auto& affinities = inv.task_affinities[t.affinities[i]];
+    cpu_local = affinities.cpu_local && gpus > 0;
+    const auto& pairs = affinities.hardware_affinity;
     if (!options.qos) {
-        level = wishes.guaranteed_level();
+        level = affinities.guaranteed_level();
         qos = level ? Qos::guaranteed : pairs.empty() ? Qos::none : Qos::best_effort;
     } else {
         qos = *options.qos;
@@ -86,12 +88,11 @@ std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) cons
     return admits(2) ? 2 : infeasible;
 }
 
-/// Is `other` one of those that `task` wants near? Nobody is evicted for a task that wants it to stay.
-static bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) noexcept {
+bool shares_selection(const Cluster& cluster, TaskId task, TaskId other, GroupKind kind) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = inv.selection_memberships(task), others = inv.selection_memberships(other);
     return std::any_of(own.begin(), own.end(), [&](const Membership& m) {
-        return m.is_bound() && inv.group_sets[m.set].kind == GroupKind::near &&
+        return m.is_bound() && inv.group_sets[m.set].kind == kind &&
                std::any_of(others.begin(), others.end(),
                            [&](const Membership& o) { return o.set == m.set && o.is_member(); });
     });
@@ -99,12 +100,21 @@ static bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) no
 
 bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexcept {
     if (request.spared != nullptr && request.spared[index(task)] != 0) return true;
-    if (request.wants_near && is_wanted_near(cluster, request.task, task)) return true;
+    if (request.has_near && shares_selection(cluster, request.task, task, GroupKind::near)) return true;
     const auto& inv = cluster.inventory();
     if (inv.tasks.budgets.empty() || request.break_budgets) return false;
     const auto budgets = inv.budgets_of(task);
     return std::any_of(budgets.begin(), budgets.end(),
                        [&](std::uint32_t b) { return request.allowed_down(inv, b) == 0; });
+}
+
+std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now, const CostFunction& cost) {
+    if (!cost) return lost_work(cluster, task, now);
+    const auto found = cost(cluster, task, now);
+    if (found < 0 || found > largest_cost)
+        throw InvalidInput(bad_value("cost", std::to_string(found), "0 to " + std::to_string(largest_cost),
+                                     "task " + gpusched::quoted(cluster.name(task))));
+    return found;
 }
 
 }  // namespace gpusched::preemption::detail

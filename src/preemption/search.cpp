@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// The searches for the victims on one node.
 #include "preemption/search.hpp"
-#include "preemption/node_bind.hpp"
-#include "preemption/search_linear.hpp"
 
 #include <gpusched/core/budget.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
+#include <numeric>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace gpusched::preemption::detail {
 
@@ -49,7 +52,7 @@ void Search<Set>::offer(Argument set, std::uint8_t locality) {
     best_ = candidate;
 }
 
-// One more step, or none is left.
+// Counts a step; true if none is left.
 template <class Set>
 bool Search<Set>::out_of_steps() {
     if (budget_ != nullptr && steps_ % 256 == 255 && budget_->exhausted()) limit_ = steps_;
@@ -61,33 +64,33 @@ bool Search<Set>::out_of_steps() {
     return false;
 }
 
-// All sets of a few victims on whole GPUs, each from the one without its lowest member. `Ordinary`: priorities are
-// 1 .. 100,000 and count for something, so that within a locality a lower sum is a higher score, without asking for it.
+// Enumerates all sets of at most 10 victims with whole GPUs, each from the set without its lowest member.
+// `Ordinary`: priorities are 1 to 100,000 and have weight. Within a locality a lower sum is then a higher
+// score.
 template <class Set>
 template <bool Ordinary>
 Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objective objective) {
     std::array<GpuMask, std::size_t{1} << most_scanned> freed;
     std::array<std::int64_t, std::size_t{1} << most_scanned> priority;
-    struct One {
+    struct Entry {
         GpuMask gpus;
         int which;
         std::int64_t priority;
     };
-    std::array<One, most_scanned> ones;
+    std::array<Entry, most_scanned> entries;
     std::size_t size = 0;
     const bool enough = node.enough_cpu_and_memory(Set{});
     for (int i = 0; i < node.size(); ++i) {
         const auto& v = node.victim(i);
         const auto here = static_cast<GpuMask>(v.gpus & node.contested());
-        // Who frees nothing is worth it only where a negative priority raises the score.
+        // A victim that frees nothing helps only if its negative priority raises the score.
         if (here == 0 && enough && (!request.paper || objective != Objective::score || v.priority >= 0))
             continue;
-        ones[size++] = {here, i, v.priority};
+        entries[size++] = {here, i, v.priority};
     }
     const auto spread = [&](std::uint32_t set) {
         Set victims{};
-        for (; set != 0; set &= set - 1)
-            insert(victims, ones[static_cast<std::size_t>(std::countr_zero(set))].which);
+        for (; set != 0; set &= set - 1) insert(victims, entries[std::countr_zero(set)].which);
         return victims;
     };
     const auto before = [&](const Choice<Set>& a, const Choice<Set>& b) {
@@ -103,10 +106,10 @@ Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objectiv
     const auto end = std::uint32_t{1} << size;
     steps_ += end - 1;
     for (std::uint32_t set = 1; set < end; ++set) {
-        const auto low = static_cast<std::size_t>(std::countr_zero(set));
+        const auto low = std::countr_zero(set);
         const auto others = set & (set - 1);
-        freed[set] = static_cast<GpuMask>(freed[others] | ones[low].gpus);
-        priority[set] = priority[others] + ones[low].priority;
+        freed[set] = static_cast<GpuMask>(freed[others] | entries[low].gpus);
+        priority[set] = priority[others] + entries[low].priority;
         const auto locality =
             table != nullptr ? table[freed[set]] : request.locality(node.hardware(), freed[set]);
         if (locality == infeasible) continue;
@@ -160,13 +163,13 @@ void Search<Set>::start(const Node& node, const Request& request, Objective obje
     prunes_ = request.gpus > 0 && node.only_gpus_lack() && !node.has_gangs();
     size_ = 0;
     clear(staying_);
-    make_places(order_, node.size() + 1);
-    make_places(sorted_, node.size() + 1);
+    reserve_entries(order_, node.size() + 1);
+    reserve_entries(sorted_, node.size() + 1);
 }
 
-// Does the victim have to free something to be worth evicting? Else its negative priority alone raises the score.
+// Returns whether the victim must free a resource to be useful. If not, its negative priority can help.
 template <class Set>
-bool Search<Set>::must_earn(int i) const noexcept {
+bool Search<Set>::must_free(int i) const noexcept {
     const auto& v = node_->victim(i);
     return !request_->paper || objective_ != Objective::score || (v.priority >= 0 && v.gang < 0);
 }
@@ -174,30 +177,30 @@ bool Search<Set>::must_earn(int i) const noexcept {
 template <class Set>
 void Search<Set>::prepare(const Node& node, const Request& request, Objective objective) {
     start(node, request, objective);
-    make_places(as_previous_, node.size() + 1);
-    make_places(rest_, node.size() + 1);
-    make_places(gain_, node.size() + 1);
+    reserve_entries(as_previous_, node.size() + 1);
+    reserve_entries(rest_, node.size() + 1);
+    reserve_entries(gain_, node.size() + 1);
     most_gpus_ = 0;
     for (int i = 0; i < node.size(); ++i) {
-        if (must_earn(i) && !node.helps(i)) continue;
+        if (must_free(i) && !node.helps(i)) continue;
         if (node.is_bound() && !node.allows(node.closed(only<Set>(i)))) continue;
-        order_[static_cast<std::size_t>(size_++)] = i;
+        order_[size_++] = i;
         most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
     }
-    // Straight on there is a set that helps: the limit never strikes before that.
+    // The first descent reaches a feasible set within size_ + 1 steps: the limit never prevents that.
     limit_ = steps_ + std::max<std::int64_t>(request.search_limit, size_ + 1);
-    // Who is dear is decided on first, and excluded first; alike ones stand side by side, the dearer ones first, so
-    // that taking one of them means taking all that follow.
-    const auto dear = [&](int i) {
+    // Costly victims are decided on, and excluded, first. Interchangeable victims are neighbours, the
+    // costlier first: if one is chosen, so are all of its kind that follow.
+    const auto weight = [&](int i) {
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
     };
-    // Whom gangs and budgets bind is decided on before: who of the others may leave does not depend on them.
+    // Victims in gangs or budgets come first: the decisions on the other victims do not depend on them.
     std::sort(order_.begin(), order_.begin() + size_, [&](int a, int b) {
         const auto& v = node.victim(a);
         const auto& w = node.victim(b);
         if (node.is_bound() && node.is_bound(a) != node.is_bound(b)) return node.is_bound(a);
-        if (dear(a) != dear(b)) return dear(a) > dear(b);
+        if (weight(a) != weight(b)) return weight(a) > weight(b);
         return std::tuple(gpu_count(w.gpus), v.cpu_milli, v.memory_mib, v.task) <
                std::tuple(gpu_count(v.gpus), w.cpu_milli, w.memory_mib, w.task);
     });
@@ -205,42 +208,42 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     int filled = 0;
     Set done{};
     for (int i = 0; i < size_; ++i) {
-        const int first = order_[static_cast<std::size_t>(i)];
+        const int first = order_[i];
         if (contains(done, first)) continue;
         const int begin = filled;
         for (int j = i; j < size_; ++j) {
-            const int other = order_[static_cast<std::size_t>(j)];
+            const int other = order_[j];
             if (contains(done, other) || (other != first && !node.alike(first, other))) continue;
-            sorted[static_cast<std::size_t>(filled++)] = other;
+            sorted[filled++] = other;
             insert(done, other);
         }
         std::sort(sorted.begin() + begin, sorted.begin() + filled, [&](int a, int b) {
             if (node.victim(a).cost != node.victim(b).cost) return node.victim(a).cost > node.victim(b).cost;
             return node.names_before(only<Set>(b), only<Set>(a));
         });
-        for (int j = begin; j < filled; ++j) as_previous_[static_cast<std::size_t>(j)] = j > begin;
+        for (int j = begin; j < filled; ++j) as_previous_[j] = j > begin;
     }
     std::swap(order_, sorted_);
-    clear(rest_[static_cast<std::size_t>(size_)]);
-    gain_[static_cast<std::size_t>(size_)] = 0;
+    clear(rest_[size_]);
+    gain_[size_] = 0;
     for (int i = size_; i-- > 0;) {
-        const auto at = static_cast<std::size_t>(i);
-        rest_[at] = with(rest_[at + 1], order_[at]);
-        gain_[at] =
-            gain_[at + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[at]).priority) : 0);
+        rest_[i] = with(rest_[i + 1], order_[i]);
+        gain_[i] =
+            gain_[i + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[i]).priority) : 0);
     }
     if (request.paper && node.has_gangs()) {
-        // Whoever has been decided on may still have to leave, with members elsewhere.
+        // Excluded victims can still leave with their gangs, including members elsewhere.
         const auto most = gain_[0] + node.least_priority_elsewhere();
         std::fill(gain_.begin(), gain_.begin() + size_ + 1, most);
     }
 }
 
-// Can no set that contains the closed `chosen` and takes the rest from position `at` on be better than the best so far?
+// Returns whether no set with the closed `chosen` and further victims from position `at` on can be better
+// than the best so far.
 template <class Set>
-bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const {
+bool Search<Set>::cannot_improve(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const {
     if (!best_.found()) return false;
-    Candidate bound;  // at least as good as all of them
+    Candidate bound;  // at least as good as all these sets
     const auto sums = node_->sums(chosen);
     bound.over_budget = sums.over_budget;
     bound.locality = reachable;
@@ -253,14 +256,14 @@ bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint
         }
         bound.count += more;
     }
-    bound.priority_sum = sums.priority + gain_[static_cast<std::size_t>(at)];
+    bound.priority_sum = sums.priority + gain_[at];
     bound.score = request_->score_of(bound.priority_sum, sums.weight, reachable);
     bound.max_priority = sums.max_priority;
     bound.cost = sums.cost;
     return compare(bound, best_, objective_) > 0;
 }
 
-// All who may leave with the chosen ones, as far as each of them alone tells.
+// A superset of all allowed sets that contain `chosen`: tests each further victim alone.
 template <class Set>
 Set Search<Set>::reach(Argument chosen, Argument rest) const {
     if (!node_->is_bound()) return chosen | rest;
@@ -272,24 +275,24 @@ Set Search<Set>::reach(Argument chosen, Argument rest) const {
     return node_->closed(all);
 }
 
-// `open`: where only GPUs lack, a set is not the best when somebody in it frees nothing. A whole GPU is freed by all its
-// victims together, so these are the GPUs of which no victim stays; a fraction needs but one, so they are those that all of
-// the chosen hold.
+// `open`: if only GPUs are missing, every victim of the best set frees GPUs. A whole GPU is free after all
+// its victims have left: `open` has the GPUs without an excluded victim. A fraction needs one GPU: `open` has
+// the GPUs that all chosen victims use.
 template <class Set>
 GpuMask Search<Set>::open_without(int staying, GpuMask open) const noexcept {
     return request_->fraction ? open : static_cast<GpuMask>(open & ~node_->victim(staying).gpus);
 }
 template <class Set>
 GpuMask Search<Set>::open_with(int leaving, GpuMask open) const noexcept {
-    if (!request_->fraction || !must_earn(leaving)) return open;
+    if (!request_->fraction || !must_free(leaving)) return open;
     return static_cast<GpuMask>(open & node_->victim(leaving).gpus);
 }
 template <class Set>
-bool Search<Set>::all_earn(Argument chosen, GpuMask open) const {
+bool Search<Set>::all_free_something(Argument chosen, GpuMask open) const {
     if (!prunes_ || request_->fraction) return true;
     bool yes = true;
     for_each_victim(chosen,
-                    [&](int i) { yes = yes && (!must_earn(i) || (node_->victim(i).gpus & open) != 0); });
+                    [&](int i) { yes = yes && (!must_free(i) || (node_->victim(i).gpus & open) != 0); });
     return yes;
 }
 template <class Set>
@@ -302,35 +305,34 @@ bool Search<Set>::can_reach(Argument leaving, GpuMask open) const {
 template <class Set>
 void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
     if (out_of_steps()) return;
-    const auto i = static_cast<std::size_t>(at);
     Set with_gangs{};
     if (node_->has_gangs()) with_gangs = node_->closed(chosen);
     const auto& leaving = node_->has_gangs() ? with_gangs : chosen;
-    // What holds of gangs and budgets for a set holds for all that contain it.
+    // A set that violates gangs or budgets has no allowed superset.
     if (node_->is_bound() && (!is_empty(leaving & staying_) || !node_->allows(leaving))) return;
     const auto here = node_->locality(leaving);
     if (here != infeasible && !is_empty(chosen)) {
         offer(leaving, here);
-        // More victims can only help the score, and only by a better locality or a negative priority.
+        // More victims can only improve the score, by a better locality or by a negative priority.
         if (objective_ != Objective::score) return;
-        if (gain_[i] == 0 && here == node_->locality(reach(chosen, rest_[i]))) return;
+        if (gain_[at] == 0 && here == node_->locality(reach(chosen, rest_[at]))) return;
     }
     if (at == size_) return;
-    const auto reachable = node_->locality(reach(chosen, rest_[i]));
+    const auto reachable = node_->locality(reach(chosen, rest_[at]));
     if (reachable == infeasible) return;
-    if (hopeless(at, leaving, here, reachable)) return;
-    const int next = order_[i];
-    const bool forced = as_previous_[i] && previous_chosen;
+    if (cannot_improve(at, leaving, here, reachable)) return;
+    const int next = order_[at];
+    const bool forced = as_previous_[at] && previous_chosen;
     if (!forced) {
         const auto left = open_without(next, open);
         if (node_->has_gangs()) insert(staying_, next);
-        if (all_earn(chosen, left) && can_reach(reach(chosen, rest_[i + 1]), left))
+        if (all_free_something(chosen, left) && can_reach(reach(chosen, rest_[at + 1]), left))
             descend(at + 1, chosen, false, left);
         if (node_->has_gangs()) staying_ = minus(staying_, only<Set>(next));
     }
-    if (prunes_ && must_earn(next) && (node_->victim(next).gpus & open) == 0) return;
+    if (prunes_ && must_free(next) && (node_->victim(next).gpus & open) == 0) return;
     const auto left = open_with(next, open);
-    if (left == open || can_reach(reach(chosen, rest_[i]), left))
+    if (left == open || can_reach(reach(chosen, rest_[at]), left))
         descend(at + 1, with<Set>(chosen, next), true, left);
 }
 
@@ -340,22 +342,21 @@ Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objecti
     if (node.size() == 0 || node.locality(node.all()) == infeasible) return best_;
     const auto fewest_found = [&](int size) {
         if (!best_.found() || objective != Objective::fewest) return false;
-        // Members of gangs elsewhere count, too, and a larger set may break fewer budgets.
+        // Members elsewhere count as well, and a larger set may exceed fewer budgets.
         return !node.is_bound() || (best_.over_budget == 0 && size >= best_.count);
     };
-    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(size_++)] = i;
+    for (int i = 0; i < node.size(); ++i) order_[size_++] = i;
     order_by_task();
     auto& member = sorted_;  // positions in the order, ascending
     for (int size = 1; size <= size_; ++size) {
-        for (int k = 0; k < size; ++k) member[static_cast<std::size_t>(k)] = k;
+        for (int k = 0; k < size; ++k) member[k] = k;
         for (;;) {
             if (out_of_steps()) return best_;
             Set set{};
-            for (int k = 0; k < size; ++k)
-                insert(set, order_[static_cast<std::size_t>(member[static_cast<std::size_t>(k)])]);
+            for (int k = 0; k < size; ++k) insert(set, order_[member[k]]);
             if (const auto leaving = node.closed(set); node.allows(leaving))
                 if (const auto found = node.locality(leaving); found != infeasible) offer(leaving, found);
-            // The next set: the first member that can goes one further, those before it start again.
+            // The next set: advances the first member that can, and resets the members before it.
             std::size_t k = 0;
             const auto last = static_cast<std::size_t>(size) - 1;
             for (; k < last && member[k] + 1 == member[k + 1]; ++k) member[k] = static_cast<int>(k);
@@ -382,17 +383,14 @@ void Search<Set>::minimal_sets(const Node& node, const Request& request, std::ve
     }
     const auto found = best(node, request, Objective::fewest);
     if (!found.found()) return;
-    // With the size known, all sets of that size: a search without symmetry, cut where the rest cannot help.
+    // Lists all sets of that size, without symmetry; prunes if the rest cannot suffice.
     start(node, request, Objective::fewest);
-    make_places(rest_, node.size() + 1);
+    reserve_entries(rest_, node.size() + 1);
     for (int i = 0; i < node.size(); ++i)
-        if (node.helps(i)) order_[static_cast<std::size_t>(size_++)] = i;
+        if (node.helps(i)) order_[size_++] = i;
     order_by_task();
-    clear(rest_[static_cast<std::size_t>(size_)]);
-    for (int i = size_; i-- > 0;) {
-        const auto at = static_cast<std::size_t>(i);
-        rest_[at] = with(rest_[at + 1], order_[at]);
-    }
+    clear(rest_[size_]);
+    for (int i = size_; i-- > 0;) rest_[i] = with(rest_[i + 1], order_[i]);
     if (node.is_bound()) return list_closed(0, Set{}, found, sets);
     list(0, Set{}, found.count, request.fraction ? node.usable() : node.contested(), sets);
 }
@@ -405,7 +403,7 @@ void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std:
     const auto sums = node_->sums(leaving);
     if (sums.count > as.count || sums.over_budget > as.over_budget) return;
     if (sums.count == as.count) {
-        // As few as possible: whoever is not chosen yet is not among them, but for gangs.
+        // The set is complete: further victims belong to it only through gangs.
         if (sums.over_budget != as.over_budget || node_->locality(leaving) == infeasible) return;
         if (static_cast<std::int64_t>(sets.size() + 1) * as.count <= request_->search_limit)
             sets.push_back(leaving);
@@ -413,9 +411,8 @@ void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std:
             limit_ = steps_, proven_ = false;
         return;
     }
-    if (at == size_ || node_->locality(reach(chosen, rest_[static_cast<std::size_t>(at)])) == infeasible)
-        return;
-    const int next = order_[static_cast<std::size_t>(at)];
+    if (at == size_ || node_->locality(reach(chosen, rest_[at])) == infeasible) return;
+    const int next = order_[at];
     list_closed(at + 1, with<Set>(chosen, next), as, sets);
     const auto before = staying_;
     insert(staying_, next);
@@ -435,13 +432,144 @@ void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vec
         return;
     }
     if (size_ - at < left) return;
-    const auto i = static_cast<std::size_t>(at);
-    if (!can_reach(chosen | rest_[i], open)) return;
-    const int next = order_[i];
+    if (!can_reach(chosen | rest_[at], open)) return;
+    const int next = order_[at];
     if (!prunes_ || (node_->victim(next).gpus & open) != 0)
         list(at + 1, with<Set>(chosen, next), left - 1, open_with(next, open), sets);
     const auto without = open_without(next, open);
-    if (all_earn(chosen, without)) list(at + 1, chosen, left, without, sets);
+    if (all_free_something(chosen, without)) list(at + 1, chosen, left, without, sets);
+}
+
+// Sorts all victims in `order_` by `before`, then by name.
+template <class Set>
+template <class Before>
+void Search<Set>::sort_victims(const Node& node, Before&& before) {
+    reserve_entries(order_, node.size());
+    reserve_entries(sorted_, node.size());
+    std::iota(order_.begin(), order_.begin() + node.size(), 0);
+    std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
+        if (before(a, b) != before(b, a)) return before(a, b);
+        return a != b && node.names_before(only<Set>(a), only<Set>(b));
+    });
+}
+
+// Writes the position of each victim in `order_` to `sorted_`.
+template <class Set>
+void Search<Set>::number_positions(const Node& node) {
+    for (int i = 0; i < node.size(); ++i) sorted_[order_[i]] = i;
+}
+
+template <class Set>
+template <class Before>
+Choice<Set> Search<Set>::prefix(const Node& node, const Request& request, Before&& before) {
+    sort_victims(node, before);
+    Set chosen{};
+    for (int i = 0; i < node.size(); ++i) {
+        if (!node.is_bound()) {
+            insert(chosen, order_[i]);
+        } else {
+            if (contains(chosen, order_[i])) continue;
+            const auto extended = node.closed(with<Set>(chosen, order_[i]));
+            if (!node.allows(extended) || node.over_budget(extended) > 0) continue;
+            chosen = extended;
+        }
+        ++steps_;
+        if (const auto found = node.locality(chosen); found != infeasible)
+            return make(node, request, chosen, found);
+    }
+    return {};
+}
+
+template <class Set>
+Choice<Set> Search<Set>::or_exact(const Node& node, const Request& request, Choice<Set> found,
+                                  Objective objective) {
+    if (!node.is_bound() || (found.found() && found.over_budget == 0)) return found;
+    auto exact = best(node, request, objective);
+    if (found.found() && (!exact.found() || found.over_budget <= exact.over_budget)) return found;
+    return exact;
+}
+
+template <class Set>
+Choice<Set> Search<Set>::cheapest_prefix(const Node& node, const Request& request) {
+    return or_exact(
+        node, request,
+        prefix(node, request, [&](int a, int b) { return node.first_cost(a) < node.first_cost(b); }),
+        Objective::cost);
+}
+
+template <class Set>
+Choice<Set> Search<Set>::first_fit(const Node& node, const Request& request) {
+    return or_exact(node, request,
+                    prefix(node, request,
+                           [&](int a, int b) { return node.victim(a).priority < node.victim(b).priority; }),
+                    Objective::fewest);
+}
+
+template <class Set>
+Choice<Set> Search<Set>::in_order(const Cluster& cluster, const Node& node, const Request& request,
+                                  const VictimPolicy& policy) {
+    std::vector<std::int64_t> keys;
+    for (int i = 0; i < node.size(); ++i)
+        keys.push_back(policy.key(cluster, node.victim(i).task, request.now));
+    const auto enough = prefix(node, request, [&](int a, int b) { return keys[a] < keys[b]; });
+    if (!enough.found()) return or_exact(node, request, enough, Objective::cost);
+    auto leaving = enough.victims;
+    if (node.is_bound()) {
+        number_positions(node);
+        const auto& position = sorted_;
+        const auto later = [&](int a, int b) { return position[a] > position[b]; };
+        for (int i = node.size(); i-- > 0;) {
+            const int victim = order_[i];
+            if (!contains(leaving, victim)) continue;
+            const auto kept = node.with_back(leaving, victim, later);
+            ++steps_;
+            if (node.locality(kept) != infeasible) leaving = kept;
+        }
+        return make(node, request, leaving, node.locality(leaving));
+    }
+    for (int i = enough.count - 2; i >= 0; --i) {  // the last victim is necessary
+        const auto kept = minus(leaving, only<Set>(order_[i]));
+        ++steps_;
+        if (node.locality(kept) != infeasible) leaving = kept;
+    }
+    return make(node, request, leaving, node.locality(leaving));
+}
+
+template <class Set>
+Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, const Request& request) {
+    if (node.size() == 0 || node.locality(node.all()) == infeasible) return {};
+    const auto& t = cluster.inventory().tasks;
+    sort_victims(node, [&](int a, int b) {
+        const auto& v = node.victim(a);
+        const auto& w = node.victim(b);
+        if (v.priority != w.priority) return v.priority > w.priority;
+        return t.start_time[index(v.task)] < t.start_time[index(w.task)];
+    });
+    auto leaving = node.all_that_may(order_.data(), node.size());
+    if (node.locality(leaving) == infeasible) return or_exact(node, request, {}, Objective::fewest);
+    // Victims that exceed a budget come back first.
+    const auto& position = sorted_;
+    const auto earlier = [&](int a, int b) { return position[a] < position[b]; };
+    if (node.is_bound()) {
+        number_positions(node);
+        const auto beyond = node.beyond_budgets(order_.data(), node.size());
+        std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
+            if (contains(beyond, a) != contains(beyond, b)) return contains(beyond, a);
+            return earlier(a, b);
+        });
+        number_positions(node);
+    }
+    for (int i = 0; i < node.size(); ++i) {
+        const int victim = order_[i];
+        if (!contains(leaving, victim)) continue;
+        const auto kept = node.with_back(leaving, victim, earlier);
+        ++steps_;
+        if (node.locality(kept) != infeasible) leaving = kept;
+    }
+    if (is_empty(leaving)) return {};
+    auto found = make(node, request, leaving, node.locality(leaving));
+    if (!node.allows(leaving)) found = {};
+    return or_exact(node, request, std::move(found), Objective::fewest);
 }
 
 template class Search<VictimSet>;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for one node's victims: exact by bit masks, and as published.
+// Search: selects the victims on one node, by exact search or by the published heuristics.
 #pragma once
 
 #include "preemption/node_problem.hpp"
 
-#include <gpusched/preemption/policy.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -15,28 +15,28 @@ class Budget;
 
 namespace gpusched::preemption::detail {
 
-/// What evictions on a node lead to. The default is nothing.
+/// The result of evictions on a node. By default infeasible.
 struct Candidate {
     std::uint8_t locality = infeasible;
-    int count = 0;  ///< of victims
+    int count = 0;  ///< number of victims
     double score = 0;
     std::int64_t priority_sum = 0, max_priority = 0, cost = 0;
-    std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow: the fewest come first
+    std::int64_t over_budget = 0;  ///< evicted tasks beyond disruption budgets; the first key of comparisons
     [[nodiscard]] bool found() const noexcept { return locality != infeasible; }
 };
 
-/// With the victims.
+/// A candidate with its victims.
 template <class Set>
 struct Choice : Candidate {
     Set victims{};
 };
 
-/// Negative when `a` is better, positive when `b` is, 0 when only names can tell. `across`: as candidates of
-/// different nodes, where `fewest` goes by score first.
+/// Negative if `a` is better, positive if `b` is better, 0 if only names decide.
+/// @param across compare different nodes: `fewest` then compares scores first
 [[nodiscard]] int compare(const Candidate& a, const Candidate& b, Objective objective,
                           bool across = false) noexcept;
 
-/// Searches one node after another with the same memory.
+/// Searches nodes in sequence, reusing its memory.
 /// @tparam Set VictimSet or ManyVictims
 template <class Set>
 class Search {
@@ -44,29 +44,31 @@ class Search {
     using Node = NodeProblem<Set>;
     using Argument = SetArgument<Set>;
 
-    /// The best non-empty set; none if nothing helps. Exact unless `proven()` says otherwise.
+    /// The best non-empty set; infeasible if no set helps. Exact unless `proven()` is false.
     [[nodiscard]] Choice<Set> best(const Node& node, const Request& request, Objective objective);
-    /// The same as published: one set after the other; all of them (`score`), or by size until one helps (`fewest`).
+    /// The same by enumeration, as published: all sets (`score`), or by size until one helps (`fewest`).
     [[nodiscard]] Choice<Set> plain(const Node& node, const Request& request, Objective objective);
-    /// All feasible sets of the smallest size; the empty one if that is feasible.
+    /// Lists all feasible sets of the smallest size; the empty set if it is feasible.
     void minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets);
-    // These take the next set of their order that gangs and budgets allow. Where that way ends without room, or takes more tasks
-    // beyond budgets than must be, the exact search decides, by cost (`cheapest_prefix`, `in_order`) or fewest victims.
-    /// Cheapest first until the preemptor fits (ASI).
+    // The following skip victims that gangs or budgets do not allow. If they find no set, or one that exceeds
+    // budgets, the exact search decides, by cost (`cheapest_prefix`, `in_order`) or by fewest victims.
+    /// Evicts the cheapest first until the preemptor fits (ASI).
     [[nodiscard]] Choice<Set> cheapest_prefix(const Node& node, const Request& request);
-    /// By ascending priority until the preemptor fits.
+    /// Evicts by ascending priority until the preemptor fits.
     [[nodiscard]] Choice<Set> first_fit(const Node& node, const Request& request);
-    /// By the caller's order until the preemptor fits; then those who need not leave come back, the last one first.
+    /// Evicts by the caller's order until the preemptor fits, then brings unnecessary victims back in reverse
+    /// order.
     [[nodiscard]] Choice<Set> in_order(const Cluster& cluster, const Node& node, const Request& request,
                                        const VictimPolicy& policy);
-    /// Kubernetes: all leave, then those of the highest priority, the longest running among them, come back first.
+    /// Kubernetes: evicts all, then brings back the highest priorities first, among equal ones the longest
+    /// running.
     [[nodiscard]] Choice<Set> reprieve(const Cluster& cluster, const Node& node, const Request& request);
 
-    /// Sets looked at since construction.
+    /// Number of sets checked since construction.
     [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
-    /// No search since then hit its limit or the budget's.
+    /// No search since construction hit a limit.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
-    /// Searches end early when it is exhausted. Nothing = they do not look at the time.
+    /// Ends searches when the budget is exhausted; nullptr = no budget.
     void watch(Budget* budget) noexcept { budget_ = budget; }
 
   private:
@@ -82,20 +84,24 @@ class Search {
     void list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets);
     void offer(Argument set, std::uint8_t locality);
     [[nodiscard]] bool out_of_steps();
-    [[nodiscard]] bool hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const;
-    [[nodiscard]] bool must_earn(int i) const noexcept;
+    [[nodiscard]] bool cannot_improve(int at, Argument chosen, std::uint8_t here,
+                                      std::uint8_t reachable) const;
+    [[nodiscard]] bool must_free(int i) const noexcept;
     [[nodiscard]] Choice<Set> or_exact(const Node& node, const Request& request, Choice<Set> found,
                                        Objective objective);
     void list_closed(int at, Argument chosen, const Candidate& as, std::vector<Set>& sets);
     [[nodiscard]] GpuMask open_without(int staying, GpuMask open) const noexcept;
     [[nodiscard]] GpuMask open_with(int leaving, GpuMask open) const noexcept;
-    [[nodiscard]] bool all_earn(Argument chosen, GpuMask open) const;
+    [[nodiscard]] bool all_free_something(Argument chosen, GpuMask open) const;
     [[nodiscard]] Set reach(Argument chosen, Argument rest) const;
     [[nodiscard]] bool can_reach(Argument leaving, GpuMask open) const;
     template <class Before>
+    void sort_victims(const Node& node, Before&& before);
+    void number_positions(const Node& node);
+    template <class Before>
     [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request, Before&& before);
 
-    // One search.
+    // The state of one search.
     const Node* node_ = nullptr;
     const Request* request_ = nullptr;
     Objective objective_ = Objective::fewest;
@@ -103,11 +109,11 @@ class Search {
     int size_ = 0, most_gpus_ = 0;
     bool prunes_ = false;
     std::int64_t limit_ = 0;
-    Set staying_{};                        // decided against, where gangs bind
-    PerVictim<Set, int> order_{};          // victims that may help, as they are decided on
-    PerVictim<Set, bool> as_previous_{};   // alike the victim before in the order
-    PerVictim<Set, Set> rest_{};           // from there on
-    PerVictim<Set, std::int64_t> gain_{};  // sum of negative priorities from there on
+    Set staying_{};                        // excluded victims, if there are gangs
+    PerVictim<Set, int> order_{};          // victims that may help, in the order of decisions
+    PerVictim<Set, bool> as_previous_{};   // interchangeable with the previous victim in the order
+    PerVictim<Set, Set> rest_{};           // the victims from this position on
+    PerVictim<Set, std::int64_t> gain_{};  // the sum of their negative priorities
     PerVictim<Set, int> sorted_{};
 
     std::int64_t steps_ = 0;

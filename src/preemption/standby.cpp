@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws evictions, and keeps the state of Standby leases.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/standby.hpp>
@@ -26,8 +27,6 @@ GPUSCHED_EXPORT EvictionModel::Timeline EvictionModel::draw(std::int64_t now_ms,
     const auto exit = now_ms + (is_killed ? grace_ms : takes);
     return {now_ms, exit, exit + reclaim_ms, is_killed};
 }
-
-// The lease --------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT StandbyLease::StandbyLease(TaskId owner, NodeId node, GpuMask gpus, EvictionModel model)
     : owner_(owner), node_(node), gpus_(gpus), model_(model) {
@@ -84,14 +83,14 @@ GPUSCHED_EXPORT std::int64_t StandbyLease::resume(std::int64_t now_ms, Rng& rng)
 
 GPUSCHED_EXPORT std::vector<StandbyLease::Borrower> StandbyLease::advance(std::int64_t now_ms) {
     pass(now_ms);
-    std::vector<Borrower> gone;
+    std::vector<Borrower> removed;
     std::erase_if(borrowers_, [&](const Borrower& b) {
         const bool left = b.eviction && b.eviction->reclaim_ms <= now_ms;
-        if (left) gone.push_back(b);
+        if (left) removed.push_back(b);
         return left;
     });
     if (state_ == StandbyState::resuming && borrowers_.empty()) state_ = StandbyState::active;
-    return gone;
+    return removed;
 }
 
 }  // namespace gpusched::preemption

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool sizes and the policies that change them.
+// Autoscaling: arrivals over a day, pool sizes by queueing formulas, and the policies.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/rng.hpp>
 #include <gpusched/serving/autoscale.hpp>
 
 #include <algorithm>
@@ -12,26 +13,87 @@
 
 namespace gpusched::serving {
 
+GPUSCHED_EXPORT double expected_rate(const DailyCurve& curve, double time_s) {
+    Problems problems;
+    check_fields(problems, curve);
+    if (!std::isfinite(time_s)) problems.add(bad_value("time_s", number_text(time_s), "a number"));
+    problems.throw_if_any();
+    const double hour = time_s / 3600;
+    return curve.mean_rate *
+           (1 + curve.swing * std::cos(2 * std::numbers::pi * (hour - curve.peak_hour) / 24));
+}
+
+GPUSCHED_EXPORT std::vector<Arrival> daily_arrivals(std::span<const Arrival> trace, const DailyCurve& curve) {
+    Problems problems;
+    check_fields(problems, curve);
+    bool rising = true, known = true;
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+        rising = rising && (i == 0 || trace[i - 1].time_s <= trace[i].time_s);
+        known = known && std::isfinite(trace[i].time_s) && trace[i].input >= 1 && trace[i].output >= 1;
+    }
+    if (!rising) problems.add("trace: not in the order of time; expected rising times");
+    if (!known)
+        problems.add(
+            "trace: expected finite times, and at least one token of prompt and answer in each request");
+    if (rising && known && (trace.size() < 2 || !(trace.back().time_s > trace.front().time_s)))
+        problems.add("trace: expected at least two requests, not all at one moment");
+    problems.throw_if_any();
+
+    const Rng seed(curve.seed);
+    Rng level_rng = seed.split(1), surge_rng = seed.split(2), place_rng = seed.split(3);
+    // Box and Muller with the library's own uniform numbers, which are the same on every platform.
+    const double normal = std::sqrt(-2 * std::log1p(-level_rng.uniform())) *
+                          std::cos(2 * std::numbers::pi * level_rng.uniform());
+    const double level = std::exp(curve.level_sigma * normal);
+    const double end = curve.hours * 3600, surge_s = curve.surge_minutes * 60;
+    const double surge_at = surge_rng.uniform() * std::max(0.0, end - surge_s);
+
+    // The rate is constant in each step. The rest of a gap goes on in the next step.
+    constexpr double step_s = 10;
+    const auto n = trace.size();
+    const double span = trace.back().time_s - trace.front().time_s;
+    const double mean_gap = span / static_cast<double>(n - 1);
+    auto at = static_cast<std::size_t>(place_rng.below(n));
+    std::vector<Arrival> out;
+    double wait = 0;  // requests that the curve must bring before the next request
+    for (double now = 0; now < end; now += step_s) {
+        const double until = std::min(now + step_s, end), middle = (now + until) / 2;
+        const bool surge = middle >= surge_at && middle < surge_at + surge_s;
+        const double rate = level * expected_rate(curve, middle) * (surge ? curve.surge_factor : 1);
+        double moment = now;
+        while (moment + wait / rate < until) {
+            moment += wait / rate;
+            out.push_back({moment, trace[at].input, trace[at].output});
+            const auto next = at + 1 < n ? at + 1 : 0;
+            wait = next > 0 ? (trace[next].time_s - trace[at].time_s) / mean_gap : 1;
+            at = next;
+        }
+        wait -= (until - moment) * rate;
+    }
+    return out;
+}
+
 namespace detail {
 
-/// Probability that one who comes must wait for c servers under a load of a < c (Erlang's C).
+/// The probability that a request waits with c servers and a load of a < c (Erlang's C).
 static double erlang_c(int servers, double load) {
     double blocked = 1;
     for (int k = 1; k <= servers; ++k) blocked = load * blocked / (k + load * blocked);
     return blocked / (1 - load / servers * (1 - blocked));
 }
 
-/// Of a standard normal, the value that is exceeded with this probability (at most 1/2): Abramowitz and Stegun 26.2.23, to 4.5e-4.
+/// The value that a standard normal variable exceeds with this probability, at most 1/2: Abramowitz and
+/// Stegun 26.2.23, to 4.5e-4.
 static double normal_quantile(double exceeded) {
     const double t = std::sqrt(-2 * std::log(exceeded));
     return t - (2.515517 + 0.802853 * t + 0.010328 * t * t) /
                    (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
 }
 
-/// How much of the requests may be late, by the plan: a fifth of what the percentile allows.
+/// The planned part of late requests: a fifth of what the percentile allows.
 static double planned_late(const AutoscaleOptions& o) { return (1 - o.percent / 100) / 5; }
 
-/// The largest batch whose step is within the target.
+/// The largest batch with a step within the target.
 static double target_batch(const AutoscaleOptions& o) {
     const auto& t = o.times;
     const double most = t.max_batch;
@@ -39,7 +101,8 @@ static double target_batch(const AutoscaleOptions& o) {
     return std::clamp((o.tpot_s - t.step_base_s) / t.step_s_per_request, 0.0, most);
 }
 
-/// The smallest number from 1 to `most` for which `enough` holds, which must hold from some number on; `most` where it never does.
+/// The smallest number from 1 to `most` for which `enough` holds, or `most`. Numbers above one that is enough
+/// must be enough, too.
 template <class F>
 int smallest(int most, F&& enough) {
     int high = 1;
@@ -70,7 +133,8 @@ static int prefill_replicas(std::span<const Arrival> sample, double rate, const 
     const double mean = sum / n, load = rate * mean;
     if (!(load > 0)) return 1;
     const double service_variation = std::max(0.0, squares / n / (mean * mean) - 1);
-    // Requests that are late by themselves leave less room for others, but some always: nobody else should pay for them.
+    // Prompts that are always late reduce the part of others that can be late, but not below a fifth of the
+    // plan.
     const double planned = planned_late(o);
     const double allowed = std::max(planned - static_cast<double>(always_late) / n, planned / 5);
     return smallest(o.max_replicas, [&](int servers) {
@@ -94,7 +158,7 @@ static int decode_replicas(std::span<const Arrival> sample, double rate, const A
         const double x = all / replicas;
         if (x * o.times.step_s_per_request >= 1) return false;
         const double batch = x * o.times.step_base_s / (1 - x * o.times.step_s_per_request);
-        // The requests of all replicas vary together, because each goes where the fewest are.
+        // Each request goes to the emptiest replica, so the loads of all replicas vary together.
         const double spread = std::sqrt(batch * replicas * std::max(1.0, variation)) / replicas;
         return batch + z * spread <= most;
     });
@@ -154,7 +218,8 @@ GPUSCHED_EXPORT ReplicaTimes replica_times(const LanguageModel& model, std::span
     t.step_base_s = one.step_s - t.step_s_per_request;
     t.prefill_gpus = prefill.stages.front().degree;
     t.decode_gpus = decode.stages.front().degree;
-    // The KV cache of a prompt goes over the slower of both networks, from all GPUs of the group at once.
+    // The KV cache of a prompt is sent over the slower network of the two groups, from all GPUs of a group at
+    // once.
     const auto rate = [&](const Deployment& d) {
         const auto& gpu = gpus[static_cast<std::size_t>(d.stages.front().gpu)];
         return gpu.network_gb_s * 1e9 * options.efficiency.network * d.stages.front().degree;
@@ -173,7 +238,7 @@ GPUSCHED_EXPORT void validate(const AutoscaleOptions& o) {
     if (const double least = o.times.prefill_base_s + o.times.prefill_s_per_token; !(least < o.ttft_s))
         problems.add(bad_value("ttft_s", number_text(o.ttft_s),
                                "more than " + number_text(least) +
-                                   " s, what an idle replica takes for a prompt of one token"));
+                                   " s, the time of an idle replica for a prompt of one token"));
     if (detail::target_batch(o) < 1)
         problems.add(bad_value("tpot_s", number_text(o.tpot_s),
                                "at least " + number_text(o.times.step_base_s + o.times.step_s_per_request) +
@@ -212,7 +277,7 @@ GPUSCHED_EXPORT PoolSizes Autoscaler::step(const PoolWindow& window) {
     wanted.prefill = std::clamp(wanted.prefill, 1, options_.max_replicas);
     wanted.decode = std::clamp(wanted.decode, 1, options_.max_replicas);
     if (options_.policy == AutoscalePolicy::fixed) return wanted;
-    // The most that was wanted lately: replicas come at once, and go late.
+    // The largest recent demand counts: pools grow at once and shrink late.
     wanted_.push_back({window.time_s, wanted});
     while (wanted_.front().time_s < window.time_s - options_.hold_s) wanted_.pop_front();
     for (const auto& w : wanted_) {
@@ -222,7 +287,7 @@ GPUSCHED_EXPORT PoolSizes Autoscaler::step(const PoolWindow& window) {
     return wanted;
 }
 
-/// Of the expected curve, by straight lines between its points.
+/// The expected rate, linear between the points of the curve.
 GPUSCHED_EXPORT double Autoscaler::expected(double time_s) const {
     const auto n = options_.expected_per_s.size();
     double at = std::fmod(time_s, 86400.0) / 86400 * static_cast<double>(n);
@@ -232,26 +297,26 @@ GPUSCHED_EXPORT double Autoscaler::expected(double time_s) const {
     return (1 - part) * options_.expected_per_s[k] + part * options_.expected_per_s[(k + 1) % n];
 }
 
-/// Takes a window's arrivals into the averages.
-GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
+/// Updates the averages with the arrivals of a window.
+GPUSCHED_EXPORT void Autoscaler::observe(const PoolWindow& window) {
     constexpr std::size_t most = 500;
-    // Every k-th of a full window, so that the sample is of several windows.
+    // Of a large window only every k-th request, so that the sample covers several windows.
     const auto step = std::max<std::size_t>(1, window.arrived.size() / (most / 5));
     for (std::size_t i = 0; i < window.arrived.size(); i += step) sample_.push_back(window.arrived[i]);
     while (sample_.size() > most) sample_.pop_front();
 
     const double rate = static_cast<double>(window.arrived.size()) / window.seconds;
-    // How far off the forecasts for this window were, as a part of them.
+    // The relative errors of the forecasts for this window.
     while (!forecasts_.empty() && forecasts_.front().time_s <= window.time_s) {
         const double error = std::clamp(rate / forecasts_.front().rate - 1, -1.0, 1.0);
         error_variance_ += 0.02 * (error * error - error_variance_);
         forecasts_.pop_front();
     }
-    const double weight = 1 - std::exp(-window.seconds / 300);  // five minutes
-    if (!known_) {
+    const double weight = 1 - std::exp(-window.seconds / 300);  // time constant of five minutes
+    if (!observed_) {
         level_ = rate;
     } else {
-        // Holt's trend.
+        // Holt's linear trend.
         const double before = level_, ahead = level_ + slope_ * window.seconds;
         level_ = ahead + weight * (rate - ahead);
         slope_ += weight * weight * ((level_ - before) / window.seconds - slope_);
@@ -259,9 +324,9 @@ GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
     if (!options_.expected_per_s.empty()) {
         const double curve = expected(window.time_s - window.seconds / 2);
         const double factor = curve > 0 ? std::clamp(rate / curve, 0.05, 20.0) : 1;
-        factor_ = known_ ? factor_ + weight * (factor - factor_) : factor;
+        factor_ = observed_ ? factor_ + weight * (factor - factor_) : factor;
     }
-    // Bunching: variance of the arrivals of ten seconds over their mean.
+    // Burstiness: the variance of the arrivals per ten seconds over their mean.
     constexpr double bin_s = 10;
     const auto bins = static_cast<std::size_t>(window.seconds / bin_s);
     if (bins >= 3 && window.arrived.size() >= 2 * bins) {
@@ -275,10 +340,10 @@ GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
         for (const double x : counts) squares += (x - mean) * (x - mean) / static_cast<double>(bins - 1);
         if (mean > 0) variation_ += 0.1 * (std::clamp(squares / mean, 0.5, 20.0) - variation_);
     }
-    known_ = true;
+    observed_ = true;
 }
 
-/// The largest rate from now until what is started at the next decision would serve.
+/// The largest rate until a replica started at the next decision serves.
 GPUSCHED_EXPORT double Autoscaler::rate_ahead(double time_s) const {
     const double horizon = options_.start_s + options_.interval_s;
     if (options_.expected_per_s.empty()) return std::max(level_, level_ + slope_ * horizon);
@@ -288,18 +353,18 @@ GPUSCHED_EXPORT double Autoscaler::rate_ahead(double time_s) const {
 }
 
 GPUSCHED_EXPORT PoolSizes Autoscaler::by_forecast(const PoolWindow& window) {
-    look(window);
+    observe(window);
     if (sample_.empty()) return options_.start;
     const auto correct = [](double& factor, double seen, double target) {
         if (seen > target)
             factor = std::min(2.0, factor * 1.1);
-        else if (!(seen > 0.8 * target))  // between, it stays
+        else if (!(seen > 0.8 * target))  // unchanged between 80 % and 100 % of the target
             factor = std::max(1.0, factor * 0.99);
     };
-    correct(more_prefill_, window.ttft_s, options_.ttft_s);
-    correct(more_decode_, window.tpot_s, options_.tpot_s);
+    correct(prefill_boost_, window.ttft_s, options_.ttft_s);
+    correct(decode_boost_, window.tpot_s, options_.tpot_s);
     const std::vector<Arrival> sample(sample_.begin(), sample_.end());
-    // A rate that has just gone up is not waited out: the last window alone counts too, less what may be chance.
+    // A sudden rise counts at once: the rate of the last window, less two standard deviations.
     const auto arrived = static_cast<double>(window.arrived.size());
     const double least = (arrived - 2 * std::sqrt(arrived * variation_)) / window.seconds;
     const double ahead = rate_ahead(window.time_s);
@@ -308,16 +373,18 @@ GPUSCHED_EXPORT PoolSizes Autoscaler::by_forecast(const PoolWindow& window) {
         1 + detail::normal_quantile(detail::planned_late(options_)) * std::sqrt(error_variance_);
     const double rate = std::max({margin * ahead, least, 0.0});
     const auto of = [&](double factor, std::int64_t waiting) {
-        // What waits is to be worked off in an interval beside what comes.
+        // Waiting requests are to be served within an interval, in addition to new ones.
         return std::min(1e9, factor * rate + static_cast<double>(waiting) / options_.interval_s);
     };
-    return {detail::prefill_replicas(sample, of(more_prefill_, window.prefill_waiting), options_, variation_),
-            detail::decode_replicas(sample, of(more_decode_, window.decode_waiting), options_, variation_)};
+    return {
+        detail::prefill_replicas(sample, of(prefill_boost_, window.prefill_waiting), options_, variation_),
+        detail::decode_replicas(sample, of(decode_boost_, window.decode_waiting), options_, variation_)};
 }
 
 namespace detail {
 
-/// The Horizontal Pod Autoscaler's rule: as many as bring the load of each to the target, unless they are within a tenth of it.
+/// The rule of the Horizontal Pod Autoscaler: enough replicas for the target load of each, unchanged within
+/// 10 % of it.
 static int proportional(int now, double load_of_all, double target) {
     const double wanted = load_of_all / target;
     if (now > 0 && std::abs(wanted / now - 1) <= 0.1) return now;
@@ -339,7 +406,7 @@ GPUSCHED_EXPORT PoolSizes Autoscaler::by_utilization(const PoolWindow& window) c
 GPUSCHED_EXPORT PoolSizes Autoscaler::by_token_rate(const PoolWindow& window) const {
     const auto& t = options_.times;
     const double batch = std::max(1.0, detail::target_batch(options_));
-    const double most = batch / (t.step_base_s + batch * t.step_s_per_request);  // tokens/s of a replica
+    const double most = batch / (t.step_base_s + batch * t.step_s_per_request);  // tokens/s of a full replica
     const int decode = detail::proportional(window.ready.decode + window.starting.decode,
                                             window.tokens_per_s / most, options_.utilization);
     return {static_cast<int>(std::ceil(decode * options_.ratio - 1e-9)), decode};

@@ -1,48 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// One replica with continuous batching: prompts go first, requests that decode take their steps together.
+// One replica with continuous batching: its simulation, and the rate that it serves within latency targets.
 #pragma once
 
 #include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/plan_serving.hpp>
 
-#include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
 
 namespace gpusched::serving::detail {
 
-/// What requests of one kind take on a replica.
+/// The times of requests of one kind on a replica.
 struct KindTimes {
-    double prefill_s = 0;  ///< the replica does nothing else for so long
-    double lag_s = 0;      ///< from there to the first token: the way through further stages
-    double step_s = 0;     ///< a step of a request alone
-    double more_s = 0;     ///< what each further request in flight adds to it
-    double most = 1;       ///< requests of the kind that may be in flight together
+    double prefill_s = 0;  ///< seconds during which the replica does nothing else
+    double lag_s = 0;      ///< seconds from there to the first token, in further stages
+    double step_s = 0;     ///< seconds of a step with this request alone
+    double more_s = 0;     ///< seconds that each further request in flight adds to a step
+    double most = 1;       ///< most requests of the kind in flight together
     double steps = 0;      ///< tokens after the first one
 };
 
-/// The estimate with its times stretched so that a full replica serves `rate` requests per second.
-/// @param one the estimate of a replica with one request in flight
-/// @param full the estimate of one with as many as it holds
-inline KindTimes kind_times(const ThroughputEstimate& one, const ThroughputEstimate& full, int output,
-                            double rate) {
-    const double steps = output - 1.0;
-    if (full.batch < 1) return {1 / rate, 0, 0, 0, 1, steps};  // measured where nothing can be estimated
-    const double stretch = 1 / rate / (full.prefill_s + steps * full.step_s / full.batch);
-    KindTimes t;
-    t.prefill_s = stretch * full.prefill_s;
-    t.lag_s = stretch * std::max(0.0, one.first_token_s - full.prefill_s);
-    t.more_s = full.batch > 1 ? stretch * std::max(0.0, full.step_s - one.step_s) / (full.batch - 1) : 0;
-    t.step_s = stretch * one.step_s;
-    t.most = full.batch;
-    t.steps = steps;
-    return t;
-}
+/// Scales the times of an estimate so that a full replica serves `rate` requests per second.
+/// @param one the estimate with one request in flight
+/// @param full the estimate with the most requests in flight
+KindTimes kind_times(const ThroughputEstimate& one, const ThroughputEstimate& full, int output, double rate);
 
 /// A request on its replica.
 struct Job {
@@ -51,92 +39,99 @@ struct Job {
 };
 struct JobTimes {
     double first = 0;  ///< seconds from arrival to the first token
-    double all = 0;    ///< to the last one
+    double all = 0;    ///< seconds from arrival to the last token
 };
 
-/// A replica works on one prompt at a time, first come, first served, as soon as there is room for the request; meanwhile nobody
-/// decodes. Otherwise all requests in flight take a step together, which takes
-/// the mean of their steps alone, and `more_s` for each beyond one.
+/// A replica that works on one prompt at a time, first come, first served, as soon as the request fits;
+/// decoding pauses meanwhile. Otherwise all requests in flight take a step together. A step takes the mean of
+/// their steps alone, plus `more_s` for each request beyond the first.
 class BatchingReplica {
   public:
     explicit BatchingReplica(const std::vector<KindTimes>& kinds) : kinds_(kinds) {}
 
     /// @param jobs by arrival
-    std::vector<JobTimes> run(const std::vector<Job>& jobs) {
-        std::vector<JobTimes> times(jobs.size());
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        std::size_t next = 0;
-        double start = 0, now = 0;  // times count from `start`, so that late ones lose no digits
-        while (next < jobs.size() || !running_.empty() || !waiting_.empty()) {
-            if (running_.empty() && waiting_.empty() && jobs[next].arrival - start > now) {
-                start = jobs[next].arrival;
-                now = 0;
-                step_ = 0;
-            }
-            while (next < jobs.size() && jobs[next].arrival - start <= now) waiting_.push_back(next++);
-            if (!waiting_.empty() && fits(jobs[waiting_.front()].kind)) {
-                const auto job = waiting_.front();
-                waiting_.pop_front();
-                const auto& kind = kinds_[jobs[job].kind];
-                now += kind.prefill_s;
-                times[job].first = now - (jobs[job].arrival - start) + kind.lag_s;
-                times[job].all = times[job].first;
-                if (kind.steps > 0) admit(jobs[job].kind, job);
-                continue;
-            }
-            const double arrival =
-                next < jobs.size() && waiting_.empty() ? jobs[next].arrival - start : infinity;
-            const double each = step();
-            double steps = running_.top().first - step_;
-            if (arrival < now + steps * each) steps = std::max(1.0, std::ceil((arrival - now) / each));
-            step_ += steps;
-            now += steps * each;
-            while (!running_.empty() && running_.top().first <= step_) {
-                const auto job = running_.top().second;
-                running_.pop();
-                leave(jobs[job].kind);
-                times[job].all = now - (jobs[job].arrival - start) + kinds_[jobs[job].kind].lag_s;
-            }
-        }
-        return times;
-    }
+    std::vector<JobTimes> run(const std::vector<Job>& jobs);
 
   private:
-    [[nodiscard]] bool fits(std::size_t kind) const {
-        return running_.empty() || room_ + 1 / kinds_[kind].most <= 1 + 1e-9;
-    }
-    [[nodiscard]] double step() const {
-        const auto n = static_cast<double>(running_.size());
-        return alone_ / n + more_ * (1 - 1 / n);
-    }
-    void admit(std::size_t kind, std::size_t job) {
-        const auto& k = kinds_[kind];
-        running_.emplace(step_ + k.steps, job);
-        alone_ += k.step_s;
-        more_ += k.more_s;
-        room_ += 1 / k.most;
-    }
-    void leave(std::size_t kind) {
-        const auto& k = kinds_[kind];
-        alone_ -= k.step_s;
-        more_ -= k.more_s;
-        room_ -= 1 / k.most;
-        if (running_.empty()) alone_ = more_ = room_ = 0;  // no rounding is carried along
-    }
+    [[nodiscard]] bool fits(std::size_t kind) const;
+    [[nodiscard]] double step() const;
+    void admit(std::size_t kind, std::size_t job);
+    void leave(std::size_t kind);
 
-    using Running = std::pair<double, std::size_t>;  // the step at the end, the job
+    using Running = std::pair<double, std::size_t>;  // its last step, the job
     const std::vector<KindTimes>& kinds_;
     std::priority_queue<Running, std::vector<Running>, std::greater<>> running_;
     std::deque<std::size_t> waiting_;
-    double step_ = 0, alone_ = 0, more_ = 0, room_ = 0;
+    double step_ = 0;              // steps so far
+    double alone_ = 0, more_ = 0;  // sums of step_s and more_s over the requests in flight
+    double room_ = 0;              // part of the replica that they fill
 };
 
-/// The smallest of these that so many per cent do not exceed; 0 where there are none.
+/// The smallest value that `percent` of the values do not exceed; 0 without values.
 /// @param sorted ascending
-inline double percentile_of(const std::vector<double>& sorted, double percent) {
-    if (sorted.empty()) return 0;
-    const auto n = static_cast<double>(sorted.size());
-    return sorted[static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9))) - 1];
+double percentile_of(const std::vector<double>& sorted, double percent);
+
+/// A percentile that targets limit and plans report.
+struct LatencyPercentile {
+    const char* name;
+    bool first_token;  ///< of TTFT; otherwise of TPOT
+    double percent;
+    std::optional<double> LatencyTargets::*target;
+    std::optional<double> PlannedLatency::*planned;
+};
+inline constexpr std::array<LatencyPercentile, 6> latency_percentiles{{
+    {"ttft_p50_s", true, 50, &LatencyTargets::ttft_p50_s, &PlannedLatency::ttft_p50_s},
+    {"ttft_p90_s", true, 90, &LatencyTargets::ttft_p90_s, &PlannedLatency::ttft_p90_s},
+    {"ttft_p99_s", true, 99, &LatencyTargets::ttft_p99_s, &PlannedLatency::ttft_p99_s},
+    {"tpot_p50_s", false, 50, &LatencyTargets::tpot_p50_s, &PlannedLatency::tpot_p50_s},
+    {"tpot_p90_s", false, 90, &LatencyTargets::tpot_p90_s, &PlannedLatency::tpot_p90_s},
+    {"tpot_p99_s", false, 99, &LatencyTargets::tpot_p99_s, &PlannedLatency::tpot_p99_s},
+}};
+
+/// A percentile and its upper limit.
+struct LatencyTarget : LatencyPercentile {
+    double seconds;
+};
+std::vector<LatencyTarget> list_of(const LatencyTargets& targets);
+
+/// The rows with a measured latency, by load.
+std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, bool first_token);
+/// The measured latency of a row, if it has one.
+inline const std::optional<double>& latency_of(const MeasuredThroughput& row, bool first_token) {
+    return first_token ? row.ttft_s : row.tpot_s;
 }
+
+/// The capacity by measured latencies, and the targets without measurements.
+struct MeasuredTargets {
+    double capacity = std::numeric_limits<double>::infinity();  ///< requests/s within the measured targets
+    std::vector<LatencyTarget> unmeasured{};
+};
+/// @param rows of one deployment and workload
+MeasuredTargets measured_targets(const std::vector<MeasuredThroughput>& rows,
+                                 const std::vector<LatencyTarget>& targets);
+
+/// Whether a replica meets the targets at some load, by measured latencies if there are any, else as an idle
+/// replica.
+bool can_keep(const std::vector<MeasuredThroughput>& rows, const KindTimes& times,
+              const std::vector<LatencyTarget>& targets);
+
+/// The measured latency at a load, linear between the loads of the rows and constant beyond them; none
+/// without measurements.
+/// @param rows of one deployment and workload
+std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, bool first_token, double load);
+
+/// Simulates the requests/s within the targets, at most `limit`, by bisection to 1 %; 0 if an idle replica
+/// misses them.
+/// @param spacing times between arrivals at one request per second
+double simulated_capacity(const KindTimes& times, const std::vector<LatencyTarget>& targets, double limit,
+                          const std::vector<double>& spacing);
+
+/// The source of latencies that are simulated with a throughput of this source.
+inline Source simulated_source(Source throughput) {
+    return throughput == Source::measured ? Source::calibrated : throughput;
+}
+
+/// Times between arrivals of a Poisson process of one request per second.
+std::vector<double> poisson_spacing(int requests);
 
 }  // namespace gpusched::serving::detail

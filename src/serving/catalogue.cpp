@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Catalogue of GPU types and language models.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/catalogue.hpp>
 
 #include <limits>
@@ -47,7 +47,7 @@ GPUSCHED_EXPORT std::vector<GpuType> paper_gpus_dense() {
 }
 
 GPUSCHED_EXPORT std::vector<GpuType> gpu_catalogue() {
-    // Links are one direction: half of what data sheets print for NVLink; PCIe 3 / 4 x16 are 16 / 32 GB/s.
+    // Links are per direction: half of the NVLink number in data sheets; PCIe 3 / 4 x16 are 16 / 32 GB/s.
     const auto none = std::optional<double>{};
     return {{"V100", 125, 900, 16, 150, 1.25, 8, none,
              "developer.nvidia.com/programming-tensor-cores-cuda-9-0; Dell AI reference guide"},
@@ -80,6 +80,63 @@ GPUSCHED_EXPORT std::optional<GpuType> find_gpu_type(std::string_view name) {
         for (const auto& gpu : all)
             if (gpu.name == name) return gpu;
     return std::nullopt;
+}
+
+GPUSCHED_EXPORT double LanguageModel::layer_matrix_parameters() const noexcept {
+    return 2.0 * hidden * (heads + kv_heads) * head_size + 3.0 * hidden * intermediate;
+}
+
+GPUSCHED_EXPORT double LanguageModel::layer_parameters() const noexcept {
+    return layer_matrix_parameters() + 2.0 * hidden;
+}
+
+GPUSCHED_EXPORT double LanguageModel::parameters() const noexcept {
+    return layers * layer_parameters() + 2.0 * vocabulary * hidden + hidden;
+}
+
+GPUSCHED_EXPORT double LanguageModel::kv_bytes_per_layer() const noexcept {
+    return 2.0 * kv_heads * head_size * bytes_per_kv;
+}
+
+GPUSCHED_EXPORT void validate(const LanguageModel& model) {
+    Problems problems;
+    const auto owner = "model " + gpusched::quoted(model.name);
+    check_fields(problems, model, owner);
+    check_range(problems, "kv_heads", model.kv_heads, 1, model.heads, owner);
+    problems.throw_if_any();
+}
+
+GPUSCHED_EXPORT LanguageModel llama3_8b() {
+    return {.name = "Llama-3-8B",
+            .layers = 32,
+            .hidden = 4096,
+            .heads = 32,
+            .kv_heads = 8,
+            .head_size = 128,
+            .intermediate = 14336,
+            .vocabulary = 128256};
+}
+
+GPUSCHED_EXPORT LanguageModel llama3_70b() {
+    return {.name = "Llama-3-70B",
+            .layers = 80,
+            .hidden = 8192,
+            .heads = 64,
+            .kv_heads = 8,
+            .head_size = 128,
+            .intermediate = 28672,
+            .vocabulary = 128256};
+}
+
+GPUSCHED_EXPORT LanguageModel llama2_70b() {
+    auto model = llama3_70b();
+    model.name = "Llama-2-70B";
+    model.vocabulary = 32000;
+    return model;
+}
+
+GPUSCHED_EXPORT std::vector<LanguageModel> known_language_models() {
+    return {llama3_8b(), llama3_70b(), llama2_70b()};
 }
 
 }  // namespace gpusched::serving

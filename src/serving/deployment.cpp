@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Deployments: layers and memory of stages, enumeration, and names.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/deployment.hpp>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ GPUSCHED_EXPORT std::vector<int> split_layers(int layers, std::span<const double
     std::vector<std::pair<double, int>> rest;
     for (int s = 0; s < stages; ++s) {
         const double exact = layers * memory[static_cast<std::size_t>(s)] / sum;
-        // 1e-9: 24 layers over 1:2 are 8 and 16 however the quotients are rounded.
+        // 1e-9: with 24 layers over 1:2 the result is 8 and 16 however the quotients are rounded.
         const int whole = std::max(1, static_cast<int>(std::floor(exact + 1e-9)));
         split.push_back(whole);
         rest.emplace_back(whole - exact, s);
@@ -31,7 +31,7 @@ GPUSCHED_EXPORT std::vector<int> split_layers(int layers, std::span<const double
     });
     for (std::size_t i = 0; left > 0; i = (i + 1) % rest.size(), --left)
         ++split[static_cast<std::size_t>(rest[i].second)];
-    // Stages that were raised to one layer took it from the others: the fullest ones give it back.
+    // Stages raised to one layer exceed the total: the fullest stages give layers back.
     for (; left < 0; ++left) --*std::max_element(split.begin(), split.end());
     return split;
 }
@@ -48,7 +48,7 @@ GPUSCHED_EXPORT std::vector<double> kv_tokens(const LanguageModel& model, std::s
         if (s + 1 == deployment.stages.size()) weights += embedding + model.hidden;
         const double room =
             gpu.memory_gb * 1e9 * memory_fraction * stage.degree - weights * model.bytes_per_weight;
-        // Where heads are fewer than GPUs, each GPU holds a copy of its head's cache.
+        // With fewer KV heads than GPUs, each GPU holds a copy of the cache of its head.
         const double copies = std::max(1.0, static_cast<double>(stage.degree) / model.kv_heads);
         tokens.push_back(room / (stage.layers * model.kv_bytes_per_layer() * copies));
     }
@@ -61,7 +61,7 @@ GPUSCHED_EXPORT std::vector<int> stage_machines(std::span<const GpuType> gpus, c
     for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
         const auto& stage = deployment.stages[s];
         const auto& gpu = gpus[static_cast<std::size_t>(stage.gpu)];
-        // Without a link the stages of a machine talk over the network, too.
+        // Without a link, stages in one machine also communicate over the network.
         const bool next = s == 0 || deployment.stages[s - 1].gpu != stage.gpu ||
                           used + stage.degree > gpu.per_machine || gpu.link_gb_s <= 0;
         machines.push_back(s == 0 ? 0 : machines.back() + (next ? 1 : 0));
@@ -72,42 +72,53 @@ GPUSCHED_EXPORT std::vector<int> stage_machines(std::span<const GpuType> gpus, c
 
 namespace detail {
 
-/// Equal stages next to each other in a deployment.
+/// A run of equal stages in a deployment.
 struct StageRun {
     int gpu;
     int degree;
     int count;
 };
 
-/// Whether tensor-parallel groups of this degree can be.
+/// Whether tensor-parallel groups of this degree are possible.
 static bool groups_fit(const LanguageModel& model, const GpuType& gpu, int degree) {
     return degree <= gpu.per_machine && (degree == 1 || gpu.link_gb_s > 0) && model.heads % degree == 0;
 }
 
-bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                const DeploymentOptions& options, double memory_fraction, const std::vector<StageRun>& runs,
-                Deployment& deployment) {
-    deployment = {};
+/// Appends the stages of runs to a deployment, without layers.
+static void add_stages(const std::vector<StageRun>& runs, Deployment& deployment) {
+    for (const auto& run : runs)
+        for (int i = 0; i < run.count; ++i) deployment.stages.push_back({run.gpu, run.degree, 0});
+}
+
+/// Splits the layers of a model over the stages of a deployment by their memory.
+static void set_layers(const LanguageModel& model, const std::vector<GpuType>& gpus, Deployment& deployment) {
     std::vector<double> memory;
+    for (const auto& stage : deployment.stages)
+        memory.push_back(gpus[static_cast<std::size_t>(stage.gpu)].memory_gb * stage.degree);
+    const auto layers = split_layers(model.layers, memory);
+    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+}
+
+/// Makes the deployment of runs. @return whether it is possible
+static bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                       const DeploymentOptions& options, double memory_fraction,
+                       const std::vector<StageRun>& runs, Deployment& deployment) {
+    deployment = {};
     bool network = true;
     for (const auto& run : runs) {
         const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
         network = network && gpu.network_gb_s > 0;
         if (!deployment.name.empty()) deployment.name += "+";
         deployment.name += gpu.name + " " + std::to_string(run.count) + "x" + std::to_string(run.degree);
-        for (int i = 0; i < run.count; ++i) {
-            deployment.stages.push_back({run.gpu, run.degree, 0});
-            memory.push_back(gpu.memory_gb * run.degree);
-        }
     }
+    add_stages(runs, deployment);
     if (!network && stage_machines(gpus, deployment).back() > 0) return false;
-    const auto layers = split_layers(model.layers, memory);
-    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+    set_layers(model, gpus, deployment);
     const auto room = kv_tokens(model, gpus, deployment, memory_fraction);
     return std::all_of(room.begin(), room.end(), [&](double tokens) { return tokens >= options.min_tokens; });
 }
 
-/// Runs of stages in the order of types, then of degrees, each with what it leaves of the limits.
+/// Enumerates runs of stages in the order of types, then degrees, within the remaining limits.
 class DeploymentSearch {
   public:
     DeploymentSearch(const LanguageModel& model, const std::vector<GpuType>& gpus,
@@ -132,7 +143,7 @@ class DeploymentSearch {
                 return (pair.first == g && there(pair.second)) || (pair.second == g && there(pair.first));
             });
     }
-    /// @param first, degree the first type, and of that the first degree, that may come next
+    /// @param first, degree  the first type of the next run, and the first degree of that type
     void extend(int first, std::size_t degree, int types_left) {
         for (int g = first; g < static_cast<int>(gpus_.size()); ++g, degree = 0) {
             const bool again = !runs_.empty() && runs_.back().gpu == g;
@@ -204,8 +215,8 @@ GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageMode
 
 namespace detail {
 
-/// Reads `TYPE SxD[+TYPE SxD ...]`; names of types may hold anything.
-bool read_runs(std::string_view text, const std::vector<GpuType>& gpus, std::vector<StageRun>& runs) {
+/// Reads `TYPE SxD[+TYPE SxD ...]`. Names of types are arbitrary.
+static bool read_runs(std::string_view text, const std::vector<GpuType>& gpus, std::vector<StageRun>& runs) {
     const auto number = [](std::string_view& from) {
         int value = 0;
         std::size_t digits = 0;
@@ -250,7 +261,7 @@ GPUSCHED_EXPORT Deployment parse_deployment(const std::string& name, const Langu
     }
     Problems problems;
     Deployment deployment{name, {}};
-    std::vector<double> memory;
+    detail::add_stages(runs, deployment);
     for (const auto& run : runs) {
         const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
         if (run.degree > gpu.per_machine || (run.degree > 1 && gpu.link_gb_s <= 0))
@@ -261,18 +272,13 @@ GPUSCHED_EXPORT Deployment parse_deployment(const std::string& name, const Langu
             problems.add(bad_value("deployment", gpusched::quoted(name),
                                    "degrees that divide the " + std::to_string(model.heads) +
                                        " query heads of " + gpusched::quoted(model.name)));
-        for (int i = 0; i < run.count; ++i) {
-            deployment.stages.push_back({run.gpu, run.degree, 0});
-            memory.push_back(gpu.memory_gb * run.degree);
-        }
     }
-    if (static_cast<int>(memory.size()) > model.layers)
+    if (static_cast<int>(deployment.stages.size()) > model.layers)
         problems.add(bad_value("deployment", gpusched::quoted(name),
                                "at most " + std::to_string(model.layers) + " stages, as many as " +
                                    gpusched::quoted(model.name) + " has layers"));
     problems.throw_if_any();
-    const auto layers = split_layers(model.layers, memory);
-    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+    detail::set_layers(model, gpus, deployment);
     return deployment;
 }
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// Throughput estimates: roofline, measured tables of layers, and their CSV files.
+#include "core/csv_reader.hpp"
 #include "serving/instance.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/serving/estimate.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace gpusched::serving {
 
@@ -48,10 +54,10 @@ GPUSCHED_EXPORT double layer_seconds(const LanguageModel& m, const GpuType& gpu,
     const double weights = m.layer_matrix_parameters();
     const double linear =
         std::max(2 * weights * tokens / flops, m.bytes_per_weight * weights / (bytes_s * degree));
-    // Norms and residuals are computed by every GPU; what the matrices produce is shared.
+    // Every GPU computes norms and residuals; the outputs of the matrices are divided among the GPUs.
     const double shared = (m.heads + 2.0 * m.kv_heads) * m.head_size + 3.0 * m.intermediate;
     const double activations = 2 * tokens * (8.0 * m.hidden + shared / degree) / bytes_s;
-    // Where heads are fewer than GPUs, each GPU reads a copy of its head's cache.
+    // With fewer KV heads than GPUs, each GPU reads a copy of the cache of its head.
     const double kv = m.kv_bytes_per_layer() / std::min(degree, m.kv_heads);
     const double attention =
         std::max(4.0 * m.heads * m.head_size * tokens * context / flops, kv * sequences * context / bytes_s);
@@ -71,7 +77,7 @@ static double interpolate(const std::vector<ProfilePoint>& points, double size) 
            (above->seconds - below->seconds) * (size - below->size) / (above->size - below->size);
 }
 
-/// Times of one deployment's stages.
+/// The times of the stages of a deployment.
 class StageTimes {
   public:
     StageTimes(const LanguageModel& model, std::span<const GpuType> gpus, const Deployment& deployment,
@@ -94,7 +100,7 @@ class StageTimes {
     [[nodiscard]] double decode(std::size_t s, double batch, double context) const {
         return run(s, batch, context, batch, profile_[s] ? &profile_[s]->decode : nullptr, batch);
     }
-    /// From a stage to the next one; nothing from the last.
+    /// Seconds of a message to the next stage; 0 from the last one.
     [[nodiscard]] double hop(std::size_t s, double tokens) const {
         if (s + 1 == stages()) return 0;
         const auto& e = options_.efficiency;
@@ -134,7 +140,7 @@ class StageTimes {
     std::vector<const LayerProfile*> profile_;
 };
 
-/// Everything is valid.
+/// estimate_throughput() of valid arguments.
 ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
                             const Deployment& deployment, const RequestShape& shape,
                             const EstimateOptions& options) {
@@ -207,6 +213,46 @@ GPUSCHED_EXPORT ThroughputEstimate estimate_throughput(const LanguageModel& mode
     problems.throw_if_any();
     detail::check_deployment(model, gpus, deployment);
     return detail::estimate(model, gpus, deployment, shape, options);
+}
+
+GPUSCHED_EXPORT std::vector<ProfilePoint> parse_profile_csv(std::string_view text, double unit_s,
+                                                            std::string_view source) {
+    require_range("unit_s", unit_s, std::numeric_limits<double>::min(), 1e6);
+    enum { size, time };
+    Problems problems(10);
+    csv::Reader<2, csv::BlankLinesAndComments> table(text, std::string(source), {"size", "time"}, 2, problems,
+                                                     csv::Header::none);
+    const auto is_number = [&](std::size_t column) {
+        double number = 0;
+        return read_number(table.cell(column), number);
+    };
+    std::vector<ProfilePoint> points;
+    for (bool first = true; table.next(); first = false) {
+        if (first && !is_number(size) && !is_number(time)) continue;  // a header
+        const auto tokens = table.quantity(size), units = table.quantity(time);
+        if (!tokens || !units || *tokens == 0) continue;
+        if (!std::isfinite(*units * unit_s))
+            table.expected(time, "a time that is finite in seconds");
+        else if (!points.empty() && points.back().size >= *tokens)
+            table.expected(size, "more than " + number_text(points.back().size) + ", the size before");
+        else
+            points.push_back({*tokens, *units * unit_s});
+    }
+    if (problems.empty() && points.empty())
+        problems.add(std::string(source) + ": no points; expected lines size,time with a size above 0");
+    problems.throw_if_any();
+    return points;
+}
+
+GPUSCHED_EXPORT LayerProfile read_layer_profile(const std::string& prefill_path,
+                                                const std::string& decode_path, const std::string& model,
+                                                const std::string& gpu, int degree, double unit_s) {
+    LayerProfile profile{model, gpu, degree, parse_profile_csv(read_file(prefill_path), unit_s, prefill_path),
+                         parse_profile_csv(read_file(decode_path), unit_s, decode_path)};
+    EstimateOptions options;
+    options.profiles = {profile};
+    validate(options);
+    return profile;
 }
 
 }  // namespace gpusched::serving

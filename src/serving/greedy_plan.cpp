@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Greedy plans of the serving problem, and the search over their makespan.
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -14,10 +15,10 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// One run of the greedy check.
+/// One run of the greedy algorithm.
 class GreedyServing {
   public:
-    /// @param time may be null
+    /// @param time  limit, or null
     GreedyServing(const ServingProblem& problem, double makespan, Budget* time)
         : problem_(problem), makespan_(makespan), time_(time), costs_(configuration_costs(problem)),
           budget_(problem.budget), left_(problem.workloads.size(), 0.0) {
@@ -30,12 +31,11 @@ class GreedyServing {
     std::optional<ServingAllocation> run() {
         while (std::any_of(left_.begin(), left_.end(), [](double share) { return share > 1e-12; }))
             if ((time_ != nullptr && time_->exhausted()) || !buy()) return std::nullopt;
-        // A workload's shares sum up to 1 but for rounding.
         return std::move(allocation_);
     }
 
   private:
-    /// What one replica uses up, as parts of what is left.
+    /// The price of a replica: its cost and GPUs as parts of the remaining budget and GPUs.
     [[nodiscard]] double price(std::size_t c) const {
         double sum = budget_ > 0 ? costs_[c] / budget_ : 0;
         for (std::size_t n = 0; n < gpus_.size(); ++n)
@@ -51,7 +51,7 @@ class GreedyServing {
 
     bool buy() {
         const auto C = costs_.size(), W = left_.size();
-        // The worth of a workload: the lowest cost at which all of it could be served now.
+        // The worth of a workload: the lowest current price of serving all of it.
         std::vector<double> worth(W, milp::infinity), prices(C, 0.0);
         std::vector<bool> can(C, false);
         for (std::size_t c = 0; c < C; ++c) {
@@ -70,7 +70,7 @@ class GreedyServing {
             if (!can[c]) continue;
             const auto& rate = problem_.configurations[c].throughput;
             const auto seconds = [&](std::size_t w) { return problem_.workloads[w].requests / rate[w]; };
-            // First what it does best for its price.
+            // The workloads with the most worth per second come first.
             const auto order = order_by(W, [&](std::size_t w) {
                 return rate[w] > 0 && left_[w] > 0 ? -worth[w] / seconds(w) : milp::infinity;
             });
@@ -103,7 +103,8 @@ class GreedyServing {
         return true;
     }
 
-    /// One by one, but where hundreds would follow each other a part of them, so that millions take no longer.
+    /// The number of replicas to add at once: one, or a part if hundreds of equal ones would follow, so that
+    /// millions of replicas take no longer.
     [[nodiscard]] int at_once(std::size_t c, const std::vector<double>& fill) const {
         double most = 1e9;
         if (costs_[c] > 0) most = std::min(most, budget_ / costs_[c]);
@@ -121,7 +122,7 @@ class GreedyServing {
     std::vector<double> costs_;
     double budget_;
     std::vector<int> gpus_;
-    std::vector<double> left_;  // of each workload
+    std::vector<double> left_;  // unserved share of each workload
     ServingAllocation allocation_;
 };
 

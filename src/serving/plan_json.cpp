@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/plan_document.hpp"
-#include "serving/request_document.hpp"
-#include "serving/served_replicas.hpp"
+// Serving plans as documents: writing plans, curves and sweeps, and reading replicas.
+#include "serving/calibrator.hpp"
+#include "serving/request_findings.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -11,11 +11,317 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+inline constexpr std::string_view plan_format = "gpusched.serving-plan";
+inline constexpr int newest_plan_version = 2;
+
+struct StageDocument {
+    std::string gpu{};
+    int degree = 1;
+    int layers = 0;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<StageDocument>, F&& field) {
+    field("gpu", &StageDocument::gpu, Required{});
+    field("degree", &StageDocument::degree, Required{});
+    field("layers", &StageDocument::layers, Required{});
+}
+
+/// What is read of replicas.
+struct RunningDocument {
+    std::string model{};
+    int count = 0;
+    std::vector<StageDocument> stages{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RunningDocument>, F&& field) {
+    field("model", &RunningDocument::model, Required{});
+    field("count", &RunningDocument::count, Required{}, at_least(0));
+    field("stages", &RunningDocument::stages, Required{});
+}
+
+/// The part of a plan that is read.
+/// @tparam Replicas the part of its replicas that is read
+template <class Replicas>
+struct PartOfPlanDocument {
+    std::vector<Replicas> replicas{};
+};
+template <class Replicas, class F>
+constexpr void visit_fields(std::type_identity<PartOfPlanDocument<Replicas>>, F&& field) {
+    field("replicas", &PartOfPlanDocument<Replicas>::replicas, Required{});
+}
+
+/// Throughputs within targets, only in plans for rates.
+struct WithinTargetsDocument {
+    json::ByName<double> within_targets{};
+    json::ByName<Source> latency_source{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<WithinTargetsDocument>, F&& field) {
+    field("within_targets", &WithinTargetsDocument::within_targets);
+    field("latency_source", &WithinTargetsDocument::latency_source);
+}
+
+/// Replicas of one deployment; values of kinds of requests are objects by name.
+struct ReplicasDocument {
+    std::string model{};
+    std::string deployment{};
+    int count = 0;
+    double cost = 0;
+    json::ByName<std::int64_t> gpus{};
+    std::vector<StageDocument> stages{};
+    json::ByName<double> share{};
+    json::ByName<double> requests_per_s{};
+    std::string means{};
+    json::ByName<Source> source{};
+    std::optional<WithinTargetsDocument> within{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ReplicasDocument>, F&& field) {
+    field("model", &ReplicasDocument::model);
+    field("deployment", &ReplicasDocument::deployment);
+    field("count", &ReplicasDocument::count);
+    field("cost", &ReplicasDocument::cost);
+    field("gpus", &ReplicasDocument::gpus);
+    field("stages", &ReplicasDocument::stages);
+    field("share", &ReplicasDocument::share);
+    field("requests_per_s", &ReplicasDocument::requests_per_s);
+    field("means", &ReplicasDocument::means);
+    field("source", &ReplicasDocument::source);
+    field("within", &ReplicasDocument::within, Inlined{});
+}
+
+/// The additional fields of plans for rates.
+struct RatesDocument {
+    double rate = 0;
+    double cost_bound = 0;
+    double rate_bound = 0;
+    double capacity = 1;
+    bool separate = false;
+    std::vector<PlannedLatency> latencies{};
+    std::vector<std::string> binding{};
+    std::optional<std::vector<PriceRange>> price_ranges{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RatesDocument>, F&& field) {
+    field("rate", &RatesDocument::rate);
+    field("cost_bound", &RatesDocument::cost_bound);
+    field("rate_bound", &RatesDocument::rate_bound);
+    field("capacity", &RatesDocument::capacity);
+    field("separate", &RatesDocument::separate);
+    field("latencies", &RatesDocument::latencies);
+    field("binding", &RatesDocument::binding);
+    field("price_ranges", &RatesDocument::price_ranges);
+}
+
+/// The changes by a replanning.
+struct ChangeDocument {
+    int starts = 0;
+    int stops = 0;
+    double makespan_kept = 0;
+    double makespan_free = 0;
+    std::optional<double> cost_free{};  ///< in plans for rates
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ChangeDocument>, F&& field) {
+    field("starts", &ChangeDocument::starts);
+    field("stops", &ChangeDocument::stops);
+    field("makespan_kept", &ChangeDocument::makespan_kept, NullIfUnknown{});
+    field("makespan_free", &ChangeDocument::makespan_free, NullIfUnknown{});
+    field("cost_free", &ChangeDocument::cost_free);
+}
+
+/// A plan with the names of its request. `rates` has the fields of plans for rates.
+struct PlanDocument : ServingPlan {
+    json::ByName<int> rented_gpus{};
+    std::vector<ReplicasDocument> all_replicas{};
+    std::optional<RatesDocument> rates{};
+    std::optional<ChangeDocument> change{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanDocument>, F&& field) {
+    field("status", &PlanDocument::status);
+    field("makespan", &PlanDocument::makespan, NullIfUnknown{});
+    field("bound", &PlanDocument::bound, NullIfUnknown{});
+    field("optimal", &PlanDocument::optimal);
+    field("requests_per_s", &PlanDocument::requests_per_s);
+    field("cost", &PlanDocument::cost);
+    field("cost_per_request", &PlanDocument::cost_per_request);
+    field("rented", &PlanDocument::rented_gpus);
+    field("replicas", &PlanDocument::all_replicas);
+    field("deployments", &PlanDocument::deployments);
+    field("left_out", &PlanDocument::left_out);
+    field("solver", &PlanDocument::solver);
+    field("message", &PlanDocument::message);
+    field("rentals", &PlanDocument::rentals);
+    field("calibration", &PlanDocument::calibration);
+    field("rates", &PlanDocument::rates, Inlined{});
+    field("change", &PlanDocument::change, Inlined{});
+}
+
+/// A point of a curve.
+struct PointDocument {
+    double rate = 0;
+    LatencyTargets targets{};
+    PlanDocument plan{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PointDocument>, F&& field) {
+    field("rate", &PointDocument::rate);
+    field("targets", &PointDocument::targets);
+    field("plan", &PointDocument::plan);
+}
+
+struct CurveDocument {
+    std::vector<PointDocument> points{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<CurveDocument>, F&& field) {
+    field("points", &CurveDocument::points);
+}
+
+/// The plan for one budget.
+struct BudgetDocument {
+    double budget = 0;
+    PlanDocument plan{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<BudgetDocument>, F&& field) {
+    field("budget", &BudgetDocument::budget);
+    field("plan", &BudgetDocument::plan);
+}
+
+struct SweepDocument {
+    std::vector<BudgetDocument> plans{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SweepDocument>, F&& field) {
+    field("plans", &SweepDocument::plans);
+}
+
+/// What is read of replicas.
+struct ServedReplicasDocument {
+    std::string model{};
+    std::optional<std::string> deployment{};
+    int count = 0;
+    std::optional<std::vector<StageDocument>> stages{};
+    json::ByName<double> share{};
+    json::ByName<double> requests_per_s{};
+    json::ByName<Source> source{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ServedReplicasDocument>, F&& field) {
+    field("model", &ServedReplicasDocument::model, Required{});
+    field("deployment", &ServedReplicasDocument::deployment);
+    field("count", &ServedReplicasDocument::count, Required{}, at_least(0));
+    field("stages", &ServedReplicasDocument::stages);
+    field("share", &ServedReplicasDocument::share, Required{});
+    field("requests_per_s", &ServedReplicasDocument::requests_per_s);
+    field("source", &ServedReplicasDocument::source);
+}
+
+/// Converts elements of a document to replicas of a valid request.
+class ServedReplicas {
+  public:
+    ServedReplicas(json::Reader& reader, const ServingRequest& request, const EstimateOptions& options)
+        : reader_(reader), request_(request), options_(options), calibrator_(request, options) {
+        for (const auto& served : request.models) models_.push_back(served.model.name);
+        for (const auto& gpu : request.gpus) gpus_.push_back(gpu.name);
+    }
+
+    [[nodiscard]] PlannedReplicas convert(std::uint32_t at, const ServedReplicasDocument& given) {
+        PlannedReplicas out{.model = given.model, .count = given.count};
+        const auto model = known_name(reader_.place_of(at, "model"), given.model, models_);
+        if (!model) return out;
+        const auto& served = request_.models[*model];
+        std::vector<std::string> kinds;
+        for (const auto& workload : served.workloads) kinds.push_back(workload.name);
+        const auto before = reader_.problem_count();
+        out.share.assign(kinds.size(), 0);
+        take(reader_.place_of(at, "share"), given.share, kinds, out.share);
+        try {
+            take_deployment(at, given, served.model, out);
+            if (reader_.problem_count() == before)
+                for (std::size_t d = 0; d < kinds.size(); ++d) {
+                    const auto [rate, source] = throughput(*model, out.deployment, d);
+                    out.requests_per_s.push_back(rate);
+                    out.source.push_back(source);
+                }
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) report(reader_, at, in_deployment(problem));
+        }
+        out.requests_per_s.resize(kinds.size());
+        out.source.resize(kinds.size());
+        take(reader_.place_of(at, "requests_per_s"), given.requests_per_s, kinds, out.requests_per_s);
+        take(reader_.place_of(at, "source"), given.source, kinds, out.source);
+        return out;
+    }
+
+  private:
+    /// The index of a name in `known`; reports an unknown name.
+    std::optional<std::size_t> known_name(std::uint32_t at, std::string_view name,
+                                          const std::vector<std::string>& known) {
+        const auto found = std::find(known.begin(), known.end(), name);
+        if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+        std::string list;
+        for (const auto& each : known) list += (list.empty() ? "" : ", ") + each;
+        reader_.report(at, (known.empty() ? "expected none" : "expected one of " + list) + ", found " +
+                               gpusched::quoted(printable(name)) + did_you_mean(name, known));
+        return std::nullopt;
+    }
+    /// Sets values by kind of requests. Other kinds keep theirs.
+    template <class T>
+    void take(std::uint32_t at, const json::ByName<T>& given, const std::vector<std::string>& kinds,
+              std::vector<T>& out) {
+        for (const auto& [name, value] : given.entries)
+            if (const auto kind = known_name(reader_.place_of(at, name), name, kinds)) out[*kind] = value;
+    }
+    void take_deployment(std::uint32_t at, const ServedReplicasDocument& given, const LanguageModel& model,
+                         PlannedReplicas& out) {
+        if (given.stages) {
+            out.deployment.name = given.deployment.value_or("");
+            std::vector<std::uint32_t> places;
+            if (const auto list = reader_.document().find(at, "stages"))
+                reader_.each_element(*list, [&](std::uint32_t stage) { places.push_back(stage); });
+            for (std::size_t i = 0; i < given.stages->size(); ++i) {
+                const auto& stage = (*given.stages)[i];
+                if (const auto gpu = known_name(reader_.place_of(places[i], "gpu"), stage.gpu, gpus_))
+                    out.deployment.stages.push_back({static_cast<int>(*gpu), stage.degree, stage.layers});
+            }
+        } else if (given.deployment) {
+            out.deployment = parse_deployment(*given.deployment, model, request_.gpus);
+        } else {
+            reader_.report(at, "field 'deployment' or 'stages' is missing");
+        }
+    }
+    [[nodiscard]] std::pair<double, Source> throughput(std::size_t model, const Deployment& deployment,
+                                                       std::size_t workload) const {
+        const auto& served = request_.models[model];
+        const auto estimate = estimate_throughput(served.model, request_.gpus, deployment,
+                                                  served.workloads[workload].shape, options_);
+        return calibrator_.rate(model, deployment, workload, estimate.requests_per_s);
+    }
+
+    json::Reader& reader_;
+    const ServingRequest& request_;
+    const EstimateOptions& options_;
+    Calibrator calibrator_;
+    std::vector<std::string> models_, gpus_;
+};
+
+}  // namespace gpusched::serving::detail
 
 namespace gpusched::json {
 
-/// Plans within other documents say their format and version, too.
+/// Plans within other documents have their own format and version.
 template <>
 struct Form<serving::detail::PlanDocument> {
     static void write(Writer& writer, const serving::detail::PlanDocument& plan) {
@@ -23,7 +329,7 @@ struct Form<serving::detail::PlanDocument> {
     }
 };
 
-/// What else a plan says of its replicas is not needed.
+/// Other fields of replicas are ignored.
 template <>
 struct Form<serving::detail::RunningDocument> {
     static void read(Reader& reader, std::uint32_t at, serving::detail::RunningDocument& out) {
@@ -43,7 +349,7 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// The document of plans of one request.
+/// Makes documents of plans of one request.
 class PlanDocuments {
   public:
     explicit PlanDocuments(const ServingRequest& request) : request_(request) {}
@@ -53,23 +359,12 @@ class PlanDocuments {
             throw InvalidInput(
                 bad_value("plan.rented", number_text(plan.rented.size()) + " elements",
                           "one per GPU type of the request: " + number_text(request_.gpus.size())));
-        PlanDocument out{.status = plan.status,
-                         .makespan = plan.makespan,
-                         .bound = plan.bound,
-                         .optimal = plan.optimal,
-                         .requests_per_s = plan.requests_per_s,
-                         .cost = plan.cost,
-                         .cost_per_request = plan.cost_per_request,
-                         .deployments = plan.deployments,
-                         .left_out = plan.left_out,
-                         .solver = plan.solver,
-                         .message = plan.message,
-                         .rentals = plan.rentals,
-                         .calibration = plan.calibration};
+        PlanDocument out{plan};
         for (std::size_t g = 0; g < plan.rented.size(); ++g)
-            if (plan.rented[g] > 0) out.rented.entries.emplace_back(request_.gpus[g].name, plan.rented[g]);
+            if (plan.rented[g] > 0)
+                out.rented_gpus.entries.emplace_back(request_.gpus[g].name, plan.rented[g]);
         for (std::size_t i = 0; i < plan.replicas.size(); ++i)
-            out.replicas.push_back(
+            out.all_replicas.push_back(
                 of(plan.replicas[i], plan.rate > 0, "plan.replicas[" + number_text(i) + "]"));
         if (plan.rate != 0 || !plan.binding.empty())
             out.rates = {.rate = plan.rate,
@@ -91,8 +386,8 @@ class PlanDocuments {
     }
 
   private:
-    /// @param rates whether it is a plan for rates
-    /// @param owner how messages begin
+    /// @param rates whether the plan is for rates
+    /// @param owner the start of every message
     [[nodiscard]] ReplicasDocument of(const PlannedReplicas& replicas, bool rates,
                                       const std::string& owner) const {
         require_types(replicas, owner);
@@ -144,9 +439,9 @@ class PlanDocuments {
     const ServingRequest& request_;
 };
 
-/// Replicas that a document gives, on the GPU types of a request.
-static std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDocument>& given,
-                                                    const ServingRequest& request) {
+/// The replicas of a document, with the GPU types of a request.
+static std::vector<PlannedReplicas> running_replicas(const std::vector<RunningDocument>& given,
+                                                     const ServingRequest& request) {
     std::vector<PlannedReplicas> out;
     for (const auto& from : given) {
         auto& replicas = out.emplace_back();
@@ -166,8 +461,8 @@ static std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDoc
     return out;
 }
 
-/// The replicas of a document of a plan, or a list of replicas.
-/// @throws InvalidInput with everything that is wrong; `problems` has what the parser found
+/// Reads the replicas of a plan, or a list of replicas.
+/// @throws InvalidInput with every problem; `problems` contains those of the parser
 template <class Replicas>
 std::vector<Replicas> read_parts(const json::Document& document, Problems& problems) {
     PartOfPlanDocument<Replicas> given;
@@ -193,7 +488,7 @@ std::vector<Replicas> read_parts(const json::Document& document, Problems& probl
 
 static std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
                                                 const ServingRequest& request) {
-    return settle_replicas(read_parts<RunningDocument>(document, problems), request);
+    return running_replicas(read_parts<RunningDocument>(document, problems), request);
 }
 
 static std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
@@ -207,7 +502,7 @@ static std::vector<PlannedReplicas> served_replicas_of(const json::Document& doc
     std::vector<PlannedReplicas> out;
     const bool list = document[0].kind == json::Kind::array;
     reader.each_element(list ? 0 : reader.place_of(0, "replicas"),
-                        [&](std::uint32_t at) { out.push_back(served.settle(at, given[out.size()])); });
+                        [&](std::uint32_t at) { out.push_back(served.convert(at, given[out.size()])); });
     problems.throw_if_any();
     return out;
 }

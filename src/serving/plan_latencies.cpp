@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "serving/batching_replica.hpp"
+// PlanLatencies: simulates a plan, and replaces simulated latencies by measured ones.
 #include "serving/plan_latencies.hpp"
-#include "serving/replica_capacity.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
@@ -14,39 +15,14 @@
 
 namespace gpusched::serving::detail {
 
-/// A percentile that a planned latency has.
-struct PercentileField {
-    bool first_token;  ///< of TTFT; otherwise of TPOT
-    double percent;
-    std::optional<double> PlannedLatency::*value;
-};
-constexpr std::array<PercentileField, 6> percentile_fields{{
-    {true, 50, &PlannedLatency::ttft_p50_s},
-    {true, 90, &PlannedLatency::ttft_p90_s},
-    {true, 99, &PlannedLatency::ttft_p99_s},
-    {false, 50, &PlannedLatency::tpot_p50_s},
-    {false, 90, &PlannedLatency::tpot_p90_s},
-    {false, 99, &PlannedLatency::tpot_p99_s},
-}};
-
-/// The percentile that a target limits.
-static std::optional<double>& limited_by(const LatencyTarget& target, PlannedLatency& latency) {
-    const auto* field =
-        std::find_if(percentile_fields.begin(), percentile_fields.end(), [&](const PercentileField& one) {
-            return one.first_token == target.first_token && one.percent == target.percent;
-        });
-    GPUSCHED_ASSERT(field != percentile_fields.end());
-    return latency.*field->value;
-}
-
 bool PlanLatencies::simulate(ServingPlan& plan) const {
     if (!instance_.has_rates() || plan.rate <= 0) return true;
     for (std::uint64_t seed = 0; seed < (instance_.any_targets() ? simulations : 1); ++seed) {
         auto once = simulated_latencies(plan, seed);
         for (std::size_t i = 0; seed > 0 && i < once.size(); ++i)
-            for (const auto& field : percentile_fields) {
-                auto& longest = once[i].*field.value;
-                longest = std::max(longest, plan.latencies[i].*field.value);
+            for (const auto& field : latency_percentiles) {
+                auto& longest = once[i].*field.planned;
+                longest = std::max(longest, plan.latencies[i].*field.planned);
             }
         plan.latencies = std::move(once);
         if (std::any_of(plan.latencies.begin(), plan.latencies.end(),
@@ -57,7 +33,7 @@ bool PlanLatencies::simulate(ServingPlan& plan) const {
 }
 
 int PlanLatencies::simulated_requests() const {
-    double least = 1;  // part of the requests that the rarest kind with targets is
+    double least = 1;  // part of the rarest kind with targets in all requests
     for (std::size_t w = 0; w < instance_.kinds().size(); ++w)
         if (const double part = instance_.considered().problem.workloads[w].requests / instance_.total();
             part > 0 && !instance_.kinds()[w].targets.empty())
@@ -79,21 +55,21 @@ std::vector<PlannedLatency> PlanLatencies::simulated_latencies(const ServingPlan
         while (workloads[w].model != kind.model || workloads[w].name != kind.workload) ++w;
         PlannedLatency latency{kind.model, kind.workload,
                                workloads[w].requests / instance_.total() * plan.rate};
-        for (const auto& field : percentile_fields)
+        for (const auto& field : latency_percentiles)
             if (const auto& all = field.first_token ? kind.ttft : kind.tpot; !all.empty())
-                latency.*field.value = percentile_of(all, field.percent);
+                latency.*field.planned = percentile_of(all, field.percent);
         std::vector<const PlannedReplicas*> serving;
         for (const auto& r : plan.replicas)
             if (r.model == kind.model && r.share[kinds[w].workload] > 0) serving.push_back(&r);
         for (const auto* r : serving) {
-            if (kind.latency.empty()) alone(latency, *r, w);
+            if (kind.latency.empty()) set_idle(latency, *r, w);
             const auto source = simulated_source(r->source[kinds[w].workload]);
             latency.ttft_source = latency.tpot_source =
                 r == serving.front() ? source : std::max(latency.ttft_source, source);
         }
-        for (const bool first_token : {true, false}) put_measured(latency, serving, w, first_token);
+        for (const bool first_token : {true, false}) set_measured(latency, serving, w, first_token);
         for (const auto& target : kinds[w].targets) {
-            const auto& value = limited_by(target, latency);
+            const auto& value = latency.*target.planned;
             latency.met = latency.met && (!value || *value <= target.seconds * (1 + 1e-9));
         }
         latencies.push_back(std::move(latency));
@@ -101,7 +77,7 @@ std::vector<PlannedLatency> PlanLatencies::simulated_latencies(const ServingPlan
     return latencies;
 }
 
-void PlanLatencies::put_measured(PlannedLatency& latency, const std::vector<const PlannedReplicas*>& serving,
+void PlanLatencies::set_measured(PlannedLatency& latency, const std::vector<const PlannedReplicas*>& serving,
                                  std::size_t w, bool first_token) const {
     const auto& kind = instance_.kinds()[w];
     if (serving.empty() ||
@@ -119,21 +95,21 @@ void PlanLatencies::put_measured(PlannedLatency& latency, const std::vector<cons
         longest = std::max(longest, *value);
     }
     (first_token ? latency.ttft_source : latency.tpot_source) = Source::measured;
-    for (const auto& field : percentile_fields)
-        if (field.first_token == first_token) latency.*field.value = {};
+    for (const auto& field : latency_percentiles)
+        if (field.first_token == first_token) latency.*field.planned = {};
     for (const auto& target : kind.targets) {
         if (target.first_token != first_token) continue;
-        // A solver fills replicas to its tolerance.
+        // A solver can overfill replicas within its tolerance.
         const bool rounded = longest > target.seconds && longest <= target.seconds * (1 + 1e-5);
-        limited_by(target, latency) = rounded ? target.seconds : longest;
+        latency.*target.planned = rounded ? target.seconds : longest;
     }
 }
 
-void PlanLatencies::alone(PlannedLatency& latency, const PlannedReplicas& replicas, std::size_t w) const {
+void PlanLatencies::set_idle(PlannedLatency& latency, const PlannedReplicas& replicas, std::size_t w) const {
     const auto t = instance_.times(instance_.considered(), index_of(replicas), w);
-    for (const auto& field : percentile_fields) {
+    for (const auto& field : latency_percentiles) {
         if (!field.first_token && t.steps <= 0) continue;
-        auto& value = latency.*field.value;
+        auto& value = latency.*field.planned;
         value = std::max(value.value_or(0), field.first_token ? t.prefill_s + t.lag_s : t.step_s);
     }
 }

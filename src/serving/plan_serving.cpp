@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Planning: validates options, and runs the rental planner or the batch planner.
+#include "serving/explain_plan.hpp"
 #include "serving/instance.hpp"
-#include "serving/measured_loads.hpp"
-#include "serving/planner.hpp"
-#include "serving/why_refused.hpp"
+#include "serving/rate_planner.hpp"
+#include "serving/request_findings.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -15,29 +16,23 @@ namespace gpusched::serving {
 
 GPUSCHED_EXPORT void validate(const PlannerOptions& options) {
     Problems problems;
-    try {
-        validate(options.estimate);
-    } catch (const InvalidInput& error) {
-        for (const auto& problem : error.problems()) problems.add(problem);
-    }
+    detail::collect(problems, [&] { validate(options.estimate); });
     check_fields(problems, options);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),
                     std::numeric_limits<double>::max());
-        if (options.routing == Routing::round_robin)
-            problems.add("deadline: not with routing 'round_robin', which is not planned for");
+        if (options.routing == Routing::round_robin) problems.add("deadline: not with routing 'round_robin'");
     }
     problems.throw_if_any();
 }
 
 namespace detail {
 
-/// What a valid request and valid options cannot be together.
 void check_together(const ServingRequest& request, const PlannerOptions& options) {
     Problems problems;
     if (!request.has_rates()) {
         if (options.targets.any())
-            problems.add("targets: need rates: a batch that is there at once has no latency to speak of");
+            problems.add("targets: need rates; the requests of a batch have no arrival times");
         if (options.goal != Goal::cheapest)
             problems.add(bad_value("goal", gpusched::quoted(enum_name(options.goal)), "rates, not a batch"));
     } else if (options.deadline) {
@@ -46,8 +41,7 @@ void check_together(const ServingRequest& request, const PlannerOptions& options
     if (is_rental(request, options) && (options.composition != Composition::optimized ||
                                         options.routing != Routing::optimized || options.uniform_tp))
         problems.add(
-            "composition, routing, uniform_tp: those of the paper's ablations need a batch, GPUs one by one "
-            "and one price");
+            "composition, routing, uniform_tp: need a batch, single GPUs and one price per GPU type");
     problems.throw_if_any();
 }
 
@@ -71,17 +65,12 @@ GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const Pl
         detail::RatePlanner planner(instance);
         plan = detail::run_explained(planner, instance);
     } else {
-        plan = detail::Planner(options, solver, context).run(request);
+        plan = detail::plan_batch(request, options, solver, context);
         plan.calibration = calibrate(request, options.estimate);
         detail::explain_batch(plan, request, options, solver, context);
     }
-    detail::tell_of_loads(plan, request, options);
+    detail::add_measurement_hints(plan, request, options);
     return plan;
-}
-
-GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                         const std::string& solver, const Context& context) {
-    return plan_serving(request, options, milp::find_solver(solver), context);
 }
 
 }  // namespace gpusched::serving

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// RatePlanner: attempts rentals with different loads of replicas, simulates them, and keeps the best.
 #include "serving/rate_planner.hpp"
 #include "serving/calibrator.hpp"
 
@@ -12,7 +13,7 @@ namespace gpusched::serving::detail {
 
 ServingPlan RatePlanner::run() {
     const auto& search_options = instance_.options().search;
-    const auto goal = instance_.wanted();
+    const auto goal = instance_.goal();
     const auto bound = instance_.solve(instance_.problem(1, false, false), goal);
     ServingPlan best;
     best.status = bound.status;
@@ -24,7 +25,7 @@ ServingPlan RatePlanner::run() {
             best = std::move(*best_);
         else if (bound.has_plan()) {
             best.status = milp::Status::failed;
-            best.message = "no plan was found whose simulation keeps the targets";
+            best.message = "no plan was found that meets the targets in its simulation";
         }
     }
     best.left_out = instance_.considered().left_out;
@@ -46,8 +47,8 @@ ServingPlan RatePlanner::run() {
             best.message = "fewest starts within slack";
         else if (!best.optimal && best.message.empty())
             best.message = instance_.any_targets()
-                               ? "the bound does not count queueing; a cheaper plan may keep the targets"
-                               : "the solver stopped before this was proved to be the best";
+                               ? "the bound ignores queueing; a cheaper plan may meet the targets"
+                               : "the solver stopped before it proved the plan optimal";
     }
     refused_ = !best.has_plan() && (bound.status == milp::Status::infeasible || bound.has_plan());
     return best;
@@ -71,14 +72,14 @@ void RatePlanner::search(RentalGoal goal, double least) {
 void RatePlanner::fill(RentalGoal goal, bool separate) {
     double low = least_part, high = 1;
     const auto whole = attempt(goal, 1, separate);
-    if (whole == Tried::no_rental) return;  // emptier replicas rent more
-    if (whole == Tried::kept) {
-        if (goal != RentalGoal::rate) return;  // `spend_less` fills more
+    if (whole == Outcome::no_rental) return;  // emptier replicas need more GPUs
+    if (whole == Outcome::kept) {
+        if (goal != RentalGoal::rate) return;  // `spend_less` tries fuller replicas
         low = 1, high = instance_.most_part();
     }
     for (int i = 0; i < 5 && high > low * 1.01; ++i) {
         const double middle = (low + high) / 2;
-        (attempt(goal, middle, separate) == Tried::missed ? high : low) = middle;
+        (attempt(goal, middle, separate) == Outcome::missed ? high : low) = middle;
     }
 }
 
@@ -86,7 +87,7 @@ void RatePlanner::spend_less(double least, bool separate) {
     double low = least;
     double high = best_ ? best_->cost : std::min(instance_.request().budget, instance_.all_money());
     for (int i = 0; i < 7; ++i) {
-        const bool first = !best_ && i == 0;  // everything that there is
+        const bool first = !best_ && i == 0;  // the largest budget
         const double middle = first ? high : (low + high) / 2;
         if (!first && high - low <= 1e-6 * high) return;
         auto p = instance_.problem(1, separate);
@@ -95,7 +96,7 @@ void RatePlanner::spend_less(double least, bool separate) {
         const double part = most.has_plan() ? (1 + 1e-6) / most.multiple : 0;
         const double before = best_ ? best_->cost : std::numeric_limits<double>::infinity();
         const bool kept = part > 0 && part <= instance_.most_part() * (1 + 1e-6) &&
-                          attempt(RentalGoal::cost, part, separate) == Tried::kept;
+                          attempt(RentalGoal::cost, part, separate) == Outcome::kept;
         if (first && !kept) return;
         if (kept)
             high = std::min(middle, best_->cost < before ? best_->cost : middle);
@@ -108,8 +109,8 @@ void RatePlanner::one_deployment() {
     if (instance_.request().models.size() != 1) return;
     struct Candidate {
         std::size_t deployment;
-        double fewest;  ///< replicas that can serve the rates at all
-        double price;   ///< $/h of a replica, at least
+        double fewest;  ///< fewest replicas that can serve the rates
+        double price;   ///< lower bound on the $/h of a replica
     };
     std::vector<Candidate> candidates;
     const auto whole = instance_.problem(1, false);
@@ -128,14 +129,14 @@ void RatePlanner::one_deployment() {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](const Candidate& a, const Candidate& b) { return cost(a) < cost(b); });
     for (const auto& one : candidates)
-        for (double replicas = one.fewest; replicas < one.fewest + most_more; ++replicas) {
+        for (double replicas = one.fewest; replicas < one.fewest + counts_tried; ++replicas) {
             if (best_ && replicas * one.price >= best_->cost * (1 - 1e-9)) break;
             double low = least_part, high = instance_.most_part() * (1 + 1e-6);
             for (int i = 0; i < 40; ++i) {
                 const double middle = (low + high) / 2;
                 (instance_.load(one.deployment, middle) <= replicas ? high : low) = middle;
             }
-            if (attempt(RentalGoal::cost, high, false, one.deployment) != Tried::missed) break;
+            if (attempt(RentalGoal::cost, high, false, one.deployment) != Outcome::missed) break;
         }
 }
 
@@ -147,7 +148,7 @@ void RatePlanner::start_few() {
         auto p = instance_.problem(cheapest_->capacity, separate);
         p.budget = money;
         const auto few = instance_.solve(p, RentalGoal::starts);
-        // So few starts do not suffice; as many as the best plan's are enough.
+        // `low` starts do not suffice; `starts_` do.
         int low = few.has_plan() ? few.starts - 1 : starts_;
         while (starts_ - low > 1) {
             const int middle = low == few.starts - 1 ? few.starts : (low + starts_) / 2;
@@ -166,16 +167,16 @@ void RatePlanner::start_few() {
     }
 }
 
-RatePlanner::Tried RatePlanner::attempt(RentalGoal goal, double part, bool separate,
-                                        std::optional<std::size_t> only) {
+RatePlanner::Outcome RatePlanner::attempt(RentalGoal goal, double part, bool separate,
+                                          std::optional<std::size_t> only) {
     auto p = instance_.problem(part, separate);
     for (std::size_t c = 0; only && c < p.configurations.size(); ++c)
         if (c != *only)
             std::fill(p.configurations[c].throughput.begin(), p.configurations[c].throughput.end(), 0.0);
     const auto s = solve_frugally(p, goal);
-    if (!s.has_plan()) return Tried::no_rental;
+    if (!s.has_plan()) return Outcome::no_rental;
     auto plan = instance_.planned(p, s, separate);
-    if (!latencies_.simulate(plan)) return Tried::missed;
+    if (!latencies_.simulate(plan)) return Outcome::missed;
     plan.capacity = part;
     plan.separate = separate;
     const bool better = !best_ ||
@@ -185,7 +186,7 @@ RatePlanner::Tried RatePlanner::attempt(RentalGoal goal, double part, bool separ
         best_ = std::move(plan);
         starts_ = s.starts;
     }
-    return Tried::kept;
+    return Outcome::kept;
 }
 
 RentalSolution RatePlanner::solve_frugally(RentalProblem p, RentalGoal goal) const {

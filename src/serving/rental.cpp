@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The rental problem as a mixed-integer program.
+#include "serving/request_findings.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -21,11 +24,7 @@ GPUSCHED_EXPORT void validate(const RentalProblem& problem) {
         check_fields(problems, offer, "offer " + gpusched::quoted(offer.name));
         rest.gpus.push_back({offer.name, offer.price, offer.available});
     }
-    try {
-        validate(rest);
-    } catch (const InvalidInput& error) {
-        for (const auto& found : error.problems()) problems.add(found);
-    }
+    detail::collect(problems, [&] { validate(rest); });
     if (!(problem.budget >= 0)) problems.add(bad_value("budget", number_text(problem.budget), "at least 0"));
     if (!problem.running.empty() && problem.running.size() != problem.configurations.size())
         problems.add(bad_value("running", std::to_string(problem.running.size()) + " entries",
@@ -58,152 +57,140 @@ GPUSCHED_EXPORT std::int64_t count_starts(const RentalProblem& problem, const st
 
 namespace detail {
 
-/// The rental program and its columns.
+/// The columns of the rental program.
 struct RentalColumns {
     milp::IndexMap x, y, usual, spot, start;
     int multiple = -1;
 };
 
-milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
+static milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
     milp::ModelBuilder b("rental");
-    const auto C = static_cast<int>(p.configurations.size());
-    const auto W = static_cast<int>(p.workloads.size());
-    const auto N = static_cast<int>(p.offers.size());
-    const auto config = [&](int c) -> const ServingConfiguration& {
-        return p.configurations[static_cast<std::size_t>(c)];
+    const auto C = p.configurations.size(), W = p.workloads.size(), N = p.offers.size();
+    const auto named = [](const char* what, const auto& owner) {
+        return std::string(what) + "(" + owner.name + ")";
     };
-    const auto workload = [&](int w) -> const WorkloadRequests& {
-        return p.workloads[static_cast<std::size_t>(w)];
-    };
-    const auto offer = [&](int n) -> const RentalOffer& { return p.offers[static_cast<std::size_t>(n)]; };
-    const auto named = [](const char* what, const std::string& name) {
-        return std::string(what) + "(" + name + ")";
-    };
-    // A coefficient within a solver's tolerance, a millionth mostly, would be served by no replica: a kind takes a hundred-thousandth of
-    // one at least. What takes more replicas than there may be is not served.
+    // Solvers ignore coefficients within their tolerance, mostly 1e-6, so every kind takes at least 1e-5 of a
+    // replica. Kinds that take more than 1e9 replicas are not served.
     const double least = goal == RentalGoal::rate ? 0 : 1e-5;
-    const auto busy = [&](int c, int w) {
-        const double rate = config(c).throughput[static_cast<std::size_t>(w)];
-        const double replicas = rate > 0 && workload(w).requests > 0 ? workload(w).requests / rate : 0.0;
+    const auto busy = [&](std::size_t c, std::size_t w) {
+        const double rate = p.configurations[c].throughput[w], requests = p.workloads[w].requests;
+        const double replicas = rate > 0 && requests > 0 ? requests / rate : 0.0;
         return replicas > 1e9 ? 0.0 : replicas > 0 ? std::max(replicas, least) : 0.0;
     };
-    std::vector<int> most;
-    std::vector<double> highest(static_cast<std::size_t>(W), 0.0);
-    for (int c = 0; c < C; ++c) {
+    std::vector<int> most;                // replicas of each configuration
+    std::vector<double> highest(W, 0.0);  // multiple of each workload
+    for (std::size_t c = 0; c < C; ++c) {
         std::int64_t count = 1'000'000'000;
-        for (int n = 0; n < N; ++n)
-            if (const int needed = config(c).gpus[static_cast<std::size_t>(n)]; needed > 0)
-                count = std::min(count, std::int64_t{offer(n).gpus} *
-                                            (std::int64_t{offer(n).available} + offer(n).spot_available) /
-                                            needed);
+        for (std::size_t n = 0; n < N; ++n)
+            if (const int needed = p.configurations[c].gpus[n]; needed > 0)
+                count = std::min(
+                    count, std::int64_t{p.offers[n].gpus} *
+                               (std::int64_t{p.offers[n].available} + p.offers[n].spot_available) / needed);
         double enough = 1;
-        for (int w = 0; w < W; ++w) {
-            if (busy(c, w) > 0)
-                highest[static_cast<std::size_t>(w)] += static_cast<double>(count) / busy(c, w);
+        for (std::size_t w = 0; w < W; ++w) {
+            if (busy(c, w) > 0) highest[w] += static_cast<double>(count) / busy(c, w);
             enough += std::ceil(busy(c, w));
         }
         if (goal != RentalGoal::rate) count = static_cast<std::int64_t>(std::min<double>(count, enough));
         most.push_back(static_cast<int>(count));
     }
-    double limit = 1;  // no higher multiple can be served
+    double limit = 1;  // upper limit of the multiple
     if (goal == RentalGoal::rate) {
         limit = 1e9;
-        for (int w = 0; w < W; ++w)
-            if (workload(w).requests > 0) limit = std::min(limit, highest[static_cast<std::size_t>(w)]);
+        for (std::size_t w = 0; w < W; ++w)
+            if (p.workloads[w].requests > 0) limit = std::min(limit, highest[w]);
     }
-    at.x = milp::IndexMap("x", {C, W});
-    at.y = milp::IndexMap("y", {C});
-    at.usual = milp::IndexMap("usual", {N});
-    at.spot = milp::IndexMap("spot", {N});
-    at.start = milp::IndexMap("start", {C});
-    for (int c = 0; c < C; ++c)
-        for (int w = 0; w < W; ++w)
+    at = {milp::IndexMap("x", C, W), milp::IndexMap("y", C), milp::IndexMap("usual", N),
+          milp::IndexMap("spot", N), milp::IndexMap("start", C)};
+    for (std::size_t c = 0; c < C; ++c)
+        for (std::size_t w = 0; w < W; ++w)
             if (busy(c, w) > 0)
-                at.x(c, w) = b.column(
-                    "x(" + config(c).name + "," + workload(w).model + "," + workload(w).name + ")", 0, limit);
-    for (int c = 0; c < C; ++c)
-        at.y(c) = b.column(named("y", config(c).name), 0, most[static_cast<std::size_t>(c)], 0, true);
-    const auto weight = [&](int n, double price) {
-        return goal == RentalGoal::cost ? price : goal == RentalGoal::gpus ? offer(n).gpus : 0.0;
-    };
-    for (int n = 0; n < N; ++n) {
-        at.usual(n) =
-            b.column(named("usual", offer(n).name), 0, offer(n).available, weight(n, offer(n).price), true);
-        at.spot(n) = b.column(named("spot", offer(n).name), 0, offer(n).spot_available,
-                              weight(n, offer(n).spot_price), true);
+                at.x(c, w) = b.column("x(" + p.configurations[c].name + "," + p.workloads[w].model + "," +
+                                          p.workloads[w].name + ")",
+                                      0, limit);
+    for (std::size_t c = 0; c < C; ++c)
+        at.y(c) = b.column(named("y", p.configurations[c]), 0, most[c], 0, true);
+    for (std::size_t n = 0; n < N; ++n) {
+        const auto& offer = p.offers[n];
+        const auto weight = [&](double price) {
+            return goal == RentalGoal::cost ? price : goal == RentalGoal::gpus ? offer.gpus : 0.0;
+        };
+        at.usual(n) = b.column(named("usual", offer), 0, offer.available, weight(offer.price), true);
+        at.spot(n) = b.column(named("spot", offer), 0, offer.spot_available, weight(offer.spot_price), true);
     }
     at.multiple = b.column("r", goal == RentalGoal::rate ? 0 : 1, limit, goal == RentalGoal::rate ? 1 : 0);
     std::vector<milp::Entry> row;
-    for (int w = 0; w < W; ++w) {
-        if (workload(w).requests <= 0) continue;
+    for (std::size_t w = 0; w < W; ++w) {
+        if (p.workloads[w].requests <= 0) continue;
         row.clear();
-        for (int c = 0; c < C; ++c)
+        for (std::size_t c = 0; c < C; ++c)
             if (at.x(c, w) >= 0) row.push_back({at.x(c, w), 1});
         row.push_back({at.multiple, -1});
-        b.equal("coverage", "coverage(" + workload(w).model + "," + workload(w).name + ")", row, 0);
+        b.equal("coverage", "coverage(" + p.workloads[w].model + "," + p.workloads[w].name + ")", row, 0);
     }
-    for (int c = 0; c < C; ++c) {
+    for (std::size_t c = 0; c < C; ++c) {
         row.clear();
-        for (int w = 0; w < W; ++w)
+        for (std::size_t w = 0; w < W; ++w)
             if (at.x(c, w) >= 0) row.push_back({at.x(c, w), busy(c, w)});
         if (row.empty()) {
             b.fix(at.y(c), 0, 0);
             continue;
         }
         row.push_back({at.y(c), -1});
-        b.at_most("time", named("time", config(c).name), row, 0);
+        b.at_most("time", named("time", p.configurations[c]), row, 0);
     }
-    for (int n = 0; n < N; ++n) {
+    for (std::size_t n = 0; n < N; ++n) {
+        const double gpus = p.offers[n].gpus;
         row.clear();
-        for (int c = 0; c < C; ++c)
-            row.push_back({at.y(c), static_cast<double>(config(c).gpus[static_cast<std::size_t>(n)])});
-        row.push_back({at.usual(n), -static_cast<double>(offer(n).gpus)});
-        row.push_back({at.spot(n), -static_cast<double>(offer(n).gpus)});
-        b.at_most("pieces", named("pieces", offer(n).name), row, 0);
+        for (std::size_t c = 0; c < C; ++c)
+            row.push_back({at.y(c), static_cast<double>(p.configurations[c].gpus[n])});
+        row.push_back({at.usual(n), -gpus});
+        row.push_back({at.spot(n), -gpus});
+        b.at_most("pieces", named("pieces", p.offers[n]), row, 0);
     }
     if (std::isfinite(p.budget)) {
         row.clear();
-        for (int n = 0; n < N; ++n) {
-            row.push_back({at.usual(n), offer(n).price});
-            row.push_back({at.spot(n), offer(n).spot_price});
+        for (std::size_t n = 0; n < N; ++n) {
+            row.push_back({at.usual(n), p.offers[n].price});
+            row.push_back({at.spot(n), p.offers[n].spot_price});
         }
         b.at_most("budget", "budget", row, p.budget);
     }
-    for (int n = 0; n < N; ++n) {
-        if (offer(n).minimum <= 1) continue;
-        const int some = b.binary(named("some", offer(n).name));
-        b.at_most("minimum", named("any", offer(n).name),
-                  std::vector<milp::Entry>{{at.usual(n), 1},
-                                           {at.spot(n), 1},
-                                           {some, -(1.0 * offer(n).available + offer(n).spot_available)}},
-                  0);
-        b.at_least(
-            "minimum", named("minimum", offer(n).name),
-            std::vector<milp::Entry>{{at.usual(n), 1}, {at.spot(n), 1}, {some, -1.0 * offer(n).minimum}}, 0);
+    for (std::size_t n = 0; n < N; ++n) {
+        const auto& offer = p.offers[n];
+        if (offer.minimum <= 1) continue;
+        const int some = b.binary(named("some", offer));
+        row = {{at.usual(n), 1}, {at.spot(n), 1}, {some, -(1.0 * offer.available + offer.spot_available)}};
+        b.at_most("minimum", named("any", offer), row, 0);
+        row = {{at.usual(n), 1}, {at.spot(n), 1}, {some, -1.0 * offer.minimum}};
+        b.at_least("minimum", named("minimum", offer), row, 0);
     }
-    if (goal == RentalGoal::starts || p.max_starts)
-        for (int c = 0; c < C; ++c) {
-            if (!p.alike.empty() && p.alike[static_cast<std::size_t>(c)] != c) continue;
-            at.start(c) = b.column(named("start", config(c).name), 0, milp::infinity,
+    if (goal == RentalGoal::starts || p.max_starts) {
+        const auto first = [&](std::size_t c) {
+            return p.alike.empty() ? c : static_cast<std::size_t>(p.alike[c]);
+        };
+        for (std::size_t c = 0; c < C; ++c) {
+            if (first(c) != c) continue;
+            at.start(c) = b.column(named("start", p.configurations[c]), 0, milp::infinity,
                                    goal == RentalGoal::starts ? 1 : 0);
             row.assign({{at.start(c), -1}});
             double runs = 0;
-            for (int other = c; other < C; ++other) {
-                if (other != c && (p.alike.empty() || p.alike[static_cast<std::size_t>(other)] != c))
-                    continue;
+            for (std::size_t other = c; other < C; ++other) {
+                if (first(other) != c) continue;
                 row.push_back({at.y(other), 1});
-                runs += p.running.empty() ? 0 : p.running[static_cast<std::size_t>(other)];
+                runs += p.running.empty() ? 0 : p.running[other];
             }
-            b.at_most("starts", named("starts", config(c).name), row, runs);
+            b.at_most("starts", named("starts", p.configurations[c]), row, runs);
         }
+    }
     if (p.max_starts) {
         row.clear();
-        for (int c = 0; c < C; ++c)
+        for (std::size_t c = 0; c < C; ++c)
             if (at.start(c) >= 0) row.push_back({at.start(c), 1});
         b.at_most("starts", "starts", row, *p.max_starts);
     }
     b.set_sense(goal == RentalGoal::rate ? milp::Sense::maximise : milp::Sense::minimise);
-    for (const auto* map : {&at.x, &at.y, &at.usual, &at.spot, &at.start}) b.add_index(*map);
+    for (const auto* index : {&at.x, &at.y, &at.usual, &at.spot, &at.start}) b.add_index(*index);
     return b.finish();
 }
 
@@ -217,8 +204,9 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     const auto model = detail::build_rental(problem, goal, at);
     const Budget budget(context, options.time_limit);
     auto found = milp::solve(model, options, solver, context);
-    // With its preprocessing CBC (2.10.8) has called dear plans optimal and possible ones infeasible: of its two answers the better
-    // counts, and the weaker bound. Of other solvers a no alone is asked for twice.
+    // CBC (2.10.8) with preprocessing has called expensive plans optimal and feasible problems infeasible. So
+    // of its two answers the better plan counts, and the weaker bound. Other solvers are asked twice only for
+    // "infeasible".
     if (options.presolve && (found.status == milp::Status::infeasible ||
                              (found.status == milp::Status::optimal && found.solver == "cbc"))) {
         auto plain = options;
@@ -231,7 +219,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
             (!found.has_solution() || sign * again.objective < sign * found.objective))
             found = std::move(again);
         else if (!found.has_solution() && again.status != milp::Status::infeasible)
-            found.status = again.status;  // one says no, the other one does not know
+            found.status = again.status;  // infeasible in one run, no answer in the other
         if (found.has_solution()) found.bound = bound;
     }
     RentalSolution result;
@@ -270,7 +258,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     for (std::size_t c = 0; c < C; ++c)
         for (std::size_t w = 0; w < W; ++w)
             if (served[w] > 0) result.share[c][w] /= served[w];
-    // The solver's multiple exceeds what these replicas serve by up to its tolerance.
+    // The solver's multiple can exceed the capacity of these replicas within its tolerance.
     if (goal == RentalGoal::rate)
         for (std::size_t c = 0; c < C; ++c) {
             double load = 0;
@@ -290,7 +278,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     if (auto wrong = violations(problem, result); !wrong.empty()) {
         result = RentalSolution{};
         result.solver = found.solver;
-        result.message = "what the solver returned is no plan: " + wrong.front();
+        result.message = "the solver returned an invalid plan: " + wrong.front();
     }
     return result;
 }

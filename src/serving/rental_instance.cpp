@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// RentalInstance: the deployments considered, their capacity within the targets, and the plan of a solution.
 #include "serving/rental_instance.hpp"
+#include "serving/batching_replica.hpp"
 #include "serving/calibrator.hpp"
 #include "serving/instance.hpp"
-#include "serving/replica_capacity.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,8 @@
 
 namespace gpusched::serving::detail {
 
-/// GPUs of a machine that a tensor-parallel group takes: the next divisor of its size, so that groups fill machines.
+/// GPUs of a machine that a tensor-parallel group occupies: the next divisor of the machine's size, so that
+/// groups fill machines.
 static int group_size(int degree, int machine) {
     while (machine % degree != 0) ++degree;
     return degree;
@@ -40,9 +42,9 @@ RentalInstance::RentalInstance(const ServingRequest& request, const PlannerOptio
     find_capacities();
 }
 
-RentalInstance::Able RentalInstance::able(const ServingInstance& all) const {
-    Able found{all, {}, {}};
-    std::map<std::pair<std::string, int>, std::pair<double, int>> quickest;  // by model and type: step, place
+RentalInstance::Usable RentalInstance::usable(const ServingInstance& all) const {
+    Usable found{all, {}, {}};
+    std::map<std::pair<std::string, int>, std::pair<double, int>> quickest;  // by model and type: step, index
     for (std::size_t c = 0; c < all.deployments.size(); ++c) {
         bool any = false;
         for (std::size_t w = 0; w < kinds_.size(); ++w) {
@@ -70,34 +72,26 @@ RentalInstance::Able RentalInstance::able(const ServingInstance& all) const {
 void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
     const auto all = all_deployments(request_, options_, running);
     possible_ = static_cast<int>(all.deployments.size());
-    const auto [known, usable, quickest] = able(all);
+    const auto [known, serving, quickest] = usable(all);
     auto also = quickest;
     std::vector<int> runs(all.deployments.size(), 0);
     for (const auto& replicas : running)
-        for (std::size_t c = 0; c < all.deployments.size(); ++c)
-            if (all.problem.configurations[c].model == replicas.model &&
-                all.deployments[c].stages == replicas.deployment.stages) {
-                runs[c] += replicas.count;
-                also.push_back(static_cast<int>(c));
-            }
+        for (const auto c : configurations_of(all, replicas)) {
+            runs[c] += replicas.count;
+            also.push_back(static_cast<int>(c));
+        }
     int left_out = 0;
     std::vector<int> keep;
     if (any_targets_) {
-        // A deployment that another one dominates by throughput may be the one that keeps the targets.
-        std::vector<int> every(usable.size());
-        std::iota(every.begin(), every.end(), 0);
-        keep = best_per_dollar(with_configurations(known.problem, usable), every, options_.max_deployments);
-        left_out = static_cast<int>(usable.size() - keep.size());
-        for (auto& c : keep) c = usable[static_cast<std::size_t>(c)];
+        // A deployment with a dominated throughput can be the one that meets the targets.
+        keep = best_per_dollar(known.problem, serving, options_.max_deployments);
+        left_out = static_cast<int>(serving.size() - keep.size());
     } else {
-        keep = chosen(known.problem, usable, options_.max_deployments, left_out);
+        keep = chosen(known.problem, serving, options_.max_deployments, left_out);
     }
-    const auto first = keep.size();
-    keep.insert(keep.end(), also.begin(), also.end());
-    std::sort(keep.begin(), keep.end());
-    keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
+    left_out -= add_configurations(keep, also);
     considered_ = kept(known, keep);
-    considered_.left_out = std::max(0, left_out - static_cast<int>(keep.size() - first));
+    considered_.left_out = std::max(0, left_out);
     for (const auto c : keep) runs_.push_back(runs[static_cast<std::size_t>(c)]);
 }
 
@@ -121,7 +115,7 @@ void RentalInstance::find_capacities() {
     }
 }
 
-RentalGoal RentalInstance::wanted() const {
+RentalGoal RentalInstance::goal() const {
     if (!rates_) return options_.deadline ? RentalGoal::cost : RentalGoal::rate;
     return options_.goal == Goal::cheapest ? RentalGoal::cost : RentalGoal::rate;
 }
@@ -243,6 +237,84 @@ std::vector<MeasuredThroughput> RentalInstance::measured_rows(const ServingInsta
             m.workload == served.workloads[kinds_[w].workload].name)
             rows.push_back(m);
     return rows;
+}
+
+std::vector<std::size_t> RentalInstance::deployments_of(bool separate) const {
+    std::vector<std::size_t> of;
+    for (std::size_t c = 0; c < considered_.deployments.size(); ++c) {
+        const auto& model = considered_.problem.configurations[c].model;
+        const auto copies = separate
+                                ? std::count_if(kinds_.begin(), kinds_.end(),
+                                                [&](const Kind& kind) {
+                                                    return request_.models[kind.model].model.name == model;
+                                                })
+                                : 1;
+        of.insert(of.end(), static_cast<std::size_t>(copies), c);
+    }
+    return of;
+}
+
+ServingPlan RentalInstance::planned(const RentalProblem& problem, const RentalSolution& solution,
+                                    bool separate) const {
+    ServingPlan plan;
+    plan.status = milp::Status::optimal;
+    plan.solver = solution.solver;
+    plan.rented.assign(request_.gpus.size(), 0);
+    const auto deployment = deployments_of(separate);
+    std::vector<double> per_gpu(request_.gpus.size(), 0.0);
+    for (std::size_t g = 0; g < request_.gpus.size(); ++g) {
+        const auto& offer = problem.offers[g];
+        RentedGpus rented{offer.name,
+                          solution.usual[g] * offer.gpus,
+                          solution.spot[g] * offer.gpus,
+                          0,
+                          offer.gpus,
+                          solution.usual[g] * offer.price + solution.spot[g] * offer.spot_price};
+        int taken = 0;
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c) {
+            rented.used += solution.replicas[c] * considered_.problem.configurations[deployment[c]].gpus[g];
+            taken += solution.replicas[c] * problem.configurations[c].gpus[g];
+        }
+        plan.rented[g] = rented.count + rented.spot;
+        plan.cost += rented.cost;
+        per_gpu[g] = taken > 0 ? rented.cost / taken : 0;
+        if (plan.rented[g] > 0) plan.rentals.push_back(std::move(rented));
+    }
+    double busiest = 0;
+    for (std::size_t c = 0; c < problem.configurations.size(); ++c) {
+        if (solution.replicas[c] == 0) continue;
+        const auto at = deployment[c];
+        PlannedReplicas r{problem.configurations[c].model, considered_.deployments[at], solution.replicas[c]};
+        for (std::size_t g = 0; g < per_gpu.size(); ++g)
+            r.cost += solution.replicas[c] * problem.configurations[c].gpus[g] * per_gpu[g];
+        double load = 0;
+        for (std::size_t w = 0; w < kinds_.size(); ++w) {
+            if (problem.workloads[w].model != r.model) continue;
+            const double rate = considered_.problem.configurations[at].throughput[w];
+            r.share.push_back(solution.share[c][w]);
+            r.requests_per_s.push_back(rate);
+            r.source.push_back(considered_.sources[at][w]);
+            r.within_targets.push_back(any_targets_ ? capacity_[at][w] : rate);
+            r.latency_source.push_back(latency_source_[at][w]);
+            if (rate > 0)
+                load += solution.share[c][w] * considered_.problem.workloads[w].requests * solution.multiple /
+                        rate;
+        }
+        busiest = std::max(busiest, load / solution.replicas[c]);
+        plan.replicas.push_back(std::move(r));
+    }
+    const double all = total();
+    if (rates_) {
+        plan.rate = all * solution.multiple;
+        plan.makespan = busiest;
+        plan.requests_per_s = busiest > 0 ? plan.rate / busiest : 0;
+        plan.cost_per_request = plan.rate > 0 ? plan.cost / 3600 / plan.rate : 0;
+    } else {
+        plan.makespan = options_.deadline ? busiest : all > 0 ? 1 / solution.multiple : 0;
+        plan.requests_per_s = plan.makespan > 0 ? all / plan.makespan : 0;
+        plan.cost_per_request = all > 0 ? plan.cost * plan.makespan / 3600 / all : 0;
+    }
+    return plan;
 }
 
 }  // namespace gpusched::serving::detail

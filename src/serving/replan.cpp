@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replanning: the plan for a changed request that starts the fewest replicas.
+#include "serving/explain_plan.hpp"
 #include "serving/instance.hpp"
-#include "serving/measured_loads.hpp"
-#include "serving/why_refused.hpp"
+#include "serving/rate_planner.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
@@ -20,24 +21,23 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// The problem with running replicas: kept ones come with a token per configuration, new ones with a token for all.
-struct Change {
+/// The problem with running replicas. Tokens are GPU types of price 0: a kept replica needs one of its
+/// deployment, a new replica one for starts.
+struct ReplanProblem {
     ServingInstance instance{};
-    std::vector<bool> fresh{};  ///< per configuration: it is a new one
-    int running = 0;            ///< replicas
+    std::vector<bool> fresh{};  ///< per configuration: its replicas are new
+    int running = 0;            ///< replicas that run
 };
 
-static Change changed(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
-                      const PlannerOptions& options) {
+static ReplanProblem replan_problem(const ServingRequest& request,
+                                    const std::vector<PlannedReplicas>& running,
+                                    const PlannerOptions& options) {
     const auto all = all_deployments(request, options, running);
     std::vector<int> runs(all.deployments.size(), 0);
-    Change change;
+    ReplanProblem change;
     for (const auto& replicas : running) {
         change.running += replicas.count;
-        for (std::size_t c = 0; c < all.deployments.size(); ++c)
-            if (all.problem.configurations[c].model == replicas.model &&
-                all.deployments[c].stages == replicas.deployment.stages)
-                runs[c] += replicas.count;
+        for (const auto c : configurations_of(all, replicas)) runs[c] += replicas.count;
     }
     const auto undominated = undominated_configurations(all.problem);
     const auto fresh = best_per_dollar(all.problem, undominated, options.max_deployments);
@@ -70,7 +70,7 @@ static Change changed(const ServingRequest& request, const std::vector<PlannedRe
     return change;
 }
 
-/// Puts kept and new replicas of one deployment together.
+/// Joins the rows of kept and new replicas of one deployment.
 static void join(ServingPlan& plan) {
     std::vector<PlannedReplicas> joined;
     for (auto& replicas : plan.replicas) {
@@ -86,6 +86,120 @@ static void join(ServingPlan& plan) {
         for (std::size_t w = 0; w < same->share.size(); ++w) same->share[w] += replicas.share[w];
     }
     plan.replicas = std::move(joined);
+}
+
+/// Replans a rental: the cheapest plan first, then fewer starts within its slack.
+static ReplanResult replan_rental(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                                  const ReplanOptions& options, const milp::AnySolver& solver,
+                                  const Context& context) {
+    const RentalInstance instance(request, options.planner, solver, context, running);
+    RatePlanner planner(instance, options.slack);
+    ReplanResult result;
+    result.plan = run_explained(planner, instance);
+    add_measurement_hints(result.plan, request, options.planner);
+    if (!result.plan.has_plan()) return result;
+    result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
+    // A deployment can have several rows for different kinds of requests; its replicas count together.
+    std::vector<std::pair<const PlannedReplicas*, int>> more;  // replicas beyond the running ones
+    const auto add = [&](const PlannedReplicas& replicas, int count) {
+        const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
+            return row.first->model == replicas.model &&
+                   row.first->deployment.stages == replicas.deployment.stages;
+        });
+        if (same == more.end())
+            more.emplace_back(&replicas, count);
+        else
+            same->second += count;
+    };
+    for (const auto& old : running) add(old, -old.count);
+    for (const auto& now : result.plan.replicas) add(now, now.count);
+    for (const auto& [replicas, count] : more) (count > 0 ? result.starts : result.stops) += std::abs(count);
+    return result;
+}
+
+/// Replans a batch: the fewest starts by bisection.
+static ReplanResult replan_batch(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                                 const ReplanOptions& options, const milp::AnySolver& solver,
+                                 const Context& context) {
+    auto change = replan_problem(request, running, options.planner);
+    auto& problem = change.instance.problem;
+    const auto start = request.gpus.size();
+    Budget budget(context, options.planner.search.solve.time_limit);
+    bool sure = true;  // the solver answered every question
+    const auto within = [&](int starts) {
+        problem.gpus[start].available = starts;
+        auto search = options.planner.search;
+        // The problem without starts is small and the reference for the others, so it ignores the time
+        // already used.
+        if (search.solve.time_limit && starts > 0)
+            search.solve.time_limit = std::max(0.0, *search.solve.time_limit - budget.elapsed_s());
+        auto found = solve_serving_plan(problem, search, solver, context);
+        sure = sure && (found.optimal || found.status == milp::Status::infeasible);
+        return found;
+    };
+    std::int64_t gpus = 0;
+    for (std::size_t g = 0; g < start; ++g) gpus += request.available[g];
+    // A replica takes at least one GPU, so there are never more starts than GPUs.
+    int most = static_cast<int>(std::min<std::int64_t>(gpus, 1'000'000'000));
+    if (options.max_starts) most = std::min(most, *options.max_starts);
+
+    ReplanResult result;
+    auto best = within(most);
+    auto plan = best;
+    if (best.has_plan()) {
+        result.makespan_free = serving::makespan(problem, best.allocation);
+        const auto count = [&](const ServingSolution& p, bool fresh) {
+            int sum = 0;
+            for (std::size_t c = 0; c < change.fresh.size(); ++c)
+                if (change.fresh[c] == fresh) sum += p.allocation.replicas[c];
+            return sum;
+        };
+        // Makespans within the tolerance of the search count as equal.
+        const double accepted =
+            result.makespan_free * (1 + std::max(options.slack, options.planner.search.tolerance));
+        const auto good = [&](const ServingSolution& p) {
+            return p.has_plan() && serving::makespan(problem, p.allocation) <= accepted;
+        };
+        int high = count(best, true);
+        int low = -1;  // this many starts are too few
+        const auto none = within(0);
+        if (none.has_plan()) result.makespan_kept = serving::makespan(problem, none.allocation);
+        if (good(none)) {
+            plan = none;
+            high = 0;
+        } else {
+            low = 0;
+        }
+        while (high - low > 1) {
+            const int middle = (low + high) / 2;
+            auto found = within(middle);
+            if (good(found)) {
+                high = count(found, true);
+                plan = std::move(found);
+            } else {
+                low = middle;
+            }
+        }
+        result.starts = count(plan, true);
+        result.stops = change.running - count(plan, false);
+        // The bound holds for all allowed starts, not for the fewer starts of this plan.
+        const double makespan = serving::makespan(problem, plan.allocation);
+        plan.bound = best.bound;
+        plan.optimal =
+            best.optimal && makespan - best.bound <= options.planner.search.tolerance * (1 + 1e-9) * makespan;
+        if (!plan.optimal && plan.message.empty())
+            plan.message = sure ? "fewest starts within slack"
+                                : "few starts within slack; fewer may do, the solver gave no answer";
+    }
+    result.plan = described(request, change.instance, plan);
+    result.plan.deployments = static_cast<int>(change.instance.deployments.size());
+    if (best.has_plan())
+        join(result.plan);
+    else if (explain_batch(result.plan, request, options.planner, solver, context) && options.max_starts)
+        result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
+                                      "; with more there is a plan");
+    add_measurement_hints(result.plan, request, options.planner);
+    return result;
 }
 
 }  // namespace detail
@@ -111,117 +225,13 @@ GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
     detail::check_together(request, options.planner);
     if (detail::is_rental(request, options.planner)) {
         if (!request.has_rates())
-            problems.add(
-                "request: replanning of rentals needs rates; of a batch, GPUs one by one at one price");
+            problems.add("request: replanning a rental needs rates; a batch needs single GPUs at one price");
         if (options.max_starts)
-            problems.add("max_starts: not with rates; slack says what fewer starts may cost");
+            problems.add("max_starts: not with rates; slack limits the cost of fewer starts");
         problems.throw_if_any();
-        const detail::RentalInstance instance(request, options.planner, solver, context, running);
-        detail::RatePlanner planner(instance, options.slack);
-        ReplanResult result;
-        result.plan = detail::run_explained(planner, instance);
-        detail::tell_of_loads(result.plan, request, options.planner);
-        if (!result.plan.has_plan()) return result;
-        result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
-        // A deployment may stand in several rows, each for other kinds of requests: all its replicas are alike.
-        std::vector<std::pair<const PlannedReplicas*, int>>
-            more;  // one row of each deployment, replicas beyond what ran
-        const auto add = [&](const PlannedReplicas& replicas, int count) {
-            const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
-                return row.first->model == replicas.model &&
-                       row.first->deployment.stages == replicas.deployment.stages;
-            });
-            if (same == more.end())
-                more.emplace_back(&replicas, count);
-            else
-                same->second += count;
-        };
-        for (const auto& old : running) add(old, -old.count);
-        for (const auto& now : result.plan.replicas) add(now, now.count);
-        for (const auto& [replicas, count] : more)
-            (count > 0 ? result.starts : result.stops) += std::abs(count);
-        return result;
+        return detail::replan_rental(request, running, options, solver, context);
     }
-
-    auto change = detail::changed(request, running, options.planner);
-    auto& problem = change.instance.problem;
-    const auto start = request.gpus.size();
-    Budget budget(context, options.planner.search.solve.time_limit);
-    bool sure = true;  // every question was answered
-    const auto within = [&](int starts) {
-        problem.gpus[start].available = starts;
-        auto search = options.planner.search;
-        // What no start gives is told whatever the search for the best has used up: it is small, and other starts are measured by it.
-        if (search.solve.time_limit && starts > 0)
-            search.solve.time_limit = std::max(0.0, *search.solve.time_limit - budget.elapsed_s());
-        auto found = solve_serving_plan(problem, search, solver, context);
-        sure = sure && (found.optimal || found.status == milp::Status::infeasible);
-        return found;
-    };
-    std::int64_t gpus = 0;
-    for (std::size_t g = 0; g < start; ++g) gpus += request.available[g];
-    // A replica takes one GPU at least; as many tokens as fit next to the ones that run.
-    int most = static_cast<int>(std::min<std::int64_t>(gpus, 1'000'000'000));
-    if (options.max_starts) most = std::min(most, *options.max_starts);
-
-    ReplanResult result;
-    auto best = within(most);
-    auto plan = best;
-    if (best.has_plan()) {
-        result.makespan_free = serving::makespan(problem, best.allocation);
-        const auto count = [&](const ServingSolution& p, bool fresh) {
-            int sum = 0;
-            for (std::size_t c = 0; c < change.fresh.size(); ++c)
-                if (change.fresh[c] == fresh) sum += p.allocation.replicas[c];
-            return sum;
-        };
-        // The tolerance of the search decides nothing: what is as good within it counts as good.
-        const double accepted =
-            result.makespan_free * (1 + std::max(options.slack, options.planner.search.tolerance));
-        const auto good = [&](const ServingSolution& p) {
-            return p.has_plan() && serving::makespan(problem, p.allocation) <= accepted;
-        };
-        int high = count(best, true);
-        int low = -1;  // so many starts are too few
-        const auto none = within(0);
-        if (none.has_plan()) result.makespan_kept = serving::makespan(problem, none.allocation);
-        if (good(none)) {
-            plan = none;
-            high = 0;
-        } else {
-            low = 0;
-        }
-        while (high - low > 1) {
-            const int middle = (low + high) / 2;
-            auto found = within(middle);
-            if (good(found)) {
-                high = count(found, true);
-                plan = std::move(found);
-            } else {
-                low = middle;
-            }
-        }
-        result.starts = count(plan, true);
-        result.stops = change.running - count(plan, false);
-        // What was proved is about as many starts as are allowed, not about the few that the plan makes.
-        const double makespan = serving::makespan(problem, plan.allocation);
-        plan.bound = best.bound;
-        plan.optimal =
-            best.optimal && makespan - best.bound <= options.planner.search.tolerance * (1 + 1e-9) * makespan;
-        if (!plan.optimal && plan.message.empty())
-            plan.message = sure ? "fewest starts within slack"
-                                : "few starts within slack; fewer may do, the solver gave no answer";
-    }
-    result.plan = detail::described(request, change.instance, plan);
-    result.plan.deployments = static_cast<int>(change.instance.deployments.size());
-    if (best.has_plan())
-        detail::join(result.plan);
-    else if (detail::explain_batch(result.plan, request, options.planner, solver, context) &&
-             options.max_starts)
-        result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
-                                      "; with more there is a plan");
-    detail::tell_of_loads(result.plan, request, options.planner);
-    return result;
+    return detail::replan_batch(request, running, options, solver, context);
 }
 
 }  // namespace gpusched::serving

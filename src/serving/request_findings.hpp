@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a serving request beside the ranges of its fields, said of the part and its field.
+// Problems of a serving request beyond the ranges of its fields, and where a document reports them.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/json/writer.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,9 +17,20 @@
 
 namespace gpusched::serving::detail {
 
+/// Calls `check`, and adds its problems to the others.
+template <class Check>
+void collect(Problems& problems, const Check& check) {
+    try {
+        check();
+    } catch (const InvalidInput& error) {
+        for (const auto& problem : error.problems()) problems.add(problem);
+    }
+}
+
+/// A problem in a part of a request.
 struct Finding {
-    std::string field{};  ///< empty: all of the part
-    std::string text{};   ///< empty: the field is missing
+    std::string field{};  ///< the field; empty = the part itself
+    std::string text{};   ///< what is wrong; empty = the field is missing
 };
 
 inline std::string in_words(const Finding& finding) {
@@ -25,14 +38,14 @@ inline std::string in_words(const Finding& finding) {
     return finding.field + (finding.text.empty() ? " is missing" : ": " + finding.text);
 }
 
-/// What `parse_deployment` says of a name.
+/// A message of `parse_deployment` as a finding.
 inline Finding in_deployment(std::string_view problem) {
     constexpr std::string_view field = "deployment: ";
     if (!problem.starts_with(field)) return {{}, std::string(problem)};
     return {"deployment", std::string(problem.substr(field.size()))};
 }
 
-/// Calls `each(finding)` for what is wrong with the terms on which a GPU type can be rented.
+/// Calls `each(finding)` for every problem of the rental terms of a GPU type.
 template <class F>
 void find_in_terms(const RentalTerms& terms, const F& each) {
     if (terms.spot_available > 0 && !terms.spot_price) each(Finding{"spot_price"});
@@ -40,14 +53,14 @@ void find_in_terms(const RentalTerms& terms, const F& each) {
         each(Finding{"spot_available", "0; expected at least 1, with a spot_price"});
 }
 
-/// Calls `each(finding)` for what is wrong with a model whose numbers are in their ranges.
+/// Calls `each(finding)` for every problem of a model with numbers in their ranges.
 template <class F>
 void find_in_model(const LanguageModel& model, const F& each) {
     if (model.kv_heads < 1 || model.kv_heads > model.heads)
         each(Finding{"kv_heads", number_text(model.kv_heads) + "; expected " + range_text(1, model.heads)});
 }
 
-/// Calls `each(finding)` for what is wrong with a workload beside others.
+/// Calls `each(finding)` for every problem of a workload among others.
 /// @param rates whether some workload has a rate
 template <class F>
 void find_in_workload(const ServingWorkload& workload, bool rates, const F& each) {
@@ -60,8 +73,8 @@ void find_in_workload(const ServingWorkload& workload, bool rates, const F& each
         each(Finding{"targets", "need a rate; a batch that is there at once has none"});
 }
 
-/// Calls `each(row, finding)` for what is wrong with the names in what was measured.
-/// @param deployments whether the names of deployments are read, too: GPU types and models are all right
+/// Calls `each(row, finding)` for every wrong name in the measurements.
+/// @param deployments whether names of deployments are checked, too, which needs valid GPU types and models
 template <class F>
 void find_in_measured(const ServingRequest& request, bool deployments, const F& each) {
     std::vector<std::string> models;
@@ -98,6 +111,22 @@ void find_in_measured(const ServingRequest& request, bool deployments, const F& 
             for (const auto& problem : error.problems()) each(row, in_deployment(problem));
         }
     }
+}
+
+/// Reports a finding at its field, or at the part if the field is missing.
+inline void report(json::Reader& reader, std::uint32_t part, const Finding& finding) {
+    if (finding.text.empty())
+        reader.report_missing(part, finding.field);
+    else if (const auto at = reader.document().find(part, finding.field))
+        reader.report(*at, finding.text);
+    else
+        reader.report(part, in_words(finding));
+}
+
+/// The layout of serving documents: every real number has a decimal point, so that every reader takes it as
+/// one.
+inline json::Style document_style(int indent) {
+    return {.indent = indent, .line_per_value = true, .point = true};
 }
 
 }  // namespace gpusched::serving::detail

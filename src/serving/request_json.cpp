@@ -1,24 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/report.hpp"
-#include "serving/request_document.hpp"
+// Serving requests as documents: reading, with every problem and its place, and writing.
 #include "serving/request_findings.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/request_json.hpp>
+#include <gpusched/serving/serving_request.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace gpusched::serving::detail {
 
-/// The name by which an entry is looked up: that of its `type`, or its own; none where the type is no text.
+inline constexpr std::string_view request_format = "gpusched.serving-request";
+inline constexpr int newest_request_version = 2;
+
+/// A GPU type to rent; its name is the key.
+struct RentableDocument : GpuType {
+    std::optional<std::string> type{};
+    std::optional<int> available{}, machines{};
+    std::optional<RentalTerms> terms{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RentableDocument>, F&& field) {
+    field("type", &RentableDocument::type);
+    json::visit_other_fields<GpuType>({"name"}, field);
+    field("available", &RentableDocument::available, at_least(0));
+    field("machines", &RentableDocument::machines, Since{2}, at_least(0));
+    field("terms", &RentableDocument::terms, Inlined{});
+}
+
+/// Requests of one kind; its name is the key.
+struct WorkloadDocument {
+    RequestShape shape{};
+    std::optional<double> requests{}, rate{};
+    LatencyTargets targets{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<WorkloadDocument>, F&& field) {
+    field("shape", &WorkloadDocument::shape, Inlined{});
+    field("requests", &WorkloadDocument::requests, within(0.0, largest_finite));
+    field("rate", &WorkloadDocument::rate, Since{2}, within(0.0, largest_finite));
+    field("targets", &WorkloadDocument::targets, Since{2}, UnlessDefault{});
+}
+
+/// A language model and its workloads; its name is the key.
+struct ServedDocument : LanguageModel {
+    std::optional<std::string> type{};
+    json::ByName<WorkloadDocument> workloads{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ServedDocument>, F&& field) {
+    field("type", &ServedDocument::type);
+    json::visit_other_fields<LanguageModel>({"name"}, field);
+    field("workloads", &ServedDocument::workloads, Required{});
+}
+
+struct RequestDocument {
+    std::optional<double> budget{};
+    LatencyTargets targets{};  ///< targets of all kinds
+    json::ByName<RentableDocument> gpus{};
+    json::ByName<ServedDocument> models{};
+    std::vector<MeasuredThroughput> measured{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RequestDocument>, F&& field) {
+    field("budget", &RequestDocument::budget, within(0.0, largest_finite));
+    field("targets", &RequestDocument::targets, Since{2}, UnlessDefault{});
+    field("gpus", &RequestDocument::gpus, Required{});
+    field("models", &RequestDocument::models, Required{});
+    field("measured", &RequestDocument::measured, UnlessDefault{});
+}
+
+/// The name that identifies an entry: its `type`, else its key; none if the type is not a string.
 static std::optional<std::string_view> looked_up(const json::Document& document, std::uint32_t entry) {
     const auto type = document.find(entry, "type");
     if (!type) return document.key(document[entry]);
@@ -26,7 +90,7 @@ static std::optional<std::string_view> looked_up(const json::Document& document,
     return document.string(document[*type]);
 }
 
-/// Table 1's price of a GPU type that it has, also under the name of the catalogue.
+/// The price of a GPU type in Table 1, also for its name in the catalogue.
 static std::optional<double> paper_price(std::string_view name) {
     for (const auto& listed : paper_gpus())
         if (listed.name == name || "RTX" + listed.name == name || listed.name + "-80GB" == name)
@@ -47,7 +111,7 @@ static void report_unknown_type(json::Reader& reader, std::uint32_t entry, std::
 
 namespace gpusched::json {
 
-/// The fields of a type that is known, and what the document has in their place.
+/// Reads the fields of the document over those of a known type.
 template <>
 struct Form<serving::detail::RentableDocument> {
     static void read(Reader& reader, std::uint32_t at, serving::detail::RentableDocument& out) {
@@ -93,7 +157,7 @@ struct Form<serving::detail::RentableDocument> {
     }
 };
 
-/// The same for models.
+/// Reads the fields of the document over those of a known model.
 template <>
 struct Form<serving::detail::ServedDocument> {
     static void read(Reader& reader, std::uint32_t at, serving::detail::ServedDocument& out) {
@@ -129,15 +193,15 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// From a document, entry by entry, to a request.
-class RequestSettler {
+/// Converts a document to a request, entry by entry.
+class RequestConverter {
   public:
-    RequestSettler(json::Reader& reader, RequestDocument&& given, const RequestRates& rates)
+    RequestConverter(json::Reader& reader, RequestDocument&& given, const RequestRates& rates)
         : reader_(reader), document_(reader.document()), given_(std::move(given)), rates_(rates) {}
 
-    /// What is wrong in one place alone, and what is missing.
+    /// Reports problems of single places and missing fields.
     /// @return the request without the rates of the call
-    ServingRequest settle() {
+    ServingRequest convert() {
         take_gpus();
         take_models();
         const bool batch = !rates_.any() && !any_rate_;
@@ -170,7 +234,7 @@ class RequestSettler {
             for (auto& [workload, shape] : from.workloads.entries) {
                 served.workloads.push_back({workload, shape.shape, shape.requests.value_or(0),
                                             shape.rate.value_or(0), merged(given_.targets, shape.targets)});
-                look_at_load(kind);
+                note_load(kind);
                 kind = document_[kind].end;
             }
             served.model = std::move(from);
@@ -178,8 +242,8 @@ class RequestSettler {
             entry = document_[entry].end;
         }
     }
-    /// What a workload says of numbers and rates, right or wrong.
-    void look_at_load(std::uint32_t workload) {
+    /// Notes whether a workload has a number or a rate, valid or not, and reports missing ones.
+    void note_load(std::uint32_t workload) {
         const auto rate = document_.find(workload, "rate"), number = document_.find(workload, "requests");
         if (document_[workload].kind != json::Kind::object) return;
         any_number_ = any_number_ || number;
@@ -191,7 +255,7 @@ class RequestSettler {
         if (reader_.version() == 1) {
             if (!number) reader_.report_missing(workload, "requests");
         } else if (!rate && !number && (!rates_.any() || (rates_.all && kinds_ > 1))) {
-            // Rates by name need none of the request, nor does the rate of its only kind.
+            // Not if the call sets the rates by name, or the rate of the only kind.
             reader_.report(workload, "field 'rate' or 'requests' is missing");
         }
     }
@@ -205,16 +269,16 @@ class RequestSettler {
             const auto at = document_.find(row, field);
             return at && document_[*at].kind == json::Kind::string;
         };
-        // Deployments are read of GPU types and models that are all right.
-        const bool deployments = !request_.gpus.empty() && is_right("gpus") && is_right("models");
+        // Deployments are checked only if GPU types and models are valid.
+        const bool deployments = !request_.gpus.empty() && is_valid("gpus") && is_valid("models");
         find_in_measured(request_, deployments, [&](std::size_t i, const Finding& finding) {
             const auto row = rows[i];
             if (is_text(row, "model") && is_text(row, "deployment") && is_text(row, "workload"))
                 report(reader_, row, finding);
         });
     }
-    /// Whether nothing of a part of the document was reported.
-    bool is_right(std::string_view key) {
+    /// Whether a part of the document has no problem.
+    bool is_valid(std::string_view key) {
         const auto at = document_.find(0, key);
         if (!at) return false;
         Problems own(1);
@@ -234,7 +298,7 @@ class RequestSettler {
             reader_.report(reader_.place_of(0, "models"),
                            "every rate is 0; expected one above 0 for some workload");
         else if (request_.gpus.empty() && !request_.measured.empty())
-            reader_.report(reader_.place_of(0, "gpus"), "none; expected the GPU types of what was measured");
+            reader_.report(reader_.place_of(0, "gpus"), "none; expected the GPU types of the measurements");
     }
 
     json::Reader& reader_;
@@ -243,11 +307,11 @@ class RequestSettler {
     const RequestRates& rates_;
     ServingRequest request_{};
     std::size_t kinds_ = 0;
-    bool any_rate_ = false;    ///< some workload has a rate other than 0, right or wrong
+    bool any_rate_ = false;    ///< some workload has a rate other than 0, valid or not
     bool any_number_ = false;  ///< some workload has a number of requests
 };
 
-/// What is wrong between workloads of a request whose rates are those of the call, or its own.
+/// Reports problems between workloads, after the rates of the call are set.
 static void check_loads(json::Reader& reader, const ServingRequest& request) {
     auto entry = reader.place_of(0, "models") + 1;
     for (const auto& served : request.models) {
@@ -261,7 +325,7 @@ static void check_loads(json::Reader& reader, const ServingRequest& request) {
     }
 }
 
-/// @throws InvalidInput with everything that is wrong; `problems` has what the parser found
+/// @throws InvalidInput with every problem; `problems` contains those of the parser
 static ServingRequest request_of(const json::Document& document, Problems& problems,
                                  const RequestRates& rates) {
     RequestDocument given;
@@ -270,14 +334,14 @@ static ServingRequest request_of(const json::Document& document, Problems& probl
         given);
     if (version == 0) problems.throw_if_any();
     json::Reader reader(document, problems, version);
-    auto request = RequestSettler(reader, std::move(given), rates).settle();
+    auto request = RequestConverter(reader, std::move(given), rates).convert();
     problems.throw_if_any();
     request = with_rates(std::move(request), rates);
     check_loads(reader, request);
     problems.throw_if_any();
     try {
         validate(request);
-    } catch (const InvalidInput& error) {  // such as names that are empty
+    } catch (const InvalidInput& error) {  // such as empty names
         for (const auto& problem : error.problems()) reader.report(0, problem);
     }
     problems.throw_if_any();

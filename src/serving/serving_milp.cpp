@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/serving_builder.hpp"
-
+// Models of the serving problem: four forms, the bound, the routing, and conversion of allocations.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/serving_milp.hpp>
@@ -10,6 +9,127 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+/// The common parts of all forms: names, seconds, and the rows of budget and GPUs.
+struct ServingBuilder {
+    const ServingProblem& problem;
+    milp::ModelBuilder model;
+    std::vector<double> costs = configuration_costs(problem);
+    std::vector<int> most = most_replicas(problem);
+    std::vector<std::vector<double>> seconds;
+    std::vector<int> first_copy{0};
+    std::vector<milp::Entry> entries;
+    std::size_t C = problem.configurations.size();
+    std::size_t W = problem.workloads.size();
+    std::size_t N = problem.gpus.size();
+
+    ServingBuilder(const ServingProblem& p, const char* name) : problem(p), model(name) {
+        for (const auto& c : p.configurations) {
+            seconds.emplace_back();
+            for (std::size_t w = 0; w < c.throughput.size(); ++w)
+                seconds.back().push_back(c.throughput[w] > 0 ? p.workloads[w].requests / c.throughput[w]
+                                                             : 0.0);
+        }
+    }
+    /// Numbers the copies of all configurations, for forms with columns for each copy.
+    void number_copies(const char* form) {
+        constexpr int limit = 10'000'000;
+        double all = 0;
+        for (const int count : most) all += count;
+        if (all > limit)
+            throw InvalidInput(bad_value("replicas that could be rented", number_text(all),
+                                         "at most " + std::to_string(limit) + " with form " +
+                                             gpusched::quoted(form) + "; 'rates' has no limit"));
+        for (const int count : most) first_copy.push_back(first_copy.back() + count);
+    }
+    [[nodiscard]] double busy(std::size_t c, std::size_t w) const { return seconds[c][w]; }
+    [[nodiscard]] double cost(std::size_t c) const { return costs[c]; }
+    [[nodiscard]] int copies(std::size_t c) const { return most[c]; }
+    /// A name as a part of a longer name; its own commas are escaped.
+    [[nodiscard]] static std::string part(const std::string& name) {
+        std::string text;
+        for (const char letter : name) {
+            if (letter == ',' || letter == '\\') text += '\\';
+            text += letter;
+        }
+        return text;
+    }
+    [[nodiscard]] std::string config(std::size_t c) const { return part(problem.configurations[c].name); }
+    [[nodiscard]] std::string workload(std::size_t w) const {
+        const auto& workload = problem.workloads[w];
+        return workload.model.empty() ? part(workload.name)
+                                      : part(workload.model) + "," + part(workload.name);
+    }
+    [[nodiscard]] static std::string call(const char* what, const std::string& a) {
+        return std::string(what) + "(" + a + ")";
+    }
+    [[nodiscard]] static std::string call(const char* what, const std::string& a, const std::string& b) {
+        return std::string(what) + "(" + a + "," + b + ")";
+    }
+
+    /// Adds the columns x(c, w).
+    milp::IndexMap shares(const char* name) {
+        milp::IndexMap x(name, C, W);
+        for (std::size_t c = 0; c < C; ++c)
+            for (std::size_t w = 0; w < W; ++w)
+                if (busy(c, w) > 0) x(c, w) = model.column(call(name, config(c), workload(w)), 0, 1);
+        return x;
+    }
+    /// Adds the rows sum of x(., w) = 1, or = `rate` if that is a column.
+    void coverage(const milp::IndexMap& x, std::size_t slots, int rate = -1) {
+        for (std::size_t w = 0; w < W; ++w) {
+            if (problem.workloads[w].requests <= 0) continue;
+            entries.clear();
+            if (rate >= 0) entries.push_back({rate, -1});
+            for (std::size_t i = 0; i < slots; ++i)
+                if (x(i, w) >= 0) entries.push_back({x(i, w), 1});
+            model.equal("coverage", call("coverage", workload(w)), entries, rate >= 0 ? 0 : 1);
+        }
+    }
+    /// Adds the row that limits the busy time of the x of one slot: sum of seconds / unit * x + limit <= 0.
+    void time(std::size_t c, const std::string& name, const milp::IndexMap& x, std::size_t slot,
+              std::vector<milp::Entry> limit, double unit = 1) {
+        for (std::size_t w = 0; w < W; ++w)
+            if (x(slot, w) >= 0) limit.push_back({x(slot, w), busy(c, w) / unit});
+        model.at_most("time", call("time", name), limit, 0);
+    }
+    /// Adds the rows that allow the x of one slot only with a replica: x + replicas <= 0.
+    void active(const std::string& name, const milp::IndexMap& x, std::size_t slot,
+                const std::vector<milp::Entry>& replicas) {
+        for (std::size_t w = 0; w < W; ++w) {
+            if (x(slot, w) < 0) continue;
+            entries = replicas;
+            entries.push_back({x(slot, w), 1});
+            model.at_most("active", call("active", name, workload(w)), entries, 0);
+        }
+    }
+    /// Adds the rows sum over c of weight * (columns of c) <= what is available, times T if T is a column.
+    template <class Each>
+    void resources(Each&& each, int T = -1) {
+        const auto row = [&](const char* group, const std::string& name, double have, auto&& weight) {
+            entries.clear();
+            for (std::size_t c = 0; c < C; ++c)
+                if (weight(c) != 0) each(c, static_cast<double>(weight(c)));
+            if (T >= 0) entries.push_back({T, -have});
+            model.at_most(T < 0 ? group : "surrogate", (T < 0 ? "" : "surrogate ") + name, entries,
+                          T < 0 ? have : 0);
+        };
+        row("budget", "budget", problem.budget, [&](std::size_t c) { return costs[c]; });
+        for (std::size_t n = 0; n < N; ++n)
+            row("availability", call("availability", problem.gpus[n].name), problem.gpus[n].available,
+                [&](std::size_t c) { return problem.configurations[c].gpus[n]; });
+    }
+    ServingMilp finish(ServingForm form, int T) {
+        ServingMilp result{model.finish(), form, T, first_copy, seconds, {}};
+        result.upper.assign(most.begin(), most.end());
+        return result;
+    }
+};
+
+}  // namespace gpusched::serving::detail
 
 namespace gpusched::serving {
 
@@ -20,41 +140,32 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, milp::infinity, 1);
-    milp::IndexMap x("x", {P, b.W}), y("y", {P});
-    const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
-    for (int c = 0; c < b.C; ++c)
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) {
+    milp::IndexMap x("x", P, b.W), y("y", P);
+    const auto copy = [&](std::size_t c, int k) { return b.config(c) + "," + std::to_string(k); };
+    for (std::size_t c = 0; c < b.C; ++c)
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) {
             y(p) = m.binary(b.call("y", copy(c, k)));
-            for (int w = 0; w < b.W; ++w)
+            for (std::size_t w = 0; w < b.W; ++w)
                 if (b.busy(c, w) > 0) x(p, w) = m.column(b.call("x", copy(c, k), b.workload(w)), 0, 1);
         }
     b.coverage(x, P);
-    for (int c = 0; c < b.C; ++c)
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) {
-            b.entries.assign(1, {T, -1});
-            for (int w = 0; w < b.W; ++w)
-                if (x(p, w) >= 0) b.entries.push_back({x(p, w), b.busy(c, w)});
-            m.at_most("time", b.call("time", copy(c, k)), b.entries, 0);
-            for (int w = 0; w < b.W; ++w) {
-                if (x(p, w) < 0) continue;
-                b.entries = {{x(p, w), 1}, {y(p), -1}};
-                m.at_most("active", b.call("active", copy(c, k), b.workload(w)), b.entries, 0);
-            }
+    for (std::size_t c = 0; c < b.C; ++c)
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) {
+            b.time(c, copy(c, k), x, p, {{T, -1}});
+            b.active(copy(c, k), x, p, {{y(p), -1}});
             if (k == 0) continue;
             b.entries = {{y(p), 1}, {y(p - 1), -1}};
             m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
         }
-    b.resources("budget", [&](int c, double weight) {
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
-            b.entries.push_back({y(p), weight});
+    b.resources([&](std::size_t c, double weight) {
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) b.entries.push_back({y(p), weight});
     });
-    // A copy is busy for at most T y: money and GPUs bound the sum of busy times as well.
+    // A copy is busy for at most T y, so budget and GPUs limit the sum of busy times, too.
     if (surrogate_rows)
         b.resources(
-            "surrogate",
-            [&](int c, double weight) {
-                for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p)
-                    for (int w = 0; w < b.W; ++w)
+            [&](std::size_t c, double weight) {
+                for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p)
+                    for (std::size_t w = 0; w < b.W; ++w)
                         if (x(p, w) >= 0) b.entries.push_back({x(p, w), weight * b.busy(c, w)});
             },
             T);
@@ -65,23 +176,16 @@ static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
 
 static ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
     auto& m = b.model;
-    auto x = serving_shares(b);
-    milp::IndexMap y("y", {b.C});
-    for (int c = 0; c < b.C; ++c)
+    auto x = b.shares("x");
+    milp::IndexMap y("y", b.C);
+    for (std::size_t c = 0; c < b.C; ++c)
         y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), minimise_cost ? b.cost(c) : 0, true);
     b.coverage(x, b.C);
-    for (int c = 0; c < b.C; ++c) {
-        b.entries.assign(1, {y(c), -makespan});
-        for (int w = 0; w < b.W; ++w)
-            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
-        for (int w = 0; w < b.W; ++w) {
-            if (x(c, w) < 0) continue;
-            b.entries = {{x(c, w), 1}, {y(c), -1}};
-            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
-        }
+    for (std::size_t c = 0; c < b.C; ++c) {
+        b.time(c, b.config(c), x, c, {{y(c), -makespan}});
+        b.active(b.config(c), x, c, {{y(c), -1}});
     }
-    b.resources("budget", [&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    b.resources([&](std::size_t c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(x));
     m.add_index(std::move(y));
     return b.finish(ServingForm::fixed_makespan, -1);
@@ -92,30 +196,26 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, upper, 1);
-    auto x = serving_shares(b);
-    milp::IndexMap y("y", {P}), u("u", {P});
-    const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
-    const auto each_copy = [&](int c, auto&& visit) {
-        for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) visit(k, p);
+    auto x = b.shares("x");
+    milp::IndexMap y("y", P), u("u", P);
+    const auto copy = [&](std::size_t c, int k) { return b.config(c) + "," + std::to_string(k); };
+    const auto each_copy = [&](std::size_t c, auto&& visit) {
+        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) visit(k, p);
     };
-    for (int c = 0; c < b.C; ++c)
+    for (std::size_t c = 0; c < b.C; ++c)
         each_copy(c, [&](int k, int p) {
             y(p) = m.binary(b.call("y", copy(c, k)));
             u(p) = m.column(b.call("u", copy(c, k)), 0, upper);
         });
     b.coverage(x, b.C);
-    for (int c = 0; c < b.C; ++c) {
-        b.entries.clear();
-        each_copy(c, [&](int, int p) { b.entries.push_back({u(p), -1}); });
-        for (int w = 0; w < b.W; ++w)
-            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
-        for (int w = 0; w < b.W; ++w) {
-            if (x(c, w) < 0) continue;
-            b.entries.assign(1, {x(c, w), 1});
-            each_copy(c, [&](int, int p) { b.entries.push_back({y(p), -1}); });
-            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
-        }
+    for (std::size_t c = 0; c < b.C; ++c) {
+        std::vector<milp::Entry> products, copies;
+        each_copy(c, [&](int, int p) {
+            products.push_back({u(p), -1});
+            copies.push_back({y(p), -1});
+        });
+        b.time(c, b.config(c), x, c, products);
+        b.active(b.config(c), x, c, copies);
         each_copy(c, [&](int k, int p) {
             b.entries = {{u(p), 1}, {y(p), -upper}};
             m.at_most("product", b.call("product", copy(c, k)), b.entries, 0);
@@ -126,7 +226,7 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
             m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
         });
     }
-    b.resources("budget", [&](int c, double weight) {
+    b.resources([&](std::size_t c, double weight) {
         each_copy(c, [&](int, int p) { b.entries.push_back({y(p), weight}); });
     });
     m.add_index(std::move(x));
@@ -140,33 +240,19 @@ static ServingMilp serving_rates(ServingBuilder& b) {
     const double slowest = slowest_makespan(b.problem);
     const double bound = closed_form_bound(b.problem);
     const double unit = bound > 0 && std::isfinite(bound) ? bound : std::max(slowest, 1e-9);
-    // A problem that has a plan has one within the slowest makespan: where it has none the model is infeasible.
+    // Every feasible problem has a plan within the slowest makespan, so this bound keeps infeasible models
+    // infeasible.
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
     const int rate = m.column("rate", least, 1, 1);
-    milp::IndexMap z("z", {b.C, b.W}), y("y", {b.C});
-    for (int c = 0; c < b.C; ++c)
-        for (int w = 0; w < b.W; ++w)
-            if (b.busy(c, w) > 0) z(c, w) = m.column(b.call("z", b.config(c), b.workload(w)), 0, 1);
-    for (int c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
-    for (int w = 0; w < b.W; ++w) {
-        if (!b.wanted(w)) continue;
-        b.entries.assign(1, {rate, -1});
-        for (int c = 0; c < b.C; ++c)
-            if (z(c, w) >= 0) b.entries.push_back({z(c, w), 1});
-        m.equal("coverage", b.call("coverage", b.workload(w)), b.entries, 0);
+    auto z = b.shares("z");
+    milp::IndexMap y("y", b.C);
+    for (std::size_t c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
+    b.coverage(z, b.C, rate);
+    for (std::size_t c = 0; c < b.C; ++c) {
+        b.time(c, b.config(c), z, c, {{y(c), -1}}, unit);
+        b.active(b.config(c), z, c, {{y(c), -1}});
     }
-    for (int c = 0; c < b.C; ++c) {
-        b.entries.assign(1, {y(c), -1});
-        for (int w = 0; w < b.W; ++w)
-            if (z(c, w) >= 0) b.entries.push_back({z(c, w), b.busy(c, w) / unit});
-        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
-        for (int w = 0; w < b.W; ++w) {
-            if (z(c, w) < 0) continue;
-            b.entries = {{z(c, w), 1}, {y(c), -1}};
-            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
-        }
-    }
-    b.resources("budget", [&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    b.resources([&](std::size_t c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(z));
     m.add_index(std::move(y));
     m.set_sense(milp::Sense::maximise);
@@ -201,7 +287,7 @@ GPUSCHED_EXPORT ServingMilp serving_milp(const ServingProblem& problem, const Se
     case ServingForm::fixed_makespan:
         return detail::serving_fixed(b, *options.makespan, options.minimise_cost);
     case ServingForm::mccormick:
-        // Without requests any bound will do.
+        // Without requests the bound is arbitrary.
         return detail::serving_mccormick(
             b, options.makespan_upper ? *options.makespan_upper : std::max(slowest_makespan(problem), 1e-9));
     case ServingForm::rates:
@@ -271,7 +357,7 @@ GPUSCHED_EXPORT std::vector<double> ServingMilp::encode(const ServingAllocation&
         for (const int column : index("z").columns)
             if (column >= 0) values[static_cast<std::size_t>(column)] *= rate;
     }
-    if (indices.size() < 2) return values;  // routing: the replicas are no columns
+    if (indices.size() < 2) return values;  // routing has no columns for replicas
     for (std::size_t c = 0; c < C; ++c) {
         const int i = static_cast<int>(c);
         if (form == ServingForm::fixed_makespan || form == ServingForm::rates) {
@@ -297,7 +383,7 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
     ServingAllocation result{std::vector<int>(C, 0),
                              std::vector<std::vector<double>>(C, std::vector<double>(W, 0.0))};
     const bool routing = indices.size() < 2;
-    // Shares per second become shares; a rate of 0 serves nothing.
+    // Converts shares per second to shares; a rate of 0 serves nothing.
     const double per_rate = rate_column < 0 ? 1 : at(rate_column) > 0 ? 1 / at(rate_column) : 0;
     for (std::size_t c = 0; c < C; ++c) {
         const int i = static_cast<int>(c), copies = static_cast<int>(upper[c]);
@@ -310,7 +396,7 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
         for (std::size_t w = 0; w < W; ++w) {
             const int j = static_cast<int>(w);
             auto& share = result.share[c][w];
-            if (result.replicas[c] == 0) continue;  // what rounding left there goes to the others
+            if (result.replicas[c] == 0) continue;  // rounding errors go to the others
             if (form == ServingForm::copies)
                 for (int k = 0; k < copies; ++k) share += std::max(0.0, at(x(i, j, k)));
             else
@@ -321,10 +407,114 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
     for (std::size_t w = 0; w < W; ++w) {
         double sum = 0;
         for (std::size_t c = 0; c < C; ++c) sum += result.share[c][w];
-        if (sum > 0.5)  // otherwise the vector is no solution, and nothing is made up
+        if (sum > 0.5)  // otherwise the vector is no solution, and stays as it is
             for (std::size_t c = 0; c < C; ++c) result.share[c][w] /= sum;
     }
     return result;
+}
+
+GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
+    validate(problem);
+    detail::ServingBuilder b(problem, "serving bound");
+    auto& m = b.model;
+    const int T = m.column("T", 0, milp::infinity, 1);
+    auto x = b.shares("x");
+    milp::IndexMap v("v", b.C);
+    for (std::size_t c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, milp::infinity);
+    b.coverage(x, b.C);
+    for (std::size_t c = 0; c < b.C; ++c) {
+        b.time(c, b.config(c), x, c, {{v(c), -1}});
+        b.entries = {{v(c), 1}, {T, -static_cast<double>(b.copies(c))}};
+        m.at_most("copies", b.call("copies", b.config(c)), b.entries, 0);
+    }
+    b.resources([&](std::size_t c, double weight) { b.entries.push_back({v(c), weight}); }, T);
+    m.add_index(std::move(x));
+    m.add_index(std::move(v));
+    return m.finish();
+}
+
+GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas) {
+    validate(problem);
+    if (replicas.size() != problem.configurations.size())
+        throw InvalidInput(bad_value("entries of replicas", std::to_string(replicas.size()),
+                                     std::to_string(problem.configurations.size())));
+    for (const int count : replicas)
+        if (count < 0) throw InvalidInput(bad_value("replicas", std::to_string(count), "at least 0"));
+    detail::ServingBuilder b(problem, "serving routing");
+    auto& m = b.model;
+    const int T = m.column("T", 0, milp::infinity, 1);
+    milp::IndexMap x("x", b.C, b.W);
+    for (std::size_t c = 0; c < b.C; ++c)
+        for (std::size_t w = 0; w < b.W; ++w)
+            if (replicas[c] > 0 && b.busy(c, w) > 0)
+                x(c, w) = m.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
+    b.coverage(x, b.C);
+    for (std::size_t c = 0; c < b.C; ++c) {
+        if (replicas[c] == 0) continue;
+        b.time(c, b.config(c), x, c, {{T, -static_cast<double>(replicas[c])}});
+    }
+    m.add_index(std::move(x));
+    auto result = b.finish(ServingForm::fixed_makespan, T);
+    result.upper.assign(replicas.begin(), replicas.end());
+    return result;
+}
+
+GPUSCHED_EXPORT double slowest_makespan(const ServingProblem& problem) {
+    double sum = 0;
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        double slowest = 0;
+        for (const auto& c : problem.configurations)
+            if (c.throughput[w] > 0)
+                slowest = std::max(slowest, problem.workloads[w].requests / c.throughput[w]);
+        sum += slowest;
+    }
+    return sum;
+}
+
+GPUSCHED_EXPORT double closed_form_bound(const ServingProblem& problem) {
+    validate(problem);
+    const auto costs = configuration_costs(problem);
+    const auto most = most_replicas(problem);
+    const auto N = problem.gpus.size();
+    double best = 0;
+    // At these prices of money and GPUs, the value of all resources limits the work per second.
+    const auto with_prices = [&](double money, const std::vector<double>& gpu) {
+        double have = money * problem.budget;
+        for (std::size_t n = 0; n < N; ++n) have += gpu[n] * problem.gpus[n].available;
+        if (have <= 0) return;
+        double need = 0;
+        for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+            double least = milp::infinity;
+            for (std::size_t c = 0; c < costs.size(); ++c) {
+                const auto& config = problem.configurations[c];
+                if (config.throughput[w] <= 0 || most[c] == 0) continue;
+                double price = money * costs[c];
+                for (std::size_t n = 0; n < N; ++n) price += gpu[n] * config.gpus[n];
+                least = std::min(least, price / config.throughput[w]);
+            }
+            if (problem.workloads[w].requests > 0) need += problem.workloads[w].requests * least;
+        }
+        best = std::max(best, need / have);
+    };
+    const std::vector<double> none(N, 0.0);
+    with_prices(1, none);
+    with_prices(0, std::vector<double>(N, 1.0));
+    std::vector<double> market;
+    for (const auto& gpu : problem.gpus) market.push_back(gpu.price);
+    with_prices(0, market);
+    for (std::size_t n = 0; n < N; ++n) {
+        auto one = none;
+        one[n] = 1;
+        with_prices(0, one);
+    }
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        if (problem.workloads[w].requests <= 0) continue;
+        double rate = 0;
+        for (std::size_t c = 0; c < costs.size(); ++c)
+            rate += most[c] * problem.configurations[c].throughput[w];
+        best = std::max(best, problem.workloads[w].requests / rate);
+    }
+    return best;
 }
 
 }  // namespace gpusched::serving

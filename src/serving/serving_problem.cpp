@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// ServingProblem: validation, dominance, and the values of an allocation.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/serving_problem.hpp>
@@ -59,7 +60,7 @@ GPUSCHED_EXPORT void validate(const ServingProblem& problem) {
     }
     check_range(problems, "budget", problem.budget, 0.0, most);
     problems.throw_if_any();
-    // What follows from the numbers must be finite as well.
+    // Costs and times must be finite, too.
     const auto costs = configuration_costs(problem);
     double slowest = 0;
     for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -107,7 +108,7 @@ GPUSCHED_EXPORT std::vector<int> most_replicas(const ServingProblem& problem) {
 
 namespace detail {
 
-/// Configurations that are kept, of one model and one set of GPU types: their numbers in rows next to each other.
+/// The numbers of kept configurations with one model and one set of GPU types, in adjacent rows.
 struct KeptConfigurations {
     std::vector<int> gpus{};
     std::vector<double> throughput{};
@@ -116,7 +117,7 @@ struct KeptConfigurations {
         gpus.insert(gpus.end(), c.gpus.begin(), c.gpus.end());
         throughput.insert(throughput.end(), c.throughput.begin(), c.throughput.end());
     }
-    /// Whether one of them serves everything at least as fast, with no more GPUs of any type.
+    /// Whether one of them dominates `c`.
     [[nodiscard]] bool cover(const ServingConfiguration& c) const {
         const auto types = c.gpus.size(), kinds = c.throughput.size();
         for (std::size_t row = 0; row * types < gpus.size(); ++row)
@@ -132,8 +133,9 @@ struct KeptConfigurations {
 
 GPUSCHED_EXPORT std::vector<int> undominated_configurations(const ServingProblem& problem) {
     const auto& all = problem.configurations;
-    // What covers another comes before it: no more GPUs, and throughputs that are no less in lexicographic order. So the ones
-    // kept so far are enough to compare with, and of these the ones with no other GPU type.
+    // A configuration comes after all that dominate it, which need no more GPUs and have a throughput that is
+    // not lexicographically smaller. So it is compared only with those kept before, and of these with the
+    // ones without another GPU type.
     std::vector<int> order(all.size()), kept;
     std::iota(order.begin(), order.end(), 0);
     std::vector<std::int64_t> size;
@@ -229,7 +231,7 @@ GPUSCHED_EXPORT std::vector<std::string> violations(const ServingProblem& proble
                                       number_text(served), "1"));
     }
     if (!std::isfinite(makespan(problem, allocation)))
-        found.emplace_back("share: something is sent where it cannot be served");
+        found.emplace_back("share: requests go to a configuration that cannot serve them");
     return found;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Simulation of autoscaling: events of prompts, transfers, decode steps and starting replicas.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/simulate_autoscaling.hpp>
@@ -16,7 +17,7 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// Replicas from the decision to start them until they are gone.
+/// A replica from the decision to start it until its release.
 struct ReplicaLife {
     enum class State : std::uint8_t { starting, ready, draining, gone };
     State state = State::starting;
@@ -28,18 +29,19 @@ struct PrefillReplica : ReplicaLife {
     [[nodiscard]] std::size_t load() const { return busy ? 1 : 0; }
 };
 
-/// A decode replica, whose requests all get their next token together.
+/// A decode replica. All its requests get their next token together.
 struct DecodeReplica : ReplicaLife {
-    using Running = std::pair<double, std::size_t>;  // tokens made when it ends, request
+    using Running = std::pair<double, std::size_t>;  // value of `tokens` at its end, request
     std::priority_queue<Running, std::vector<Running>, std::greater<>> running{};
-    double tokens = 0;     // made for a request that was always here
-    double updated_s = 0;  // when that was so
+    double tokens = 0;     // tokens of a request that has been here since the replica was empty
+    double updated_s = 0;  // time of the last update of `tokens`
     std::uint64_t version = 0;
     [[nodiscard]] std::size_t load() const { return running.size(); }
 };
 
-/// Of values in any order, the smallest that so many per cent do not exceed; NaN of none.
-static double percentile_of(std::vector<double>& values, double percent) {
+/// A percentile of values in any order: the smallest value that `percent` of them do not exceed; NaN without
+/// values.
+static double unsorted_percentile(std::vector<double>& values, double percent) {
     if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
     const auto n = static_cast<double>(values.size());
     const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9)));
@@ -134,7 +136,7 @@ class AutoscalingSimulation {
                 window_tpot_.push_back(tpot_[request]);
             }
             if (r.running.empty()) {
-                r.tokens = 0;  // no rounding is carried along
+                r.tokens = 0;  // drops rounding errors
                 if (r.state == State::draining) release(r);
             }
             schedule(what);
@@ -153,7 +155,7 @@ class AutoscalingSimulation {
             r.busy = true;
             const double took = world_.slowdown * (o_.times.prefill_base_s +
                                                    o_.times.prefill_s_per_token * arrivals_[request].input);
-            // The part before and after the end of each interval is told apart when that ends.
+            // Work that crosses the end of an interval is split there in decide().
             busy_prefill_.emplace_back(now_, now_ + took);
             events_.emplace(now_ + took, Kind::prefilled, k, request);
         }
@@ -208,19 +210,14 @@ class AutoscalingSimulation {
     }
 
     template <class R>
-    static PoolSizes count(const std::vector<R>& pool) {
-        PoolSizes n{0, 0};  // ready, starting
-        for (const auto& r : pool) {
-            n.prefill += r.state == State::ready ? 1 : 0;
-            n.decode += r.state == State::starting ? 1 : 0;
-        }
-        return n;
+    static int count(const std::vector<R>& pool, State state) {
+        return static_cast<int>(
+            std::count_if(pool.begin(), pool.end(), [&](const R& r) { return r.state == state; }));
     }
 
     template <class R>
     void resize(std::vector<R>& pool, int wanted, Kind ready) {
-        const auto n = count(pool);
-        int more = std::max(1, wanted) - n.prefill - n.decode;
+        int more = std::max(1, wanted) - count(pool, State::ready) - count(pool, State::starting);
         for (std::size_t k = 0; k < pool.size() && more > 0; ++k)
             if (pool[k].state == State::draining) {
                 pool[k].state = State::ready;
@@ -258,7 +255,6 @@ class AutoscalingSimulation {
             return work.second <= now_;
         });
         prefill_busy_s_ += busy;
-        const auto p = count(prefill_), d = count(decode_);
         window_.time_s = now_;
         window_.seconds = o_.interval_s;
         window_.prefill_waiting = static_cast<std::int64_t>(queue_.size());
@@ -266,10 +262,10 @@ class AutoscalingSimulation {
         window_.prefill_busy = busy / o_.interval_s;
         window_.decode_requests = in_decode_s_ / o_.interval_s;
         window_.tokens_per_s = made_tokens_ / o_.interval_s;
-        window_.ttft_s = percentile_of(window_ttft_, o_.percent);
-        window_.tpot_s = percentile_of(window_tpot_, o_.percent);
-        window_.ready = {p.prefill, d.prefill};
-        window_.starting = {p.decode, d.decode};
+        window_.ttft_s = unsorted_percentile(window_ttft_, o_.percent);
+        window_.tpot_s = unsorted_percentile(window_tpot_, o_.percent);
+        window_.ready = {count(prefill_, State::ready), count(decode_, State::ready)};
+        window_.starting = {count(prefill_, State::starting), count(decode_, State::starting)};
         const auto wanted = policy_(window_);
         result_.time_s.push_back(now_);
         result_.rate.push_back(static_cast<double>(window_.arrived.size()) / o_.interval_s);
@@ -277,11 +273,11 @@ class AutoscalingSimulation {
         result_.window_tpot_s.push_back(window_.tpot_s);
         result_.wanted_prefill.push_back(wanted.prefill);
         result_.wanted_decode.push_back(wanted.decode);
-        result_.ready_prefill.push_back(p.prefill);
-        result_.ready_decode.push_back(d.prefill);
+        result_.ready_prefill.push_back(window_.ready.prefill);
+        result_.ready_decode.push_back(window_.ready.decode);
         resize(prefill_, wanted.prefill, Kind::prefill_ready);
         resize(decode_, wanted.decode, Kind::decode_ready);
-        // Those that came back from draining may be idle.
+        // Draining replicas that returned to the pool can be idle.
         idle_.clear();
         for (std::size_t k = prefill_.size(); k > 0; --k)
             if (prefill_[k - 1].state == State::ready && !prefill_[k - 1].busy) idle_.push_back(k - 1);
@@ -316,7 +312,7 @@ class AutoscalingSimulation {
         const auto score = [&] {
             if (ttft.empty()) return;
             ++windows;
-            const double a = percentile_of(ttft, o_.percent), b = percentile_of(tpot, o_.percent);
+            const double a = unsorted_percentile(ttft, o_.percent), b = unsorted_percentile(tpot, o_.percent);
             met += a <= o_.ttft_s && !(b > o_.tpot_s) ? 1 : 0;
             ttft.clear();
             tpot.clear();
@@ -340,11 +336,11 @@ class AutoscalingSimulation {
         out.tpot_met = static_cast<double>(last) / all;
         out.both_met = static_cast<double>(both) / all;
         out.windows_met = static_cast<double>(met) / static_cast<double>(windows);
-        out.ttft_s = percentile_of(ttft_, o_.percent);
+        out.ttft_s = unsorted_percentile(ttft_, o_.percent);
         std::vector<double> further;
         for (std::size_t i = 0; i < n; ++i)
             if (arrivals_[i].output > 1) further.push_back(tpot_[i]);
-        out.tpot_s = further.empty() ? 0 : percentile_of(further, o_.percent);
+        out.tpot_s = further.empty() ? 0 : unsorted_percentile(further, o_.percent);
         return std::move(out);
     }
 
@@ -357,17 +353,18 @@ class AutoscalingSimulation {
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     std::vector<PrefillReplica> prefill_;
     std::vector<DecodeReplica> decode_;
-    std::vector<std::size_t> idle_;                        // prefill replicas
-    std::queue<std::size_t> queue_, to_decode_;            // requests
-    std::vector<std::pair<double, double>> busy_prefill_;  // work that may reach into the next interval
-    std::vector<double> first_token_s_, ttft_, tpot_;      // by request
+    std::vector<std::size_t> idle_;              // prefill replicas
+    std::queue<std::size_t> queue_, to_decode_;  // requests
+    // Seconds from and to, also of work that continues in the next interval.
+    std::vector<std::pair<double, double>> busy_prefill_;
+    std::vector<double> first_token_s_, ttft_, tpot_;  // by request
     PoolWindow window_{};
     std::vector<double> window_ttft_, window_tpot_;
-    double in_decode_s_ = 0, made_tokens_ = 0;  // of the interval
+    double in_decode_s_ = 0, made_tokens_ = 0;  // in the interval
     double prefill_busy_s_ = 0, decode_busy_s_ = 0;
 };
 
-/// Requests to be simulated with decisions at equal intervals.
+/// @throws InvalidInput unless the arrivals can be simulated with decisions at equal intervals
 static void check_arrivals(std::span<const Arrival> arrivals, double interval_s) {
     Problems problems;
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
@@ -389,22 +386,22 @@ static void check_arrivals(std::span<const Arrival> arrivals, double interval_s)
     problems.throw_if_any();
 }
 
-/// What says that idle replicas miss targets in more windows than may be missed, so that no number of them does; empty where they do not.
+/// Problems if idle replicas miss targets in too many windows, so that no number of replicas suffices.
 static Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const AutoscaleOptions& o,
                                         double windows_met, const AutoscalingWorld& world) {
     struct Latency {
         const char *field, *of;
         double target;
-        std::vector<double> values{};  ///< of the requests of a window
-        int missed = 0;                ///< windows
-        double most_late = 0;          ///< per cent of the requests of a window
+        std::vector<double> values{};  ///< of the requests of the current window
+        int missed = 0;                ///< windows that miss the target
+        double most_late = 0;          ///< largest percentage of late requests in a window
     };
     Latency first{"ttft_s", "prompts", o.ttft_s}, further{"tpot_s", "requests", o.tpot_s};
     int windows = 0, missed = 0;
     const auto score = [&](Latency& l) {
         const auto late = std::count_if(l.values.begin(), l.values.end(),
                                         [&](double value) { return value > l.target * (1 + 1e-9); });
-        const bool misses = percentile_of(l.values, o.percent) > l.target * (1 + 1e-9);
+        const bool misses = unsorted_percentile(l.values, o.percent) > l.target * (1 + 1e-9);
         if (misses) {
             ++l.missed;
             l.most_late = std::max(l.most_late,
@@ -435,7 +432,7 @@ static Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const
                 "a target that idle replicas meet in " + number_text(100 * windows_met) +
                     " % of the windows; in " + std::to_string(l->missed) + " of " + std::to_string(windows) +
                     " up to " + number_text(std::round(10 * l->most_late) / 10) + " % of the " + l->of +
-                    " take longer by themselves, where " + number_text(100 - o.percent) + " % may"));
+                    " always take longer; at most " + number_text(100 - o.percent) + " % are allowed"));
     return problems;
 }
 
@@ -477,7 +474,7 @@ GPUSCHED_EXPORT PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const 
             arrivals, o, [&](const PoolWindow&) { return o.start; }, world);
         return r.windows_met >= windows_met;
     };
-    // An own bisection: the smallest number that does, 0 where even the largest does not.
+    // The smallest sufficient number; 0 if even the largest does not suffice. Not shared with the policies.
     const auto fewest = [&](int most, const std::function<bool(int)>& does) {
         int high = 1, low = 0;
         while (!does(high)) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Latency simulation: routes random arrivals to replicas, and collects percentiles.
 #include "serving/batching_replica.hpp"
 
 #include <gpusched/config.hpp>
@@ -64,6 +65,67 @@ GPUSCHED_EXPORT std::string latency_table(const LatencyResult& result) {
     return text;
 }
 
+namespace detail {
+
+/// One kind of requests of a plan.
+struct PlannedKind {
+    double requests;                                 ///< number or rate
+    std::vector<std::pair<double, std::size_t>> to;  ///< cumulative share, index in the plan
+};
+
+/// A plan as the simulation needs it. Kinds without requests are omitted.
+struct SimulatedPlan {
+    std::vector<PlannedKind> kinds{};
+    std::vector<std::vector<KindTimes>> times{};  ///< [index in the plan][kind]
+};
+
+/// @param result gets the names of the kinds
+static SimulatedPlan simulated_plan(const ServingRequest& request, const std::vector<PlannedReplicas>& plan,
+                                    const EstimateOptions& options, LatencyResult& result) {
+    SimulatedPlan simulated{{}, std::vector<std::vector<KindTimes>>(plan.size())};
+    const bool rates = request.has_rates();
+    auto one = options;
+    one.max_batch = 1;
+    for (const auto& served : request.models)
+        for (std::size_t d = 0; d < served.workloads.size(); ++d) {
+            const auto& workload = served.workloads[d];
+            PlannedKind kind{rates ? workload.rate : workload.requests, {}};
+            if (kind.requests <= 0) continue;
+            result.kinds.push_back({served.model.name, workload.name, {}, {}, {}});
+            for (auto& known : simulated.times) known.emplace_back();
+            double share = 0;
+            for (std::size_t r = 0; r < plan.size(); ++r) {
+                const auto& replicas = plan[r];
+                if (replicas.model != served.model.name) continue;
+                const auto owner = "replicas " + gpusched::quoted(replicas.deployment.name);
+                if (replicas.share.size() != served.workloads.size() ||
+                    replicas.requests_per_s.size() != served.workloads.size())
+                    throw InvalidInput(
+                        owner + ": expected a share and a throughput for each of the model's workloads");
+                if (replicas.share[d] <= 1e-12) continue;
+                const double rate = replicas.requests_per_s[d];
+                const auto full = estimate_throughput(served.model, request.gpus, replicas.deployment,
+                                                      workload.shape, options);
+                const auto alone =
+                    estimate_throughput(served.model, request.gpus, replicas.deployment, workload.shape, one);
+                const bool measured = d < replicas.source.size() &&
+                                      replicas.source[d] == Source::measured;  // so it holds a request
+                if (replicas.count < 1 || !(rate > 0) || !(full.batch >= 1 || measured))
+                    throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
+                share += replicas.share[d];
+                kind.to.emplace_back(share, r);
+                simulated.times[r].back() = kind_times(alone, full, workload.shape.output, rate);
+            }
+            if (std::abs(share - 1) > 1e-6)
+                throw InvalidInput(bad_value("shares of workload " + gpusched::quoted(workload.name),
+                                             number_text(share), "1 in all"));
+            simulated.kinds.push_back(std::move(kind));
+        }
+    return simulated;
+}
+
+}  // namespace detail
+
 GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
                                                const std::vector<PlannedReplicas>& plan,
                                                const LatencyOptions& options) {
@@ -74,71 +136,29 @@ GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
     check_fields(problems, options);
     problems.throw_if_any();
 
-    struct Kind {
-        double requests;
-        std::vector<std::pair<double, std::size_t>> to;  // cumulated share, place in the plan
-    };
-    std::vector<Kind> kinds;
     LatencyResult result;
-    std::vector<std::vector<detail::KindTimes>> times(plan.size());  // [place in the plan][kind]
-    double all = 0;
-    const bool rates = request.has_rates();
-    auto one = options.estimate;
-    one.max_batch = 1;
-    for (const auto& served : request.models)
-        for (std::size_t d = 0; d < served.workloads.size(); ++d) {
-            const auto& workload = served.workloads[d];
-            const double many = rates ? workload.rate : workload.requests;
-            if (many <= 0) continue;
-            Kind kind{many, {}};
-            result.kinds.push_back({served.model.name, workload.name, {}, {}, {}});
-            for (auto& known : times) known.emplace_back();
-            double share = 0;
-            for (std::size_t r = 0; r < plan.size(); ++r) {
-                if (plan[r].model != served.model.name) continue;
-                const auto owner = "replicas " + gpusched::quoted(plan[r].deployment.name);
-                if (plan[r].share.size() != served.workloads.size() ||
-                    plan[r].requests_per_s.size() != served.workloads.size())
-                    throw InvalidInput(
-                        owner + ": expected a share and a throughput for each of the model's workloads");
-                if (plan[r].share[d] <= 1e-12) continue;
-                const double rate = plan[r].requests_per_s[d];
-                const auto estimate = estimate_throughput(served.model, request.gpus, plan[r].deployment,
-                                                          workload.shape, options.estimate);
-                const auto alone =
-                    estimate_throughput(served.model, request.gpus, plan[r].deployment, workload.shape, one);
-                const bool known =
-                    d < plan[r].source.size() && plan[r].source[d] == Source::measured;  // so it has room
-                if (plan[r].count < 1 || !(rate > 0) || !(estimate.batch >= 1 || known))
-                    throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
-                share += plan[r].share[d];
-                kind.to.emplace_back(share, r);
-                times[r].back() = detail::kind_times(alone, estimate, workload.shape.output, rate);
-            }
-            if (std::abs(share - 1) > 1e-6)
-                throw InvalidInput(bad_value("shares of workload " + gpusched::quoted(workload.name),
-                                             number_text(share), "1 in all"));
-            all += kind.requests;
-            kinds.push_back(std::move(kind));
-        }
+    const auto [kinds, times] = detail::simulated_plan(request, plan, options.estimate, result);
     if (kinds.empty()) return result;
 
+    // The requests of each replica, by arrival.
     std::vector<std::vector<std::vector<detail::Job>>> queues;
     std::vector<std::size_t> turn(plan.size(), 0);
     for (const auto& replicas : plan)
         queues.emplace_back(static_cast<std::size_t>(std::max(replicas.count, 1)));
+    double all = 0;
+    for (const auto& kind : kinds) all += kind.requests;
     Rng rng(options.seed);
     double now = 0;
-    const double arrive = options.rate > 0 || !rates ? options.rate : all;
+    const double arrive = options.rate > 0 || !request.has_rates() ? options.rate : all;
     for (int i = 0; i < options.requests; ++i) {
         if (arrive > 0 && i > 0) now -= std::log1p(-rng.uniform()) / arrive;
         double pick = rng.uniform() * all;
         std::size_t k = 0;
         while (k + 1 < kinds.size() && pick >= kinds[k].requests) pick -= kinds[k++].requests;
         const auto& kind = kinds[k];
-        const double where = rng.uniform() * kind.to.back().first;
+        const double part = rng.uniform() * kind.to.back().first;
         std::size_t t = 0;
-        while (t + 1 < kind.to.size() && where >= kind.to[t].first) ++t;
+        while (t + 1 < kind.to.size() && part >= kind.to[t].first) ++t;
         const auto r = kind.to[t].second;
         queues[r][turn[r]++ % queues[r].size()].push_back({now, k});
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/serving_scale.hpp"
-
+// The serving problem solved: directly, by binary search on the makespan, or for the least cost.
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -11,6 +10,71 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+/// A problem in scaled units, so that solver tolerances mean the same for all problems: time in units of a
+/// bound, money in units of the budget. Units are powers of two, which loses no digits. Unusable
+/// configurations are dropped.
+struct ScaledServing {
+    ServingProblem problem{};
+    std::vector<int> kept{};  ///< indices in the original problem
+    double second = 1;        ///< unit of time, in seconds
+
+    ScaledServing(const ServingProblem& whole, bool prune) {
+        const auto most = most_replicas(whole);
+        std::vector<int> usable;
+        for (std::size_t c = 0; c < most.size(); ++c)
+            if (most[c] > 0) usable.push_back(static_cast<int>(c));
+        problem = with_configurations(whole, usable);
+        kept = std::move(usable);
+        if (prune) {
+            auto better = undominated_configurations(problem);
+            problem = with_configurations(problem, better);
+            for (auto& c : better) c = kept[static_cast<std::size_t>(c)];
+            kept = std::move(better);
+        }
+        const auto power = [](double x) { return std::ldexp(1.0, std::ilogb(x)); };
+        for (const double time : {closed_form_bound(problem), slowest_makespan(problem)})
+            if (time > 0 && std::isfinite(time)) {
+                second = power(time);
+                break;
+            }
+        for (auto& w : problem.workloads)
+            if (w.requests > 0) w.requests = std::max(w.requests / second, 1e-30);
+        double all = 0;
+        for (const auto& gpu : problem.gpus) all += gpu.price * gpu.available;
+        problem.budget = std::min(problem.budget, all * (1 + 1e-9));
+        if (problem.budget <= 0) return;
+        const double unit = power(problem.budget);
+        problem.budget /= unit;
+        for (auto& gpu : problem.gpus) gpu.price /= unit;
+    }
+};
+
+/// The plan in units and indices of the original problem.
+inline ServingSolution unscaled(ServingSolution plan, const ServingProblem& problem,
+                                const ScaledServing& scaled) {
+    plan.bound *= scaled.second;
+    if (!plan.has_plan()) return plan;
+    ServingAllocation all{
+        std::vector<int>(problem.configurations.size(), 0),
+        std::vector<std::vector<double>>(problem.configurations.size(),
+                                         std::vector<double>(problem.workloads.size(), 0.0))};
+    for (std::size_t i = 0; i < scaled.kept.size(); ++i) {
+        const auto c = static_cast<std::size_t>(scaled.kept[i]);
+        all.replicas[c] = plan.allocation.replicas[i];
+        all.share[c] = plan.allocation.share[i];
+    }
+    plan.allocation = std::move(all);
+    plan.makespan = makespan(problem, plan.allocation);
+    plan.cost = cost(problem, plan.allocation);
+    plan.bound = std::min(plan.bound, plan.makespan);
+    return plan;
+}
+
+}  // namespace gpusched::serving::detail
 
 namespace gpusched::serving {
 
@@ -37,14 +101,14 @@ class ServingSearch {
     }
 
     ServingSolution cheapest(double makespan) {
-        within_ = makespan * (1 + 1e-5);  // the solver's tolerance, not ours
+        within_ = makespan * (1 + 1e-5);  // allows for the tolerance of solvers
         const double closed = lower_;
-        double least = 0;  // $/h that the solver says no plan beats
+        double least = 0;  // lower bound of the solver on the $/h
         for (const double part : {1.0, less_money}) {
             const auto solution = cheapest_within(makespan, part);
             if (solution.has_solution()) {
                 consider(decoded_);
-                // With less money the solver says less.
+                // A bound with less money is no bound.
                 if (part == 1.0) least = solution.bound;
             }
             if (plan_.status == milp::Status::infeasible) return std::move(plan_);
@@ -57,7 +121,7 @@ class ServingSearch {
             settle(plan_.cost, least);
         } else if (plan_.status == milp::Status::infeasible || plan_.status == milp::Status::optimal) {
             plan_.status = milp::Status::failed;
-            plan_.message = "what the solver returned is no plan";
+            plan_.message = "the solver returned an invalid plan";
         }
         plan_.bound = closed;
         return std::move(plan_);
@@ -82,15 +146,16 @@ class ServingSearch {
             part < 1 ? with_less_money() : problem_,
             {.form = ServingForm::fixed_makespan, .makespan = makespan, .minimise_cost = minimise_cost});
     }
-    /// The problem with a little less money: what a solver finds there within its tolerance is affordable.
+    /// The problem with a slightly smaller budget: solutions within the tolerance of a solver fit into the
+    /// real one.
     [[nodiscard]] ServingProblem with_less_money() const {
         auto problem = problem_;
         problem.budget *= less_money;
         return problem;
     }
 
-    /// One model of the cheapest plan; a solution is left in `decoded_`. The status of the plan is `infeasible` where that
-    /// was confirmed.
+    /// Solves one model of the cheapest plan; its solution is left in `decoded_`. Sets the status of the plan
+    /// to `infeasible` if that was confirmed.
     milp::Solution cheapest_within(double makespan, double part) {
         const auto model = fixed(makespan, true, part);
         auto options = solve_options();
@@ -110,7 +175,8 @@ class ServingSearch {
         return solution;
     }
 
-    /// What is proved about a plan worth `value` (seconds, or $/h with a deadline) that no plan beats by more than to `bound`.
+    /// Sets `optimal`, status and message of a plan with this value (seconds, or $/h with a deadline) and a
+    /// lower bound on it.
     void settle(double value, double bound) {
         const double gap = std::max({options_.solve.mip_gap, options_.tolerance, finest});
         plan_.optimal = value - bound <= gap * value;
@@ -119,28 +185,28 @@ class ServingSearch {
             plan_.message.clear();
         } else if (plan_.status == milp::Status::optimal) {
             plan_.status = milp::Status::failed;
-            plan_.message = "the solver's bound is better than the plan: what it called optimal is no plan";
+            plan_.message =
+                "the solver returned an invalid plan as optimal; its bound is better than the plan found";
         } else if (plan_.status == milp::Status::infeasible) {
             plan_.status = milp::Status::failed;
-            if (plan_.message.empty())
-                plan_.message = "the solver says that there is no plan, which is wrong";
+            if (plan_.message.empty()) plan_.message = "the solver wrongly says that there is no plan";
         } else if (plan_.message.empty()) {
             plan_.message = std::string("the solver stopped: ") + enum_name(plan_.status);
         }
     }
 
-    /// Keeps the allocation with the best routing to its replicas if it beats what is known: it is done earlier or, with a
-    /// deadline, costs less.
+    /// Keeps the allocation, with the best routing to its replicas, if it is better than the known plan:
+    /// faster or, with a deadline, cheaper.
     void consider(ServingAllocation allocation) {
         const auto routing = serving_routing(problem_, allocation.replicas);
         auto options = solve_options();
-        options.time_limit.reset();  // a small linear program: what was found shall not be lost
+        options.time_limit.reset();  // a small linear program, so that no found plan is lost
         const auto solution = ask(routing, options);
         if (solution.has_solution()) {
             auto routed = routing.decode(solution.x);
             if (makespan(problem_, routed) <= makespan(problem_, allocation)) allocation = std::move(routed);
         }
-        // Money is counted exactly: what a solver's tolerance would spend beyond the budget is not there.
+        // Costs are exact: a solver can exceed the budget within its tolerance.
         const double spent = cost(problem_, allocation);
         if (spent > problem_.budget * (1 + 1e-9) + 1e-12 || !violations(problem_, allocation).empty()) return;
         const double T = makespan(problem_, allocation);
@@ -158,7 +224,7 @@ class ServingSearch {
     void start() {
         if (auto greedy = best_greedy_plan(problem_, budget_)) consider(std::move(*greedy));
         const auto solution = ask(serving_bound(problem_), solve_options());
-        // Only a value is taken from it: that a plan exists is not for a solver to deny.
+        // Only its bound is used; an "infeasible" proves nothing here.
         if (solution.status == milp::Status::optimal)
             lower_ = std::max(lower_, std::min(solution.bound, solution.objective) * (1 - 1e-9));
         certain_ = std::min(lower_, upper_);
@@ -192,21 +258,21 @@ class ServingSearch {
         plan_.status = solution.status;
         plan_.message = solution.message;
         if (solution.status == milp::Status::optimal && !plan_.has_plan()) {
-            // What the solver calls a solution is one within its tolerance only.
+            // The solution is valid only within the tolerance of the solver.
             const bool none = refuted(std::max(slowest_makespan(problem_), 1e-9));
             plan_.status = none               ? milp::Status::infeasible
                            : plan_.has_plan() ? milp::Status::optimal
                                               : milp::Status::failed;
-            if (plan_.status == milp::Status::failed) plan_.message = "what the solver returned is no plan";
+            if (plan_.status == milp::Status::failed) plan_.message = "the solver returned an invalid plan";
         } else if (solution.status == milp::Status::infeasible && !plan_.has_plan()) {
             plan_.status = milp::Status::failed;
-            plan_.message = "the solver says that there is no plan, which is wrong";
+            plan_.message = "the solver wrongly says that there is no plan";
         }
     }
 
     enum class Answer : std::uint8_t { yes, no, unknown };
 
-    /// Is there a plan within T? A no is the solver's word, given twice. A yes comes with the plan.
+    /// Whether there is a plan within T. The solver must answer no twice; a yes comes with the plan.
     Answer feasible(double T) {
         if (options_.greedy_first) {
             if (auto greedy = greedy_plan_within(problem_, T, budget_)) {
@@ -224,7 +290,7 @@ class ServingSearch {
                 if (solution.has_solution()) {
                     consider(model.decode(solution.x));
                     if (upper_ <= T * (1 + 1e-5)) return Answer::yes;
-                    plan_.message = "what the solver returned is no plan";
+                    plan_.message = "the solver returned an invalid plan";
                     last_ = milp::Status::failed;
                     unaffordable = true;
                     break;
@@ -235,25 +301,25 @@ class ServingSearch {
                     if (budget_.exhausted()) return Answer::unknown;
                 }
             }
-            // About less money it says less; in the end the no has to be confirmed about all of it.
+            // A no with less money proves less; the final no is confirmed with all of it.
             if (last_ == milp::Status::infeasible) return Answer::no;
             if (!unaffordable) break;
         }
         return Answer::unknown;
     }
 
-    /// Proves that there is no plan within T by the elastic form: how much of the requests must stay unserved? A plan that
-    /// turns up is kept.
+    /// Proves with the elastic form that no plan is within T, if some requests must stay unserved. Keeps a
+    /// plan found on the way.
     bool refuted(double T) {
         const auto model = fixed(T, false);
-        if (model.rows_in("coverage") == 0) return false;  // nothing is asked for: no replica is a plan
+        if (model.rows_in("coverage") == 0) return false;  // without requests, no replica is a plan
         const auto soft = elastic(model, {"coverage"});
         auto options = solve_options();
         for (const bool presolve : {options_.solve.presolve, false}) {
             options.presolve = presolve;
             const auto solution = ask(soft, options);
             last_ = solution.status;
-            if (!solution.has_solution()) continue;  // it always has one: the solver failed
+            if (!solution.has_solution()) continue;  // it always has one, so the solver failed
             if (solution.status == milp::Status::optimal && solution.objective > 1e-7 &&
                 solution.bound > 1e-7)
                 return true;
@@ -285,7 +351,7 @@ class ServingSearch {
                 const double before = upper_;
                 answer = budget_.exhausted() ? Answer::unknown : feasible(middle);
                 if (answer == Answer::no) lower_ = middle;
-                // A plan that is no better than the last one means that rounding is all that is left.
+                // A plan that is no better means that only rounding errors are left.
                 if (answer == Answer::yes && upper_ >= before) break;
             }
             if (answer == Answer::unknown) {
@@ -294,7 +360,7 @@ class ServingSearch {
                                                                          : last_;
                 break;
             }
-            // The largest T that was denied implies all others: one proof is enough.
+            // The largest T without a plan implies all smaller ones, so one proof is enough.
             const double before = upper_;
             if (lower_ <= certain_ || refuted(lower_)) {
                 certain_ = lower_;
@@ -303,7 +369,7 @@ class ServingSearch {
             }
             lower_ = certain_;
             plan_.status = budget_.exhausted() ? milp::Status::time_limit : milp::Status::failed;
-            plan_.message = "the solver said that there is no plan where it could not be confirmed";
+            plan_.message = "the solver's answer that there is no plan could not be confirmed";
             if (upper_ >= before) break;
             plan_.message.clear();
         }
@@ -320,7 +386,7 @@ class ServingSearch {
         return std::move(plan_);
     }
 
-    static constexpr double finest = 1e-6;  // solvers prove no more than their tolerances
+    static constexpr double finest = 1e-6;  // solvers prove nothing finer
     static constexpr double less_money = 1 - 1e-5;
     const ServingProblem& problem_;
     const ServingSearchOptions& options_;
@@ -329,9 +395,9 @@ class ServingSearch {
     Budget budget_;
     ServingSolution plan_;
     double lower_ = 0, upper_ = milp::infinity;
-    double certain_ = 0;  // the part of lower_ that no denied T went into
+    double certain_ = 0;  // lower bound without the unconfirmed answers of the solver
     milp::Status last_ = milp::Status::failed;
-    std::optional<double> within_{};  // with a deadline: the seconds that count as met
+    std::optional<double> within_{};  // with a deadline: the longest accepted makespan
     ServingAllocation decoded_{};
 };
 
@@ -345,7 +411,7 @@ static void validate(const ServingSearchOptions& options) {
     milp::validate(options.solve);
 }
 
-/// Runs `search` on the problem in its own units, without configurations that are of no use.
+/// Runs `search` on the scaled problem.
 template <class Search>
 ServingSolution on_scaled(const ServingProblem& problem, const ServingSearchOptions& options,
                           Search&& search) {
@@ -365,19 +431,13 @@ GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem
     });
 }
 
-GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem,
-                                                   const ServingSearchOptions& options,
-                                                   const std::string& solver, const Context& context) {
-    return solve_serving_plan(problem, options, milp::find_solver(solver), context);
-}
-
 GPUSCHED_EXPORT ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
                                                       const ServingSearchOptions& options,
                                                       const milp::AnySolver& solver, const Context& context) {
     if (!(makespan > 0 && std::isfinite(makespan)))
         throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
     return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
-        // Whatever serves all requests at all does so within the slowest makespan.
+        // Every feasible problem has a plan within the slowest makespan.
         const double slowest = std::max(slowest_makespan(scaled.problem), 1e-9);
         const double within = std::clamp(makespan / scaled.second, 1e-12, slowest);
         return detail::ServingSearch(scaled.problem, options, solver, context).cheapest(within);

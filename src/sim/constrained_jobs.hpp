@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constraints of generated jobs: those that hold where their tasks run.
+// Adds constraints to generated jobs; all hold in the generated cluster.
 #pragma once
 
 #include "sim/constrained_nodes.hpp"
@@ -22,7 +22,7 @@
 
 namespace gpusched::sim::detail {
 
-/// Adds constraints to the jobs of a cluster in which everything runs. The tasks of a job stand together.
+/// Adds constraints to the jobs of a cluster in which all tasks run. The tasks of a job must be contiguous.
 class JobConstraints {
   public:
     JobConstraints(const Shares& shares, ClusterSpec& spec, Rng rng)
@@ -53,7 +53,7 @@ class JobConstraints {
     static constexpr std::array levels{zone, rack, node_level};
     struct Job {
         std::size_t first = 0, last = 0;   // its tasks
-        std::vector<std::uint32_t> nodes;  // of each
+        std::vector<std::uint32_t> nodes;  // of each task
         [[nodiscard]] std::size_t size() const { return last - first; }
     };
 
@@ -76,7 +76,7 @@ class JobConstraints {
     }
     [[nodiscard]] const std::string& name(const Job& job) const { return spec_.tasks[job.first].job; }
 
-    // Makes all tasks of the job members of a group with the job's name.
+    // Makes all tasks of the job members of a group named after the job.
     const std::string& group_of(const Job& job) {
         for (auto& task : tasks(job)) task.groups = {task.job};
         return name(job);
@@ -119,7 +119,7 @@ class JobConstraints {
         }
     }
 
-    // With the smallest skew that the places have, over the nodes that have the model.
+    // Adds a spread with the smallest skew that the placements have, over the nodes that have the model.
     bool spread_out() {
         const auto level = levels[static_cast<std::size_t>(rng_.below(levels.size()))];
         const auto& models = spec_.tasks[job_.first].gpu_models;
@@ -139,7 +139,8 @@ class JobConstraints {
         return true;
     }
 
-    // Its own members, in racks or on nodes, and sometimes those of the job before on nodes.
+    // Makes the job avoid its own members, in racks or on nodes, and sometimes those of the previous job on
+    // nodes.
     void avoid() {
         const bool wide = rng_.chance(0.5), others = rng_.chance(0.3);
         for (const auto level : {rack, node_level}) {
@@ -158,7 +159,8 @@ class JobConstraints {
         for (auto& task : tasks(job_)) task.avoid.push_back({group, node_level});
     }
 
-    // A job of which some member is in every task's domain: the narrowest level, the latest job.
+    // Adds an affinity to a job with members in the domain of every task: the narrowest level, then the
+    // latest job.
     void stay_near() {
         static constexpr std::array<Level, 4> narrow_first{rack, 2, 1, zone};
         for (const auto level : narrow_first)
@@ -189,7 +191,7 @@ class JobConstraints {
         const auto least = rng_.chance(0.5) ? members : (3 * members + 3) / 4;
         JobSpec job{.name = name(job_), .min_members = least};
         if (rng_.chance(0.5)) job.max_disrupted = std::max<std::int64_t>(1, members / 2);
-        // From a stream of its own: everything else is the same with or without.
+        // Uses a separate stream, so that all other choices are the same with or without it.
         if (members > 2 && rng_.split(job_.first).chance(0.5)) {
             job.subgroups = {{"leader", 1}, {"worker", least - 1}};
             for (auto& task : tasks(job_))
@@ -208,7 +210,7 @@ class JobConstraints {
             const auto& home = spec_.nodes[job_.nodes.front()];
             if (!own && (!in || spec_.nodes[node].gpu_model == home.gpu_model)) nodes.insert(node);
         }
-        if (nodes.empty()) return;  // one node in all
+        if (nodes.empty()) return;  // all drawn nodes host the job
         NodeMatch match{
             by_field ? "metadata.name" : hostname_label, in ? MatchOperator::in : MatchOperator::not_in, {}};
         for (const auto node : nodes) match.values.push_back(spec_.nodes[node].name);
@@ -226,12 +228,12 @@ class JobConstraints {
     const Shares& shares_;
     ClusterSpec& spec_;
     Rng rng_;
-    std::unordered_map<std::string_view, std::uint32_t> number_;  // of a node, by name
+    std::unordered_map<std::string_view, std::uint32_t> number_;  // node index by name
     std::vector<std::int64_t> rdma_free_;                         // by node
-    std::map<std::pair<std::string, Level>, std::set<std::string_view>>
-        domains_of_;  // by GPU model; "" = any
+    // By GPU model; "" = any.
+    std::map<std::pair<std::string, Level>, std::set<std::string_view>> domains_of_;
     Job job_;
-    std::vector<Job> seen_;  // the latest ones of several tasks
+    std::vector<Job> seen_;  // the latest jobs with several tasks
 };
 
 }  // namespace gpusched::sim::detail

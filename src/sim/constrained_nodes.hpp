@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constraints of generated nodes: labels, MIG instances, shared cards, RDMA adapters, and who asks for the devices.
+// Adds devices and labels to generated nodes (MIG instances, shared cards, RDMA adapters), and the tasks that
+// request the devices.
 #pragma once
 
 #include <gpusched/core/gpu_mask.hpp>
@@ -24,7 +25,7 @@ inline constexpr const char* hostname_label = "kubernetes.io/hostname";
 inline constexpr const char* product_label = "nvidia.com/gpu.product";
 inline constexpr const char* rdma_resource = "rdma/hca";
 
-/// Of preset "constrained", where an option does not say otherwise.
+/// Shares of preset "constrained" for options that are absent.
 inline constexpr ConstraintShares usual_shares{.mig_fraction = 0.1,
                                                .shared_fraction = 0.1,
                                                .large_fraction = 0.03,
@@ -39,7 +40,7 @@ inline constexpr ConstraintShares usual_shares{.mig_fraction = 0.1,
                                                .fixed_fraction = 0.05,
                                                .gang_fraction = 0.3};
 
-/// The shares that hold: as the options say, otherwise as the preset has them.
+/// The effective shares: the options, or the preset's values for absent options.
 class Shares {
   public:
     explicit Shares(const GeneratorOptions& options)
@@ -47,7 +48,7 @@ class Shares {
     [[nodiscard]] double operator()(std::optional<double> ConstraintShares::*share) const {
         return (said_.*share).value_or(usual_ ? *(usual_shares.*share) : 0);
     }
-    /// False where no node and no job has a constraint.
+    /// Returns false if no node and no job has a constraint.
     [[nodiscard]] bool any() const {
         bool some = false;
         visit_fields(std::type_identity<ConstraintShares>{},
@@ -60,7 +61,7 @@ class Shares {
     bool usual_;
 };
 
-/// Gives nodes what constraints are about. Call `next_switch` before the first node of each access switch.
+/// Adds labels and devices to nodes. Call `next_switch` before the first node of each access switch.
 class NodeConstraints {
   public:
     NodeConstraints(const Shares& shares, Rng rng) : shares_(shares), rng_(rng) {}
@@ -95,7 +96,7 @@ class NodeConstraints {
     }
 
   private:
-    // One card into 7 instances of the smallest profile, one into 3 of the next.
+    // Splits one card into 7 instances of the smallest profile, and one into 3 of the next.
     static void split_cards(NodeSpec& node) {
         node.gpu_count -= 2;
         const auto card = static_cast<int>(node.gpu_count);
@@ -105,11 +106,11 @@ class NodeConstraints {
 
     const Shares& shares_;
     Rng rng_;
-    std::size_t switch_ = std::numeric_limits<std::size_t>::max();  // before the first
+    std::size_t switch_ = std::numeric_limits<std::size_t>::max();  // before the first switch
     int in_switch_ = 0;
 };
 
-/// Finds who asks for the devices of nodes, whose other tasks run already.
+/// Draws tasks that request the devices of nodes. The other tasks must already run.
 class DeviceTasks {
   public:
     struct Asked {
@@ -132,7 +133,7 @@ class DeviceTasks {
         }
     }
 
-    /// Each device is held by somebody with probability 0.8 times `load`, as far as CPU and memory allow.
+    /// Gives each device a task with probability 0.8 times `load`, as far as CPU and memory allow.
     [[nodiscard]] std::vector<Asked> draw(double load, Rng& rng) const {
         std::vector<Asked> out;
         for (std::uint32_t n = 0; n < spec_.nodes.size(); ++n) {
@@ -146,7 +147,7 @@ class DeviceTasks {
                     asked.memory_mib = asked.cpu_milli / 1000 * 4096;
                     if (asked.classes[0].ends_with("1g.10gb") && rng.chance(0.25))
                         asked.classes.emplace_back("nvidia.com/mig-2g.20gb");
-                    // A tenth takes the next device of the class as well.
+                    // A tenth of the tasks also take the next device of the class.
                     if (i + 1 < group.count && rng.chance(0.1)) {
                         asked.devices |= gpu_bit(device + 1);
                         ++i;

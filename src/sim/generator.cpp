@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Generates loaded clusters: adds nodes, fills them with tasks, and churns the tasks.
 #include "sim/constrained_jobs.hpp"
 #include "sim/constrained_nodes.hpp"
 #include "sim/generator_pool.hpp"
@@ -8,7 +9,6 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/generator.hpp>
 
@@ -26,7 +26,7 @@ namespace detail {
 
 constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any generated task
 
-/// Makes one cluster: nodes first, then the tasks of one pool after another.
+/// Generates one cluster: first the nodes, then the tasks of each pool.
 class Generator {
   public:
     Generator(const GeneratorOptions& options, double locked_fraction, const Context& context)
@@ -72,7 +72,7 @@ class Generator {
         budget_.report("fill", static_cast<std::int64_t>(pool), static_cast<std::int64_t>(pools));
     }
 
-    /// Fills the nodes of some kinds (`members`, which index the recipe's kinds) with tasks and churns them.
+    /// Fills the nodes of some kinds (`members`, indices into the recipe's kinds) with tasks and churns them.
     void fill(const Recipe& recipe, std::span<const std::int64_t> counts,
               std::span<const std::size_t> members, Rng rng) {
         const auto kinds = recipe.kinds;
@@ -100,7 +100,7 @@ class Generator {
         std::vector<Task> tasks;
         std::int64_t allocated_milli = 0;
         std::array<std::int64_t, task_classes> running{};  // per class
-        const auto crowded = [&](TaskClass c) {            // 3 % and a few above its share
+        const auto crowded = [&](TaskClass c) {            // more than 3 % plus 10 tasks above its share
             const auto share = recipe.mix[static_cast<std::size_t>(c)];
             const auto total = static_cast<std::int64_t>(tasks.size());
             return share > 0 && 100'000 * (running[static_cast<std::size_t>(c)] - 10) > 103 * share * total;
@@ -120,7 +120,7 @@ class Generator {
                     stream.occupied.clear();
                 }
                 const auto node = pool.choose(stream.shape, options_.layout, stream.occupied, rng);
-                if (node == no_node) {  // no room for another replica: on to the next job
+                if (node == no_node) {  // no room for another replica: try the next job
                     stream.replicas_left = 0;
                     ++failures;
                     continue;
@@ -163,14 +163,14 @@ class Generator {
         }
     }
 
-    /// The saturated cluster of the FlexTopo paper's Table 3: workloads A to D in turn.
+    /// Adds the tasks of the saturated cluster of the FlexTopo paper's Table 3: workloads A to D in turn.
     void fill_flextopo(std::int64_t nodes) {
         struct Workload {
             std::int64_t count;
             int gpus;
             Attributes attributes;
         };
-        // Per 100 nodes: 20 x A, 40 x B, 200 x C; D takes what is left of the 800 GPUs (80).
+        // Per 100 nodes: 20 x A, 40 x B, 200 x C; D takes the rest of the 800 GPUs (80).
         const double load = std::min(1.0, options_.load);
         const auto part = [&](std::int64_t per_hundred) {
             return static_cast<std::int64_t>(
@@ -205,7 +205,7 @@ class Generator {
         }
     }
 
-    /// Fills the devices beside whole GPUs.
+    /// Adds tasks on devices other than whole GPUs.
     void fill_devices() {
         if (!shares_.any()) return;
         const DeviceTasks devices(out_);
@@ -248,14 +248,14 @@ class Generator {
         std::int32_t replica;
         bool anti_affine;
     };
-    /// The job whose replicas are being placed; a refill goes on where the last one stopped.
+    /// The job that is being placed. A refill continues with its remaining replicas.
     struct Stream {
         TaskShape shape;
         std::int64_t job = -1;
         std::int32_t next_replica = 0;
         int replicas_left = 0;
         bool anti_affine = false;
-        std::vector<std::uint32_t> occupied;  // where its replicas are, if they must not meet
+        std::vector<std::uint32_t> occupied;  // nodes of its replicas, if they must not meet
     };
     struct Attributes {
         PriorityClass priority_class = PriorityClass::hp;
@@ -266,7 +266,7 @@ class Generator {
         return std::int64_t{shape.gpu_count} * shape.gpu_share_milli;
     }
 
-    /// 25 of 93 parts are LP: HP alone allocates 68 % where both allocate 93 % (ASI paper, Fig. 9).
+    /// Makes 25 of 93 parts LP: HP alone allocates 68 %, both together 93 % (ASI paper, Fig. 9).
     Attributes draw_attributes() {
         static constexpr std::array<std::int64_t, 2> hp{1000, 1500};
         static constexpr std::array<std::int64_t, 2> lp{200, 500};
@@ -274,7 +274,8 @@ class Generator {
         return {PriorityClass::hp, pick(attributes_rng_, hp)};
     }
 
-    /// Idle GPUs for a task: within one socket (the fuller one that has enough) if wanted, else any.
+    /// Picks idle GPUs for a task: within one socket (the fuller one that has enough) if wanted, otherwise
+    /// any.
     GpuMask choose_socket(GpuMask idle, int count, Rng& rng) const {
         if (options_.aligned_gpus) {
             const auto lower = static_cast<GpuMask>(idle & 0x0F), upper = static_cast<GpuMask>(idle & 0xF0);
@@ -306,7 +307,8 @@ class Generator {
         spec.priority = attributes.priority;
         spec.locked = rng.chance(locked_fraction_);
         if (task.anti_affine) spec.anti_affinity = {{spec.job, node_level, 1}};
-        // Age: each doubling from about 5 minutes to 13 days equally likely, so that the median is 5 hours.
+        // Age: each of 12 doublings from about 5 minutes to 13 days is equally likely, so that the median is
+        // 5 hours.
         const std::int64_t at_least = std::int64_t{281} << rng.below(12);
         spec.start_time = out_.now - at_least - rng.between(0, at_least - 1);
         spec.checkpoint_interval = 60 * rng.between(10, 120);
@@ -364,7 +366,7 @@ GPUSCHED_EXPORT ClusterSpec generate_cluster(const GeneratorOptions& options, co
     const auto counts = scale_counts(recipe.kinds, options.nodes.value_or(original_size(recipe.kinds)));
     Generator generator(options, options.locked_fraction.value_or(0.4), context);
     generator.add_nodes(recipe.kinds, counts, nullptr);
-    std::vector<std::vector<std::size_t>> pools;  // kinds whose nodes compete for the same tasks
+    std::vector<std::vector<std::size_t>> pools;  // kinds with nodes that compete for the same tasks
     for (std::size_t k = 0; k < recipe.kinds.size(); ++k) {
         const bool joins =
             !pools.empty() &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes that compete for the same generated tasks, in a compact form made for sampling.
+// The nodes that compete for the same generated tasks, in a compact form for sampling.
 #pragma once
 
 #include "sim/generator_presets.hpp"
@@ -21,10 +21,10 @@ namespace gpusched::sim::detail {
 
 inline constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
 
-/// Free capacity of a set of nodes, with uniform sampling among those that could take a shape.
+/// Free capacity of a set of nodes, with uniform sampling among the nodes that fit a shape.
 ///
-/// What decides whether a shape fits is held in the order in which nodes are looked at, so that a look at all of them reads one array from
-/// end to end. Such a look is rare: it comes after many draws have failed.
+/// The data for this test is stored in scan order, so that a scan of all nodes reads one array from end to
+/// end. Scans are rare: they follow many failed draws.
 class NodePool {
   public:
     void add(const NodeSpec& spec) {
@@ -37,7 +37,7 @@ class NodePool {
         gpus_.push_back(node);
     }
 
-    /// Call once after the last `add`.
+    /// Builds the index. Call once after the last `add`.
     void index() {
         std::sort(rooms_.begin(), rooms_.end(), [](const Room& a, const Room& b) {
             return a.idle_gpus != b.idle_gpus ? a.idle_gpus > b.idle_gpus : a.node < b.node;
@@ -52,14 +52,15 @@ class NodePool {
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(gpus_.size()); }
     [[nodiscard]] GpuMask idle_mask(std::uint32_t node) const { return gpus_[node].idle; }
 
-    /// A node for the shape, chosen by the layout's rule among feasible nodes not in `excluded`; `no_node` if none.
+    /// Returns a node for the shape, chosen by the layout's rule among feasible nodes not in `excluded`;
+    /// `no_node` if none.
     std::uint32_t choose(const TaskShape& shape, Layout layout, std::span<const std::uint32_t> excluded,
                          Rng& rng) {
         const auto usable = [&](const Room& room) {
             return fits(shape, room) &&
                    std::find(excluded.begin(), excluded.end(), room.node) == excluded.end();
         };
-        // The nodes with enough idle GPUs come first; a fraction may also go to a used GPU.
+        // The nodes with enough idle GPUs come first. A fraction may also go to a used GPU.
         const auto pool = std::span(rooms_).first(
             at_least_[shape.gpu_share_milli < 1000 ? 0 : static_cast<std::size_t>(shape.gpu_count)]);
         if (pool.empty()) return no_node;
@@ -84,7 +85,8 @@ class NodePool {
         return best->node;
     }
 
-    /// The GPUs that the shape takes by default: the lowest idle ones, or the tightest GPU for a fraction.
+    /// Returns the GPUs that the shape takes by default: the lowest idle ones, or the tightest GPU for a
+    /// fraction.
     [[nodiscard]] GpuMask default_gpus(const TaskShape& shape, std::uint32_t node) const {
         const auto& n = gpus_[node];
         if (shape.gpu_share_milli == 1000) return lowest_gpus(n.idle, shape.gpu_count);
@@ -104,7 +106,7 @@ class NodePool {
     }
 
   private:
-    static constexpr std::size_t most_gpus = 32;  // of any preset's nodes, the large ones included
+    static constexpr std::size_t most_gpus = 32;  // of any preset's nodes, including large ones
     struct Gpus {
         std::array<std::int16_t, most_gpus> free_milli{};
         GpuMask idle = 0;
@@ -112,7 +114,7 @@ class NodePool {
     struct Room {
         std::int64_t cpu_milli, memory_mib;
         std::uint32_t node;
-        std::int16_t gpu_milli;  // the most that is free of one GPU
+        std::int16_t gpu_milli;  // largest free part of one GPU
         std::int16_t idle_gpus;
     };
 
@@ -153,8 +155,8 @@ class NodePool {
 
     std::vector<Gpus> gpus_;                               // by node
     std::vector<Room> rooms_;                              // by falling number of idle GPUs
-    std::vector<std::uint32_t> rank_;                      // by node: its place in rooms_
-    std::array<std::uint32_t, most_gpus + 1> at_least_{};  // how many nodes have at least that many idle GPUs
+    std::vector<std::uint32_t> rank_;                      // by node: its index in rooms_
+    std::array<std::uint32_t, most_gpus + 1> at_least_{};  // nodes with at least that many idle GPUs
     std::vector<std::uint32_t> feasible_;                  // scratch: ranks
 };
 

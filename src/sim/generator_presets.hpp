@@ -14,8 +14,8 @@
 
 namespace gpusched::sim::detail {
 
-/// Nodes alike: what one has, how many there are at the preset's original size, and the share of their GPUs that
-/// is allocated at load 1.
+/// A kind of equal nodes: the resources of one, their number at the preset's original size, and the share of
+/// their GPUs that is allocated at load 1.
 struct NodeKind {
     std::string_view model;
     int gpus;
@@ -25,7 +25,7 @@ struct NodeKind {
     double allocated;
 };
 
-/// What one task asks for.
+/// The request of one task.
 struct TaskShape {
     int gpu_count = 0;
     int gpu_share_milli = 1000;
@@ -33,7 +33,7 @@ struct TaskShape {
     std::int64_t memory_mib = 0;
 };
 
-/// Tasks by what they ask of GPUs.
+/// Classes of tasks by their GPU request.
 enum class TaskClass : std::uint8_t { cpu_only, fraction, one_gpu, several_gpus };
 inline constexpr std::size_t task_classes = 4;
 
@@ -44,15 +44,16 @@ inline constexpr std::size_t task_classes = 4;
                                           : TaskClass::several_gpus;
 }
 
-/// What the generator makes tasks from.
+/// Parameters of the generator for one preset.
 struct Recipe {
     std::span<const NodeKind> kinds;
-    /// Draws the shape of a job's tasks, made for nodes of one kind.
+    /// Draws the shape of a job's tasks for nodes of one kind.
     TaskShape (*draw)(Rng& rng, const NodeKind& kind, bool cpu_tight);
-    /// Tasks ask for the model of the nodes that they were drawn for, and those models do not mix; false = any.
+    /// Makes tasks request the GPU model of the nodes that they were drawn for, and keeps those models apart;
+    /// false = any.
     bool by_model;
-    /// Thousandths of the running tasks that each class keeps to; without it, a long churn at high load replaces
-    /// tasks that no longer fit with ever smaller ones. All 0 = whatever fits.
+    /// Target share of each class among the running tasks, in thousandths; all 0 = no targets. Without
+    /// targets, a long churn at high load replaces tasks that no longer fit with ever smaller ones.
     std::array<std::int64_t, task_classes> mix;
 };
 
@@ -101,7 +102,7 @@ T pick(Rng& rng, const std::array<T, n>& values) {
     return values[static_cast<std::size_t>(rng.below(n))];
 }
 
-/// ASI-like: 1 / 2 / 4 / 8 GPUs with 40 / 22 / 16 / 22 %, where the node is smaller a power of two that fits it.
+/// ASI-like: 1 / 2 / 4 / 8 GPUs with 40 / 22 / 16 / 22 %; on smaller nodes a power of two that fits.
 inline TaskShape draw_asi_shape(Rng& rng, const NodeKind& kind, bool cpu_tight) {
     static constexpr std::array<std::int64_t, 10> usual{2, 4, 6, 8, 8, 10, 12, 12, 16, 24};
     static constexpr std::array<std::int64_t, 10> tight{8, 8, 12, 12, 16, 16, 20, 24, 24, 32};
@@ -117,7 +118,7 @@ inline TaskShape draw_asi_shape(Rng& rng, const NodeKind& kind, bool cpu_tight) 
     }
     if (shape.gpu_count == 1 && rng.below(100) < 4) shape.gpu_share_milli = pick(rng, fractions);
 
-    // All in thousandths of a GPU, so that a fraction asks for its part of everything.
+    // All in thousandths of a GPU, so that a fraction requests its part of all resources.
     const std::int64_t gpu_milli = std::int64_t{shape.gpu_count} * shape.gpu_share_milli;
     const std::int64_t all_milli = std::int64_t{kind.gpus} * 1000;
     const auto capped = [&](std::int64_t wanted, std::int64_t capacity) {
@@ -163,19 +164,19 @@ inline TaskShape draw_openb_shape(Rng& rng, const NodeKind&, bool) {
 inline constexpr Recipe asi_recipe{asi_kinds, draw_asi_shape, true, {}};
 inline constexpr Recipe openb_recipe{openb_kinds, draw_openb_shape, false, {130, 380, 480, 10}};
 
-/// How many nodes of all kinds there are in the original.
+/// Returns the number of nodes of all kinds in the original.
 inline std::int64_t original_size(std::span<const NodeKind> kinds) {
     std::int64_t nodes = 0;
     for (const auto& kind : kinds) nodes += kind.count;
     return nodes;
 }
 
-/// `nodes` split over the kinds in proportion to their counts: whole parts first, then largest remainders.
+/// Splits `nodes` over the kinds in proportion to their counts: whole parts first, then largest remainders.
 inline std::vector<std::int64_t> scale_counts(std::span<const NodeKind> kinds, std::int64_t nodes) {
     const auto original = original_size(kinds);
     std::vector<std::int64_t> counts;
-    std::vector<std::pair<std::int64_t, std::size_t>>
-        remainders;  // negated, so that ties go to the earlier kind
+    // Negated, so that ties go to the earlier kind.
+    std::vector<std::pair<std::int64_t, std::size_t>> remainders;
     std::int64_t left = nodes;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
         counts.push_back(kinds[k].count * nodes / original);

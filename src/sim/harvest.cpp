@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Simulates owners with Standby windows and the spot tasks that borrow their GPUs.
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -44,16 +45,16 @@ class Harvest {
 
     struct SpotTask {
         std::int64_t gpus = 0;
-        std::int64_t work_ms = 0;  // still to do
+        std::int64_t work_ms = 0;  // remaining work
     };
     struct RunningSpot {
         SpotTask task;
-        std::int64_t start_ms = 0;  // of its hold on the GPUs
+        std::int64_t start_ms = 0;  // start of its hold on the GPUs
     };
     struct Owner {
         preemption::StandbyLease lease;
         std::int64_t sleeps_ms, wakes_ms;
-        std::int64_t next_ms = 0;  // nothing happens to it before
+        std::int64_t next_ms = 0;  // the owner has no event before
     };
 
     std::int64_t draw_gpus() {
@@ -65,7 +66,8 @@ class Harvest {
         return static_cast<double>(gpus) * static_cast<double>(ms) / 3'600'000.0;
     }
 
-    /// The owner's next window: that of the night that begins on this day, or a later one where it began or ended before.
+    /// Draws the owner's next window for the night that begins on this day. Adds days until it ends after
+    /// `ends_after` and begins after `begins_after`.
     void draw_window(Owner& owner, std::int64_t of_day, std::int64_t ends_after, std::int64_t begins_after) {
         const auto around = [&](double at) {
             return of_day * day + static_cast<std::int64_t>(at * 60) * minute +
@@ -82,7 +84,7 @@ class Harvest {
         for (std::int64_t i = 0; i < o_.owners; ++i) {
             const auto gpus = draw_gpus();
             all_gpus += gpus;
-            // Owners need no ids here; borrowers have those from 0 on.
+            // Owners need no ids here; borrowers have ids from 0 on.
             owners_.push_back({preemption::StandbyLease(none<TaskId>, NodeId{0},
                                                         first_gpus(static_cast<int>(gpus)), o_.eviction),
                                0, 0});
@@ -105,7 +107,7 @@ class Harvest {
     [[nodiscard]] std::int64_t done_at(const RunningSpot& r) const {
         return r.start_ms + start_delay_ms() + r.task.work_ms;
     }
-    /// Work that a task has done on its GPUs by then.
+    /// Returns the work that a task has done on its GPUs by then.
     [[nodiscard]] std::int64_t worked(const RunningSpot& r, std::int64_t until) const {
         return std::clamp<std::int64_t>(until - r.start_ms - start_delay_ms(), 0, r.task.work_ms);
     }
@@ -120,7 +122,7 @@ class Harvest {
         }
     }
 
-    /// Brings one owner and its borrowers up to this minute.
+    /// Advances one owner and its borrowers to this minute.
     void pass(Owner& owner, std::int64_t now) {
         using enum preemption::StandbyState;
         auto& lease = owner.lease;
@@ -147,7 +149,8 @@ class Harvest {
         lease.give_back(task, now);
     }
 
-    /// The owner takes its GPUs back: borrowers return to the head of the queue with what their last checkpoint holds.
+    /// Gives the owner its GPUs back: borrowers go to the head of the queue with the work that their last
+    /// checkpoint holds.
     void wake(Owner& owner, std::int64_t now) {
         (void)owner.lease.resume(now, evictions_);
         const auto checkpoint = o_.checkpoint_minutes * minute;
@@ -167,7 +170,7 @@ class Harvest {
         draw_window(owner, now / day, now, now);
     }
 
-    /// Waiting tasks, first come first served; smaller ones overtake where larger ones do not fit.
+    /// Places waiting tasks, first come first served; smaller ones overtake larger ones that do not fit.
     void place(std::int64_t now) {
         std::size_t largest = 0;
         std::array<std::vector<std::size_t>, max_gpus_per_node + 1> free;  // owners by lent GPUs
@@ -210,7 +213,7 @@ class Harvest {
         owner.next_ms = std::min(owner.next_ms, done_at(running_[id]));
     }
 
-    /// Counts what still runs at the end, and the times of evictions.
+    /// Counts the tasks that still run at the end, and the times of evictions.
     void summarize(std::int64_t end) {
         result_.stop_reason = budget_.reason();
         for (const auto& owner : owners_)
@@ -236,11 +239,11 @@ class Harvest {
     HarvestResult result_{};
     std::vector<Owner> owners_{};
     std::int64_t asleep_ = 0;  // GPUs lent now
-    double per_minute_ = 0;    // tasks, so that they ask for `demand` times what is lent on average
+    double per_minute_ = 0;    // mean arrivals; tasks request `demand` times the mean of the lent GPUs
     double due_ = 0;
     std::deque<SpotTask> queue_{};
     std::vector<RunningSpot> running_{};    // by borrower id
-    std::vector<std::uint32_t> unused_{};   // ids
+    std::vector<std::uint32_t> unused_{};   // free ids
     std::vector<std::int64_t> times_ms_{};  // until the GPUs of an eviction were free
 };
 

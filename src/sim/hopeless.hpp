@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopeless: pods of the spot replay that fit nowhere, and those that need not be asked because of them.
+// Hopeless: pods of the spot replay that fit on no node, so that similar pods need not be tried.
 #pragma once
 
 #include <gpusched/core/gpu_mask.hpp>
@@ -11,12 +11,12 @@
 
 namespace gpusched::sim::detail {
 
-/// Pods that fit nowhere in one pass over the waiting jobs, during which the cluster only gets fuller: whoever asks for as
-/// much need not be asked.
+/// Pods that fit on no node in one pass over the waiting jobs. The cluster only gets fuller during the pass,
+/// so requests that are at least as large fail, too.
 class Hopeless {
   public:
     explicit Hopeless(const Cluster& cluster) : tasks_(cluster.inventory().tasks) {
-        // Groups and localities make some pods fit where smaller ones do not.
+        // With groups and localities, a pod can fit although a smaller one does not.
         for (const auto& affinities : cluster.inventory().task_affinities)
             plain_.push_back(affinities == TaskAffinities{});
     }
@@ -26,7 +26,7 @@ class Hopeless {
         const auto p = index(pod);
         return std::any_of(pods_.begin(), pods_.end(), [&](TaskId failed) {
             const auto f = index(failed);
-            // A fraction fits wherever whole GPUs fit, not the other way round.
+            // A fraction fits on every node that fits whole GPUs, but not the other way round.
             const bool as_many_gpus =
                 tasks_.gpu_share_milli[f] < whole_gpu_milli
                     ? tasks_.gpu_count[p] >= 1 && tasks_.gpu_share_milli[p] >= tasks_.gpu_share_milli[f]

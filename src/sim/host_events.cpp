@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The events of the host simulator: arrivals, stages of requests, toggles and the main loop.
 #include "sim/host_simulation.hpp"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ void HostSimulation::next_arrival(Service& s) {
         std::max(now_, s.trace_shift_s + trace_stretch_ * o_.llm.requests[s.next_request].time_s);
 }
 
-/// A request; how many random numbers it takes does not depend on what the controller does.
+/// Draws a request. The number of random numbers does not depend on the controller's actions.
 Request HostSimulation::draw(Service& s) {
     auto& rng = s.requests_rng;
     Request r;
@@ -80,7 +81,8 @@ double HostSimulation::first_event(const Service& s) const {
                      s.change_ends});
 }
 
-/// Does what is due at this time, one thing at most and no transfer; false if nothing of this tenant is.
+/// Handles at most one event that is due at this time, transfers excluded. Returns false if this tenant has
+/// none.
 bool HostSimulation::handle(Service& s, double first) {
     const auto due = [first](const Heap& heap) { return !heap.empty() && heap.top().at == first; };
     const auto pop = [](Heap& heap) {
@@ -121,7 +123,7 @@ void HostSimulation::run() {
                 whose = &s;
             }
         if (first > o_.duration_s) break;
-        // Asked before time moves on: afterwards the same due time comes out rounded otherwise.
+        // Must be computed before time advances: afterwards rounding changes the due time.
         const bool transferred = whose != nullptr && pcie_due(*whose) == first;
         progress(first);
         if (transferred) {
@@ -137,7 +139,7 @@ void HostSimulation::run() {
     progress(o_.duration_s);
 }
 
-/// Switches what is due at this time, one thing at most; false if nothing is.
+/// Switches at most one tenant that is due at this time. Returns false if there is none.
 bool HostSimulation::toggle(double first) {
     for (auto& t : trios_)
         if (first == t.t2.next) return t.t2.flip(), true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from a scenario of the simulated host: its GPUs, its tenants, and what the controller knows of them.
+// Data derived from a scenario of the simulated host: its GPUs, its tenants, and the controller's view of
+// them.
 #pragma once
 
 #include <gpusched/control/host_description.hpp>
@@ -11,13 +12,13 @@
 
 namespace gpusched::sim::detail {
 
-/// GPUs of a host.
+/// Returns the number of GPUs of a host.
 [[nodiscard]] std::size_t gpus_of(const HostScenario& scenario);
-/// Protected tenants of a host.
+/// Returns the number of protected tenants of a host.
 [[nodiscard]] std::size_t services_of(const HostScenario& scenario);
-/// What the controller of a host knows of it: roots, GPUs, cores and tenants.
+/// Returns the controller's view of a host: roots, GPUs, cores and tenants.
 [[nodiscard]] control::Host host_of(const HostScenario& scenario);
-/// Instances of others, where there is room.
+/// Adds the instances of other users if there is room.
 void add_neighbours(const control::MigDevice& device, std::vector<control::MigLayout>& layouts);
 
 }  // namespace gpusched::sim::detail

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The named scenarios of the host simulator, and the validation of scenarios.
 #include "sim/host_layout.hpp"
 
 #include <gpusched/config.hpp>
@@ -79,8 +80,8 @@ control::Host host_of(const HostScenario& o) {
 
 namespace scenario_detail {
 
-/// Frozen, and never run before a policy was written that is compared on it: everything that makes `table3` harder, on
-/// another part, with other loads, targets and interference.
+/// All difficulties of the harder scenarios at once, on another part, with other loads, targets and
+/// interference. Frozen: it was never run before the policies that are compared on it were written.
 static void mixed_scenario(HostScenario& s) {
     s.layout.device = "H100-80GB";
     s.layout.start_profile = "2g";
@@ -108,8 +109,9 @@ static void mixed_scenario(HostScenario& s) {
     s.controller.quota_levels = {75, 50};
 }
 
-/// Time to first token of a 7B model on 2g of an A100-80GB, target 200 ms; fitted to the 232 ms of the paper's static
-/// configuration. What a token costs is after prefix caching; prompts bring cached state over PCIe with them.
+/// Time to first token of a 7B model on 2g of an A100-80GB, target 200 ms; fitted to the 232 ms of the
+/// paper's static configuration. The cost of a token is after prefix caching; prompts bring cached state over
+/// PCIe.
 static void llm_scenario(HostScenario& s) {
     s.layout.device = "A100-80GB";
     s.tau_ms = 200;
@@ -241,7 +243,7 @@ GPUSCHED_EXPORT std::vector<std::vector<control::Configuration>> fixed_starts(co
     };
     const auto place = [&](const auto& self) -> void {
         if (placed.size() == services) {
-            // Another start of the same profile is the same to its tenant.
+            // Another start of the same profile is equal for its tenant.
             for (const auto& other : out)
                 if (std::equal(other.begin(), other.end(), placed.begin(),
                                [&](const auto& a, const auto& b) { return profile_of(a) == profile_of(b); }))

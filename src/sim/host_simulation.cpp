@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The state changes of the host simulator: transfers, compute, structural changes and the controller's view.
 #include "sim/host_simulation.hpp"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ HostSimulation::HostSimulation(const HostScenario& scenario, const control::Cont
     }
     if (llm()) {
         const auto& last = o_.llm.requests.back();
-        // So that the gap before the trace begins anew is a mean one.
+        // Gives the gap before the trace repeats the mean length.
         if (last.time_s > 0)
             trace_stretch_ =
                 static_cast<double>(o_.llm.requests.size() - 1) / o_.llm.requests_per_s / last.time_s;
@@ -74,7 +75,8 @@ double HostSimulation::t2_rate(const Trio& t, double unit) const {
     return std::min(t2_demand(t), o_.t2.weight * unit);
 }
 
-/// What one request on a root gets: the unit r of n r + sum of min(demand, weight r) = capacity.
+/// Returns the rate of one request on a root: the r that solves n r + sum of min(demand, weight r) =
+/// capacity.
 double HostSimulation::request_rate(std::size_t at) const {
     std::size_t n = 0;
     for (const auto& s : services_) n += root(s) == at ? s.pcie.size() : 0;
@@ -87,7 +89,8 @@ double HostSimulation::request_rate(std::size_t at) const {
         if (t.root == at) flows[1] = {o_.t2.weight, t2_demand(t)};
     double capacity = o_.layout.root_bytes_per_s, weights = static_cast<double>(n);
     for (const auto& f : flows) weights += f.weight;
-    // A flow that asks for less than its share gives the rest back; what changes one share may satisfy the other.
+    // A flow with a demand below its share gives the rest back. This changes the shares and may satisfy the
+    // other flow.
     for (int pass = 0; pass < 2; ++pass)
         for (auto& f : flows)
             if (f.weight > 0 && f.demand <= f.weight * capacity / weights) {
@@ -98,7 +101,7 @@ double HostSimulation::request_rate(std::size_t at) const {
     return capacity / weights;
 }
 
-/// Moves time on; rates are constant until then.
+/// Advances the time; rates are constant until then.
 void HostSimulation::progress(double until) {
     const double dt = until - now_;
     std::array<double, 16> rate{};
@@ -117,7 +120,8 @@ void HostSimulation::progress(double until) {
     now_ = until;
 }
 
-/// Whether block I/O of the tenant's NUMA node is felt: some T2 there is busy, and the tenant is not pinned.
+/// Returns true if block I/O on its NUMA node disturbs the tenant: a T2 there is busy, and the tenant is not
+/// pinned.
 bool HostSimulation::disturbed(const Service& s) const {
     const auto& roots = options_.host.roots;
     return s.place.cpus == control::CpuSet{} && std::any_of(trios_.begin(), trios_.end(), [&](const Trio& t) {
@@ -131,7 +135,7 @@ void HostSimulation::enter_host(Service& s, std::uint32_t r) {
 }
 
 void HostSimulation::enter_pcie(Service& s, std::uint32_t r) {
-    if (s.pcie.empty()) s.virtual_time = 0;  // or sums grow until small transfers are lost in rounding
+    if (s.pcie.empty()) s.virtual_time = 0;  // otherwise sums grow until rounding loses small transfers
     s.pcie.push({s.virtual_time + requests_[r].bytes, r});
 }
 
@@ -156,7 +160,7 @@ void HostSimulation::begin_service(Service& s) {
     }
 }
 
-/// The end of compute, of which the controller hears: in LLM mode the first token.
+/// Ends the compute stage and reports the latency to the controller; in LLM mode this is the first token.
 void HostSimulation::finish(Service& s, std::uint32_t r) {
     const double ms = (now_ - requests_[r].arrived) * 1000;
     done_ms_.push_back(ms);
@@ -177,7 +181,7 @@ void HostSimulation::end_change(Service& s) {
         layouts_[static_cast<std::size_t>(s.place.gpu)].remove(s.place.instance);
         layouts_[static_cast<std::size_t>(s.change.after.gpu)].add(s.change.after.instance);
         s.place = s.change.after;
-        // A client that moves along starts anew, under the quota that came with the change.
+        // A client that moves along restarts under the quota of the change.
         if (s.trio != nullptr && s.change.before.quota_percent != s.place.quota_percent)
             s.trio->quota = s.place.quota_percent / 100.0;
     }
@@ -185,8 +189,8 @@ void HostSimulation::end_change(Service& s) {
     s.change_ends = never;
     s.unsettled_from = now_;
     s.latencies.clear();
-    s.window_arrived = s.window_done = s.window_missed =
-        0;  // what the pause did is not the new place's doing
+    // The new place does not count events of the pause.
+    s.window_arrived = s.window_done = s.window_missed = 0;
     for (const auto r : s.waiting) enter_host(s, r);
     s.waiting.clear();
 }
@@ -224,7 +228,7 @@ void HostSimulation::act(const control::Action& a) {
     out_.rollbacks += a.lever == control::Lever::rollback;
 }
 
-/// What the controller is told about a protected tenant.
+/// Updates the controller's view of a protected tenant.
 void HostSimulation::see(Service& s) {
     auto& x = seen_.tenants[s.tenant];
     x.p50_ms = s.latencies.quantile_ms(0.5);
@@ -240,7 +244,7 @@ void HostSimulation::see(Service& s) {
     x.misses = s.window_missed;
     x.offered_per_s = static_cast<double>(s.window_arrived) / o_.controller.window_s;
     x.completed_per_s = static_cast<double>(s.window_done) / o_.controller.window_s;
-    x.pcie_bytes_per_s = 0;  // the counters below are others' already
+    x.pcie_bytes_per_s = 0;  // the counters below already belong to others
     x.memory_used_mib =
         0.9 * device_.profiles[options_.host.tenants[s.tenant].start.instance.profile].memory_mib;
     s.latencies.advance();

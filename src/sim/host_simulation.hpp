@@ -27,7 +27,7 @@ inline double normal(Rng& rng) {
     return radius * std::cos(6.283185307179586 * rng.uniform());
 }
 
-/// Something that is off at first, then on and off for Erlang-2 times.
+/// A tenant that is off at first, then on and off for Erlang-2 times.
 struct Toggle {
     Rng rng{};
     double on_s = 0, off_s = 0, next = 0;
@@ -48,7 +48,7 @@ struct Request {
     double arrived = 0, host_ms = 0, bytes = 0, compute_ms = 0, io_ms = 0, decode_ms = 0;
 };
 
-/// Something that becomes due: at a time, or at a point of virtual time.
+/// An event that is due at a time, or at a point of virtual time.
 struct Due {
     double at = 0;
     std::uint32_t request = 0;
@@ -58,7 +58,7 @@ struct Due {
 };
 using Heap = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
-/// What became of the requests of this window and the two before, lost ones included.
+/// Counts of the requests of this window and the two before, including lost ones.
 struct Served {
     std::array<std::int64_t, 3> all{}, late{};
     std::size_t at = 0;
@@ -67,7 +67,7 @@ struct Served {
         ++all[at];
         late[at] += is_late;
     }
-    /// Whether their 99th percentile (by nearest rank) is late.
+    /// Returns true if their 99th percentile (by nearest rank) is late.
     [[nodiscard]] bool above() const {
         return late[0] + late[1] + late[2] > (all[0] + all[1] + all[2]) / 100;
     }
@@ -77,22 +77,22 @@ struct Served {
     }
 };
 
-/// The tenants beside a protected one: T2 on its first root, T3 in its instance.
+/// The tenants next to a protected one: T2 on its first root, T3 in its instance.
 struct Trio {
     std::size_t root = 0;
     Toggle t2{}, t3{};
-    double quota = 1;                  // as it holds
-    double limit_bytes_per_s = never;  // of T2's block I/O
+    double quota = 1;                  // the effective quota
+    double limit_bytes_per_s = never;  // on T2's block I/O
 };
 
-/// A protected tenant: its requests on their way, its place, and the change it is in.
+/// A protected tenant: its requests in flight, its place, and its current change.
 struct Service {
     std::size_t tenant = 0;  // of the host
-    Trio* trio = nullptr;    // whose T3 is its client
+    Trio* trio = nullptr;    // the trio of its client T3
     Rng requests_rng{}, pause_rng{};
     double next_arrival = 0, next_state = never;
     std::size_t arrival_state = 0;
-    std::size_t next_request = 0;  // LLM mode: of the trace
+    std::size_t next_request = 0;  // LLM mode: index into the trace
     double trace_shift_s = 0;      // LLM mode: from the trace's stretched times to now
 
     std::vector<std::uint32_t> waiting{};  // for the end of a pause
@@ -108,19 +108,20 @@ struct Service {
     control::WindowQuantiles latencies{control::quantile_windows};
     Served served{};
     std::int64_t window_arrived = 0, window_done = 0, window_missed = 0;
-    double unsettled_from = 0;  // latencies of requests before this are not for the controller
+    double unsettled_from = 0;  // the controller ignores latencies of earlier requests
 };
 
-/// What protected tenants have got so far, on all hosts: `run` without what follows from all latencies together.
+/// Counts of the protected tenants so far, on all hosts: `run` without the figures that need all latencies
+/// together.
 struct HostTotals {
     HostRun run{};
     std::vector<double> done_ms{};
 };
 
-/// All figures, once nothing more is to come.
+/// Computes all figures after the last event.
 [[nodiscard]] HostRun result_of(const HostScenario& scenario, HostTotals totals);
 
-/// One host. Others under the same seed have other numbers.
+/// Simulates one host. Under the same seed, other hosts have other random numbers.
 class HostSimulation {
   public:
     HostSimulation(const HostScenario& scenario, const control::ControllerFlags& flags, std::uint64_t seed,

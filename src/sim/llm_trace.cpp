@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads recorded LLM requests from CSV, and generates them.
 #include "core/csv_reader.hpp"
 
 #include <gpusched/config.hpp>
@@ -18,7 +19,8 @@ namespace gpusched::sim {
 
 namespace llm_detail {
 
-/// Takes `Z`, `+hh:mm` or `-hh:mm` from the end of a time; seconds by which it is ahead of UTC, 0 where there is none.
+/// Removes `Z`, `+hh:mm` or `-hh:mm` from the end of a time. Returns the offset from UTC in seconds, 0 if
+/// there is none.
 static std::int64_t take_utc_offset(std::string_view& text) {
     if (text.ends_with('Z')) {
         text.remove_suffix(1);
@@ -35,7 +37,8 @@ static std::int64_t take_utc_offset(std::string_view& text) {
     return end[0] == '-' ? -offset : offset;
 }
 
-/// `YYYY-MM-DD hh:mm:ss[.fraction][offset from UTC]` in seconds since 1970, split so that fractions keep their digits.
+/// Parses `YYYY-MM-DD hh:mm:ss[.fraction][offset from UTC]` into seconds since 1970, split so that fractions
+/// keep their digits.
 static bool time_of(std::string_view text, std::int64_t& seconds, double& fraction) {
     const auto offset = take_utc_offset(text);
     if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
@@ -63,7 +66,7 @@ static bool time_of(std::string_view text, std::int64_t& seconds, double& fracti
     return true;
 }
 
-/// The first line that is not blank has a cell of this text.
+/// Returns true if the first line that is not blank has a cell with this text.
 static bool has_column(std::string_view text, std::string_view name) {
     const auto begin = text.find_first_not_of("\xEF\xBB\xBF \t\r\n");
     if (begin == text.npos) return false;

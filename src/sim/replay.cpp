@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replays a trace with a placement policy.
 #include "model/name_order.hpp"
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>
@@ -25,7 +25,7 @@
 namespace gpusched::sim {
 namespace detail {
 
-/// One replay under way: events in, cluster and timeline out.
+/// One replay: events in, cluster and timeline out.
 class Replay {
   public:
     Replay(const Trace& original, const ReplayOptions& options, const Context& context)
@@ -45,7 +45,7 @@ class Replay {
         if (!timeless_) sort_by_creation(tasks);
         rng_ = rng_.split(1);
 
-        // Policies give ties to the first node: by name, unless resampling shuffles them.
+        // Policies give ties to the first node: by name, unless resampling shuffles the nodes.
         ClusterSpec spec;
         spec.nodes = gpusched::detail::in_name_order(trace_.nodes);
         if (options.resample_to) order.shuffle(std::span(spec.nodes));
@@ -128,7 +128,7 @@ class Replay {
     }
 
   private:
-    // Tasks of one second keep their order.
+    // Tasks of the same second keep their order.
     static void sort_by_creation(std::vector<TraceTask>& tasks) {
         std::vector<TraceTask> sorted;
         sorted.reserve(tasks.size());
@@ -154,7 +154,7 @@ class Replay {
         }
     }
 
-    // Who left, or never arrived, is no part of the state.
+    // Returns the final cluster without the tasks that left or never arrived.
     [[nodiscard]] Cluster final_state(std::size_t arrived, std::int64_t now,
                                       const std::vector<std::string>& unplaced) const {
         ClusterSpec spec;
@@ -179,8 +179,8 @@ class Replay {
         return Cluster::build(spec);
     }
 
-    using Departure =
-        std::pair<std::int64_t, std::size_t>;  // time, task; those of one second in order of arrival
+    // Time, task; departures of the same second are in order of arrival.
+    using Departure = std::pair<std::int64_t, std::size_t>;
 
     const ReplayOptions& options_;
     bool timeless_;

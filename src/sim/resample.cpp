@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Resamples the tasks of a trace to a given GPU demand.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs the host simulator over hosts and seeds, and computes queueing formulas.
 #include "sim/host_simulation.hpp"
 
 #include <gpusched/config.hpp>

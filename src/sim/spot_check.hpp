@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller of the spot replay may get wrong.
+// Checks the arguments of the spot replay.
 #pragma once
 
 #include "sim/spot_scheduler.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the Alibaba spot-GPU lists of nodes and jobs.
 #include "core/csv_reader.hpp"
 
 #include <gpusched/config.hpp>
@@ -30,7 +31,7 @@ void take_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& see
         table.report(0, gpusched::quoted(printable(name)) + " occurs twice");
 }
 
-/// Thousandths of a quantity, at most `most` wholes; at least one of what is not 0.
+/// Reads a quantity in thousandths, at most `most` wholes; a positive quantity becomes at least 1.
 template <std::size_t Columns>
 std::int64_t milli(csv::Reader<Columns>& table, std::size_t column, std::int64_t most) {
     const auto number = table.quantity(column);
@@ -58,7 +59,7 @@ static std::vector<NodeSpec> nodes_of(std::string_view text, const std::string& 
     return nodes;
 }
 
-/// Whole GPUs, or a part of one.
+/// Reads whole GPUs, or a fraction of one.
 template <std::size_t Columns>
 void take_gpus(csv::Reader<Columns>& table, std::size_t column, TaskSpec& pod) {
     const auto amount = milli(table, column, max_gpus_per_node);

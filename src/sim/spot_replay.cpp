@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replays HP and spot jobs event by event, and records their work, waits and evictions.
 #include "model/name_order.hpp"
 #include "sim/hopeless.hpp"
 #include "sim/spot_check.hpp"
@@ -27,7 +28,7 @@ namespace detail {
 
 constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max();
 
-/// One replay under way.
+/// One replay.
 class SpotReplay {
   public:
     SpotReplay(const SpotTrace& trace, const SpotReplayOptions& options, const Context& context,
@@ -59,18 +60,18 @@ class SpotReplay {
         bool overdue = false;
         for (std::int64_t event = 0;; ++event) {
             while (!finishes_.empty() && finishes_.top().run != runs_[finishes_.top().job].number)
-                finishes_.pop();  // evicted before
+                finishes_.pop();  // already evicted
             while (arrived_ < trace_.jobs.size() && !takes_part(arrived_)) ++arrived_;
             const auto next_arrival =
                 arrived_ < trace_.jobs.size() ? trace_.jobs[arrived_].arrival_s : no_event;
             const auto next_finish = finishes_.empty() ? no_event : finishes_.top().time;
             auto next = std::min(next_arrival, next_finish);
             if (unfinished_ == 0 && now >= until_) break;
-            const bool over = next == no_event;  // nothing runs, nobody comes
+            const bool over = next == no_event;  // no job runs or arrives any more
             const bool consolidates = !over && next_consolidation <= next;
             if (consolidates) next = next_consolidation;
             if (over || next > longest_replay_s) {
-                // What is measured goes on, as it is now.
+                // The measured period continues in this state.
                 overdue = !over && unfinished_ > 0;
                 const auto end = over ? std::max(now, until_) : longest_replay_s;
                 pass(now, end);
@@ -111,9 +112,9 @@ class SpotReplay {
   private:
     struct Run {
         std::int64_t start = 0, works_from = 0;
-        std::int64_t pace_since = 0, done_us = 0;  // work up to then; from then on at this pace
+        std::int64_t pace_since = 0, done_us = 0;  // work up to pace_since; from then on at the current pace
         std::int64_t slowdown_milli = 0;
-        std::uint32_t number = 0;  // a finish of another number is void
+        std::uint32_t number = 0;  // a finish with another number is void
         bool running = false;
     };
     struct Finish {
@@ -160,26 +161,26 @@ class SpotReplay {
         return spec;
     }
 
-    // Millionths of seconds of work of this run.
+    // Returns the work of this run in millionths of a second.
     [[nodiscard]] static std::int64_t done_us(const Run& run, std::int64_t now) {
         const auto seconds = std::max<std::int64_t>(0, now - run.pace_since);
         return run.done_us + seconds * 1'000'000'000 / (1000 + run.slowdown_milli);
     }
-    // Seconds of work of this run, and how many of them a checkpoint holds.
+    // Returns the seconds of work of this run, and the part that a checkpoint holds.
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> worked(std::size_t job, std::int64_t now) const {
         const auto done = done_us(runs_[job], now) / 1'000'000;
         const auto interval = trace_.jobs[job].pod.checkpoint_interval;
         return {done, interval > 0 ? done / interval * interval : 0};
     }
 
-    // ASI's C_t of one pod: since the last checkpoint of this run, or since its start.
+    // ASI's C_t of one pod: the work since the last checkpoint of this run, or since its start.
     [[nodiscard]] std::int64_t lost_by(TaskId task, std::int64_t now) const {
         const auto job = gangs_.job(task);
         const auto [done, safe] = worked(job, now);
         return cluster_.gpu_milli(task) * (safe > 0 ? done - safe : now - runs_[job].start);
     }
 
-    // Time goes on with what runs.
+    // Advances the time with the running jobs.
     void pass(std::int64_t now, std::int64_t next) {
         for (; next_sample_ <= next; next_sample_ += 3600) {
             auto& t = result_.timeline;
@@ -201,7 +202,8 @@ class SpotReplay {
         runs_[job].running = sign > 0;
     }
 
-    // The run ends: books up to now, of which `done` was work. The caller says what becomes of it.
+    // Ends the run: books the time up to now, of which `done` was work. The caller decides how this work
+    // counts.
     void close_books(std::size_t job, std::int64_t now, std::int64_t done) {
         auto& record = result_.jobs[job];
         const auto& run = runs_[job];
@@ -235,7 +237,7 @@ class SpotReplay {
         hold(job, -1);
         ++runs_[job].number;
         lp_waiting_.insert(job);
-        freed_ = true;  // its other places, and what the preemptor does not need
+        freed_ = true;  // its other places, and GPUs that the preemptor does not need
     }
 
     void start(std::size_t job, std::int64_t now, const Plan& plan) {
@@ -268,12 +270,12 @@ class SpotReplay {
         hold(job, +1);
     }
 
-    // Neighbours came, went or moved there.
+    // Records that neighbours on this node came, left or moved.
     void changed(NodeId node) {
         if (interferes_) changed_.push_back(node);
     }
 
-    // The slowdown of the slowest pod.
+    // Returns the slowdown of the slowest pod.
     [[nodiscard]] std::int64_t slowdown(std::size_t job) const {
         std::int64_t most = 0;
         gangs_.for_each_pod(job, [&](TaskId pod) {
@@ -291,7 +293,7 @@ class SpotReplay {
         return most;
     }
 
-    // Jobs beside whom neighbours changed go on at another pace.
+    // Changes the pace of jobs with changed neighbours.
     void change_pace(std::int64_t now) {
         if (changed_.empty()) return;
         std::set<std::size_t> jobs;
@@ -313,13 +315,13 @@ class SpotReplay {
         }
     }
 
-    /// @return true if it runs now
+    /// @return true if the job runs now
     bool attempt(std::size_t job, std::int64_t now) {
         const auto pod = make_id<TaskId>(gangs_.first[job]);
         if (hopeless_->covers(pod)) return false;
         const auto begun = clock_.now_ns();
         const auto answer = scheduler_->decide(cluster_, job, now, cost_);
-        // A filter may refuse a small pod and let a large one pass.
+        // A filter may reject a small pod and accept a large one.
         if (answer.hopeless && options_.filters.empty()) hopeless_->add(pod);
         if (!answer.plan) return false;
         if (measured(job)) decisions_us_.push_back(static_cast<double>(clock_.now_ns() - begun) / 1000);
@@ -431,8 +433,8 @@ class SpotReplay {
     double hp_sum_ = 0, lp_sum_ = 0, measured_s_ = 0;
     bool freed_ = false;
     allocation::SlowdownCurve beside_cpu_only_, beside_offline_;
-    bool interferes_;                // pods do
-    std::vector<NodeId> changed_{};  // where neighbours did, since the last `change_pace`
+    bool interferes_;                // pods slow each other down
+    std::vector<NodeId> changed_{};  // nodes with changed neighbours since the last `change_pace`
     std::vector<double> decisions_us_;
     SpotReplayResult result_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One decision of the spot replay: filter, rank, place, and preempt where nothing fits, as one plan.
+// One decision of the spot replay as one plan: filters, ranks and places, and preempts if no node fits.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -27,7 +27,7 @@
 
 namespace gpusched::sim::detail {
 
-/// Which pods belong to which job: those of one job come one after the other.
+/// Maps between jobs and pods. The pods of a job are contiguous.
 struct Gangs {
     std::vector<std::size_t> first;   // by job, and one more
     std::vector<std::size_t> job_of;  // by task
@@ -39,8 +39,8 @@ struct Gangs {
     [[nodiscard]] std::size_t job(TaskId task) const { return job_of[index(task)]; }
 };
 
-/// `allocation::EvictionHistory` with what the replay adds to it: evicted pods by node. Not by `Cluster::update_node`, which is refused
-/// while placements of the same moment can still be undone.
+/// `allocation::EvictionHistory` plus the pods that the replay evicted, by node. It does not use
+/// `Cluster::update_node`, which is rejected while placements of the same moment can still be undone.
 struct NodeEvictions {
     const std::vector<std::int64_t>* by_node;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const {
@@ -51,7 +51,7 @@ struct NodeEvictions {
 
 inline constexpr std::size_t most_rankers = 6;
 
-/// Rankers in a row; unlike those of `allocation::RankerList`, a score does not allocate.
+/// A list of rankers; unlike `allocation::RankerList`, scoring does not allocate.
 struct RankerRow {
     std::vector<allocation::AnyRanker> rankers{};
     std::array<std::int64_t, most_rankers> operator()(const Cluster& cluster, TaskId task, NodeId node,
@@ -78,16 +78,17 @@ class SpotScheduler {
             rank_.rankers.push_back(ranker(name, options, cluster, known));
         for (const auto& name : options.filters) passes_.filters.push_back(known.filters.make(name));
     }
-    SpotScheduler(const SpotScheduler&) = delete;  // the rankers know where the history is
+    SpotScheduler(const SpotScheduler&) = delete;  // the rankers point to the history
     SpotScheduler& operator=(const SpotScheduler&) = delete;
 
     void evicted(NodeId node) { ++evictions_[index(node)]; }
 
     struct Answer {
         std::optional<Plan> plan{};
-        bool hopeless = false;  // one pod alone fits nowhere
+        bool hopeless = false;  // one pod alone fits on no node
     };
-    /// Places for all pods of a job, with evictions if they help and are allowed. The cluster is left as it was.
+    /// Finds places for all pods of a job, with evictions if they help and are allowed. Leaves the cluster
+    /// unchanged.
     Answer decide(Cluster& cluster, std::size_t job, std::int64_t now, const preemption::CostFunction& cost) {
         Answer answer;
         Plan plan;
@@ -106,7 +107,7 @@ class SpotScheduler {
             placed_all = place_all(cluster, asked, allocation::AnyNode{}, evicts, plan);
             answer.hopeless = !placed_all && plan.placements.empty();
         }
-        auto& left = plan.vacated_nodes;  // so far all that lost a pod
+        auto& left = plan.vacated_nodes;  // so far all nodes that lost a pod
         std::erase_if(left, [&](NodeId node) { return cluster.occupants(node) > 0; });
         std::sort(left.begin(), left.end());
         left.erase(std::unique(left.begin(), left.end()), left.end());
@@ -133,7 +134,7 @@ class SpotScheduler {
         return known.rankers.make(name, cluster.inventory(), {});
     }
 
-    /// The level within which all pods of the job must be.
+    /// Returns the level within which all pods of the job must be.
     [[nodiscard]] std::optional<Level> required_level(const Cluster& cluster, std::size_t job) const {
         if (gangs_.first[job + 1] - gangs_.first[job] < 2) return std::nullopt;
         const auto& inv = cluster.inventory();
@@ -142,7 +143,7 @@ class SpotScheduler {
         return wish->level;
     }
 
-    /// Carries a placement out, whoever chose it, if it holds.
+    /// Applies a placement from any source if it is valid.
     static bool assign_if_it_holds(Cluster& cluster, const Placement& p, Plan& plan) {
         if (find_obstacle(cluster, p.task, p.node) != Obstacle::none ||
             !gpus_fit(cluster, p.task, p.node, p.gpus))
@@ -152,7 +153,7 @@ class SpotScheduler {
         return true;
     }
 
-    /// One pod after the other, each on the best-ranked of the nodes that are allowed.
+    /// Places one pod after the other, each on the best-ranked of the allowed nodes.
     template <class Filter>
     bool place_all(Cluster& cluster, const Asked& asked, const Filter& allowed, bool evicts, Plan& plan) {
         for (auto i = gangs_.first[asked.job]; i < gangs_.first[asked.job + 1]; ++i) {
@@ -167,11 +168,12 @@ class SpotScheduler {
         return true;
     }
 
-    /// The first pod decides for a domain that need not have room for all: the next best one is tried then, until no node
-    /// of another domain will do. Not by `allocation::allocate`, which chooses domains by entropy and does not ask rankers.
+    /// Tries domains until one has room for all pods, or no node of another domain fits. The first pod picks
+    /// each domain by rank. `allocation::allocate` is not used: it chooses domains by entropy and does not
+    /// use rankers.
     bool place_in_a_domain(Cluster& cluster, const Asked& asked, Level level, bool evicts, Plan& plan) {
         const auto before = cluster.checkpoint();
-        // Each try ranks all nodes. Where evictions may help, no count of what is free says that it will fail.
+        // Each try ranks all nodes. If evictions may help, free capacity cannot show that a domain will fail.
         auto tried = evicts ? std::set<DomainId>() : too_full(cluster, asked.job, level);
         const auto untried = [&](const Cluster& c, TaskId, NodeId node) {
             return !tried.contains(c.inventory().domain(level, node));
@@ -185,8 +187,9 @@ class SpotScheduler {
         }
     }
 
-    /// Domains whose nodes have too little left for the pods, group constraints not looked at. `pod_room` would rule out more of them,
-    /// whose tries draw random numbers: under the ranker "random" the same seed would give other replays.
+    /// Returns the domains with too little free capacity for the pods, without group constraints. `pod_room`
+    /// would exclude more domains. But their tries draw random numbers, so with the ranker "random" the same
+    /// seed would give other replays.
     [[nodiscard]] std::set<DomainId> too_full(const Cluster& cluster, std::size_t job, Level level) const {
         const auto& inv = cluster.inventory();
         const auto& t = inv.tasks;
@@ -215,7 +218,7 @@ class SpotScheduler {
         return full;
     }
 
-    /// In the domain that loses the least work.
+    /// Preempts in the domain that loses the least work.
     bool preempt_in_a_domain(Cluster& cluster, const Asked& asked, Level level, Plan& plan) {
         std::vector<TaskId> pods;
         gangs_.for_each_pod(asked.job, [&](TaskId pod) { pods.push_back(pod); });
@@ -223,7 +226,7 @@ class SpotScheduler {
         const auto found = preemption::preempt_gang(
             cluster, pods,
             {.policy = policy(), .now = asked.now, .cost = asked.cost, .filter = as_filter(passes_)});
-        // One pod after the other where the filters stand in the way of some.
+        // With filters, evictions for one pod after the other may still succeed.
         if (!found.decision)
             return !passes_.filters.empty() && place_in_a_domain(cluster, asked, level, true, plan);
         for (const auto task : found.decision->victims) evict_gang(cluster, gangs_.job(task), plan);
@@ -262,7 +265,7 @@ class SpotScheduler {
         return allocation::Destination{node, allocation::pick_gpus(picker_, cluster, pod, node, rng_)};
     }
 
-    /// The filters for `preempt`; none where the replay has none.
+    /// Returns the filters for `preempt`; empty if the replay has none.
     template <class Filter>
     [[nodiscard]] std::optional<allocation::AnyFilter> as_filter(const Filter& allowed) const {
         if (passes_.filters.empty()) return std::nullopt;
@@ -276,8 +279,9 @@ class SpotScheduler {
         return find_obstacle(cluster, pod, node) == Obstacle::none && allowed(cluster, pod, node);
     }
 
-    /// For a pod that a filter lets in only when LP pods have left: they leave cheapest first until it does, then those who need not
-    /// leave come back, the dearest first; on the node that loses the least work.
+    /// Picks victims for a pod that a filter accepts only after LP pods have left. They leave cheapest first
+    /// until it does. Then those that need not leave come back, the most expensive first. Returns the node
+    /// that loses the least work, and its victims.
     template <class Filter>
     std::pair<NodeId, std::vector<TaskId>>
     victims_for_filters(Cluster& cluster, TaskId pod, const Asked& asked, const Filter& allowed) const {
@@ -285,7 +289,7 @@ class SpotScheduler {
         std::int64_t least = 0;
         const auto before = cluster.checkpoint();
         for (const auto node : cluster.nodes()) {
-            if (allowed(cluster, pod, node)) continue;  // `preempt` was asked of it
+            if (allowed(cluster, pod, node)) continue;  // `preempt` has tried it
             std::map<std::size_t, TaskId> on_node;      // one pod per job
             for (const auto task : evictable_on(cluster, node)) on_node.emplace(gangs_.job(task), task);
             std::vector<std::pair<std::int64_t, TaskId>> order;
@@ -357,7 +361,7 @@ class SpotScheduler {
         std::vector<TaskId> leave;
         Plan scratch;
         for (const auto task : order) {
-            if (!cluster.is_placed(task)) continue;  // left with its gang
+            if (!cluster.is_placed(task)) continue;  // already left with its gang
             evict_gang(cluster, gangs_.job(task), scratch);
             leave.push_back(task);
             if (fits(cluster, pod, node, allowed)) break;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Generates HP and spot jobs over time.
 #include "sim/generator_presets.hpp"
 
 #include <gpusched/config.hpp>
@@ -17,9 +18,9 @@
 namespace gpusched::sim {
 namespace detail {
 
-/// Running times of HP jobs in seconds at 0, 5, .., 100 %, uniform in between: log-normal with the published median of
-/// 5 hours and 90th percentile of 24 hours (ASI, section 3.2), cut at 2 minutes and 72 hours. A table, so that no
-/// platform's exponential function has a say.
+/// Running times of HP jobs in seconds at 0, 5, .., 100 %, uniform in between. The distribution is log-normal
+/// with the published median of 5 hours and 90th percentile of 24 hours (ASI, section 3.2), cut at 2 minutes
+/// and 72 hours. A table gives the same values on every platform, unlike the exponential function.
 constexpr std::array<std::int64_t, 21> hp_runtime_s{120,   2404,  3750,  5063,  6426,  7884,   9474,
                                                     11232, 13202, 15433, 18000, 20994, 24542,  28846,
                                                     34200, 41097, 50423, 63999, 86400, 134781, 259200};
@@ -83,7 +84,8 @@ struct SpotJobMaker {
         job.pod.checkpoint_interval = rng.chance(options.no_checkpoint) ? 0 : interval;
     }
 
-    /// GPU-milli-seconds of a job on average, core-milli-seconds of a CPU-only one, from a sample of its own.
+    /// Returns the mean GPU-milli-seconds of a job, or core-milli-seconds of a CPU-only one, from a separate
+    /// sample.
     [[nodiscard]] double mean_size(Rng rng, SpotJobKind of) const {
         constexpr int samples = 20'000;
         double sum = 0;
@@ -97,7 +99,7 @@ struct SpotJobMaker {
     }
 };
 
-/// Arrivals over the day, 1 on average.
+/// Returns the relative arrival rate at this time of day, 1 on average.
 static double arrivals_at(std::int64_t second, double swing) {
     const double hour = static_cast<double>(second % 86'400) / 3600;
     const double off = std::abs(hour - 15);
@@ -147,7 +149,7 @@ GPUSCHED_EXPORT SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
                            Arrivals{Kind::lp, "lp-", o.lp_load, all_milli, 0, 20},
                            Arrivals{Kind::cpu_only, "cpu-", o.cpu_load, maker.all_cpu_milli, 0, 30}}) {
         if (of.load <= 0) continue;
-        // In steps so short that two jobs of one step do not matter.
+        // Steps are so short that two jobs in one step do not matter.
         const double per_second =
             of.load * static_cast<double>(of.all_milli) / maker.mean_size(Rng(1).split(of.stream), of.kind);
         const double most = per_second * (1 + of.swing);
@@ -165,7 +167,7 @@ GPUSCHED_EXPORT SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
                 trace.jobs.push_back(std::move(job));
             }
         }
-        // Each kind is in order; of one second HP jobs come first, CPU-only ones last.
+        // Each kind is in order; within a second HP jobs come first, CPU-only jobs last.
         std::inplace_merge(trace.jobs.begin(), trace.jobs.begin() + before, trace.jobs.end(),
                            [](const SpotJob& a, const SpotJob& b) { return a.arrival_s < b.arrival_s; });
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the network tree as DOT text.
 #include "topology/dot_text.hpp"
 
 #include <gpusched/config.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text in the DOT language.
+// Quotes text for the DOT language.
 #pragma once
 
 #include <string>

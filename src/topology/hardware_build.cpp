@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the graph of a machine from descriptions and readings, and converts it back.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
@@ -15,12 +16,11 @@
 #include <tuple>
 #include <utility>
 
-// Graphs from descriptions and readings, and back.
-
 namespace gpusched::topology {
 namespace detail {
 
-/// Who holds a vertex, from the graph that knows to a reading that does not. It may be held by nobody in particular.
+/// Copies the holder of a vertex from `known` to `reading`, which has no holders. A vertex can be allocated
+/// without a named holder.
 static void take_holder(const HardwareVertex& known, HardwareVertex& reading) {
     reading.used_by = known.used_by;
     if (reading.status == HardwareStatus::failed) return;
@@ -29,13 +29,13 @@ static void take_holder(const HardwareVertex& known, HardwareVertex& reading) {
                                                             : HardwareStatus::allocated;
 }
 
-/// Who holds cores and core groups, from the graph that knows to a reading that does not. Cores are told apart by id; so
-/// are core groups, unless the reading draws a group of other cores under that id.
+/// Copies the holders of cores and core groups from `known` to `reading`, which has no holders. Cores are
+/// matched by id. Core groups are matched by id if the group has the same cores in both graphs.
 static void keep_core_holders(const BoostHardware& known, BoostHardware& reading) {
     using Kind = HardwareKind;
     struct Unit {
         std::size_t vertex = 0;
-        std::set<int> cores{};  // of a group
+        std::set<int> cores{};  // only for groups
     };
     const auto units_of = [](const BoostHardware& graph) {
         std::map<std::pair<Kind, int>, Unit> units;
@@ -96,7 +96,7 @@ GPUSCHED_EXPORT HardwareGraph::HardwareGraph(const Hardware& hardware, const Har
                       const auto group = add(K::core_group, groups++);
                       join(socket, group, R::hosts);
                       join(group, at, R::localized);
-                      // Its cores follow, so that they find it right before them.
+                      // Its cores are added after it, so that the group directly precedes them.
                       for (int c = core; c < std::min(core + options.core_group_size, numa.cores); ++c)
                           join(group, add(K::core, cores++), R::contains);
                   }
@@ -196,7 +196,8 @@ GPUSCHED_EXPORT std::vector<HardwareChange> HardwareGraph::reconcile(const Hardw
         return std::tuple(graph.numa_node_of(gpu_bit(g)), graph.socket_of(gpu_bit(g)),
                           graph.pcie_root_of(gpu_bit(g)));
     };
-    // The reading becomes the graph, with GPUs it lacks and what only this graph knows carried over.
+    // The reading becomes the graph. GPUs that are missing from it and the data that only this graph has are
+    // carried over.
     HardwareGraph merged(observed);
     for (int g = 0; g < max_gpus_per_node; ++g) {
         const auto i = static_cast<std::size_t>(g);
@@ -235,7 +236,7 @@ GPUSCHED_EXPORT std::vector<HardwareChange> HardwareGraph::reconcile(const Hardw
         auto gone = (*graph_)[static_cast<Vertex>(gpu_vertex_[i])];
         gone.status = HardwareStatus::failed;
         vertices.push_back(gone);
-        // It stays where it was, as long as that place exists.
+        // The GPU keeps its place if the place still exists.
         const auto self = static_cast<Vertex>(gpu_vertex_[i]);
         for (const auto e : boost::make_iterator_range(boost::out_edges(self, *graph_))) {
             const auto& other = (*graph_)[boost::target(e, *graph_)];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the graph of a machine as DOT text.
 #include "topology/dot_text.hpp"
 
 #include <gpusched/config.hpp>
@@ -15,7 +16,8 @@ namespace gpusched::topology {
 GPUSCHED_EXPORT std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options) {
     using K = HardwareKind;
     using R = HardwareRelation;
-    // What is drawn inside a socket: its core groups and NUMA nodes, the NUMA nodes of its groups, and their cores.
+    // The parents of all vertices inside a socket: its core groups and NUMA nodes, the NUMA nodes of its
+    // groups, and their cores.
     std::map<HardwareGraph::Vertex, HardwareGraph::Vertex> above;
     std::map<HardwareGraph::Vertex, int> cores_of;
     for (int round = 0; round < 2; ++round)
@@ -65,7 +67,7 @@ GPUSCHED_EXPORT std::string hardware_to_dot(const HardwareGraph& graph, const Ha
     for (const auto e : graph.edges()) {
         const auto a = graph.source(e), b = graph.target(e);
         const auto& edge = graph.edge(e);
-        if (edge.relation == R::hosts || !drawn(a) || !drawn(b)) continue;  // the cluster says it
+        if (edge.relation == R::hosts || !drawn(a) || !drawn(b)) continue;  // the cluster shows this relation
         out += "  " + name(a) + " -- " + name(b) + " [";
         if (std::isfinite(edge.bandwidth_gb_s))
             out += "label=\"" + number_text(edge.bandwidth_gb_s) + " GB/s\", ";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks the graph of a machine, computes its masks and tables, answers queries and applies changes.
 #include "topology/hardware_search.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/gpu_sets.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ static std::string vertex_text(const HardwareVertex& v) {
     return std::string(enum_name(v.kind)) + " " + std::to_string(v.id);
 }
 
-// What an edge between vertices of these kinds may mean.
+// Returns true if an edge between vertices of these kinds can have this meaning.
 static bool relation_fits(HardwareRelation relation, HardwareKind a, HardwareKind b) {
     using K = HardwareKind;
     const auto between = [&](K x, K y) { return (a == x && b == y) || (a == y && b == x); };
@@ -71,7 +72,7 @@ GPUSCHED_EXPORT HardwareGraph::HardwareGraph(std::vector<HardwareVertex> vertice
                                    "0 to " + std::to_string(most)));
         if (!seen.insert({v.kind, v.id}).second) problems.add(detail::vertex_text(v) + ": exists twice");
     }
-    std::map<std::pair<Vertex, HardwareRelation>, Vertex> above;  // what there may be only one of
+    std::map<std::pair<Vertex, HardwareRelation>, Vertex> above;  // relations that are unique per vertex
     const auto only_one = [&](Vertex below, Vertex top, HardwareRelation relation) {
         if (!above.insert({{below, relation}, top}).second)
             problems.add(detail::vertex_text(vertices[below]) + ": has a second edge '" +
@@ -149,7 +150,7 @@ GPUSCHED_EXPORT void HardwareGraph::index_graph() {
     for (Vertex v = 0; v < count; ++v)
         if (graph[v].kind == HardwareKind::gpu)
             gpu_vertex_[static_cast<std::size_t>(graph[v].id)] = static_cast<std::int64_t>(v);
-    // Calls back for every edge of that meaning, with its end of that kind and its other end.
+    // Calls `visit` for every edge of that relation, with its end of that kind and its other end.
     const auto for_edges = [&](HardwareRelation relation, HardwareKind kind, auto&& visit) {
         for (const auto e : boost::make_iterator_range(boost::edges(graph))) {
             if (graph[e].relation != relation) continue;
@@ -157,7 +158,7 @@ GPUSCHED_EXPORT void HardwareGraph::index_graph() {
             graph[a].kind == kind ? visit(a, b) : visit(b, a);
         }
     };
-    // Sockets of core groups first, then of NUMA nodes through their core groups or directly.
+    // Sockets of core groups come first, then sockets of NUMA nodes, through their core groups or directly.
     for_edges(HardwareRelation::hosts, HardwareKind::socket,
               [&](Vertex socket, Vertex hosted) { socket_of[hosted] = graph[socket].id; });
     for_edges(HardwareRelation::localized, HardwareKind::numa_node, [&](Vertex numa, Vertex group) {
@@ -236,7 +237,7 @@ GPUSCHED_EXPORT GpuMask HardwareGraph::gpus() const noexcept {
     return all;
 }
 
-// Questions --------------------------------------------------------------------------------------------------
+// Questions -------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT HardwareGraph::Vertex HardwareGraph::gpu_vertex(int gpu) const {
     if (gpu < 0 || gpu >= max_gpus_per_node || gpu_vertex_[static_cast<std::size_t>(gpu)] < 0)
@@ -299,7 +300,7 @@ GPUSCHED_EXPORT std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMa
     return std::get<3>(*best);
 }
 
-// Changes ----------------------------------------------------------------------------------------------------
+// Changes ---------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT void HardwareGraph::set_failed(int gpu, bool failed) {
     auto& v = (*graph_)[gpu_vertex(gpu)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches in the graph of a machine by the algorithms of Boost.Graph. Heavy to compile: for bodies only.
+// Searches in the graph of a machine with algorithms of Boost.Graph. Slow to compile, so include it only in
+// .cpp files.
 #pragma once
 
 #include <gpusched/topology/boost_hardware.hpp>
@@ -23,8 +24,8 @@ using HardwareEdgeId = BoostHardware::edge_descriptor;
 
 inline constexpr double no_bottleneck = std::numeric_limits<double>::infinity();
 
-/// The ways that traffic of GPU `from` may take: not through other GPUs, which may belong to somebody else or have
-/// failed. Cores lead nowhere.
+/// The edges that traffic of GPU `from` can use. It does not pass through other GPUs, because another task
+/// may hold them or they may have failed. Cores are excluded, because they lead to no other vertex.
 struct TrafficEdges {
     const BoostHardware* graph = nullptr;
     HardwareVertexId from = 0;
@@ -35,7 +36,7 @@ struct TrafficEdges {
     }
 };
 
-/// The way down from a PCIe root, through switches, to GPUs.
+/// The edges from a PCIe root down through switches to GPUs.
 struct PcieEdges {
     const BoostHardware* graph = nullptr;
     bool operator()(const HardwareEdgeId& edge) const {
@@ -46,18 +47,19 @@ struct PcieEdges {
     }
 };
 
-/// The graph reduced to the edges that `Edges` lets through.
+/// The graph reduced to the edges that `Edges` accepts.
 template <class Edges>
 using FilteredHardware = boost::filtered_graph<BoostHardware::Base, Edges>;
 
-/// One value per vertex, as Boost's algorithms fill it in.
+/// A property map with one value per vertex, for output of Boost's algorithms.
 template <class T>
 auto by_vertex(std::vector<T>& values) {
     return boost::make_iterator_property_map(values.begin(),
                                              boost::typed_identity_property_map<HardwareVertexId>());
 }
 
-/// Edges on the shortest path from a vertex to every other one, by breadth-first search; -1 = there is no path.
+/// Returns the number of edges on the shortest path from a vertex to every other vertex, by breadth-first
+/// search; -1 if there is no path.
 template <class Edges>
 std::vector<int> hops_from(const BoostHardware& graph, HardwareVertexId from, Edges edges) {
     std::vector<int> hops(boost::num_vertices(graph), -1);
@@ -68,8 +70,9 @@ std::vector<int> hops_from(const BoostHardware& graph, HardwareVertexId from, Ed
     return hops;
 }
 
-/// GB/s on the widest path from a vertex to every other one; 0 = there is no path. Dijkstra's algorithm, where a path is as
-/// long as its narrowest edge and the widest path counts as the shortest.
+/// Returns the GB/s on the widest path from a vertex to every other vertex; 0 if there is no path. Uses
+/// Dijkstra's algorithm: the length of a path is the width of its narrowest edge, and the widest path counts
+/// as the shortest.
 template <class Edges>
 std::vector<double> widths_from(const BoostHardware& graph, HardwareVertexId from, Edges edges) {
     std::vector<double> widths(boost::num_vertices(graph));

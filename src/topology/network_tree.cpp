@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the network tree and answers queries about vertices.
 #include <gpusched/config.hpp>
 #include <gpusched/topology/boost_tree.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -11,7 +12,7 @@
 namespace gpusched::topology {
 namespace detail {
 
-// Calls back on the way down and on the way up.
+// Calls `on_discover` on the way down and `on_finish` on the way up.
 template <class Discover, class Finish>
 struct DepthFirst : boost::default_dfs_visitor {
     Discover on_discover;
@@ -33,7 +34,7 @@ GPUSCHED_EXPORT NetworkTree::NetworkTree(const Inventory& inventory) {
     const auto nodes = inventory.living_nodes();
     const int levels = inventory.named_levels();
     std::vector<Record> records(1);
-    // Domains level by level, by ascending id; ids of nodes that stand for themselves are left out.
+    // Domains level by level, by ascending id, without nodes that are their own domain.
     std::vector<std::vector<std::uint32_t>> record_of(static_cast<std::size_t>(levels));
     for (Level l = 0; l < levels; ++l) {
         auto& here = record_of[static_cast<std::size_t>(l)];
@@ -59,7 +60,7 @@ GPUSCHED_EXPORT NetworkTree::NetworkTree(const Inventory& inventory) {
     }
     build(std::move(records), inventory.nodes.names.size());
 
-    // Constraints may name levels that no node has; there every node stands for itself.
+    // Constraints may name levels that no node has. At these levels every node is its own domain.
     vertex_of_domain_.resize(static_cast<std::size_t>(levels));
     domain_counts_.resize(static_cast<std::size_t>(levels));
     for (Level l = 0; l < levels; ++l) {
@@ -102,7 +103,7 @@ GPUSCHED_EXPORT NetworkTree::NetworkTree(std::vector<Record> records, std::size_
 }
 
 GPUSCHED_EXPORT void NetworkTree::build(std::vector<Record> records, std::size_t node_count) {
-    // Children in the order of their edges: domains first, then nodes.
+    // Children are in the order of their edges: domains first, then nodes.
     std::vector<std::pair<std::size_t, std::size_t>> edges;
     edges.reserve(records.size() - 1);
     for (const bool leaves : {false, true})

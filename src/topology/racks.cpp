@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rack presets and the functions that build racks from them.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>

@@ -6,7 +6,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class Downtime {
     std::unordered_map<std::string_view, std::vector<std::size_t>> of_task_, of_group_;
 };
 
-/// Whether a task may run on a node, whatever is free there.
+/// Returns whether a task may run on a node, ignoring its free capacity.
 [[nodiscard]] static bool may_run(const TaskSpec& task, const NodeSpec& node) {
     const auto selected = [&](const auto& wanted) {
         const auto label = node.labels.find(wanted.first);
@@ -82,7 +82,7 @@ class Downtime {
                         [&](const Taint& taint) { return keeps_away(taint, task.tolerations); });
 }
 
-/// Per machine, whether it counts for a valid goal.
+/// Returns for every machine whether it counts for a valid goal.
 [[nodiscard]] static std::vector<bool> machines_that_count(const State& state, const Goal& goal) {
     const bool any_gpus =
         std::any_of(state.machines.begin(), state.machines.end(), [](const Machine& machine) {
@@ -113,7 +113,7 @@ class Downtime {
     return out;
 }
 
-/// Why the goal is invalid; empty if it is valid.
+/// Returns the reason why the goal is invalid; empty if it is valid.
 [[nodiscard]] static std::string bad_goal(const State& state, const Goal& goal) {
     if (!goal.gpu_model.empty() &&
         std::none_of(state.machines.begin(), state.machines.end(),
@@ -133,7 +133,7 @@ class Downtime {
     return goal.count.value_or(1) < 1 ? "count is less than 1" : "";
 }
 
-/// The number of empty nodes or slots for a valid goal.
+/// Returns the number of empty nodes or slots for a valid goal.
 [[nodiscard]] static std::int64_t available(const State& state, const Goal& goal) {
     const auto unused = [](std::int64_t capacity, const InUse& use) {
         return std::max<std::int64_t>(0, capacity - std::max(use.consumed, use.claimed));
@@ -420,7 +420,7 @@ class Replay {
                 a.found.push_back("rule: " + what);
     }
 
-    // The answers of near and spread depend on the arrivals before.
+    // The results of near and spread depend on earlier arrivals.
     void take_turns(std::vector<Arrival>& arrivals) {
         std::vector<Arrival*> waiting;
         for (auto& a : arrivals) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the replay, kept by names and independent of `Cluster`: the node of every task, what is in use
-// on every node, and the domains of the members of every group.
+// The state of the replay, kept by names and independent of `Cluster`: the node of every task, the usage of
+// every node, and the domains of the members of every group.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -22,8 +22,8 @@ namespace gpusched::verify::detail {
 
 inline constexpr int nowhere = -1;
 
-/// What is in use of one resource. A Standby task claims without consuming, an LP task consumes without a
-/// claim; neither sum may exceed the capacity.
+/// The usage of one resource. A Standby task claims without consuming, an LP task consumes without a claim;
+/// neither sum may exceed the capacity.
 struct InUse {
     std::int64_t consumed = 0, claimed = 0;
 };
@@ -108,8 +108,8 @@ struct State {
         for (auto& machine : machines) machine.occupied_before = machine.occupants > 0;
     }
 
-    /// The domain of a node at a level. A node of unknown position is its own domain; one without the level's
-    /// label has none.
+    /// Returns the domain of a node at a level. A node of unknown position is its own domain. A node without
+    /// the level's label has no domain.
     [[nodiscard]] int domain(Level level, int node) const {
         if (level == node_level) return node;
         if (level >= first_label_level)
@@ -117,7 +117,7 @@ struct State {
                                  [static_cast<std::size_t>(node)];
         return domains_[static_cast<std::size_t>(level)][static_cast<std::size_t>(node)];
     }
-    /// The level in messages.
+    /// Returns the name of the level for messages.
     [[nodiscard]] std::string level_text(Level level) const {
         if (level >= first_label_level)
             return "label " +
@@ -173,7 +173,7 @@ struct State {
         for (const auto& group : avoided) count(avoiding[group]);
     }
 
-    /// Sets the node of the task (or nowhere) without changing what is in use.
+    /// Sets the node of the task (or nowhere) without changing the usage.
     void relocate(Pod& pod, int node, std::vector<int> cards) {
         if (!pod.spec->daemon) {
             if (pod.node != nowhere) --machine(pod.node).occupants;
@@ -301,8 +301,9 @@ struct State {
         }
     }
 
-    /// GPUs for a running task if the snapshot does not name them: the lowest healthy ones with enough left,
-    /// then failed ones that no task holds; likewise devices of the first class that has enough.
+    /// Returns GPUs for a running task if the snapshot does not name them. These are the lowest healthy GPUs
+    /// with enough left, then failed GPUs that no task holds. Devices are chosen likewise, from the first
+    /// class that has enough.
     std::vector<int> unknown_gpus(const TaskSpec& task) {
         const auto found = task.node ? machine_of.find(*task.node) : machine_of.end();
         if (found == machine_of.end()) return {};

@@ -6,7 +6,6 @@
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
-#include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/policies.hpp>
@@ -14,9 +13,9 @@
 #include <gpusched/json/json.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/follower.hpp>
-#include <gpusched/preemption/named.hpp>
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an outside project might write: the whole library in one include, the experimental component host in another, and
-// calls into every component.
+// What an outside project might write: the whole library in one include, and calls into every component.
 #include "other.hpp"
 
 #include <gpusched/gpusched.hpp>
-#include <gpusched/host/mps.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +23,6 @@ const char* wrong_component() {
     if (milp::to_lp(builder.finish()).empty()) return "milp";
     if (serving::llama3_8b().parameters() < 7'000'000'000) return "serving";
     if (control::mig_devices().empty()) return "control";
-    if (host::parse_mps_percentage("75.0\n") != 75) return "host";
     if (sim::generate_cluster({.nodes = 8}).nodes.size() != 8) return "sim";
     return nullptr;
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes are either documents of the controller, of which a configuration survives writing and reading, or an error that says why not.
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/carryover.hpp>
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/host/journal.hpp>
-#include <gpusched/host/live.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,6 @@
 #include <vector>
 
 namespace control = gpusched::control;
-namespace host = gpusched::host;
 
 namespace {
 
@@ -47,11 +45,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto written = control::write_config(control::parse_config(text));
         if (control::write_config(control::parse_config(written)) != written) std::abort();
     });
-    told([&] { static_cast<void>(host::parse_live(text, options())); });
     told([&] {
-        const auto journal = host::parse_journal(text, options().host);
-        if (host::parse_journal(host::write_journal(journal, options().host), options().host) != journal)
-            std::abort();
+        const auto read = [](std::string_view document) {
+            gpusched::Problems problems;
+            const auto parsed = gpusched::json::Document::parse(document, "carryover", problems);
+            problems.throw_if_any();
+            return control::parse_carryover(parsed, options().host);
+        };
+        const auto carryover = read(text);
+        if (read(control::write_carryover(carryover, options().host)) != carryover) std::abort();
     });
     told([&] { static_cast<void>(control::parse_signals(text, options(), 0, layouts)); });
     told([&] { static_cast<void>(control::replay_audit(std::string(text) + "\n", options())); });

@@ -2,7 +2,7 @@
 // Any bytes, YAML or JSON, are either a machine, whose masks agree with its graph, or an InvalidInput.
 #include "hardware_checks.hpp"
 
-#include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return fuzzing::machine_or_problems(

@@ -2,7 +2,7 @@
 // Any bytes are either a machine, whose masks agree with its graph, or an InvalidInput.
 #include "hardware_checks.hpp"
 
-#include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return fuzzing::machine_or_problems(

@@ -2,7 +2,7 @@
 // Any bytes are either a snapshot of KAI-Scheduler, whose reading can be built, written and read again, or an InvalidInput.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/kai.hpp>
+#include <gpusched/io/kubernetes.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>

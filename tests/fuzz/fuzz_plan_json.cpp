@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes are either a plan, which survives writing and reading, or an InvalidInput.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/kubernetes_steps.hpp>
-#include <gpusched/io/plan_csv.hpp>
+#include <gpusched/io/plan_export.hpp>
 #include <gpusched/io/plan_json.hpp>
-#include <gpusched/io/pod_migration_jobs.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>

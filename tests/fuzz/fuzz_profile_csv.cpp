@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes are either a table of ascending points or an InvalidInput with few problems.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/serving/profile_csv.hpp>
+#include <gpusched/serving/estimate.hpp>
 
 #include <cmath>
 #include <cstddef>

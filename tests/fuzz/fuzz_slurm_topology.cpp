@@ -2,7 +2,7 @@
 // Any bytes, topology.conf or topology.yaml, are either a network that is a tree, or an InvalidInput.
 #include "network_checks.hpp"
 
-#include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto text = fuzzing::text_of(data, size);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/io/hardware_files.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <cstddef>

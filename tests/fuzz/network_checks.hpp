@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/network_reading.hpp>
+#include <gpusched/io/network_files.hpp>
 
 #include <cstddef>
 #include <cstdint>

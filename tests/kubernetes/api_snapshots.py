@@ -1,4 +1,6 @@
-"""`kube snapshot` on a real API server: the same objects as kubectl prints, with the rights that are shipped, none of which is idle."""
+"""`kube snapshot` on a real API server: the same objects as kubectl prints, with the rights that are shipped,
+none of which is idle.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import gpusched as gs
 import scheduling
 import yaml
 from gpusched.kubernetes import _api
-from gpusched.kubernetes._kinds import KINDS, Kind
 from gpusched.kubernetes._private import without_private
+from gpusched.kubernetes._snapshot import KINDS, Kind
 from plane import ControlPlane, Object
 
 SERVED = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")

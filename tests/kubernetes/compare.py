@@ -1,9 +1,12 @@
-"""Compares gpusched's feasibility with kube-scheduler's own filters; tests/kubernetes/run.sh builds what it needs.
+"""Compares gpusched's feasibility with kube-scheduler's own filters; tests/kubernetes/run.sh builds what it
+needs.
 
     compare.py [--clusters 2000] [--first 0] [--sole 50] [--no-mutations] [--no-dump]
 
-Three parts: random clusters, among which every filter must be the only one that refuses often enough; every pod and node of a dump
-of a real control plane, where it is present; and mutations, each of which leaves one rule out on our side and must be noticed.
+Three parts: random clusters, among which every filter must be the only one that refuses often enough; every
+pod and node of a dump
+of a real control plane, where it is present; and mutations, each of which leaves one rule out on our side and
+must be noticed.
 The exit status is 0 when all hold.
 """
 

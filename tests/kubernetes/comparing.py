@@ -1,4 +1,6 @@
-"""Compares what gpusched calls feasible with what kube-scheduler's own filters say, pod by pod and node by node."""
+"""Compares what gpusched calls feasible with what kube-scheduler's own filters say, pod by pod and node by
+node.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ ORACLE = pathlib.Path(os.environ.get("GPUSCHED_KUBERNETES_ORACLE", ROOT / "build
 
 
 def asked_for(objects: Object) -> list[str]:
-    """The pods that kube-scheduler could have to place: neither ended nor on their way out, nor on a node that is not there.
+    """The pods that kube-scheduler could have to place: neither ended nor on their way out, nor on a node
+    that is not there.
 
     Pods of which a resize is under way only count for others: elsewhere they would ask for what is wished.
     """
@@ -191,11 +194,14 @@ def changed(objects: Object, change: Callable[[Object], None]) -> Object:
     return out
 
 
-# The closed list -----------------------------------------------------------------------------------------------------------
+# The closed list
+# -----------------------------------------------------------------------------------------------------------
 
 
 def excuses(objects: Object) -> dict[tuple[str, str], str]:
-    """Pairs of pod and node that docs/kubernetes-conformance.md excludes from the comparison, with the reason."""
+    """Pairs of pod and node that docs/kubernetes-conformance.md excludes from the comparison, with the
+    reason.
+    """
     out = {}
     nodes = [item["metadata"]["name"] for item in objects["items"] if item["kind"] == "Node"]
     for pod in objects["items"]:
@@ -216,7 +222,9 @@ def terms_of(pod: Object) -> list[Object]:
 
 
 def selects_the_unlabelled(term: Object) -> bool:
-    """kube-scheduler 1.36 forgets the namespaces that such a selector selected, and takes it for one of all namespaces."""
+    """kube-scheduler 1.36 forgets the namespaces that such a selector selected, and takes it for one of all
+    namespaces.
+    """
     selector = term.get("namespaceSelector") or {}
     conditions = selector.get("matchExpressions") or []
     return (

@@ -3,8 +3,10 @@
     control_plane.py [PART...] [--seeds 10] [--nodes 60] [--pods 300]
 
 scheduling: what kube-scheduler does with pending pods agrees with our feasibility (scheduling.py)
-snapshots: `kube snapshot` reads what kubectl prints, with the rights that are shipped and no fewer (api_snapshots.py)
-moves: when the moves of a plan are carried out, pending pods run where they could not; the exported script carries them out (moves.py)
+snapshots: `kube snapshot` reads what kubectl prints, with the rights that are shipped and no fewer
+  (api_snapshots.py)
+moves: when the moves of a plan are carried out, pending pods run where they could not; the exported script
+  carries them out (moves.py)
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""Plans carried out on a real control plane: pending pods run where they could not before, and nobody else is disturbed.
+"""Plans carried out on a real control plane: pending pods run where they could not before, and nobody else is
+disturbed.
 
-First by hand: for each move all nodes but the destination are cordoned, the pod is evicted through the Eviction API, and its replacement is
-waited for. Then by the script that `gpusched export --to kubernetes` writes, with kubectl, a budget that refuses for a while (429)
+First by hand: for each move all nodes but the destination are cordoned, the pod is evicted through the
+Eviction API, and its replacement is
+waited for. Then by the script that `gpusched export --to kubernetes` writes, with kubectl, a budget that
+refuses for a while (429)
 and a script that is killed.
 """
 
@@ -119,7 +122,8 @@ class Cluster:
             time.sleep(0.3)
 
     def at_rest(self, pending: int) -> bool:
-        """So many pods wait, which kube-scheduler has looked at; all others are ready, and budgets know it."""
+        """So many pods wait, which kube-scheduler has looked at; all others are ready, and budgets know it.
+        """
         pods = list(self.pods().values())
         waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
         looked = all(

@@ -11,7 +11,9 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def without(kind: str, *path: str) -> Callable[[Object], None]:
-    """Takes away a field of every object of a kind; the containers of a pod are `containers` and `initContainers`."""
+    """Takes away a field of every object of a kind; the containers of a pod are `containers` and
+    `initContainers`.
+    """
 
     def change(item: Object) -> None:
         if item["kind"] != kind:

@@ -1,6 +1,8 @@
-"""A real control plane in a temporary folder: etcd, kube-apiserver, and on request kube-scheduler, kube-controller-manager and readiness.
+"""A real control plane in a temporary folder: etcd, kube-apiserver, and on request kube-scheduler,
+kube-controller-manager and readiness.
 
-There are no kubelets: `Kubelet` says of pods that are bound that they are ready, and lets those go that are deleted.
+There are no kubelets: `Kubelet` says of pods that are bound that they are ready, and lets those go that are
+deleted.
 """
 
 from __future__ import annotations
@@ -140,7 +142,9 @@ class ControlPlane:
         )  # fmt: skip
 
     def controllers(self, *names: str) -> subprocess.Popen[bytes]:
-        """Only these of kube-controller-manager; the nodes are never looked after, and stay as they were made."""
+        """Only these of kube-controller-manager; the nodes are never looked after, and stay as they were
+        made.
+        """
         path = self.kubeconfig()
         return self.start(
             "kube-controller-manager", f"--kubeconfig={path}", f"--controllers={','.join(names)}",
@@ -152,7 +156,9 @@ class ControlPlane:
         )  # fmt: skip
 
     def attempts(self) -> dict[str, int]:
-        """By pod when kube-scheduler looked at it for the last time: it decides one by one, and binds side by side."""
+        """By pod when kube-scheduler looked at it for the last time: it decides one by one, and binds side by
+        side.
+        """
         found = re.findall(
             r'"Attempting to schedule pod" pod="([^"]+)"',
             (self.folder / "kube-scheduler.log").read_text(errors="replace"),

@@ -1,7 +1,9 @@
 """Random small clusters as kubectl prints them, with what the filters of kube-scheduler look at.
 
-Each cluster has a theme, a few kinds of constraints out of all, and otherwise roomy nodes, so that every filter is often the
-only one that refuses. Objects are as the API server stores them: defaults are filled in, keys of `matchLabelKeys` are merged.
+Each cluster has a theme, a few kinds of constraints out of all, and otherwise roomy nodes, so that every
+filter is often the
+only one that refuses. Objects are as the API server stores them: defaults are filled in, keys of
+`matchLabelKeys` are merged.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ class Maker:
         ]
         return {"apiVersion": "v1", "kind": "List", "items": nodes + pods + spaces + self.volumes}
 
-    # Nodes -------------------------------------------------------------------------------------------------------
+    # Nodes
+    # -------------------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> Object:
         labels = {HOSTNAME: name}
@@ -151,7 +154,8 @@ class Maker:
             "status": {"allocatable": allocatable, "capacity": allocatable | capacity, "conditions": conditions},
         }  # fmt: skip
 
-    # Pods --------------------------------------------------------------------------------------------------------
+    # Pods
+    # --------------------------------------------------------------------------------------------------------
 
     def pod(self, name: str, nodes: list[Object]) -> Object:
         labels = {}
@@ -445,7 +449,9 @@ class Maker:
         spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
     def place(self, pod: Object, nodes: list[Object]) -> None:
-        """Binds the pod to some node that has room for it, or leaves it pending; whether it may be there does not matter."""
+        """Binds the pod to some node that has room for it, or leaves it pending; whether it may be there does
+        not matter.
+        """
         meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
         asked = requests_of(spec) | {"pods": 1.0}
         # A pod with a spread constraint runs on a node that its volumes reach.
@@ -470,7 +476,6 @@ class Maker:
                     self.resize(pod, free)
         elif self.chance(0.05):
             spec["schedulingGates"] = [{"name": "example.com/wait"}]
-
 
     def resize(self, pod: Object, free: dict[str, float]) -> None:
         """What is in effect is more than what is wished, if the node has room for that."""

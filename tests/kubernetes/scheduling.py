@@ -1,8 +1,11 @@
 """What kube-scheduler does with pending pods on a real control plane agrees with our feasibility.
 
-For every seed an empty cluster is filled with random nodes and pods; then kube-scheduler runs until nothing moves any more. Snapshots are
-read from the API as kubectl prints them. No pod that we call infeasible is bound: every pod is feasible on its node at the moment
-it is bound. No pod that is left unschedulable is called feasible. There are no controllers: pods that are bound stay as they are.
+For every seed an empty cluster is filled with random nodes and pods; then kube-scheduler runs until nothing
+moves any more. Snapshots are
+read from the API as kubectl prints them. No pod that we call infeasible is bound: every pod is feasible on
+its node at the moment
+it is bound. No pod that is left unschedulable is called feasible. There are no controllers: pods that are
+bound stay as they are.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tables of fields (`visit_fields`) are complete: each names every data member of its struct, or GAPS says why not.
+"""Tables of fields (`visit_fields`) are complete: each names every data member of its struct, or GAPS says
+why not.
 
 Runs by itself (ctest does that) and under pytest. The checker is itself tested on small examples.
 """
@@ -19,11 +20,12 @@ GAPS = {
             "traffic": "rows of numbers in Python, read by hand",
         },
     },
-    "allocation/place_by_name.hpp": {"PlaceOptions": {"workload": "one of four types in Python, read by hand"}},
+    "allocation/place_by_name.hpp": {
+        "PlaceOptions": {"workload": "one of four types in Python, read by hand"}
+    },
     "admission/options.hpp": {"Options": {"filter": "a function"}},
     "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
-    "host/run.hpp": {"RunOptions": {"say": "a function"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {
         "Options": {
@@ -33,7 +35,9 @@ GAPS = {
         },
     },
     "preemption/preempt.hpp": {"MinimalSetsOptions": {"policy": "as that of `Options`"}},
-    "sim/harvest.hpp": {"HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}},
+    "sim/harvest.hpp": {
+        "HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}
+    },
     "sim/host_scenario.hpp": {"HostLayout": {"starts": "made by `fixed_starts`, in C++ alone"}},
     "sim/spot_replay.hpp": {"SpotReplayOptions": {"observer": "a function"}},
     "verify/plan.hpp": {"Options": {"rule": "a function"}},
@@ -64,7 +68,9 @@ def body_at(text, opening):
 
 
 def with_depth(text):
-    """Each character with the number of brackets open after it; `<` counts where it stands right after a name."""
+    """Each character with the number of brackets open after it; `<` counts where it stands right after a
+    name.
+    """
     depth = angles = 0
     for at, c in enumerate(text):
         if c == "<" and at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
@@ -105,7 +111,10 @@ def declarators(statement):
 
 def members(body):
     return [
-        name for statement in statements(body) if statement and not OTHER.match(statement) for name in declarators(statement)
+        name
+        for statement in statements(body)
+        if statement and not OTHER.match(statement)
+        for name in declarators(statement)
     ]
 
 
@@ -123,14 +132,18 @@ def check(text, gaps=None):
         own, listed, left_out = members(bodies[name]), MEMBER.findall(table), gaps.get(name, {})
         problems += [f"{name}: the table lacks {m}" for m in own if m not in listed and m not in left_out]
         problems += [f"{name}: the table has {m} twice" for m in sorted(set(listed)) if listed.count(m) > 1]
-        problems += [f"{name}: {m} is no gap: strike it from GAPS" for m in left_out if m in listed or m not in own]
+        problems += [
+            f"{name}: {m} is no gap: strike it from GAPS" for m in left_out if m in listed or m not in own
+        ]
     return problems, len(fields)
 
 
 def check_all():
     """The problems of all headers, and how many tables they have."""
     folder = ROOT / "include/gpusched"
-    problems = [f"{name}: stands in GAPS, but there is no such file" for name in GAPS if not (folder / name).is_file()]
+    problems = [
+        f"{name}: stands in GAPS, but there is no such file" for name in GAPS if not (folder / name).is_file()
+    ]
     tables = 0
     for file in sorted(folder.rglob("*pp")):
         name = file.relative_to(folder).as_posix()
@@ -178,7 +191,14 @@ constexpr void visit_fields(std::type_identity<X>, F&& field) {
 def test_members_are_read():
     text = plain(EXAMPLE)
     assert members(body_at(text, text.index("{", text.index("struct X")))) == [
-        "name", "pcie", "io", "rows", "f", "pair", "small", "own_",
+        "name",
+        "pcie",
+        "io",
+        "rows",
+        "f",
+        "pair",
+        "small",
+        "own_",
     ]
 
 
@@ -186,8 +206,14 @@ def test_checker_finds_what_it_should():
     assert check(EXAMPLE) == ([], 1)
     for line in ("pcie", "io", "rows", "f", "pair", "small", "own"):
         entry = next(text for text in EXAMPLE.splitlines() if text.startswith(f'    field("{line}"'))
-        assert check(EXAMPLE.replace(entry, "")) == ([f"X: the table lacks {'own_' if line == 'own' else line}"], 1)
-        assert check(EXAMPLE.replace(entry, ""), {"X": {"own_" if line == "own" else line: "reason"}}) == ([], 1)
+        assert check(EXAMPLE.replace(entry, "")) == (
+            [f"X: the table lacks {'own_' if line == 'own' else line}"],
+            1,
+        )
+        assert check(EXAMPLE.replace(entry, ""), {"X": {"own_" if line == "own" else line: "reason"}}) == (
+            [],
+            1,
+        )
         assert len(check(EXAMPLE.replace(entry, entry + entry))[0]) == 1
         assert len(check(EXAMPLE, {"X": {line: "reason"}})[0]) == 1
     assert len(check(EXAMPLE, {"Y": {"name": "reason"}})[0]) == 1

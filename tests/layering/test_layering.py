@@ -26,12 +26,13 @@ ALLOWED = {
     "milp": {"core", "model"},
     "serving": {"core", "json", "milp"},
     "control": {"core", "json"},
-    "host": {"core", "json", "control"},
     "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},
 }
 
 # Too slow to compile for the headers that every user includes.
-HEAVY = re.compile(r"(iostream|regex|Eigen/.*|unsupported/Eigen/.*|boost/graph/.*|nlohmann/json\.hpp|csv\.h)$")
+HEAVY = re.compile(
+    r"(iostream|regex|Eigen/.*|unsupported/Eigen/.*|boost/graph/.*|nlohmann/json\.hpp|csv\.h)$"
+)
 # The decision core of the controller does no I/O and reads no clock.
 IMPURE = re.compile(
     r"(fstream|iostream|filesystem|chrono|ctime|thread|mutex|random|unistd\.h|fcntl\.h|sys/.*"
@@ -41,7 +42,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
 def component_of(path):
-    """The component of an included path, `gpusched/<component>/...` or `<component>/...`; None for other headers."""
+    """The component of an included path, `gpusched/<component>/...` or `<component>/...`; None for other
+    headers.
+    """
     parts = path.removeprefix("gpusched/").split("/")
     return parts[0] if len(parts) > 1 and parts[0] in ALLOWED else None
 
@@ -60,7 +63,12 @@ def violations(root):
                 name = f"{folder}/{inside}"
                 if public and other and not target.startswith("gpusched/"):
                     found.append(f"{name}: a public header includes the private header {target}")
-                if public and own in {"core", "model"} and "/detail/csv" not in inside and HEAVY.match(target):
+                if (
+                    public
+                    and own in {"core", "model"}
+                    and "/detail/csv" not in inside
+                    and HEAVY.match(target)
+                ):
                     found.append(f"{name}: {target} makes a header slow to compile that every user includes")
                 if own == "control" and IMPURE.match(target):
                     found.append(f"{name}: control does no I/O and reads no clock, but includes {target}")

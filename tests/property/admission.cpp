@@ -8,7 +8,8 @@
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/wave_plan.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <string>

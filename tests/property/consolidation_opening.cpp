@@ -6,9 +6,9 @@
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

@@ -6,10 +6,10 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
-#include <gpusched/core/clock.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/consolidation/waves.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -190,13 +190,13 @@ const Spoiler spoilers[] = {
              if (std::count(m.gpus.begin(), m.gpus.end(), g) == 0) return m.gpus.push_back(g), true;
          return false;
      },
-     "gpus"},
+     "asks for"},
     {"one GPU missing",
      [](Case& c) {
          auto& m = c.move();
          return !m.gpus.empty() && (m.gpus.pop_back(), true);
      },
-     "gpus"},
+     "asks for"},
     {"a GPU that is not there",
      [](Case& c) {
          auto& m = c.move();
@@ -240,7 +240,7 @@ const Spoiler spoilers[] = {
                      return m.gpus.back() = other.gpus.back(), true;
          return false;
      },
-     "device"},
+     "devices held"},
     {"a node that the affinity excludes",
      [](Case& c) {
          const auto& m = c.move();

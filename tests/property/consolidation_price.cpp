@@ -6,12 +6,12 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/detail/threads.hpp>
-#include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/value.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/threads.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -7,7 +7,8 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -7,7 +7,7 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/goal_nodes.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <string>

@@ -2,7 +2,6 @@
 // options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
 // run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.
 #include <gpusched/control/audit.hpp>
-#include <gpusched/host/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_findings.hpp>
@@ -16,7 +15,6 @@
 
 using namespace gpusched;
 using namespace gpusched::control;
-using namespace gpusched::host;
 using namespace gpusched::test;
 
 namespace {
@@ -94,13 +92,11 @@ class Round {
         o.flags.largest_first = rng.chance(0.3);
         return o;
     }
-    /// Into the journal, as the actuator of a host does.
+    /// Into a document, as a controller on a host does.
     void remember() {
-        const auto carryover = carryover_of(state_, o_);
-        journal_.carryover.clear();
-        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
-            journal_.carryover.push_back({o_.host.tenants[i].name, carryover[i]});
-        journal_.carryover_s = true_s_;
+        carryover_ = carryover_of(state_, o_);
+        carryover_text_ = write_carryover(carryover_, o_.host);
+        carryover_s_ = true_s_;
     }
     /// Killed, and started again some time later; limits have been ended, changes brought to one of their ends.
     void restart() {
@@ -122,9 +118,14 @@ class Round {
             was.phase = Phase::observe;
         }
         if (rng_.chance(0.5)) true_s_ += 20 * o_.window_s * rng_.uniform();
-        const auto read = parse_journal(write_journal(journal_, o_.host), o_.host);
-        look(0, read == journal_, "a journal that is read back otherwise");
-        state_ = initial_state(o_, remembered(read, o_.host, true_s_, o_.window_s));
+        Problems problems;
+        auto read = parse_carryover(json::Document::parse(carryover_text_, "carryover", problems), o_.host);
+        look(0, carryover_.empty() || read == carryover_, "a carryover that is read back otherwise");
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}}) {
+            read[i] = aged(read[i], true_s_ - carryover_s_, o_.window_s);
+            if (!read[i].floor) read[i].floor = o_.host.tenants[i].start;
+        }
+        state_ = initial_state(o_, read);
     }
     void look(int n, bool holds, const char* what) { f_.look(n, holds, round_, w_, what); }
     int sms(const Configuration& c) const { return device_.profiles[c.instance.profile].sm_count; }
@@ -354,7 +355,9 @@ class Round {
     ControllerState state_;
     double true_s_ = 0;
     bool restarts_ = round_ % 3 == 0;
-    Journal journal_{};
+    ControllerCarryover carryover_{};
+    std::string carryover_text_ = "{}";
+    double carryover_s_ = 0;
     bool toggles_ = false;
     std::vector<double> limits_;
     std::vector<BackendStatus> failing_ = std::vector<BackendStatus>(4, BackendStatus::ok);  ///< guards

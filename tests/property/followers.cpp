@@ -10,7 +10,7 @@
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
 #include <gpusched/consolidation/free_index.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/model/follower.hpp>

@@ -3,8 +3,8 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/model/cluster.hpp>
 

@@ -3,12 +3,13 @@
 
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

@@ -11,7 +11,8 @@
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/topology/network_tree.hpp>

@@ -9,13 +9,14 @@
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -10,7 +10,7 @@
 #include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>
 

@@ -6,7 +6,7 @@
 #include "support/instances.hpp"
 #include "support/subgroups.hpp"
 
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>

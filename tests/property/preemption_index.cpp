@@ -4,7 +4,7 @@
 #include "support/random_cluster.hpp"
 #include "support/subgroups.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/index.hpp>

@@ -6,7 +6,7 @@
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -5,7 +5,7 @@
 #include "support/crowded_nodes.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/preempt.hpp>

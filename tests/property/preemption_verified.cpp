@@ -6,8 +6,9 @@
 #include "support/random_cluster.hpp"
 #include "support/subgroups.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>

@@ -4,7 +4,7 @@
 
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 

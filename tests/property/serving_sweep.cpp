@@ -3,7 +3,7 @@
 #include "support/instances.hpp"
 #include "unit/serving/oracle.hpp"
 
-#include <gpusched/serving/sweep_budgets.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 

@@ -46,7 +46,8 @@ def write(
     types: Mapping[str, str] | None = None,
     name: str = "part-000",
 ) -> Path:
-    """A partition with these rows, or the table itself where no hour is given; columns that a row does not name are null.
+    """A partition with these rows, or the table itself where no hour is given; columns that a row does not
+    name are null.
 
     `types` replaces types of columns; "" leaves one out.
     """

@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import gpusched as gs
+
 HERE = Path(__file__).resolve().parent
 TWO_G, FOUR_G = 14, 5
 
@@ -33,7 +35,9 @@ class Host:
         self.write("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 9: 1 1 1 1 chip\n")
         self.read_bytes = 0
         self.tick(0)
-        self.gpus([[self.gi(TWO_G, 1, 0, 2, True), self.gi(19, 2, 6, 1, False)], [self.gi(9, 3, 0, 4, False)]])
+        self.gpus(
+            [[self.gi(TWO_G, 1, 0, 2, True), self.gi(19, 2, 6, 1, False)], [self.gi(9, 3, 0, 4, False)]]
+        )
 
     @staticmethod
     def gi(profile: int, number: int, start: int, size: int, mine: bool) -> dict[str, Any]:
@@ -59,7 +63,9 @@ class Host:
 
     def tick(self, read: int) -> None:
         self.read_bytes += read
-        self.write("cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n")
+        self.write(
+            "cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
+        )
         self.write("proc/diskstats", f" 259 0 nvme0n1 1 0 {self.read_bytes // 512} 0 0 0 0 0 0 0 0\n")
 
     def config(self, **more: Any) -> dict[str, Any]:
@@ -80,8 +86,9 @@ class Host:
                 "io_low": 500, "dwell": 4, "guard_dwell": 1, "cool_down": 2, "validation": 3, "lease_s": 60,
             },
             "live": {
-                "nvml_library": "",
-                "journal": str(self.folder / "journal.json"),
+                "nvml": False,
+                "mig": "nvidia-smi",
+                "journal": str(self.folder / "journal.sqlite"),
                 "layout_every": 1,
                 "backoff_s": 0,
                 "lock_wait_s": 20,
@@ -119,7 +126,9 @@ class Host:
 
     def run(self, config: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
         command, environment = self.command(config, *more)
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
+        return subprocess.run(
+            command, env=environment, text=True, capture_output=True, timeout=60, check=False
+        )
 
     def run_until(self, config: dict[str, Any], words: str, *more: str) -> subprocess.CompletedProcess[str]:
         """As `run`, for as many windows as it takes until a line has these words; then asked to end."""
@@ -137,7 +146,11 @@ class Host:
             late.cancel()
         return subprocess.CompletedProcess(running.args, running.returncode, "".join(lines), "")
 
-    def require_known(self) -> dict[str, Any]:
+    def journal(self) -> gs.host.Journal:
+        """The journal as it is now; the file may not exist yet."""
+        return gs.host.Journal(self.folder / "journal.sqlite", read_only=True)
+
+    def require_known(self) -> gs.host.Configuration:
         """T1 has one whole instance, that of the journal; nobody else's was touched."""
         state = json.loads(self.read("smi.json"))
         assert not state["forbidden"]
@@ -145,9 +158,10 @@ class Host:
         assert [(i["id"], i["compute"]) for i in others] == [(2, True), (3, True)]
         mine = [(g, i) for g, gpu in enumerate(state["gpus"]) for i in gpu if i["mine"]]
         assert len(mine) == 1 and mine[0][1]["compute"]
-        journal = json.loads(self.read("journal.json"))
-        now = journal["tenants"][0]["now"]
-        assert "pending" not in journal["tenants"][0] and journal["leases"] == []
-        assert (now["gpu"], now["slice"]) == (mine[0][0], mine[0][1]["start"])
+        with self.journal() as journal:
+            entry = journal.tenants["T1"]
+            assert entry.pending is None and journal.leases == []
+        now = entry.now
+        assert (now.gpu, now.slice) == (mine[0][0], mine[0][1]["start"])
         assert self.read("cg/t2/io.max").strip() in ("", "259:0 rbps=max wbps=max riops=max wiops=max")
-        return dict(now)
+        return now

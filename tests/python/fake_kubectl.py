@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl as far as the script of a plan calls it, on a cluster in a JSON file: `python fake_kubectl.py STATE.json ARGUMENT...`.
+"""kubectl as far as the script of a plan calls it, on a cluster in a JSON file: `python fake_kubectl.py
+STATE.json ARGUMENT...`.
 
-The cluster: `pods` by namespace/name with `uid`, `node`, `owner`, `kind`, `ready`; `cordoned`, `evicted` (uids); `busy`: answers 429 to
-so many further evictions, `down`: refuses so many further calls; `lands`: nodes of replacements, in order; `slow`: looks until a
-replacement is ready; `owners`: what controllers say of themselves when asked, with null for those that are gone; `wants`: how many pods
-controllers want, where not as many as they had; `gone`: nodes that were removed; `forbidden`: pods whose budget allows no
+The cluster: `pods` by namespace/name with `uid`, `node`, `owner`, `kind`, `ready`; `cordoned`, `evicted`
+(uids); `busy`: answers 429 to
+so many further evictions, `down`: refuses so many further calls; `lands`: nodes of replacements, in order;
+`slow`: looks until a
+replacement is ready; `owners`: what controllers say of themselves when asked, with null for those that are
+gone; `wants`: how many pods
+controllers want, where not as many as they had; `gone`: nodes that were removed; `forbidden`: pods whose
+budget allows no
 eviction; `kill`: the process group dies at that call, `before` or `after` it takes effect; `log`: the calls.
 """
 

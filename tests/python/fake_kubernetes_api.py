@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server of Kubernetes as far as listing needs one: discovery, pages, 403, 404, 410, 429, and changes meanwhile."""
+"""An API server of Kubernetes as far as listing needs one: discovery, pages, 403, 404, 410, 429, and changes
+meanwhile.
+"""
 
 from __future__ import annotations
 

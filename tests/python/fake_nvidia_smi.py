@@ -1,8 +1,12 @@
-"""`nvidia-smi mig` for tests: GPU instances in a file (FAKE_SMI_STATE), as they outlive whoever asks for them.
+"""`nvidia-smi mig` for tests: GPU instances in a file (FAKE_SMI_STATE), as they outlive whoever asks for
+them.
 
-State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden": false,
-"delay_s": 0, "pci": [], "intrude": false, "used_mib": 1000}: addresses of the GPUs, whether somebody else is quicker than
-the next creation, and the memory that each instance uses (null: N/A). Each part of a command (GPU instance, compute
+State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden":
+  false,
+"delay_s": 0, "pci": [], "intrude": false, "used_mib": 1000}: addresses of the GPUs, whether somebody else is
+quicker than
+the next creation, and the memory that each instance uses (null: N/A). Each part of a command (GPU instance,
+compute
 instance) is written on its own. Whoever else writes the file holds its lock (FAKE_SMI_STATE + ".lock") too.
 """
 

@@ -4,7 +4,7 @@
 
 #include "support/reference.hpp"
 
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstdint>

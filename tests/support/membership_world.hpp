@@ -5,9 +5,8 @@
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/model.hpp>
 

@@ -2,7 +2,7 @@
 // The library's victim policies, for tests that must hold of every one.
 #pragma once
 
-#include <gpusched/preemption/policy.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 
 #include <vector>
 

@@ -3,7 +3,5 @@
 #pragma once
 
 #include <gpusched/admission/admit.hpp>
-#include <gpusched/admission/make_room.hpp>
 #include <gpusched/admission/options.hpp>
 #include <gpusched/admission/quotas.hpp>
-#include <gpusched/admission/result.hpp>

@@ -1,38 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// admit: lets a job in at the least cost, by placing, moving, evicting and borrowing, in one plan.
+// admit() and make_room(): admit a job at the lowest cost by placing, moving, evicting and borrowing.
 #pragma once
 
 #include <gpusched/admission/options.hpp>
-#include <gpusched/admission/result.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
+#include <gpusched/preemption/preempt.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace gpusched::admission {
 
-/// Lets all pods of a job in, or none, at the least cost in GPU-seconds over all means together.
+/// The cost of a plan by parts, in thousandths of a GPU-second. A part of one task saturates at 7.0 * 10^10
+/// GPU-seconds.
+struct Cost {
+    std::int64_t moves = 0;      ///< moves, by `move_price_s`
+    std::int64_t lost_work = 0;  ///< work of evicted tasks since their last checkpoints
+    std::int64_t restarts = 0;   ///< evicted tasks that are placed again, by `restart_s`
+    std::int64_t losses = 0;     ///< other evicted tasks, by `loss_s`
+    std::int64_t tasks = 0;      ///< moved and evicted tasks, by `task_price_s`
+    std::int64_t recalls = 0;    ///< borrowed GPUs, by `recall_price_s`
+    std::int64_t budgets = 0;    ///< evictions beyond budgets, by `budget_price_s`
+    [[nodiscard]] std::int64_t total() const noexcept {
+        return moves + lost_work + restarts + losses + tasks + recalls + budgets;
+    }
+    bool operator==(const Cost&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Cost>, F&& field) {
+    field("moves", &Cost::moves);
+    field("lost_work", &Cost::lost_work);
+    field("restarts", &Cost::restarts);
+    field("losses", &Cost::losses);
+    field("tasks", &Cost::tasks);
+    field("recalls", &Cost::recalls);
+    field("budgets", &Cost::budgets);
+}
+
+/// Counters of the search; they do not depend on the machine. If limits prevent the admission, steps and sets
+/// include the search that finds these limits.
+struct Statistics {
+    std::int64_t steps = 0;  ///< tried displacements and placements
+    std::int64_t sets_checked =
+        0;                         ///< sets of tasks that were checked: does the other task fit without them?
+    std::int64_t plans_found = 0;  ///< complete plans
+    std::int64_t unorderable = 0;  ///< of these, rejected because their moves wait for each other in a cycle
+    std::int64_t domains_considered = 0;  ///< searched domains of the required level; else 1
+    bool operator==(const Statistics&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
+    field("steps", &Statistics::steps);
+    field("sets_checked", &Statistics::sets_checked);
+    field("plans_found", &Statistics::plans_found);
+    field("unorderable", &Statistics::unorderable);
+    field("domains_considered", &Statistics::domains_considered);
+}
+
+/// The result of `admit`.
+struct Admission {
+    bool admitted = false;
+    /// Evictions, waves of moves, and placements of all pods and of victims that are placed again; empty
+    /// unless admitted.
+    Plan plan{};
+    Cost cost{};
+    /// Lower bound: no plan within the limits of the options costs less, in thousandths of a GPU-second.
+    /// Absent = no plan exists.
+    std::optional<std::int64_t> bound{};
+    /// The cost equals the bound; without a plan: no plan exists within the limits.
+    bool proven = false;
+    std::vector<Placement> pods{};  ///< in the given order; empty unless admitted
+    std::vector<TaskId> lost{};     ///< evicted tasks that are not placed again, ascending
+    /// Ascending; empty unless `Options::budget_price_s`.
+    std::vector<preemption::BrokenBudget> broken_budgets{};
+    /// Without a plan: the obstacle on the closest node even if all tasks leave that may. `gpu` or another
+    /// resource also if displaced tasks fit nowhere, and if a quota rejects the job.
+    Obstacle obstacle = Obstacle::none;
+    std::string reason{};  ///< in words; empty if admitted
+    Statistics stats{};
+    StopReason stop_reason = StopReason::completed;
+
+    /// Tasks that move to another node, in the order of the plan.
+    [[nodiscard]] std::vector<TaskId> moved() const {
+        std::vector<TaskId> tasks;
+        for (const auto& move : plan.moves) tasks.push_back(move.task);
+        return tasks;
+    }
+    /// Tasks that are evicted, including tasks that are placed again.
+    [[nodiscard]] const std::vector<TaskId>& evicted() const noexcept { return plan.evictions; }
+};
+
+/// Admits all pods of a job, or none, at the lowest cost in GPU-seconds that it finds.
 ///
-/// A job that does not fit can be let in by moving tasks elsewhere (make before break), by evicting tasks and placing them again,
-/// by evicting them for good, and by borrowing what Standby tasks lend. One search decides on all of it, by the prices of
-/// `Options`: for every node a lower bound on what it costs to displace enough for a pod, and an estimate that includes the places
-/// of the displaced tasks; the nodes in the order of the estimates; on each the exact sets of tasks to displace; and for every
-/// displaced task the cheapest of a free place, a place that others leave for it (nested up to `depth`), an eviction with a new
-/// place, and an eviction without. Of jobs with several pods the pods come one after the other, and what was found is improved by
-/// leaving out one of its nodes at a time.
+/// If the job fits as it is, the result is that of `allocation::allocate`. Otherwise one search combines all
+/// means by the prices of `Options`: moving tasks (make before break), evicting tasks and placing them again,
+/// evicting tasks for good, and borrowing from Standby tasks. It visits the nodes in the order of an
+/// estimated cost and enumerates the sets of tasks to displace. Each displaced task gets the cheapest of a
+/// free place, a place that other tasks leave (nested up to `depth`), and the two kinds of eviction. The pods
+/// of a job are placed in sequence; then the plan is improved by excluding one of its nodes at a time.
 ///
-/// Where the job fits as it is, the answer is that of `allocation::allocate`. A level that the job prefers is kept where that costs
-/// no more. Who may move, and where to, is as for `consolidate` (`consolidation::make_scope`); nothing moves onto a node that was
-/// empty before. Who may be evicted is as for `preempt`: a preemptible task of lower priority than every pod, neither locked,
-/// standby nor a daemon. A gang that would fall below its `min_members` leaves whole, and is placed again whole or not at all.
-/// Gangs of the pods themselves stay. Disruption budgets hold, unless they have a price. Moves and evictions make no room in a quota.
+/// Tasks may move as for `consolidate` (`consolidation::make_scope`), but not to empty nodes. Tasks may be
+/// evicted as for `preempt`, if their priority is lower than that of every pod. A gang that would fall below
+/// its `min_members` is evicted as a whole, and is placed again as a whole or not at all. The gangs of the
+/// pods stay intact. Disruption budgets hold unless they have a price. A preferred level is kept if that
+/// costs no more.
 ///
 /// @param pods pending tasks, distinct, at least one; the cluster must hold no reservations
-/// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, unless budgets were broken at a price or the
-///     pods have local cores, which plans cannot be judged by
+/// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, except if it exceeds
+///     budgets at a price or the pods have local cores, which plans do not describe
 /// @throws InvalidInput as `allocate`, and for options out of range
-/// O(nodes + tasks) and at most `search_limit` steps for each pod, and as many in all for a preferred level; each at most O(nodes)
-/// and 2,000 sets of tasks; twice that where limits keep the job out, to find which. Deterministic unless a time limit or a cancellation strikes.
+/// O(nodes + tasks) and at most `search_limit` steps for each pod, and as many in all for a preferred level;
+/// each step is at most O(nodes) and 2,000 sets of tasks. Twice that if limits prevent the admission, to find
+/// them. Deterministic unless a time limit or a cancellation ends the search.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
+
+/// Admits a job by moves only: the plan of `admit` without evictions.
+/// @return absent if moves alone do not admit the job; `admit` gives the reason
+/// @throws InvalidInput as `admit`
+[[nodiscard]] inline std::optional<Plan> make_room(const Cluster& cluster, std::span<const TaskId> pods,
+                                                   Options options = {}, const Context& context = {}) {
+    options.evictions = false;
+    auto made = admit(cluster, pods, options, context);
+    if (!made.admitted) return std::nullopt;
+    return std::move(made.plan);
+}
 
 }  // namespace gpusched::admission

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of admission: by which means room is made, what each costs, what is limited, and who is left alone.
+// Options of admit(): the means that it may use, their prices, and limits.
 #pragma once
 
 #include <gpusched/admission/quotas.hpp>
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/preemption/options.hpp>
 
@@ -17,68 +16,68 @@
 
 namespace gpusched::admission {
 
-/// No price may be higher, in seconds: about 30 years.
+/// The highest price, in seconds: about 30 years.
 inline constexpr std::int64_t highest_price_s = 1'000'000'000;
 
-/// How `admit` works. Ranges are checked first thing.
+/// Options of `admit`. Ranges are checked before the search starts.
 ///
-/// Prices are in seconds; what a plan costs is in GPU-seconds. A task without GPUs counts as one GPU per 16 cores, and as a
-/// tenth of a GPU at least.
+/// Prices are in seconds. Multiplied by the GPUs of a task, they are costs in GPU-seconds. A task without
+/// GPUs counts as one GPU per 16 cores, and at least as 0.1 GPUs.
 struct Options {
-    bool moves = true;      ///< tasks may move to another node
-    bool evictions = true;  ///< tasks of lower priority may be evicted
-    bool replace = true;    ///< evicted tasks may be placed again in the same plan
-    bool standby = true;    ///< LP tasks may be placed on what Standby tasks lend
+    bool moves = true;      ///< allow moves of tasks to other nodes
+    bool evictions = true;  ///< allow evictions of preemptible tasks with lower priority
+    bool replace = true;    ///< place evicted tasks again, in the same plan, if that costs less
+    bool standby = true;    ///< allow LP tasks on GPUs that Standby tasks lend
 
-    /// Of a move: so many seconds of the task's GPUs, times its `move_cost`, 0 .. 10^9.
+    /// The price of a move, 0 to 10^9 s, times the task's `move_cost`.
     std::int64_t move_price_s = 30;
-    /// Of an eviction that is followed by a placement: so many seconds of the task's GPUs, on top of the work since its last
-    /// checkpoint, 0 .. 10^9.
+    /// The price of evicting a task that is placed again, 0 to 10^9 s, in addition to its lost work.
     std::int64_t restart_s = 300;
-    /// Of an eviction without a placement, likewise, 0 .. 10^9.
+    /// The price of evicting a task that is not placed again, 0 to 10^9 s, in addition to its lost work.
     std::int64_t loss_s = 3600;
-    /// Of each GPU that a placed or moved task borrows from a Standby task, 0 .. 10^9.
+    /// The price of each GPU that a placed or moved task borrows from a Standby task, 0 to 10^9 s.
     std::int64_t recall_price_s = 60;
-    /// Of every task that is moved or evicted, as seconds of one GPU, 0 .. 10^9. With this at 1 and all other prices at 0, and no
-    /// work to lose (`work` false), the cost is the number of disturbed tasks.
+    /// The price of moving or evicting any task, 0 to 10^9 s of one GPU. If it is 1, all other prices are 0
+    /// and `work` is false, the cost is the number of disturbed tasks.
     std::int64_t task_price_s = 0;
-    /// The work since a victim's last checkpoint counts.
+    /// Counts the work since a victim's last checkpoint as cost.
     bool work = true;
-    /// Of each task that evictions take down beyond what a disruption budget allows, as seconds of one GPU, 0 .. 10^9. Absent: no
-    /// budget is ever broken. A plan that breaks one is refused by `verify::plan`.
+    /// The price of each eviction beyond a disruption budget, 0 to 10^9 s of one GPU. Absent = budgets are
+    /// never exceeded. `verify::plan` rejects a plan that exceeds a budget.
     std::optional<std::int64_t> budget_price_s{};
 
     std::optional<std::int64_t> max_moves{};      ///< most moves in the plan, >= 0
     std::optional<std::int64_t> max_evictions{};  ///< most evictions in the plan, >= 0
-    /// Most GPU-seconds that the plan may cost, >= 0.
+    /// The highest cost of the plan in GPU-seconds, >= 0.
     std::optional<std::int64_t> max_cost_s{};
-    /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
+    /// Most members of one job that move in one wave, >= 0, in addition to the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     std::optional<std::int64_t> max_moves_per_wave{};  ///< most moves in one wave, >= 1
-    std::optional<std::int64_t>
-        max_moves_per_node{};  ///< most moves that leave or enter one node in one wave, >= 1
-    /// Nesting of displacements, 1 .. 16: 1 = every displaced task goes where there is room as it is.
+    /// Most moves that leave or enter one node in one wave, >= 1.
+    std::optional<std::int64_t> max_moves_per_node{};
+    /// Nesting of displacements, 1 to 16. With 1, every displaced task goes to GPUs that are already free.
     int depth = 3;
-    /// Most steps of the search for each pod, >= 1: displacements that are tried. Beyond them the best plan so far is returned.
+    /// Most steps (tried displacements) per pod, >= 1. Beyond them the best plan so far is returned.
     std::int64_t search_limit = 2000;
-    /// Seconds, >= 0. A guard: the best found until then is returned, and `stop_reason` says so.
+    /// Most seconds, >= 0. When they have passed, the best plan so far is returned, and `stop_reason` is
+    /// `time_limit`.
     std::optional<double> time_limit{};
 
-    /// Where the job's closeness is measured, as for `allocate`.
+    /// The network level at which the pods should be together, as for `allocate`.
     std::optional<Level> level{};
-    /// `required`: one domain of `level`, or not admitted. A wish (`preferred`) is kept where that costs no more.
+    /// `required`: all pods in one domain of `level`. `preferred`: together if that costs no more.
     std::optional<NetworkMode> mode{};
-    /// Seconds, -10^12 .. 10^12; absent = the snapshot's. Work is lost up to this time.
+    /// Seconds, -10^12 to 10^12; absent = the time of the snapshot. Lost work is counted up to this time.
     std::optional<std::int64_t> now{};
 
-    /// May a task come to a node, asked of the pods and of whoever is displaced, with the snapshot as it is, on top of all constraints of
-    /// the cluster (allocation/filters.hpp). Absent: everywhere.
+    /// Additional constraint for pods and displaced tasks: may this task run on this node
+    /// (allocation/filters.hpp)? It sees the snapshot. Absent = every node.
     std::optional<allocation::AnyFilter> filter{};
-    /// Nothing leaves these nodes and nothing moves onto them; the job may use what is idle there.
+    /// Nodes that no task leaves and no displaced task enters. The job may use their idle GPUs.
     std::vector<NodeId> exempt{};
-    /// These tasks are neither moved nor evicted.
+    /// Tasks that are neither moved nor evicted.
     std::vector<TaskId> spare{};
-    /// A job beyond one of these is not admitted: neither moves nor evictions make room in a quota.
+    /// Quotas of tenants. A job beyond a quota is rejected: moves and evictions do not free quota.
     std::vector<TenantQuota> quotas{};
 };
 
@@ -112,7 +111,8 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("quotas", &Options::quotas);
 }
 
-/// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not have
+/// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not
+///     have
 void validate(const Options& options, const Cluster& cluster);
 
 }  // namespace gpusched::admission

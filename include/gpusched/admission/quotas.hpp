@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas: what the tasks of a tenant may hold together, and how many cores a pod may ask for beside each GPU.
+// Quotas: limits on the resources of a tenant, and on the cores per GPU of its pods.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -20,11 +19,11 @@ namespace gpusched::admission {
 ///
 /// Source: ASI, section 2: "a tenant cannot request more resources than its assigned quota".
 struct TenantQuota {
-    std::string tenant{};                      ///< a group: its tasks are those that list it in `groups`
-    std::optional<std::int64_t> gpu_milli{};   ///< thousandths of a GPU, of all tasks together
-    std::optional<std::int64_t> cpu_milli{};   ///< thousandths of a core, likewise
-    std::optional<std::int64_t> memory_mib{};  ///< likewise
-    std::optional<std::int64_t> cpu_milli_per_gpu{};  ///< of each pod that asks for GPUs, for each of them
+    std::string tenant{};                             ///< a group; the tenant's tasks list it in `groups`
+    std::optional<std::int64_t> gpu_milli{};          ///< GPUs of all its tasks together, in thousandths
+    std::optional<std::int64_t> cpu_milli{};          ///< cores of all its tasks together, in thousandths
+    std::optional<std::int64_t> memory_mib{};         ///< memory of all its tasks together
+    std::optional<std::int64_t> cpu_milli_per_gpu{};  ///< most thousandths of a core per GPU of a pod
     bool operator==(const TenantQuota&) const = default;
 };
 template <class F>
@@ -36,17 +35,19 @@ constexpr void visit_fields(std::type_identity<TenantQuota>, F&& field) {
     field("cpu_milli_per_gpu", &TenantQuota::cpu_milli_per_gpu, any_amount);
 }
 
-/// What a quota refuses.
+/// A quota that a job exceeds.
 struct QuotaBreach {
     Obstacle obstacle = Obstacle::none;  ///< `gpu`, `cpu` or `memory`
-    std::string
-        reason{};  ///< the same in words, such as "the quota of tenant 'ads' is 8 GPUs: 6 held, 4 more asked for"
+    /// In words, such as "the quota of tenant 'ads' is 8 GPUs: 6 are in use, 4 more are requested".
+    std::string reason{};
 };
 
-/// The first quota, in their order and then in that of their fields, that `pods` would go beyond; nothing where all hold.
+/// Returns the first quota that `pods` would exceed, in the order of the quotas and their fields; absent if
+/// all hold.
 ///
-/// Running tasks hold what they ask for, and so do Standby tasks what they lend; other pending tasks than `pods` hold nothing. A
-/// tenant above its quota is refused only more of the resource in question. Two quotas for one tenant both hold.
+/// Running tasks use the resources that they request, including resources that Standby tasks lend. Pending
+/// tasks other than `pods` use none. A tenant beyond its quota may still use resources of other kinds. If a
+/// tenant has two quotas, both hold.
 /// @param pods pending tasks, each once
 /// @throws InvalidInput for a quota without a tenant, and numbers out of range
 /// O(tasks x groups of a task x quotas)

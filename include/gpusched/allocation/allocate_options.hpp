@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What allocate takes and gives.
+// The options and the result of allocate().
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
@@ -16,7 +16,7 @@
 
 namespace gpusched::allocation {
 
-/// Which rule spreads the pods over switches; see switch_counts.hpp.
+/// The rule that spreads pods over switches; see switch_counts.hpp.
 enum class AllocatePolicy : std::uint8_t {
     entropy,  ///< the paper's Algorithm 2, as written
     exact,    ///< least entropy
@@ -28,27 +28,32 @@ constexpr auto enum_names(AllocatePolicy) {
     });
 }
 
-/// How `allocate` works.
+/// Options of `allocate`.
 struct AllocateOptions {
-    /// How pods of one shape are spread: `exact` has the least entropy; `entropy` is the paper's Algorithm 2, as written.
+    /// How pods of one shape are spread: `exact` has the least entropy; `entropy` is the paper's Algorithm 2,
+    /// as written.
     AllocatePolicy policy = AllocatePolicy::exact;
-    /// Where the entropy is measured, -1 (nodes) to the deepest level of the network. Absent = the level of the pods'
-    /// own `network_affinity`, else the deepest that some node's position is known at.
+    /// The level at which the entropy is measured, -1 (nodes) to the deepest level of the network. Absent =
+    /// the level of the pods' own `network_affinity`, else the deepest level at which the position of some
+    /// node is known.
     std::optional<Level> level{};
-    /// `required`: one domain of `level`, or not placed. `preferred`: least entropy. Absent = what the pods'
-    /// `network_affinity` says at `level`, else preferred. A level that the pods themselves require binds in any case.
+    /// `required`: one domain of `level`, or not placed. `preferred`: least entropy. Absent = the mode of the
+    /// pods' `network_affinity` at `level`, else preferred. A level that the pods themselves require binds in
+    /// any case.
     std::optional<NetworkMode> mode{};
-    /// Wishes at other levels. `required`: one domain there as well. `preferred`, at levels above `level` only: breaks ties
-    /// of least entropy, the first in the list first. Algorithm 2 does not look at the preferred ones.
+    /// Wishes at other levels. `required`: one domain there as well. `preferred`, at levels above `level`
+    /// only: breaks ties of least entropy, the first in the list first. Algorithm 2 ignores the preferred
+    /// ones.
     std::vector<NetworkAffinity> further{};
-    /// Which group each pod belongs to, 0 .. groups - 1, one entry per pod; only `traffic` tells groups of alike pods apart.
-    /// Empty = pods that ask for the same are a group, numbered by their first pods.
+    /// The group of each pod, 0 to groups - 1, one entry per pod. Only `traffic` distinguishes groups of
+    /// identical pods. Empty = identical pods form a group; groups are numbered by their first pods.
     std::vector<std::uint32_t> groups{};
-    /// Traffic between groups, symmetric, >= 0, in any unit: [group][group], with what the pods of one group exchange
-    /// among themselves on the diagonal. Each entry is spread evenly over the pairs of pods. What crosses domains of `level`
-    /// is then minimised before the entropy. Empty = none.
+    /// Traffic between groups as [group][group], symmetric, >= 0, in any unit. The diagonal holds the traffic
+    /// among the pods of one group. Each entry is spread evenly over the pairs of pods. Traffic that crosses
+    /// domains of `level` is minimised before the entropy. Empty = none.
     std::vector<std::vector<double>> traffic{};
-    /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
+    /// Seconds, >= 0. The best result found by then is returned, so the result depends on the machine's
+    /// speed.
     std::optional<double> time_limit{};
 };
 template <class F>
@@ -59,7 +64,7 @@ constexpr void visit_fields(std::type_identity<AllocateOptions>, F&& field) {
     field("time_limit", &AllocateOptions::time_limit, at_least(0));
 }
 
-/// What one domain holds of a gang.
+/// The part of a gang in one domain.
 struct DomainShare {
     DomainId domain = none<DomainId>;
     std::int64_t pods = 0;
@@ -71,17 +76,18 @@ struct Allocation {
     bool placed = false;
     std::vector<Placement> pods{};  ///< in the order given; empty unless placed
     Level level = node_level;
-    std::vector<DomainShare> per_domain{};  ///< domains of `level` that are used, ascending
-    double entropy = 0;                     ///< over their GPUs (over pods where there is no GPU), in nats
-    double cross_traffic = 0;               ///< what crosses domains, in the unit of `traffic`
-    /// The best possible: the entropy is the least (with traffic: none crosses), or no placement exists. False where a search
-    /// over several shapes hit a limit or may have missed a better spread, where one over group constraints across domains
-    /// may have missed something, and for Algorithm 2 unless
-    /// its entropy is the least.
+    std::vector<DomainShare> per_domain{};  ///< used domains of `level`, ascending
+    double entropy = 0;        ///< of the GPUs per domain (of the pods if they have no GPUs), in nats
+    double cross_traffic = 0;  ///< traffic that crosses domains, in the unit of `traffic`
+    /// True if the result is known to be the best: the entropy is the least (with traffic: none crosses), or
+    /// no placement exists. False if a search over several shapes hit a limit or may have missed a better
+    /// spread, or if a search over group constraints across domains may have missed something. For Algorithm
+    /// 2, true only if its entropy is the least.
     bool proven = false;
-    Obstacle obstacle = Obstacle::none;  ///< the binding constraint when not placed
-    std::string reason{};                ///< the same in words, with figures; empty when placed
-    /// `completed`, or the caller's limit that ended the search; a gang without a place then may have one all the same.
+    Obstacle obstacle = Obstacle::none;  ///< the binding constraint if not placed
+    std::string reason{};                ///< the same in words, with figures; empty if placed
+    /// `completed`, or the caller's limit that ended the search; a placement may then exist even if none was
+    /// found.
     StopReason stop_reason = StopReason::completed;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything in allocation/.
+// Includes every header of allocation/.
 #pragma once
 
-// First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
+// Included first: with fewer files in between, the compiler's message names a wrong policy earlier.
 #include <gpusched/allocation/detail/policy_checks.hpp>
 
 #include <gpusched/allocation/allocate.hpp>

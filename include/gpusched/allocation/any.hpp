@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies behind one type: where they are chosen at run time, or written in another language.
+// Type-erased policies, for policies that are chosen at run time or written in another language.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -17,8 +17,8 @@
 namespace gpusched::allocation {
 namespace detail {
 
-/// Can be called with these arguments. Wrong return types and calls that are not const are let through: the checks below name
-/// them.
+/// True if P can be called with these arguments. Accepts wrong return types and non-const calls: the checks
+/// below report them.
 template <class P, class... Arguments>
 concept CalledWith = std::invocable<P&, Arguments...>;
 template <class P>
@@ -27,13 +27,13 @@ concept CalledAboutNode =
 
 }  // namespace detail
 
-/// Any ranker whose scores are whole numbers. Node-local where the ranker is; what a ranker prepares per node
-/// (`prepare`) is not kept behind it.
+/// Holds any ranker with integer scores. It is node-local if that ranker is. It does not use the ranker's
+/// `prepare`.
 class AnyRanker {
   public:
     template <class R>
     static constexpr bool check() {
-        static_assert(detail::check_locality<R>());  // by itself, so that compilers show its cause early
+        static_assert(detail::check_locality<R>());  // on its own, so that compilers show its cause early
         static_assert(detail::check_ranker<R>());
         if constexpr (NodeRanker<R>)
             static_assert(
@@ -49,7 +49,7 @@ class AnyRanker {
         object_ = std::make_shared<const Model<R>>(std::move(ranker));
     }
 
-    /// Unsigned scores come as signed ones of the same order.
+    /// Maps unsigned scores to signed ones of the same order.
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
         return object_->score(cluster, task, node, rng);
     }
@@ -91,7 +91,7 @@ class AnyRanker {
     std::shared_ptr<const Interface> object_;
 };
 
-/// Any GPU picker.
+/// Holds any GPU picker.
 class AnyGpuPicker {
   public:
     template <class P>
@@ -126,7 +126,7 @@ class AnyGpuPicker {
     std::shared_ptr<const Interface> object_;
 };
 
-/// Any node filter. Node-local where the filter is.
+/// Holds any node filter. It is node-local if that filter is.
 class AnyFilter {
   public:
     template <class F>
@@ -163,7 +163,7 @@ class AnyFilter {
     std::shared_ptr<const Interface> object_;
 };
 
-/// Rankers chosen at run time: each breaks the ties that those before it leave. See Lexicographic.
+/// Rankers chosen at run time. Each breaks the ties that those before it leave; see Lexicographic.
 struct RankerList {
     std::vector<AnyRanker> rankers{};
 
@@ -183,7 +183,7 @@ struct RankerList {
     }
 };
 
-/// Filters chosen at run time: nodes must pass all of them.
+/// Filters chosen at run time. A node must pass all of them.
 struct FilterList {
     std::vector<AnyFilter> filters{};
 
@@ -196,8 +196,8 @@ struct FilterList {
     }
 };
 
-/// Any placement policy, for example a function `optional<Destination>(const Cluster&, TaskId, Rng&)`. Copies are
-/// independent.
+/// Holds any placement policy, for example a function `optional<Destination>(const Cluster&, TaskId, Rng&)`.
+/// Copies are independent.
 class AnyPlacement {
   public:
     template <class P>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies of placing one task, as concepts. A policy is a small value; randomness comes in as an argument.
+// Concepts for the policies that place one task. A policy is a small value; it gets random numbers as an
+// argument.
 #pragma once
 
 #include <gpusched/core/detail/policy_checks.hpp>
@@ -18,7 +19,7 @@
 
 namespace gpusched::allocation {
 
-/// Where a task goes.
+/// A node and GPUs for a task.
 struct Destination {
     NodeId node = none<NodeId>;
     GpuMask gpus = 0;
@@ -34,7 +35,8 @@ concept Mask = std::convertible_to<T, GpuMask> && !std::floating_point<std::remo
                !std::same_as<std::remove_cvref_t<T>, bool>;
 }  // namespace detail
 
-/// Whether `task` may go to `node`, on top of feasibility, which is always asked (find_obstacle).
+/// Decides whether `task` may go to `node`, in addition to feasibility, which is always checked
+/// (find_obstacle).
 ///
 /// Optional: `node_local`, as for rankers.
 template <class F>
@@ -42,20 +44,20 @@ concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId ta
     { policy(cluster, task, node) } -> std::same_as<bool>;
 };
 
-/// How good a feasible node is for a task: the greatest score wins, ties go to the first node.
+/// Scores a feasible node for a task: the greatest score wins, ties go to the first node.
 ///
-/// Scores are whole numbers, or anything else with a total order, such as tuples of them; not floating point, nor a tuple,
-/// pair, array or list with a floating-point part: ties would depend on the machine; nor text or an optional. A ranker may take an
-/// `Rng&` as a last argument. Optional:
+/// Scores are integers, or another type with a total order, for example tuples of integers. Not accepted:
+/// floating point, or a tuple, pair, array or list with a floating-point part, because ties would depend on
+/// the machine; text; an optional. A ranker may take an `Rng&` as a last argument. Optional:
 ///
-/// - `static constexpr bool node_local`. True promises that the score depends on nothing but the node's own state and
-///   what the task asks for (quantities, models, priority class, guaranteed locality); such scores may be kept until
-///   something changes on the node. Without it, every placement asks again. A policy that learns this only at run time
-///   has `bool is_node_local() const` instead.
-/// - `prepare(cluster, node)` of a node-local ranker: what it needs of the node whatever the task. Where that is kept,
-///   it comes back as the last argument, after the node.
-/// - `for_task(cluster, task)`: the ranker for that task alone, with what it needs of the cluster whatever the node.
-///   Asked once per placement; its answer is a ranker with scores of the same type.
+/// - `static constexpr bool node_local`. True promises that the score depends only on the node's own state
+///   and the task's request (quantities, models, priority class, guaranteed locality). Such scores may be
+///   kept until something changes on the node. Without it, every placement calls the ranker again. A policy
+///   that knows this only at run time has `bool is_node_local() const` instead.
+/// - `prepare(cluster, node)` of a node-local ranker: data about the node that does not depend on the task.
+///   If the caller keeps it, it is passed as the last argument, after the node.
+/// - `for_task(cluster, task)`: the ranker for that task alone, with data about the cluster that does not
+///   depend on the node. Called once per placement; returns a ranker with scores of the same type.
 template <class R>
 concept NodeRanker = requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node) {
     { policy(cluster, task, node) } -> detail::RankerScore;
@@ -63,10 +65,10 @@ concept NodeRanker = requires(const R& policy, const Cluster& cluster, TaskId ta
     { policy(cluster, task, node, rng) } -> detail::RankerScore;
 };
 
-/// Which GPUs of a node that fits the task takes; must satisfy `gpus_fit`.
+/// Chooses the GPUs that a task takes on a node that fits it; the result must satisfy `gpus_fit`.
 ///
-/// Not asked about tasks without GPUs. A picker may take an `Rng&` as a last argument, and return anything that converts
-/// to a GpuMask, such as the `int` that arithmetic with masks gives.
+/// Not called for tasks without GPUs. A picker may take an `Rng&` as a last argument. It may return any type
+/// that converts to a GpuMask, for example the `int` that results from arithmetic with masks.
 template <class P>
 concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
     { policy(cluster, task, node) } -> detail::Mask;
@@ -74,8 +76,8 @@ concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId tas
     { policy(cluster, task, node, rng) } -> detail::Mask;
 };
 
-/// How loaded a node is, whatever the task; the least loaded wins. Loads are compared, hence of the same types as the scores
-/// of rankers. See PowerOfD.
+/// Returns the load of a node, independent of the task; the least loaded node wins. Loads are compared, so
+/// the types of scores of rankers are allowed. See PowerOfD.
 template <class L>
 concept NodeLoad = requires(const L& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> detail::RankerScore;
@@ -83,14 +85,14 @@ concept NodeLoad = requires(const L& policy, const Cluster& cluster, NodeId node
 
 /// Places one pending task after another on a cluster that it watches.
 ///
-/// Nothing = the task fits nowhere. A policy that keeps anything about the cluster keeps it as a follower (follower.hpp), and
-/// brings it in step when it is asked.
+/// Returns nothing if the task fits nowhere. A policy that keeps data about the cluster keeps it as a
+/// follower (follower.hpp) and updates it when it is called.
 template <class P>
 concept PlacementPolicy = requires(P& policy, const Cluster& cluster, TaskId task, Rng& rng) {
     { policy(cluster, task, rng) } -> std::convertible_to<std::optional<Destination>>;
 };
 
-/// True for rankers and filters whose type says that they are node-local; see NodeRanker.
+/// True for rankers and filters with a type that declares them node-local; see NodeRanker.
 template <class R>
 inline constexpr bool is_node_local = [] {
     if constexpr (requires { static_cast<bool>(R::node_local); })
@@ -110,13 +112,13 @@ template <class P>
         return policy(cluster, task, node);
 }
 
-/// What a picker takes, as a mask; asked for tasks with GPUs only.
+/// Returns the picker's choice as a mask. Call for tasks with GPUs only.
 template <class P>
 [[nodiscard]] GpuMask pick(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
     return static_cast<GpuMask>(detail::ask(picker, cluster, task, node, rng));
 }
 
-/// @throws InvalidInput, always: a picker answered with GPUs that the task cannot take
+/// @throws InvalidInput always: a picker returned GPUs that the task cannot take
 [[noreturn]] inline void refuse_picked(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) {
     std::string list;
     for_each_gpu(gpus, [&](int gpu) { list += (list.empty() ? "" : ", ") + std::to_string(gpu); });
@@ -125,7 +127,7 @@ template <class P>
                        gpusched::quoted(cluster.name(task)) + " cannot take");
 }
 
-/// A policy that says at run time whether it is node-local.
+/// A policy that decides at run time whether it is node-local.
 template <class P>
 concept TellsLocality = requires(const P& policy) {
     { policy.is_node_local() } -> std::same_as<bool>;
@@ -151,7 +153,7 @@ template <class R>
 concept PreparingRanker =
     requires(const R& ranker, const Cluster& cluster, NodeId node) { ranker.prepare(cluster, node); };
 
-/// The ranker for that task alone; itself where it makes no difference.
+/// Returns the ranker for that task alone, or the ranker itself if it has no `for_task`.
 template <class R>
 [[nodiscard]] decltype(auto) for_task(const R& ranker, const Cluster& cluster, TaskId task) {
     if constexpr (TaskRanker<R>)
@@ -165,9 +167,10 @@ using ForTask = std::remove_cvref_t<decltype(detail::for_task(std::declval<const
 
 }  // namespace detail
 
-/// What a task takes on a node that fits it: the GPUs that the picker chooses, none for a task without GPUs, and its other
-/// devices (free_devices_for). Checked, because a type alone does not tell a picker from a ranker.
-/// @throws InvalidInput where the picker answers with GPUs that the task cannot take
+/// Returns the GPUs that the picker chooses (none for a task without GPUs) and the task's other devices
+/// (free_devices_for). The node must fit the task. The result is checked, because types alone do not
+/// distinguish a picker from a ranker.
+/// @throws InvalidInput if the picker returns GPUs that the task cannot take
 template <class P>
     requires detail::Mask<std::invoke_result_t<const P&, const Cluster&, TaskId, NodeId>>
 [[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node) {
@@ -177,7 +180,7 @@ template <class P>
     if (!gpus_fit(cluster, task, node, gpus)) detail::refuse_picked(cluster, task, node, gpus);
     return gpus;
 }
-/// The same with random numbers for a picker that takes them.
+/// The same, with random numbers for a picker that takes them.
 template <GpuPicker P>
 [[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
     const auto ask = [&](const Cluster& c, TaskId t, NodeId n) { return detail::pick(picker, c, t, n, rng); };

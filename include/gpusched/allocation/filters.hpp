@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node filters: wishes on top of feasibility.
+// Node filters: constraints in addition to feasibility.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -10,13 +10,13 @@
 
 namespace gpusched::allocation {
 
-/// Every feasible node.
+/// Accepts every feasible node.
 struct AnyNode {
     static constexpr bool node_local = true;
     bool operator()(const Cluster&, TaskId, NodeId) const noexcept { return true; }
 };
 
-/// Only nodes on which something other than daemons runs, so that no empty node is opened.
+/// Accepts only nodes that run a task other than a daemon, so that no empty node is opened.
 struct OccupiedNodes {
     static constexpr bool node_local = true;
     bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept {
@@ -24,7 +24,7 @@ struct OccupiedNodes {
     }
 };
 
-/// Only nodes of one network domain.
+/// Accepts only nodes of one network domain.
 struct WithinDomain {
     static constexpr bool node_local = true;
     Level level = node_level;
@@ -34,13 +34,14 @@ struct WithinDomain {
     }
 };
 
-/// A limit of co-location: on nodes with GPUs, CPU-only tasks hold at most a part of the cores.
+/// Limits co-location: on nodes with GPUs, CPU-only tasks hold at most a part of the cores.
 ///
-/// Binds CPU-only tasks alone, the guests of such nodes: none may come that would exceed the limit. Nodes without GPUs pass, and so do daemons and Standby tasks. See the
-/// ranker `Interference` for whom it protects. O(tasks on the node).
+/// Binds CPU-only tasks alone: none is accepted that would exceed the limit. Nodes without GPUs pass, and so
+/// do daemons and Standby tasks. The ranker `Interference` describes the tasks that this protects. O(tasks on
+/// the node).
 struct CoLocationLimit {
     static constexpr bool node_local = true;
-    std::int64_t limit_milli = 500;  ///< thousandths of the node's cores, 0 .. 1000
+    std::int64_t limit_milli = 500;  ///< thousandths of the node's cores, 0 to 1000
     bool operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         if (cluster.gpu_count(node) == 0 || !is_cpu_only(cluster, task) || !interferes(cluster, task))
             return true;
@@ -50,20 +51,21 @@ struct CoLocationLimit {
     }
 };
 
-/// A limit of offline work beside online work on one GPU: where other fractions run, LP fractions hold at most a part of it.
+/// Limits offline work next to online work on one GPU: LP fractions that share a GPU with other fractions
+/// hold at most a part of it.
 ///
-/// Binds LP fractions alone, the guests of such GPUs: one that could only go to GPUs where it would exceed the limit does not go to
-/// the node. Use it with the GPU picker `OfflineLimitGpus` of the same limit. O(GPUs x tasks on the node).
+/// Binds LP fractions alone: a node is rejected if the fraction would exceed the limit on every GPU that it
+/// could take. Use it with the GPU picker `OfflineLimitGpus` of the same limit. O(GPUs x tasks on the node).
 struct OfflineLimit {
     static constexpr bool node_local = true;
-    std::int64_t limit_milli = 250;  ///< thousandths of one GPU, 0 .. 1000
+    std::int64_t limit_milli = 250;  ///< thousandths of one GPU, 0 to 1000
     bool operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         return !cluster.is_fraction(task) || !cluster.may_borrow(task) ||
                detail::within_offline_limit(cluster, task, node, limit_milli) != 0;
     }
 };
 
-/// Nodes that pass both filters.
+/// Accepts nodes that pass both filters.
 template <NodeFilter A, NodeFilter B>
 struct Both {
     static constexpr bool node_local = is_node_local<A> && is_node_local<B>;

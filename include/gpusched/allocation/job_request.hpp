@@ -12,17 +12,18 @@
 
 namespace gpusched::allocation {
 
-/// Pods that ask for the same.
+/// A number of equal pods.
 struct PodRequest {
-    std::int64_t count = 1;  ///< 1 .. 1,000,000
-    TaskSpec pod{};          ///< name, job, node and gpus are not looked at
+    std::int64_t count = 1;  ///< 1 to 1,000,000
+    TaskSpec pod{};          ///< name, job, node and gpus are ignored
     bool operator==(const PodRequest&) const = default;
 };
 
 struct JobRequest {
     std::string name{};
     std::vector<PodRequest> pods{};
-    /// As in JobSpec. All pods are placed, or none; these say how many must stay when somebody needs their room later.
+    /// As in JobSpec: how many pods must stay if other tasks need their place later. Initially all pods are
+    /// placed, or none.
     std::int64_t min_members = 0;
     std::vector<SubgroupSpec> subgroups{};  ///< `PodRequest::pod.subgroup` names one
     bool operator==(const JobRequest&) const = default;
@@ -31,7 +32,7 @@ struct JobRequest {
 /// A job's pods in a snapshot.
 struct JobPods {
     std::vector<TaskId> pods{};           ///< group by group
-    std::vector<std::uint32_t> groups{};  ///< the entry of JobRequest::pods that each comes from
+    std::vector<std::uint32_t> groups{};  ///< for each pod, its entry of JobRequest::pods
 };
 
 /// A snapshot with the job's pods, pending.
@@ -45,13 +46,13 @@ struct ClusterWithJobs {
     std::vector<JobPods> jobs{};
 };
 
-/// The snapshot with one more job of pending pods: `<job>-0`, `<job>-1` and so on.
-/// @throws InvalidInput for a job without name or pods, a name that the cluster has already, and what `Cluster::build` refuses
-///         of the job and its pods
+/// Returns the snapshot with one more job of pending pods: `<job>-0`, `<job>-1` and so on.
+/// @throws InvalidInput for a job without name or pods, a name that the cluster has already, and a job or
+///     pods that `Cluster::build` rejects
 /// Costs as much as building the snapshot again.
 [[nodiscard]] ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job);
 
-/// The same for several jobs at once.
+/// Does the same for several jobs at once.
 /// @throws InvalidInput also for two jobs of one name
 [[nodiscard]] ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs);
 

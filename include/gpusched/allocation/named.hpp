@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies by name, for options, files and other languages.
+// Registries of policies by name, for options, files and other languages.
 #pragma once
 
 #include <gpusched/allocation/any.hpp>
@@ -20,16 +20,19 @@
 
 namespace gpusched::allocation {
 
-/// Policies made from the inventory of the clusters that they serve, and some of them from the workload that is expected to
-/// come, which must not be empty for these. An entry expects a workload if what makes its policies takes one:
+/// Makes policies from the inventory of the clusters that they serve. Some policies are also made from the
+/// workload that is expected to come, which must not be empty for these. An entry expects a workload if its
+/// factory takes one:
 ///
 ///     auto rankers = allocation::rankers();
 ///     rankers.add<Mine>("mine");
 ///     rankers.add("mine_by_3", Mine{3});
 ///     rankers.add("largest", [](const Inventory& inventory) { return Largest{largest_node(inventory)}; });
-///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) { return Expecting{expected}; });
+///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) {
+///         return Expecting{expected};
+///     });
 ///
-/// It may say how much of a list of tasks the workload should cover where it is made of one.
+/// If the workload is made from a list of tasks, the entry may state how much of the list it should cover.
 template <class Policy>
 class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmentation::Workload&> {
     using Base = Registry<Policy, const Inventory&, const fragmentation::Workload&>;
@@ -69,7 +72,7 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
         return *this;
     }
 
-    /// This policy; each use of the name gets a copy.
+    /// Adds this policy; each use of the name gets a copy.
     template <class P>
         requires(!std::invocable<P&, const Inventory&> &&
                  !std::invocable<P&, const Inventory&, const fragmentation::Workload&>)
@@ -79,9 +82,10 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
         return *this;
     }
 
-    /// Whether policies of that name look at the workload; false for an unknown name.
+    /// Returns whether policies of that name use the workload; false for an unknown name.
     [[nodiscard]] bool expects_workload(std::string_view name) const { return expecting_.contains(name); }
-    /// How the workload of these policies is made of a list of tasks; the defaults for policies that look at none.
+    /// Returns how these policies' workload is made from a list of tasks; the defaults for policies that use
+    /// none.
     [[nodiscard]] fragmentation::WorkloadOptions workload_options(std::string_view name) const {
         const auto found = expecting_.find(name);
         return found == expecting_.end() ? fragmentation::WorkloadOptions{} : found->second;
@@ -91,41 +95,43 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
     std::map<std::string, fragmentation::WorkloadOptions, std::less<>> expecting_;
 };
 
-/// "packing", "homogeneous", "eviction_history", "interference", "least_allocated", "most_allocated", "best_fit", "dot_product",
-/// "gpu_packing", "gpu_clustering", "first_fit", "random", "network_wish", "hardware_wish", "fgd", "expected_fill".
+/// "packing", "homogeneous", "eviction_history", "interference", "least_allocated", "most_allocated",
+/// "best_fit", "dot_product", "gpu_packing", "gpu_clustering", "first_fit", "random", "network_wish",
+/// "hardware_wish", "fgd", "expected_fill".
 ///
 /// "interference" has the published slowdown (slowdown.hpp).
 /// "best_fit", "dot_product" and "gpu_clustering" measure in parts of the inventory's largest node.
 [[nodiscard]] const PolicyRegistry<AnyRanker>& rankers();
 
-/// "by_wish", "fewest_crossings", "least_harm", "tightest_gpu", "random", "offline_limit" (a quarter of a GPU), "fgd",
-/// "expected_fill".
+/// "by_wish", "fewest_crossings", "least_harm", "tightest_gpu", "random", "offline_limit" (a quarter of a
+/// GPU), "fgd", "expected_fill".
 [[nodiscard]] const PolicyRegistry<AnyGpuPicker>& gpu_pickers();
 
-/// "any", "occupied", "co_location_limit" (half of the cores), "offline_limit" (a quarter of a GPU). A filter for one network domain
-/// has no name: see WithinDomain.
+/// "any", "occupied", "co_location_limit" (half of the cores), "offline_limit" (a quarter of a GPU). A filter
+/// for one network domain has no name: see WithinDomain.
 [[nodiscard]] const Registry<AnyFilter>& filters();
 
-/// Whole placement policies. The comparison of Weng et al. (ATC '23): "random", "dot_product", "gpu_clustering",
-/// "gpu_packing", "best_fit", "fgd"; "asi" (packing, then homogeneous co-location, then eviction history);
-/// "first_fit", "least_allocated", "most_allocated", "power_of_d"; and our own "expected_fill" (expected_fill.hpp).
+/// Complete placement policies. The comparison of Weng et al. (ATC '23): "random", "dot_product",
+/// "gpu_clustering", "gpu_packing", "best_fit", "fgd". ASI: "asi" (packing, then homogeneous co-location,
+/// then eviction history). Others: "first_fit", "least_allocated", "most_allocated", "power_of_d". Not
+/// published elsewhere: "expected_fill" (expected_fill.hpp).
 ///
-/// The published ones measure in parts of 128 cores and 8 GPUs as published, or of the largest node where that is
-/// larger.
+/// The published ones measure in parts of 128 cores and 8 GPUs as published, or of the largest node if that
+/// is larger.
 [[nodiscard]] const PolicyRegistry<AnyPlacement>& placements();
 
-/// The policies that calls by name know: those of the library, and what a caller adds to a copy.
+/// The policies that can be used by name: those of the library, and any that a caller adds to a copy.
 ///
 ///     auto known = allocation::registries();
 ///     known.rankers.add<Mine>("mine");
-///     auto where = allocation::place(cluster, task, {.rankers = {"mine"}}, known);
+///     auto found = allocation::place(cluster, task, {.rankers = {"mine"}}, known);
 struct Registries {
     PolicyRegistry<AnyRanker> rankers = allocation::rankers();
     Registry<AnyFilter> filters = allocation::filters();
     PolicyRegistry<AnyGpuPicker> gpu_pickers = allocation::gpu_pickers();
     PolicyRegistry<AnyPlacement> placements = allocation::placements();
 };
-/// Those of the library.
+/// Returns the library's own policies.
 [[nodiscard]] const Registries& registries();
 
 }  // namespace gpusched::allocation

@@ -18,13 +18,14 @@ namespace gpusched::allocation {
            inventory.extras[inventory.tasks.extras[index(task)]].device_count == 0;
 }
 
-/// False for daemons, and for Standby tasks, which lend what they have: they disturb nobody and are not disturbed.
+/// False for daemons and for Standby tasks, which lend their resources: they disturb no task and are not
+/// disturbed.
 [[nodiscard]] inline bool interferes(const Cluster& cluster, TaskId task) noexcept {
     const auto& t = cluster.inventory().tasks;
     return !t.daemon[index(task)] && !t.standby[index(task)];
 }
 
-/// Thousandths of a core that CPU-only tasks that interfere hold on the node. O(tasks on the node).
+/// Thousandths of a core that interfering CPU-only tasks hold on the node. O(tasks on the node).
 [[nodiscard]] inline std::int64_t cpu_only_milli(const Cluster& cluster, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     std::int64_t held = 0;
@@ -33,7 +34,7 @@ namespace gpusched::allocation {
     return held;
 }
 
-/// Thousandths of GPUs that work on the node: of tasks that interfere. O(tasks on the node).
+/// Thousandths of GPUs that interfering tasks hold on the node. O(tasks on the node).
 [[nodiscard]] inline std::int64_t working_gpu_milli(const Cluster& cluster, NodeId node) noexcept {
     std::int64_t sum = 0;
     for (const auto task : cluster.tasks_on(node))
@@ -41,13 +42,13 @@ namespace gpusched::allocation {
     return sum;
 }
 
-/// Who shares one GPU by fractions, in thousandths of it.
+/// The fractions on one GPU, in thousandths of it.
 struct GpuSharing {
     std::int64_t online_milli = 0;   ///< of fractions that are not LP
     std::int64_t offline_milli = 0;  ///< of LP fractions
 };
 
-/// The fractions on one GPU of a node that interfere. O(tasks on the node).
+/// The interfering fractions on one GPU of a node. O(tasks on the node).
 [[nodiscard]] inline GpuSharing sharing(const Cluster& cluster, NodeId node, int gpu) noexcept {
     GpuSharing sum;
     for (const auto task : cluster.tasks_on(node))
@@ -59,7 +60,8 @@ struct GpuSharing {
 
 namespace detail {
 
-/// Of the GPUs that the fraction could take: those where, with it, LP fractions hold at most the limit, or share with no others.
+/// Returns those of the fraction's possible GPUs on which, with it, LP fractions hold at most the limit, or
+/// share with no others.
 [[nodiscard]] inline GpuMask within_offline_limit(const Cluster& cluster, TaskId task, NodeId node,
                                                   std::int64_t limit_milli) noexcept {
     GpuMask within = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placing one task where it fits, without moving or evicting anybody.
+// Places one task on a node that fits it, without moves or evictions.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -15,26 +15,26 @@
 
 namespace gpusched::allocation {
 
-/// The feasible node of the greatest score, and the GPUs that the picker takes there.
+/// Returns the feasible node of the greatest score, and the GPUs that the picker takes there.
 ///
-/// Filter, rank, pick: how schedulers place one task without evicting anybody. ASI's non-preemptive scheduling is
-/// `Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{})`. A task that is placed already is judged as if it
-/// moved. The cluster is not changed: see `Cluster::assign`.
+/// Filter, rank, pick: schedulers place one task this way without evictions. ASI's non-preemptive scheduling
+/// is `Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{})`. A task that is placed already is judged
+/// as if it moved. The cluster is not changed: see `Cluster::assign`.
 ///
 /// @param ranker a NodeRanker, @param picker a GpuPicker, @param filter a NodeFilter (concepts.hpp)
 /// @param task any task of the cluster (its index is not checked here)
 /// @param rng used only by policies that take it
-/// @return nothing when no node is feasible and passes the filter. Ties go to the first node of the cluster.
+/// @return nothing if no node is feasible and passes the filter. Ties go to the first node of the cluster.
 ///
-/// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement; with policies by name,
-/// see place_by_name.hpp.
+/// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement; with policies
+/// by name, see place_by_name.hpp.
 template <class R, class P, class F = AnyNode>
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
                                                const P& picker, Rng& rng, const F& filter = {}) {
     static_assert(detail::check_ranker<R>());
     static_assert(detail::check_gpu_picker<P>());
     static_assert(detail::check_filter<F>());
-    // What fails above is reported once, without what would follow from it.
+    // An error above is reported once, without the errors that would follow from it.
     if constexpr (NodeRanker<R> && GpuPicker<P> && NodeFilter<F>) {
         const auto& asked = detail::for_task(ranker, cluster, task);
         std::optional<Score<R>> best_score;
@@ -52,26 +52,27 @@ template <class R, class P, class F = AnyNode>
     return std::nullopt;
 }
 
-/// The nodes where the task would fit now, in the cluster's order: those that `place` ranks.
+/// Returns the nodes on which the task would fit now, in the cluster's order: the nodes that `place` ranks.
 ///
 /// For policies that choose among nodes themselves. A task that is placed already is judged as if it moved.
 /// @throws InvalidInput for a task that the cluster does not have
 /// Complexity: O(nodes).
 [[nodiscard]] std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task);
 
-/// What becomes of the old copy of a placed task when it goes elsewhere.
+/// When the old copy of a placed task leaves if the task goes elsewhere.
 enum class OldCopy : std::uint8_t {
-    stays,   ///< until the new one runs: it holds its resources (make before break)
+    stays,   ///< once the new one runs: until then it holds its resources (make before break)
     leaves,  ///< first (break before make, or an eviction): the task is judged as if it were pending
 };
 constexpr auto enum_names(OldCopy) {
     return name_table<OldCopy>({{OldCopy::stays, "stays"}, {OldCopy::leaves, "leaves"}});
 }
 
-/// What keeps the task off each node, in the cluster's order of nodes; `Obstacle::none` where it would fit now.
+/// Returns the task's obstacle on each node, in the cluster's order of nodes; `Obstacle::none` if it would
+/// fit now.
 ///
-/// For questions of what can run where, such as a comparison with another scheduler. The four reasons that `find_obstacle` reports
-/// as `not_eligible` are told apart.
+/// For questions about possible placements, such as a comparison with another scheduler. Distinguishes the
+/// four reasons that `find_obstacle` reports as `not_eligible`.
 /// @param old_copy of a task that is placed already
 /// @throws InvalidInput for a task that the cluster does not have
 /// Complexity: O(nodes); with `OldCopy::leaves` also a copy of the cluster.

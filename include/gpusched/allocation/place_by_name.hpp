@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// place, with policies chosen by name.
+// place(), with policies chosen by name.
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
@@ -15,18 +15,18 @@
 
 namespace gpusched::allocation {
 
-/// How to place one task, by name.
+/// Policies for placing one task, by name.
 struct PlaceOptions {
-    /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
-    /// `rankers()`. The default is ASI's non-preemptive scheduling.
+    /// Each breaks the ties that those before it leave; at least one. Names: see `rankers()`. The default is
+    /// ASI's non-preemptive scheduling.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
     /// The node must pass all of them. Names: see `filters()`.
     std::vector<std::string> filters{};
-    /// Which GPUs of the node. Names: see `gpu_pickers()`.
+    /// Chooses the GPUs of the node. Names: see `gpu_pickers()`.
     std::string gpu_picker = "by_wish";
     std::uint64_t seed = 0;  ///< for "random"
-    /// The tasks that are expected to come, for policies that look at them, such as "fgd" and "expected_fill"; absent = tasks like the
-    /// cluster's own, which costs O(tasks) each time.
+    /// The tasks that are expected to come, for policies that use them, such as "fgd" and "expected_fill".
+    /// Absent = tasks like the cluster's own, which costs O(tasks) each time.
     std::optional<fragmentation::Workload> workload{};
 };
 template <class F>
@@ -37,10 +37,10 @@ constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
     field("seed", &PlaceOptions::seed);
 }
 
-/// `place` with policies chosen by name.
+/// Calls `place` with policies chosen by name.
 /// @param known the policies that have names
-/// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an empty list of rankers; with
-///     "fgd" or "expected_fill", for a workload that is empty or out of range
+/// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an
+///     empty list of rankers; with "fgd" or "expected_fill", for a workload that is empty or out of range
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                const PlaceOptions& options = {},
                                                const Registries& known = registries());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power of d choices: the least loaded of a few random nodes, by loads that may be old.
+// Power of d choices: picks the least loaded of a few random nodes, by loads that may be old.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -17,7 +17,7 @@
 namespace gpusched::allocation {
 
 struct PowerOfDOptions {
-    int choices = 2;                 ///< d, 1 .. 1000: how many feasible nodes are drawn, with replacement
+    int choices = 2;                 ///< d, 1 to 1000: how many feasible nodes are drawn, with replacement
     std::int64_t refresh_every = 1;  ///< loads are read again before every `refresh_every`-th task, >= 1
 };
 
@@ -31,13 +31,13 @@ namespace detail {
 void validate(const PowerOfDOptions& options);
 }  // namespace detail
 
-/// Sends a task to the least loaded of d random feasible nodes (Mitzenmacher, "The Power of Two Choices in Randomized
-/// Load Balancing", 2001): nearly as even as looking at all nodes, at the price of looking at d.
+/// Sends a task to the least loaded of d random feasible nodes (Mitzenmacher, "The Power of Two Choices in
+/// Randomized Load Balancing", 2001): nearly as even as comparing all nodes, at the cost of d nodes.
 ///
-/// Loads are cached and read again only every `refresh_every` tasks, as in schedulers that learn loads from heartbeats;
-/// feasibility and the filter are always current. Of equal loads the first drawn wins.
+/// Loads are cached and read again only every `refresh_every` tasks, as in schedulers that learn loads from
+/// heartbeats; feasibility and the filter are always current. Of equal loads the first drawn wins.
 ///
-/// Complexity: O(d) nodes per task while nodes that will do are common, O(nodes) when they are rare.
+/// Complexity: O(d) nodes per task while suitable nodes are common, O(nodes) when they are rare.
 template <class P = TightestGpu, class F = AnyNode, class L = AllocatedPart>
 class PowerOfD {
     static_assert(detail::check_gpu_picker<P>());
@@ -74,7 +74,7 @@ class PowerOfD {
             const auto node = make_id<NodeId>(static_cast<std::size_t>(rng.below(nodes)));
             if (cluster.contains(node) && will_do(node)) consider(node);
         }
-        if (best == none<NodeId>) {  // nodes that will do are rare: find them all
+        if (best == none<NodeId>) {  // suitable nodes are rare: find them all
             candidates_.clear();
             for (const auto node : cluster.nodes())
                 if (will_do(node)) candidates_.push_back(node);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RankedPlacement: one task after another to the node of the greatest score, with scores kept between tasks.
+// RankedPlacement: places one task after another on the node of the greatest score, with scores kept between
+// tasks.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -15,18 +16,19 @@
 
 namespace gpusched::allocation {
 
-/// A placement policy out of a ranker (NodeRanker), a GPU picker (GpuPicker) and a filter (NodeFilter): what `place` answers, much faster for many tasks in a
-/// row.
+/// A placement policy made of a ranker (NodeRanker), a GPU picker (GpuPicker) and a filter (NodeFilter). It
+/// returns the same as `place`, much faster for many tasks in a row.
 ///
-/// Scores of node-local rankers (see NodeRanker) are kept per kind of task and node, and renewed only where something
-/// changed since that kind was last asked for; other rankers, and rankers with a filter that is not node-local, are
-/// asked about every node every time, and so is every ranker where the cluster keeps no events (`Cluster::keep_events`).
-/// Scores follow the events of the cluster (follower.hpp): nothing needs to be told, and a question about another cluster
-/// starts afresh. The node is asked once more before it is answered.
+/// Scores of node-local rankers (see NodeRanker) are kept per kind of task and node. They are renewed only on
+/// nodes that changed since the last task of that kind. Other rankers, and rankers with a filter that is not
+/// node-local, are called for every node every time; so is every ranker if the cluster keeps no events
+/// (`Cluster::keep_events`). Scores follow the events of the cluster (follower.hpp), so callers need not
+/// report changes. A call with another cluster starts over. The chosen node is checked again before it is
+/// returned.
 ///
-/// Complexity with node-local policies: one score per node that changed since the last task of that kind, plus
-/// O(nodes / 32), and what can still be undone in the cluster. Memory: 16 bytes per kind of task and eligible node, at most
-/// about 256 MiB; beyond that the kinds not asked for longest are forgotten.
+/// Complexity with node-local policies: one score per node that changed since the last task of that kind,
+/// plus O(nodes / 32), plus the changes that can still be undone in the cluster. Memory: 16 bytes per kind of
+/// task and eligible node, at most about 256 MiB; beyond that the least recently used kinds are dropped.
 template <class R, class P, class F = AnyNode>
 class RankedPlacement {
     static_assert(detail::check_ranker<R>());
@@ -48,19 +50,19 @@ class RankedPlacement {
         return place(cluster, task, ranker_, picker_, rng, filter_);
     }
 
-    /// Takes in the events of the cluster now, as every question does; whoever asks next need not.
+    /// Processes the events of the cluster now, as every call does, so that the next call need not.
     void catch_up(const Cluster& cluster) {
         if constexpr (may_keep_scores)
             if (keeps_scores() && cluster.events() != nullptr) (void)kept_.of(cluster);
     }
 
-    /// True where ranker and filter are node-local.
+    /// True if ranker and filter are node-local.
     [[nodiscard]] bool keeps_scores() const {
         return may_keep_scores && detail::node_local(ranker_) && detail::node_local(filter_);
     }
 
   private:
-    /// What is derived from the cluster.
+    /// Data derived from the cluster.
     struct Kept {
         detail::ScoreIndex<Score<R>> index;
         detail::PreparedNodes<R> prepared;

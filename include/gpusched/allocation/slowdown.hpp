@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slowdown: how much longer a task's work takes beside what its neighbours hold.
+// Slowdown: how much longer a task's work takes because of its neighbours.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
@@ -14,18 +14,20 @@ namespace gpusched::allocation {
 
 /// Largest slowdown of a curve: work takes five times as long.
 inline constexpr std::int64_t most_slowdown_milli = 4000;
-/// Most values of a curve.
+/// Maximum number of values of a curve.
 inline constexpr std::size_t most_slowdown_values = 16;
 
-/// A task's slowdown by the part of a resource that neighbours of one kind hold: linear between equally spaced values.
+/// A task's slowdown by the part of a resource that neighbours of one kind hold: linear between equally
+/// spaced values.
 ///
-/// 111 thousandths: what takes 1,000 s alone takes 1,111 s.
+/// Example: with 111 thousandths, work of 1,000 s takes 1,111 s.
 struct SlowdownCurve {
-    /// Slowdown in thousandths at 1/n, 2/n, .., n/n of the resource, of n values; 0 where neighbours hold nothing. Not falling,
-    /// 0 .. 4000, at most 16 values; empty = no slowdown.
+    /// Slowdown in thousandths at 1/n, 2/n, .., n/n of the resource, of n values; 0 if neighbours hold
+    /// nothing. Non-decreasing, 0 to 4000, at most 16 values; empty = no slowdown.
     std::vector<std::int64_t> milli{};
 
-    /// In thousandths, rounded down, where neighbours hold `held` of `all`; both at most `largest_quantity`.
+    /// Returns the slowdown in thousandths, rounded down, if neighbours hold `held` of `all`; both at most
+    /// `largest_quantity`.
     [[nodiscard]] std::int64_t operator()(std::int64_t held, std::int64_t all) const noexcept {
         if (milli.empty() || held <= 0 || all <= 0) return 0;
         if (held >= all) return milli.back();
@@ -37,33 +39,37 @@ struct SlowdownCurve {
     bool operator==(const SlowdownCurve&) const = default;
 };
 
-/// The slowdown of GPU tasks beside CPU-only tasks, after the two figures of ASI, section 5.2: the SM utilisation of training falls
-/// by 10 % (median) and 18 % (90th percentile) on nodes where CPU jobs use more cores than GPU jobs.
+/// The slowdown of GPU tasks next to CPU-only tasks, after the two figures of ASI, section 5.2: the SM
+/// utilisation of training falls by 10 % (median) and 18 % (90th percentile) on nodes on which CPU jobs use
+/// more cores than GPU jobs.
 ///
-/// Work takes 1 / 0.90 and 1 / 0.82 of its time then. The paper does not say which part of the cores CPU jobs used: that the
-/// first figure is that of half of the cores and the second that of all of them is an assumption, which makes a line.
+/// Work then takes 1 / 0.90 and 1 / 0.82 of its time. The paper does not state which part of the cores CPU
+/// jobs used. The curve assumes half of the cores for the first figure and all of them for the second, which
+/// makes a line.
 [[nodiscard]] inline SlowdownCurve published_slowdown() { return {{111, 220}}; }
 
-/// Adds what is wrong with the values of a curve, named after `field`.
+/// Adds every problem of the values of a curve, named after `field`.
 void check_slowdown(Problems& problems, std::string_view field, const std::vector<std::int64_t>& milli);
 
-/// What was seen of one task: neighbours held a part of the resource (0 .. 1), and its work took (1 + `slowdown`) times as long as
-/// alone. Measured values may be negative, above -1.
+/// An observation of one task: neighbours held a part of the resource (0 to 1), and its work took (1 +
+/// `slowdown`) times as long as alone. Measured values may be negative, above -1.
 struct SlowdownObservation {
     double held = 0;
     double slowdown = 0;
 };
 
-/// Learns a curve from observations: the least squares among curves of `values` equally spaced values that start at 0, do not
-/// fall, and stay within `most_slowdown_milli`.
+/// Learns a curve from observations: the least squares among curves of `values` equally spaced values that
+/// start at 0, do not fall, and stay within `most_slowdown_milli`.
 ///
-/// Exact: of all choices of the pieces that rise, the best one whose fit, unconstrained or up to `most_slowdown_milli`, rises in all
-/// of them. Flat where nothing was seen. Values are rounded to thousandths.
+/// Exact: tries every choice of the pieces that rise. Keeps the best one with a fit, unconstrained or up to
+/// `most_slowdown_milli`, that rises in all of them. The curve is flat in ranges without observations. Values
+/// are rounded to thousandths.
 ///
-/// @param values 1 .. 8
-/// @throws InvalidInput for values out of range, numbers that are not finite, and a list without an observation
-/// O(observations x values^2 + 2^values x values^3). Sums are in floating point; after rounding the curve does not depend on
-/// the machine, but where a value lies on the border of two thousandths.
+/// @param values 1 to 8
+/// @throws InvalidInput for values out of range, numbers that are not finite, and a list without an
+///     observation
+/// O(observations x values^2 + 2^values x values^3). Sums are in floating point. After rounding, the curve
+/// does not depend on the machine, except if a value lies on the border of two thousandths.
 [[nodiscard]] SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> observations, int values = 1);
 
 }  // namespace gpusched::allocation

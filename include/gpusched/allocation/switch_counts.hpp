@@ -14,40 +14,43 @@ using SwitchCounts = std::vector<std::int64_t>;
 
 /// Algorithm 2 of the ASI paper (section 4.1), as written.
 ///
-/// Takes one switch after the other, each as much as it can give and the job still needs: always the one with which the
-/// plan so far has the least entropy. The entropy of a plan is that of its parts divided by what is allocated so far, as
-/// the algorithm reads; entropies closer than 1e-12 tie, and ties go to the lower index. The first switch therefore always
-/// is the first that can give anything, and the result is not optimal: capacities {1, 3} give 2 pods as 1 + 1.
+/// Takes one switch after another, each as much as it can give and the job still needs. The next switch is
+/// always the one with which the plan so far has the least entropy. The entropy of a plan is that of its
+/// parts divided by the amount allocated so far, as the algorithm reads. Entropies closer than 1e-12 tie, and
+/// ties go to the lower index. So the first switch is always the first that can give anything, and the result
+/// is not optimal: capacities {1, 3} give 2 pods as 1 + 1.
 ///
 /// @param capacity pods that each switch can hold, >= 0
 /// @param pods how many the job has, >= 0
-/// @return nothing when the switches cannot hold the job: all or none
+/// @return nothing if the switches cannot hold the job: all or none
 /// @throws InvalidInput for negative numbers and sums of capacities of 2^62 or more
 /// O(switches x switches used). Deterministic.
 [[nodiscard]] std::optional<SwitchCounts> entropy_greedy(std::span<const std::int64_t> capacity,
                                                          std::int64_t pods);
 
-/// The spread of least entropy over the switches.
+/// Returns the spread of least entropy over the switches.
 ///
-/// Largest capacity first: the sums of its k largest parts are as large as any spread allows for every k, so it majorises
-/// all of them, and entropy is Schur-concave. What remains for the last switch goes to the tightest unused one that can
-/// hold it, which is the same entropy and leaves the largest block free. Ties go to the lower index. Arguments, result and
-/// errors as for `entropy_greedy`.
+/// Takes the largest capacity first: the sum of its k largest parts is as large as any spread allows for
+/// every k. So it majorises all of them, and entropy is Schur-concave. The remainder for the last switch goes
+/// to the tightest unused one that can hold it, which has the same entropy and leaves the largest block free.
+/// Ties go to the lower index. Arguments, result and errors as for `entropy_greedy`.
 ///
-/// O(switches + switches used x log switches); no logarithm is taken.
+/// O(switches + switches used x log switches); no logarithm is computed.
 [[nodiscard]] std::optional<SwitchCounts> least_entropy(std::span<const std::int64_t> capacity,
                                                         std::int64_t pods);
 
-/// The same, with ties between spreads of least entropy broken by the entropy at further levels first.
+/// The same, but ties between spreads of least entropy are first broken by the entropy at further levels.
 ///
-/// Switches of equal capacity are interchangeable, and so is who takes the remainder; this finds the choice of least
-/// entropy over the groups of the first further level, among those of the second, and so on, then the tightest switch for
-/// the remainder. Exact up to differences in entropy of 1e-6 / pods.
+/// Switches of equal capacity are interchangeable, and any of them can take the remainder. This finds the
+/// choice of least entropy over the groups of the first further level, among those of the second, and so on,
+/// then the tightest switch for the remainder. Exact up to differences in entropy of 1e-6 / pods.
 ///
-/// @param groups per further level the group of every switch (dense numbers from 0), in order of importance; groups of
-///        different levels are nested, whichever comes first
-/// @throws InvalidInput also when a level has another number of switches, groups overlap, or there are more than 2^31 pods
-/// O(levels x switches + pairs of counts in a tree knapsack): quadratic in the switches of equal capacity at worst.
+/// @param groups per further level the group of every switch (dense numbers from 0), in order of importance;
+///     groups of different levels are nested, in any order of the levels
+/// @throws InvalidInput also if a level has another number of switches, groups overlap, or there are more
+///     than 2^31 pods
+/// O(levels x switches + pairs of counts in a tree knapsack): quadratic in the switches of equal capacity at
+/// worst.
 [[nodiscard]] std::optional<SwitchCounts> least_entropy(std::span<const std::int64_t> capacity,
                                                         std::int64_t pods,
                                                         std::span<const std::vector<std::uint32_t>> groups);

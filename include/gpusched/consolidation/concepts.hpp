@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies of consolidation, as concepts. A policy is a small value; time and randomness come in as arguments.
+// The concepts of consolidation's policies. A policy is a small value; time and randomness are arguments.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -18,34 +18,28 @@ namespace gpusched::consolidation {
 
 struct Options;
 
-/// Disjoint groups of nodes, solved independently of each other.
+/// Disjoint groups of nodes that are solved independently.
 using Partition = std::vector<std::vector<NodeId>>;
 
-/// Cuts the cluster into disjoint groups; called once per round.
+/// Cuts the cluster into disjoint groups. Called once per round.
 template <class P>
 concept Partitioner =
     requires(const P& policy, const Cluster& cluster, std::size_t partition_size, Rng& rng) {
         { policy(cluster, partition_size, rng) } -> std::same_as<Partition>;
     };
 
-/// Which node of a group is tried first: ascending by the returned key, a whole number, then by id. Optional hook:
-/// `for_round(cluster)`, the same order made ready for one round. It is called once at the start of every round, on the thread
-/// of the caller, with the cluster as all groups of the round find it; what it returns is then asked about the nodes.
+/// Decides which node of a group is tried first: ascending by the returned key, a whole number, then by id.
+///
+/// Optional hook: `for_round(cluster)` returns the same order prepared for one round. It is called at the
+/// start of every round, on the calling thread, with the cluster as all groups of the round find it.
 template <class P>
 concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> gpusched::detail::WholeNumber;
 };
 
-namespace detail {
-template <class P>
-concept PreparesRounds = requires(const P& policy, const Cluster& cluster) {
-    { policy.for_round(cluster) } -> std::same_as<P>;
-};
-}  // namespace detail
-
-/// In which order the destinations of a group are offered. `visit` calls `offer(NodeId)` until that returns true,
-/// and returns whether it did; it may leave out nodes that cannot hold the task now. `visit_full` does the same for
-/// nodes that might hold it once some of their tasks have left.
+/// Decides the order in which the destinations of a group are offered. `visit` calls `offer(NodeId)` until
+/// that returns true, and returns whether it did. It may leave out nodes that cannot hold the task now.
+/// `visit_full` does the same for nodes that might hold the task after some of their tasks have left.
 template <class P>
 concept DestinationRanking =
     requires(const P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
@@ -57,24 +51,26 @@ concept DestinationRanking =
         } -> std::same_as<bool>;
     };
 
-/// A task that may leave a node to make room.
+/// A task that may leave a node for another task.
 struct Victim {
     TaskId task = none<TaskId>;
-    bool moved = false;  ///< it has left its home already: moving it on costs no further move
+    bool moved = false;  ///< it has already left its first node, so moving it again costs nothing
 };
 
-/// Which tasks must leave `node` so that `task` fits: fills `victims` from `movable` (those that may leave), in the
-/// order in which they are to be re-placed; false when nothing helps. Optional static constants, false if absent:
-/// `may_skip_victims`: victims that find no place stay, and the task is tried after each that does;
-/// `cheapest_first`: all destinations are compared, and those that cost the fewest moves are tried first. A rule that learns
-/// them only at run time has `bool skips_victims() const` and `bool takes_cheapest_first() const` instead.
+/// Decides which tasks must leave `node` so that `task` fits: fills `victims` from `movable`, the tasks that
+/// may leave, in the order in which they are re-placed. Returns false if that does not help.
+///
+/// Optional static constants, false if absent. `may_skip_victims`: a victim without a place stays, and `task`
+/// is tried after each victim that left. `cheapest_first`: all destinations are compared, and those with the
+/// fewest moves are tried first. A rule that knows them only at run time has `bool skips_victims() const` and
+/// `bool takes_cheapest_first() const` instead.
 template <class P>
 concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node,
                                 std::span<const Victim> movable, std::vector<Victim>& victims) {
     { policy(cluster, task, node, movable, victims) } -> std::same_as<bool>;
 };
 
-/// See EjectionRule.
+/// The static constants of an EjectionRule; false if absent.
 template <class P>
 inline constexpr bool may_skip_victims = [] {
     if constexpr (requires { P::may_skip_victims; }) return static_cast<bool>(P::may_skip_victims);
@@ -86,8 +82,67 @@ inline constexpr bool wants_cheapest_first = [] {
     return false;
 }();
 
+/// The moves that vacate one node. Tasks that have already moved move again at no cost.
+struct ChainSet {
+    NodeId node = none<NodeId>;
+    std::int64_t gain = 0;   ///< weight of the node
+    std::int64_t tasks = 0;  ///< tasks on the node that were there before the plan; they move in any case
+    std::int64_t moves = 0;  ///< tasks that move: these and others
+    std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
+    std::int64_t opening =
+        0;  ///< cost of the empty nodes that it opens, less those it leaves, in thousandths of `gain`
+    std::int64_t opened = 0;  ///< empty nodes that it opens, less those it leaves
+
+    /// Adds the amounts; `node` stays.
+    ChainSet& operator+=(const ChainSet& other) noexcept {
+        gain += other.gain;
+        tasks += other.tasks;
+        moves += other.moves;
+        cost += other.cost;
+        opening += other.opening;
+        opened += other.opened;
+        return *this;
+    }
+};
+
+/// Decides whether the chains found for a node are worth it. Called whenever a task of the node has found a
+/// place; after a refusal the node is given up. With `Switches::shortest_chains_first` it is also called
+/// before chains are tried, as if every level of nesting moved the task that is cheapest to move. It must be
+/// monotone: more moves never turn a refusal into an acceptance.
+///
+/// Optional hook: `with_limits(options)` returns the same acceptance with the limits `max_others` and `price`
+/// of the options. Without it these options are rejected.
+template <class P>
+concept Acceptance = requires(const P& policy, const ChainSet& chains) {
+    { policy(chains) } -> std::same_as<bool>;
+};
+
+/// The weight of a vacated node: a whole number from 0 to `most_node_weight(cluster)`. Checked before a
+/// search.
+template <class P>
+concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
+    { policy(cluster, node) } -> gpusched::detail::WholeNumber;
+};
+
+/// A GPU picker without random numbers: consolidation calls it in any order.
+template <class P>
+concept PurePicker =
+    allocation::GpuPicker<P> && requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
+        policy(cluster, task, node);
+    };
+
 namespace detail {
-/// The same of a rule at hand, which may say it at run time.
+
+template <class P>
+concept PreparesRounds = requires(const P& policy, const Cluster& cluster) {
+    { policy.for_round(cluster) } -> std::same_as<P>;
+};
+template <class P>
+concept TakesLimits = requires(const P& policy, const Options& options) {
+    { policy.with_limits(options) } -> std::same_as<P>;
+};
+
+/// The flags of a rule or an acceptance, which may be known only at run time.
 template <class P>
 [[nodiscard]] constexpr bool skips_victims(const P& rule) {
     if constexpr (requires { rule.skips_victims(); })
@@ -102,36 +157,6 @@ template <class P>
     else
         return wants_cheapest_first<P>;
 }
-}  // namespace detail
-
-/// What vacating one node would take. Tasks that have moved already move on for nothing.
-struct ChainSet {
-    NodeId node = none<NodeId>;
-    std::int64_t gain = 0;   ///< weight of the node
-    std::int64_t tasks = 0;  ///< on the node and at home there; they move in any case
-    std::int64_t moves = 0;  ///< of these tasks and of others
-    std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
-    /// What it costs to open the empty nodes that it moves tasks onto, less that of those that it leaves again; in thousandths of `gain`.
-    std::int64_t opening = 0;
-    std::int64_t opened = 0;  ///< how many empty nodes it moves tasks onto, less those that it leaves again
-};
-
-/// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the
-/// node is given up. With `Switches::shortest_chains_first` it is also asked before chains are tried, as if every level of
-/// nesting moved the task that is the cheapest to move; where it says no, the task finds no place. It must be monotone: adding moves never turns a refusal
-/// into an acceptance. Optional hook: `with_limits(options)`, the same acceptance with the limits that `max_others`
-/// and `price` of the options set; without it these options are refused.
-template <class P>
-concept Acceptance = requires(const P& policy, const ChainSet& chains) {
-    { policy(chains) } -> std::same_as<bool>;
-};
-
-namespace detail {
-template <class P>
-concept TakesLimits = requires(const P& policy, const Options& options) {
-    { policy.with_limits(options) } -> std::same_as<P>;
-};
-/// The same of an acceptance at hand, which may say it at run time.
 template <class P>
 [[nodiscard]] constexpr bool takes_limits(const P& policy) {
     if constexpr (requires { policy.takes_limits(); })
@@ -139,19 +164,96 @@ template <class P>
     else
         return TakesLimits<P>;
 }
-}  // namespace detail
 
-/// What a vacated node is worth, a whole number from 0 to `most_node_weight(cluster)`; others are refused when a search begins.
+/// A key or weight in floating point, the likeliest mistake.
 template <class P>
-concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
-    { policy(cluster, node) } -> gpusched::detail::WholeNumber;
+concept FloatPerNode = requires(const P& policy, const Cluster& cluster, NodeId node) {
+    { policy(cluster, node) } -> std::floating_point;
 };
 
-/// A GPU picker that takes no random numbers: consolidation asks it in any order.
+/// A hook of this name, right or wrong. A template has no address, so the hook is also looked for by a call.
 template <class P>
-concept PurePicker =
-    allocation::GpuPicker<P> && requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
-        policy(cluster, task, node);
-    };
+concept HasForRound =
+    requires { &P::for_round; } || requires(P& policy, const Cluster& cluster) { policy.for_round(cluster); };
+template <class P>
+concept HasWithLimits = requires { &P::with_limits; } ||
+                        requires(P& policy, const Options& options) { policy.with_limits(options); };
+
+// Checks of policies: the compiler's first message names the mistake. Each returns true.
+
+template <class T>
+constexpr bool check_partitioner() {
+    static_assert(
+        Partitioner<T>,
+        "Policies::partitioner is called as `partitioner(const Cluster&, std::size_t partition_size, "
+        "Rng&)`, returns a Partition, and its operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_node_order() {
+    static_assert(!FloatPerNode<T>, "Policies::node_order returns whole numbers, not floating point; scale "
+                                    "them, for example to thousandths");
+    static_assert(FloatPerNode<T> || NodeOrder<T>,
+                  "Policies::node_order is called as `policy(const Cluster&, NodeId)`, returns a whole "
+                  "number, and its operator() is const");
+    static_assert(!HasForRound<T> || PreparesRounds<T>,
+                  "the hook `for_round` of a node order is `NodeOrder for_round(const Cluster&) const`, "
+                  "which returns a policy of the same type");
+    return true;
+}
+
+template <class T>
+constexpr bool check_node_weight() {
+    static_assert(!FloatPerNode<T>, "Policies::node_weight returns whole numbers, not floating point; scale "
+                                    "them, for example to thousandths");
+    static_assert(FloatPerNode<T> || NodeWeight<T>,
+                  "Policies::node_weight is called as `policy(const Cluster&, NodeId)`, returns a whole "
+                  "number, and its operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_destinations() {
+    static_assert(
+        DestinationRanking<T>,
+        "Policies::destination_ranking has the const members `bool visit(const Cluster&, const FreeIndex&, "
+        "TaskId, offer)` and `bool visit_full(...)` with the same parameters; they call `offer` with a "
+        "NodeId");
+    return true;
+}
+
+template <class T>
+constexpr bool check_ejection() {
+    static_assert(
+        EjectionRule<T>,
+        "Policies::ejection_rule is called as `rule(const Cluster&, TaskId, NodeId, std::span<const Victim> "
+        "movable, std::vector<Victim>& victims)`, returns bool, and its operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_acceptance() {
+    static_assert(
+        Acceptance<T>,
+        "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its operator() "
+        "is const");
+    static_assert(
+        !HasWithLimits<T> || TakesLimits<T>,
+        "the hook `with_limits` of an acceptance is `Acceptance with_limits(const Options&) const`, "
+        "which returns a policy of the same type");
+    return true;
+}
+
+template <class T>
+constexpr bool check_picker() {
+    static_assert(
+        PurePicker<T>,
+        "Policies::gpu_picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an Rng&, "
+        "returns a GpuMask or a type that converts to it, and its operator() is const");
+    return true;
+}
+
+}  // namespace detail
 
 }  // namespace gpusched::consolidation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consolidate: vacate as many nodes as possible by moving tasks, as an executable plan.
+// consolidate(): plans moves that empty as many nodes as possible.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
@@ -9,25 +9,27 @@
 
 namespace gpusched::consolidation {
 
-/// Plans moves that vacate nodes, with the preset that `options` name.
+/// Plans moves that vacate nodes, with the preset of the options.
 ///
-/// Running tasks spread over half-empty machines strand the rest of those machines. The search moves tasks off
-/// sparsely used nodes onto others that are in use already, making room there by moving further tasks where
-/// needed (ejection chains), and orders the moves into make-before-break waves: a moving task holds its old and
-/// its new place until its wave ends. The problem and the `ipc` preset are section 4 (IPC, Algorithm 1) of the ASI
-/// heterogeneity-at-hyperscale paper; `fast` and `best` are this library's own.
+/// Running tasks spread over half-empty machines strand the rest of those machines. The search moves tasks
+/// off sparsely used nodes onto nodes in use, moves further tasks out of the way if needed (ejection chains),
+/// and orders the moves into make-before-break waves: a moving task holds its old and its new place until its
+/// wave ends. Section 4 (IPC, Algorithm 1) of the ASI heterogeneity-at-hyperscale paper defines the problem
+/// and the preset `ipc`.
 ///
-/// Locked, standby and daemon tasks and those bound to local cores stay. Nothing moves onto a node that was empty before the plan
-/// or that the plan vacates; other nodes may run empty in one wave and receive in a later one. Every constraint holds at every moment, with both copies of a moving task counted.
+/// Locked, standby and daemon tasks and tasks bound to local cores stay. Nothing moves onto a node that was
+/// empty before the plan or that the plan vacates. Every constraint holds at every moment for both copies of
+/// a moving task.
 ///
-/// With `options.goal` the plan makes so many empty nodes, or slots for tasks of a shape, by moves that cost little, and says in
-/// `Plan::goal_reached` whether they are there. It is empty where the goal is reached without one.
+/// With `options.goal` the plan reaches a number of empty nodes or slots at low cost; `Plan::goal_reached`
+/// says whether it does.
 ///
 /// @param context executor, stop token, clock and progress hook
-/// @return a valid plan, whatever the stop reason; for an empty snapshot an empty plan
+/// @return a valid plan, whatever the stop reason; empty for an empty snapshot and for a goal that is already
+///     reached
 /// @throws InvalidInput for options out of range
-/// @note same snapshot, options and seed give the same plan for any number of threads, unless a time limit or a
-///       cancellation strikes. Distinct calls may run at once.
+/// @note same snapshot, options and seed give the same plan for any number of threads, unless a time limit or
+///     a cancellation strikes. Distinct calls may run at once.
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Options& options = {},
                                  const Context& context = {});
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// FreeIndex: the nodes of one group that may receive tasks, ordered by what is free on them.
+// FreeIndex: the nodes of one group that may receive tasks, ordered by their free GPUs and cores.
 #pragma once
 
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/largest_gpu_count.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -18,12 +18,13 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-/// Doubly linked lists of slots 0, 1, ..., one per key, and a bitmap that finds the next key with a slot. O(1) per change.
+/// Doubly linked lists of slots 0, 1, ..., one per key, and a bitmap that finds the next key with a slot.
+/// O(1) per change.
 class BucketLists {
   public:
     explicit BucketLists(std::uint32_t keys) : head_(keys, end_mark), used_((keys + 63) / 64) {}
 
-    /// Makes room for so many slots.
+    /// Prepares for slots below `slots`.
     void grow(std::size_t slots) { links_.resize(std::max(links_.size(), slots)); }
     [[nodiscard]] bool contains(std::uint32_t slot) const noexcept {
         return slot < links_.size() && links_[slot].key != end_mark;
@@ -81,17 +82,18 @@ class BucketLists {
 
 }  // namespace detail
 
-/// Finds nodes by idle GPUs and free cores, tightest first, and by what is left of partly used GPUs.
+/// Finds nodes by idle GPUs and free cores, tightest first, and by the free share of partly used GPUs.
 ///
-/// Keys are what an LP task could take (lent capacity included), so that no node that could hold a task is ever left out;
-/// the caller checks each one that is offered. Nodes of one key come in no order that means anything.
+/// Keys include lent capacity, which LP tasks may take, so that no node that could hold a task is left out;
+/// the caller checks each offered node. The order of nodes with equal keys has no meaning.
 ///
-/// A follower (follower.hpp): inside `Followed` it holds all nodes that are not cordoned. A search indexes one group after the
-/// other with `reset`, and calls `usage_changed` for every node that it changed, also after `undo`.
+/// A follower (follower.hpp): within `Followed` it holds all nodes that are not cordoned. A search indexes
+/// one group after another with `reset`, and calls `usage_changed` for every node that it changes, also after
+/// `undo`.
 class FreeIndex {
   public:
     FreeIndex() = default;
-    /// Holds no node until `reset`.
+    /// Empty until `reset`.
     explicit FreeIndex(const Cluster& cluster) { prepare(cluster); }
 
     /// Indexes all nodes that are not cordoned.
@@ -104,7 +106,8 @@ class FreeIndex {
                 open(cluster, node);
             }
     }
-    /// Indexes a new group; the former group's nodes are forgotten. Nodes that may be opened are closed as long as they are empty.
+    /// Indexes a new group in place of the former one. Nodes that may be opened are closed while they are
+    /// empty.
     void reset(const Cluster& cluster, std::span<const NodeId> group, const Scope& scope) {
         for (const auto node : receivers_) {
             close(node);
@@ -122,7 +125,7 @@ class FreeIndex {
             if (!scope.opens(node) || cluster.occupants(node) > 0) open(cluster, node);
         }
     }
-    /// To be called after every change of what runs on a node.
+    /// Must be called after every change of a node's tasks.
     void usage_changed(const Cluster& cluster, NodeId node) {
         if (!is_open(node)) return;
         const auto slot = slot_of(node);
@@ -136,7 +139,7 @@ class FreeIndex {
         else if (partial_.contains(slot))
             partial_.erase(slot);
     }
-    /// Takes in that a node came, changed or left; only without a group.
+    /// Follows a node that was added, changed or removed; only without a group.
     void node_changed(const Cluster& cluster, NodeId node) {
         GPUSCHED_ASSERT(scope_ == nullptr);
         if (cluster.gpu_count(node) > most_gpus_) return rebuild(cluster);
@@ -155,7 +158,7 @@ class FreeIndex {
 
     /// All nodes of the group that may receive, in group order, closed ones included.
     [[nodiscard]] std::span<const NodeId> receivers() const noexcept { return receivers_; }
-    /// Those of them that are of a kind which the task accepts (GPU model, labels, taints).
+    /// The receivers that the task accepts (GPU model, labels, taints).
     [[nodiscard]] std::span<const NodeId> receivers_for(const Cluster& cluster, TaskId task) const {
         const auto& inv = cluster.inventory();
         const auto requirement = inv.tasks.requirement[index(task)];
@@ -172,7 +175,7 @@ class FreeIndex {
     }
     [[nodiscard]] bool is_open(NodeId node) const noexcept { return whole_.contains(slot_of(node)); }
 
-    /// Takes a node out: nothing is to move there any more.
+    /// Removes a node: nothing moves there any more.
     void close(NodeId node) {
         if (!is_open(node)) return;
         const auto slot = slot_of(node);
@@ -209,8 +212,8 @@ class FreeIndex {
   private:
     static constexpr std::uint32_t cpu_steps = 256, share_steps = whole_gpu_milli;
     static constexpr std::uint32_t no_slot = 0xFFFFFFFFu;
-    // A node of the group has its place among the receivers, so that the lists of a group lie close together in a large cluster;
-    // without a group it has its id.
+    // With a group, the position among the receivers, so that its lists are close in memory; without one, the
+    // id.
     [[nodiscard]] std::uint32_t slot_of(NodeId node) const noexcept {
         return scope_ == nullptr ? static_cast<std::uint32_t>(index(node)) : slots_[index(node)];
     }
@@ -239,7 +242,7 @@ class FreeIndex {
             most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
         cpu_step_ = most_cpu / (cpu_steps - 1) + 1;
         if (cpu_step_ < 1000 && most_cpu < 1000 * (cpu_steps - 1))
-            cpu_step_ = 1000;  // whole cores where they fit
+            cpu_step_ = 1000;  // whole cores if the steps suffice
     }
     [[nodiscard]] bool receives(const Cluster& cluster, NodeId node) const {
         if (scope_ != nullptr) return scope_->receives(node);
@@ -250,13 +253,13 @@ class FreeIndex {
         known_.clear();
     }
 
-    const Scope* scope_ = nullptr;  // of the group; none = all nodes that are not cordoned
+    const Scope* scope_ = nullptr;  // of the group; null = all nodes that are not cordoned
     std::int64_t cpu_step_ = 1000;
     int most_gpus_ = 0;                          // of any node
     detail::BucketLists whole_{0}, partial_{0};  // of slots
     std::vector<std::uint32_t> slots_;           // of the group's receivers, by NodeId
     std::vector<NodeId> receivers_;
-    // Found out when first asked for. An index serves one search, so nobody else looks meanwhile.
+    // Computed on first use. Safe although mutable, since an index serves one search.
     struct Eligible {
         bool known = false;
         std::uint64_t since = 0;  // see Inventory::requirement_since

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of consolidation: which preset, how hard to search, what may be disturbed.
+// Options of consolidation: preset, objective, limits of disruption, and the effort of the search.
 #pragma once
 
 #include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace gpusched::consolidation {
 
-/// Which set of policies runs; see presets.hpp.
+/// A set of policies; see `presets`.
 enum class Preset : std::uint8_t {
     ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims
-    fast,  ///< ours: pools per GPU model, tightest fit through an index, least demand first, one round
-    best,  ///< ours: the same with several rounds, a deeper search and exchanges, and an exact one where the group is tiny
+    fast,  ///< ours: pools per GPU model, least demand first, tightest fit through an index, one round
+    best,  ///< ours: as fast, with more rounds, a deeper search, exchanges and an exact search of tiny groups
 };
 constexpr auto enum_names(Preset) {
     return name_table<Preset>({
@@ -29,9 +29,9 @@ constexpr auto enum_names(Preset) {
     });
 }
 
-/// What a vacated node is worth.
+/// The weight of a vacated node.
 enum class Objective : std::uint8_t {
-    gpus,  ///< its GPUs (a node without GPUs counts as nothing gained, but is still vacated when nothing is lost)
+    gpus,   ///< its GPUs; a node without GPUs gains nothing, but is still vacated if nothing is lost
     nodes,  ///< one
 };
 constexpr auto enum_names(Objective) {
@@ -41,7 +41,7 @@ constexpr auto enum_names(Objective) {
     });
 }
 
-/// Which bound is proved alongside the plan.
+/// The method by which a bound is proved.
 enum class BoundMethod : std::uint8_t { none, counting, lp };
 constexpr auto enum_names(BoundMethod) {
     return name_table<BoundMethod>({
@@ -51,73 +51,78 @@ constexpr auto enum_names(BoundMethod) {
     });
 }
 
-/// The deepest nesting of moves that a search may be asked for.
+/// The maximum of `Options::depth`.
 inline constexpr int most_depth = 16;
 
-/// The highest `Options::price` and `open_price`: beyond it no node is worth a move.
+/// The maximum of `Options::price` and `open_price`. No node is worth a move at a higher price.
 inline constexpr std::int64_t highest_price = 1'000'000'000;
 
-/// How `consolidate` works. Every field has a default; ranges are checked first thing.
+/// Options of `consolidate`. Every field has a default. Ranges are checked before the search begins.
 struct Options {
-    /// Which set of policies runs: `ipc` (the paper's algorithm), `fast` or `best` (ours).
+    /// Set of policies: `ipc` (the paper's algorithm), `fast` or `best` (ours).
     Preset preset = Preset::best;
-    /// Nodes per group for partitioners that cut the cluster into groups, >= 1. Pools per GPU model are not cut.
+    /// Nodes per group, >= 1, for partitioners that cut the cluster into groups. Pools per GPU model are not
+    /// cut.
     std::size_t partition_size = 500;
-    /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only. `fast` never nests deeper than 2.
+    /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only. `fast` uses at most 2.
     int depth = 3;
-    /// Most rounds, >= 1. A round that gains nothing is the last. `fast` never makes more than one.
+    /// Maximum number of rounds, >= 1. A round without gain is the last. `fast` makes one.
     int rounds = 5;
-    /// Where random choices start.
+    /// Seed of random choices.
     std::uint64_t seed = 0;
-    /// How many groups are solved at once; 0 = one per hardware thread. Ignored when the context has an executor.
-    /// The plan does not depend on it.
+    /// Number of groups that are solved at once; 0 = one per hardware thread. Ignored if the context has an
+    /// executor. The plan does not depend on it.
     std::size_t threads = 0;
-    /// Seconds, >= 0. A guard: what was found until then is returned, and `stop_reason` says so.
+    /// Seconds, >= 0. When they have passed, the best plan so far is returned with its `stop_reason`.
     std::optional<double> time_limit{};
-    /// Seconds of further searches with noise in the node order, >= 0; the best plan is kept. The plan then depends on
-    /// the machine's speed. Absent = none: presets end by themselves.
+    /// Seconds of further searches with noise in the node order, >= 0; the best plan is kept. The plan then
+    /// depends on the speed of the machine. Absent = none.
     std::optional<double> polish_time{};
 
-    /// Most moves in the plan, >= 0.
+    /// Maximum number of moves in the plan, >= 0.
     std::optional<std::int64_t> max_moves{};
-    /// Most move cost in the plan (sum of the tasks' `move_cost`), >= 0.
+    /// Maximum cost of the moves in the plan (sum of the tasks' `move_cost`), >= 0.
     std::optional<std::int64_t> max_move_cost{};
-    /// Most tasks of other nodes that may move to vacate one node, >= 0. `fast` and `best` nest chains no deeper than so many
-    /// moves, so 0 = direct placement only.
+    /// Maximum number of tasks of other nodes that may move to vacate one node, >= 0. For `fast` and `best`
+    /// it also limits the nesting of chains, so 0 = direct placement only.
     std::optional<std::int64_t> max_others{};
-    /// What a move costs, in thousandths of a GPU (of a node, with objective `nodes`) for each unit of the task's `move_cost`,
-    /// 0 .. 10^9. A node is vacated only where it is worth its moves. 0 = as much as possible.
+    /// Price of a move, in thousandths of a GPU (of a node, with objective `nodes`) for each unit of the
+    /// task's `move_cost`, 0 .. 10^9. Only nodes that are worth their moves are vacated. 0 = as many as
+    /// possible.
     std::int64_t price = 0;
-    /// What it costs to move tasks onto a node that held none but daemons before the plan, in thousandths of what vacating that node would be
-    /// worth, 0 .. 10^9: 1000 = as much. Beside `clear` also below 1000; elsewhere a node could be vacated onto an empty one like it, and
-    /// count as gained. Absent = nothing moves onto such nodes.
+    /// Price of opening a node, that is of moving tasks onto a node that held daemons at most before the
+    /// plan, in thousandths of the weight of vacating it, 0 .. 10^9. Below 1000 only with `clear`: else a
+    /// node could be vacated onto an equal empty one for a gain. Absent = nothing moves onto such nodes.
     std::optional<std::int64_t> open_price{};
-    /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
+    /// Maximum number of members of one job that move in one wave, >= 0, in addition to the jobs' own
+    /// `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
-    /// Most moves in one wave, >= 1.
+    /// Maximum number of moves in one wave, >= 1.
     std::optional<std::int64_t> max_moves_per_wave{};
-    /// Most moves that leave or enter one node in one wave, >= 1.
+    /// Maximum number of moves in one wave that leave or enter one node, >= 1.
     std::optional<std::int64_t> max_moves_per_node{};
-    /// Only members beyond a job's `min_members` may move. Locked members count towards the core first.
+    /// Only members beyond a job's `min_members` may move. Locked members count towards `min_members` first.
     bool protect_core_members = false;
 
-    /// Every move says which chain it belongs to, and which vacated node it serves. Plan files are of version 2 then.
+    /// Every move names its chain and the vacated node that it serves. Plan files then have version 2.
     bool record_chains = false;
 
-    /// What there is to be afterwards, so many empty nodes or slots: the search ends there, and vacates no more than that takes.
-    /// `price` is then the lowest price, in thousandths of an empty node or slot, that it goes down to. Absent = as much as possible.
-    /// Not beside `ipc`, policies of your own, an `objective` or a `polish_time`.
+    /// Number of empty nodes, or of slots, to reach: the search ends there and vacates no more than that
+    /// takes. `price` is then the lowest price that the search accepts, in thousandths of an empty node or
+    /// slot. Absent = as much as possible. Cannot be combined with `ipc`, policies of your own, `objective`
+    /// and `polish_time`.
     std::optional<Goal> goal{};
-    /// What a vacated node is worth: its GPUs, or one.
+    /// Weight of a vacated node: its GPUs, or one.
     Objective objective = Objective::gpus;
-    /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
+    /// Bound that is proved on the best possible plan: counting takes milliseconds, lp seconds.
     BoundMethod bound_method = BoundMethod::counting;
 
-    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated. None of them in `exempt`.
+    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated. No node
+    /// may also be in `exempt`.
     std::optional<std::vector<NodeId>> clear{};
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
-    /// A constraint of the caller's own on where tasks may go (placement_rule.hpp), on top of those of the cluster; none = no further one.
+    /// Additional constraint: may this task come to this node? See placement_rule.hpp.
     AnyPlacementRule rule{};
 };
 
@@ -148,14 +153,21 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("exempt", &Options::exempt);
 }
 
-/// @throws InvalidInput with every field that is out of range or names a node or GPU model that `cluster` does not have, every
-///     node that is both in `clear` and in `exempt`, an `open_price` below 1000 without `clear`, and what has no effect beside a
-///     `goal`
+/// Checks options.
+/// @throws InvalidInput that lists every field out of range, unknown nodes and GPU models, nodes in both
+///     `clear` and `exempt`, an `open_price` below 1000 without `clear`, and options that `goal` excludes
 void validate(const Options& options, const Cluster& cluster);
 
+/// Returns the nodes that count for a goal, as `Goal` says, ascending. If a goal is out of reach, compare
+/// them with the vacated nodes: taints may exclude nodes.
+/// @throws InvalidInput for a GPU model or a task that the cluster does not have
+/// O(nodes); deterministic, thread-safe.
+[[nodiscard]] std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal);
+
 namespace detail {
-/// The same, and what has no effect beside policies of the caller's own; see `validate` in policies.hpp.
-void validate_beside_policies(const Options& options, const Cluster& cluster, bool takes_limits);
+/// Checks options together with policies of the caller's own; see `validate` in policies.hpp.
+/// @param takes_limits whether their acceptance takes `max_others` and `price`
+void validate_with_policies(const Options& options, const Cluster& cluster, bool takes_limits);
 }  // namespace detail
 
 }  // namespace gpusched::consolidation

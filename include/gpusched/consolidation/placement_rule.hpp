@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PlacementRule: a constraint of the caller's own on where tasks may go, declared once.
+// PlacementRule: a caller's own constraint on the nodes of tasks, declared once for search, waves and
+// explanations.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -14,18 +15,20 @@
 
 namespace gpusched::consolidation {
 
-/// A constraint of the caller's own: `allows(cluster, task, node)` says whether the task may come to the node, with everything where it is
-/// now. It is asked of every arrival, in the order in which moves are made, and comes on top of all constraints of the cluster; what runs
-/// where it may not come stays there.
+/// A caller's own constraint: `allows(cluster, task, node)` returns whether the task may come to the node,
+/// given the current placements. It is called for every arrival, in the order of the moves, in addition to
+/// all constraints of the cluster. Tasks that already run on a node may stay there.
 ///
-/// Optional hooks, both or none: `enter(cluster, task, node)` and `leave(cluster, task, node)`, called for each copy of a task that comes to
-/// a node or leaves it, so that the rule can keep count. Without them a rule has the cluster alone to look at. Within a wave a moving task
-/// has two copies: `enter` comes when it takes its new place, `leave` when it gives up the old one, and `cluster.node_of` is the old
-/// one until then. Hooks may read names, labels and domains from the cluster, but not what runs where. A rule is copied for every thread, in
-/// the state that the caller gives it: with everything where it is before the plan.
+/// Optional hooks, both or none: `enter(cluster, task, node)` and `leave(cluster, task, node)` are called for
+/// each copy of a task that comes to a node or leaves it, so that the rule can keep counts. Within a wave a
+/// moving task has two copies: `enter` is called when it takes its new place, `leave` when it gives up the
+/// old one, and `cluster.node_of` is the old one until then. Hooks may read names, labels and domains from
+/// the cluster, but not placements. Every thread gets a copy of the rule in the state that the caller
+/// provides: the state before the plan.
 ///
-/// A rule must be a pure function of its state, the cluster and its arguments. Optional members: `name()`, what explanations call the
-/// rule; `static constexpr bool is_static`, true where an answer never depends on what runs where.
+/// A rule must be a pure function of its state, the cluster and its arguments. Optional members: `name()`,
+/// the name in explanations; `static constexpr bool is_static`, true if an answer never depends on
+/// placements.
 template <class R>
 concept PlacementRule =
     std::copy_constructible<R> && requires(const R& rule, const Cluster& cluster, TaskId task, NodeId node) {
@@ -44,7 +47,7 @@ concept HasEnterOrLeave = requires(R& rule, const Cluster& cluster, TaskId task,
 } || requires(R& rule, const Cluster& cluster, TaskId task, NodeId node) { rule.leave(cluster, task, node); };
 }  // namespace detail
 
-/// Any placement rule, or none: then everything is allowed. A copy has a state of its own.
+/// Any placement rule, or none, which allows everything. A copy has its own state.
 class AnyPlacementRule {
   public:
     AnyPlacementRule() = default;
@@ -76,7 +79,7 @@ class AnyPlacementRule {
     void leave(const Cluster& cluster, TaskId task, NodeId node) {
         if (rule_) rule_->leave(cluster, task, node);
     }
-    /// A move that is over, or one that is taken back where `from` and `to` change places.
+    /// Records a completed move, or an undone one with `from` and `to` exchanged.
     void move(const Cluster& cluster, TaskId task, NodeId from, NodeId to) {
         if (!rule_) return;
         rule_->enter(cluster, task, to);
@@ -114,7 +117,7 @@ class AnyPlacementRule {
             if constexpr (detail::KeepsCount<R>)
                 return std::make_shared<Model>(rule);
             else
-                return this->shared_from_this();  // nothing in it changes
+                return this->shared_from_this();  // it has no state that changes
         }
         std::string name() const override {
             if constexpr (requires { std::string(rule.name()); })
@@ -133,14 +136,14 @@ class AnyPlacementRule {
     std::shared_ptr<Interface> rule_;
 };
 
-/// Which classes of tasks may come to which classes of nodes: a table that is asked nothing but what it was made with.
+/// A table of which classes of tasks may come to which classes of nodes.
 struct AllowedClasses {
     static constexpr bool is_static = true;
-    std::string text = "allowed classes";     ///< its name
+    std::string text = "allowed classes";     ///< name in explanations
     std::vector<std::uint32_t> task_class{};  ///< by TaskId
     std::vector<std::uint32_t> node_class{};  ///< by NodeId
-    std::size_t node_classes = 0;             ///< how many there are
-    std::vector<std::uint8_t> allowed{};      ///< by class of the task, then of the node: may come
+    std::size_t node_classes = 0;             ///< number of classes of nodes
+    std::vector<std::uint8_t> allowed{};      ///< by class of the task, then of the node
 
     [[nodiscard]] const std::string& name() const noexcept { return text; }
     [[nodiscard]] bool allows(const Cluster&, TaskId task, NodeId node) const noexcept {

@@ -1,63 +1,300 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies: a set of choices that makes a consolidation algorithm, and the algorithm itself.
+// The policies of consolidation, and sets of one policy of each kind that make an algorithm.
 #pragma once
 
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/consolidation/acceptance.hpp>
 #include <gpusched/consolidation/concepts.hpp>
-#include <gpusched/consolidation/destination_rankings.hpp>
-#include <gpusched/consolidation/detail/policy_checks.hpp>
-#include <gpusched/consolidation/ejection_rules.hpp>
-#include <gpusched/consolidation/node_orders.hpp>
-#include <gpusched/consolidation/node_weights.hpp>
 #include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/partitioners.hpp>
 #include <gpusched/consolidation/result.hpp>
-#include <gpusched/core/context.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/feasibility.hpp>
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace gpusched::consolidation {
 
-/// What the frame around the policies does, and how far it goes.
+// ---- partitioners ---------------------------------------------------------------------------------------
+
+/// Random groups of `partition_size` nodes, different in every round: the paper's divide and conquer.
+struct RandomGroups {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+/// One pool per GPU model. Models share a pool if a movable task may run on both.
+///
+/// A group can only use the free capacity within it, so pools are cut only above `largest_group` nodes: the
+/// time of a search grows with the square of its group. The nodes are dealt to the parts `dealt_together` at
+/// a time. That makes the parts alike and keeps neighbours in memory together.
+struct ByGpuModel {
+    static constexpr std::size_t largest_group = 5'000, dealt_together = 64;
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+/// Whole domains of the network's deepest level, collected in order within each pool up to `partition_size`
+/// nodes, so that moves stay near.
+struct BySwitch {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+/// Groups grown around random nodes of the network tree within each pool: first a node's access switch, then
+/// its aggregation switch, then the rest.
+struct ByLocality {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+// ---- node orders ----------------------------------------------------------------------------------------
+
+/// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
+struct FewestPods {
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        return cluster.occupants(node);
+    }
+};
+
+/// Least demand to re-place first. Sixteen cores count as one GPU, since GPUs without cores are as useless as
+/// none. A pod counts as one GPU, since each is a move.
+struct LeastDemand {
+    static constexpr std::int64_t cores_per_gpu = 16;
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        const auto gpu_milli =
+            std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_total_milli(node);
+        const auto cpu_milli =
+            cluster.inventory().nodes.cpu_milli[index(node)] - cluster.cpu_free_milli(node);
+        return gpu_milli + cpu_milli / cores_per_gpu +
+               std::int64_t{cluster.occupants(node)} * whole_gpu_milli;
+    }
+};
+
+/// Least demand divided by the cube root of the node's GPUs first; nodes without GPUs last. For the objective
+/// `gpus`: a large node is worth more demand, but not so much more that no small node is vacated.
+struct LeastDemandForSize {
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        const auto gpus = cluster.gpu_count(node);
+        if (gpus == 0) return std::numeric_limits<std::int64_t>::max() / 2;
+        return LeastDemand{}(cluster, node) * 1000 / cube_roots_milli[static_cast<std::size_t>(gpus)];
+    }
+
+  private:
+    // By number of GPUs, rounded down in integers, so that the order does not depend on a machine's rounding.
+    static constexpr auto cube_roots_milli = [] {
+        std::array<std::int64_t, max_gpus_per_node + 1> roots{};
+        for (std::int64_t gpus = 1, root = 1000; gpus <= max_gpus_per_node; ++gpus) {
+            while ((root + 1) * (root + 1) * (root + 1) <= gpus * 1'000'000'000) ++root;
+            roots[static_cast<std::size_t>(gpus)] = root;
+        }
+        return roots;
+    }();
+};
+
+/// Lowest share of GPUs in use first, as deschedulers by utilisation do.
+struct LowestUtilisation {
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        const auto capacity = std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli;
+        if (capacity == 0) return 0;
+        return (capacity - cluster.gpu_free_total_milli(node)) * 1'000'000 / capacity;
+    }
+};
+
+// ---- node weights ---------------------------------------------------------------------------------------
+
+/// Returns the maximum weight of a node, so that the sum over all nodes fits into 64 bits.
+[[nodiscard]] inline std::int64_t most_node_weight(const Cluster& cluster) noexcept {
+    return std::numeric_limits<std::int64_t>::max() /
+           std::max<std::int64_t>(1, static_cast<std::int64_t>(cluster.node_count()));
+}
+
+/// The node's healthy GPUs.
+struct GpuWeight {
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        return gpu_count(cluster.healthy_gpus(node));
+    }
+};
+
+/// One for every node.
+struct UnitWeight {
+    std::int64_t operator()(const Cluster&, NodeId) const noexcept { return 1; }
+};
+
+/// The node's healthy GPUs times a weight per GPU model.
+struct ModelWeight {
+    std::vector<std::int64_t> per_gpu;  ///< by GpuModelId; 1 beyond the end
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        const auto model = index(cluster.inventory().nodes.gpu_model[index(node)]);
+        const auto each = model < per_gpu.size() ? per_gpu[model] : std::int64_t{1};
+        return std::min(each, std::numeric_limits<std::int64_t>::max() / max_gpus_per_node) *
+               gpu_count(cluster.healthy_gpus(node));
+    }
+};
+
+// ---- destination rankings -------------------------------------------------------------------------------
+
+/// In the order of the group, as in the paper's pseudocode.
+struct GroupOrder {
+    template <class Offer>
+    bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        for (const auto node : index.receivers_for(cluster, task))
+            if (index.is_open(node) && offer(node)) return true;
+        return false;
+    }
+    template <class Offer>
+    bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        return visit(cluster, index, task, offer);
+    }
+};
+
+/// Tightest fit: fewest idle GPUs first, then fewest free cores. A fraction prefers the partly used GPU with
+/// the least left to an idle GPU.
+struct TightestFit {
+    template <class Offer>
+    bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        const auto& t = cluster.inventory().tasks;
+        const auto i = gpusched::index(task);
+        if (cluster.is_fraction(task) && t.gpu_count[i] > 0 &&
+            index.visit_partial(t.gpu_share_milli[i], offer))
+            return true;
+        return index.visit_whole(t.gpu_count[i], t.cpu_milli[i], offer);
+    }
+    /// Nodes that lack the fewest GPUs first.
+    template <class Offer>
+    bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        const int requested = cluster.inventory().tasks.gpu_count[gpusched::index(task)];
+        for (int idle = requested; idle >= 0; --idle)
+            if (index.visit_bucket(idle, 0, offer)) return true;
+        return index.visit_whole(requested + 1, 0, offer);
+    }
+};
+
+// ---- ejection rules -------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// The named resources and devices that a task lacks on a node, while tasks of the node leave.
+class ExtrasAfter {
+  public:
+    ExtrasAfter(const Cluster& cluster, const Extras& extras, NodeId node);
+    void leave(TaskId victim) noexcept;
+    [[nodiscard]] bool fits() const noexcept;
+
+  private:
+    const Cluster* cluster_;
+    const Extras* extras_;
+    NodeId node_;
+    GpuMask devices_;
+    std::vector<std::int64_t> short_;  // by resource that the task requests
+};
+
+/// The free capacity of a node for a task, while tasks of the node leave. Ignores GPU memory and localities.
+class CapacityAfter {
+  public:
+    CapacityAfter(const Cluster& cluster, TaskId task, NodeId node);
+    void leave(TaskId victim) noexcept;
+    [[nodiscard]] bool fits() const noexcept {
+        return gpu_count(gpus_) >= requested_ && cpu_short_ <= 0 && memory_short_ <= 0 &&
+               (!extras_ || extras_->fits());
+    }
+
+  private:
+    const Cluster& cluster_;
+    NodeId node_;
+    GpuMask gpus_;  // each could serve the task
+    int requested_, share_;
+    Lent lent_;
+    std::int64_t cpu_short_, memory_short_;
+    std::optional<ExtrasAfter> extras_{};                  // of tasks that request any
+    std::array<std::int16_t, max_gpus_per_node> freed_{};  // by victims that are fractions
+};
+
+/// Returns whether `victim` is easier to place than `task`: fewer GPUs, or as many GPUs with fewer cores.
+[[nodiscard]] bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept;
+
+}  // namespace detail
+
+/// All movable tasks in the order of the node, if the task fits without them: the paper's rule, as far as it
+/// is specified. A victim without a place stays, and the next one is tried, until the task fits.
+struct FirstVictims {
+    static constexpr bool may_skip_victims = true;
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
+                    std::vector<Victim>& victims) const;
+};
+
+/// The fewest and smallest tasks that suffice, all of them easier to place than the task: fewer GPUs, or as
+/// many GPUs with fewer cores. Tasks that have already moved come first.
+struct EasierVictims {
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
+                    std::vector<Victim>& victims) const;
+};
+
+/// As EasierVictims, on the destination with the fewest moves.
+struct CheapestVictims : EasierVictims {
+    static constexpr bool cheapest_first = true;
+};
+
+// ---- acceptance -----------------------------------------------------------------------------------------
+
+/// Accepts every node that can be vacated.
+struct AcceptAll {
+    bool operator()(const ChainSet&) const noexcept { return true; }
+};
+
+/// Accepts a node that takes at most `others` moves in addition to those of its own tasks, and is worth at
+/// least `price` thousandths for each unit of its moves' cost, plus the cost of opening nodes. No limits by
+/// default.
+struct PriceLimit {
+    std::int64_t others = std::numeric_limits<std::int64_t>::max();
+    std::int64_t price = 0;
+
+    bool operator()(const ChainSet& chains) const noexcept {
+        return chains.moves - chains.tasks <= others &&
+               is_worth(chains.gain, chains.cost, price, chains.opening);
+    }
+    /// Takes `price`, and `max_others` if present, from the options.
+    [[nodiscard]] PriceLimit with_limits(const Options& options) const noexcept {
+        return {.others = options.max_others.value_or(others), .price = options.price};
+    }
+};
+
+// ---- sets of policies -----------------------------------------------------------------------------------
+
+/// Switches of the frame around the policies.
 struct Switches {
-    /// `Options::depth` counts up to here, 1 .. 16.
+    /// Maximum of `Options::depth`, 1 .. 16.
     int deepest = most_depth;
-    /// `Options::rounds` counts up to here, >= 1.
+    /// Maximum of `Options::rounds`, >= 1.
     int most_rounds = std::numeric_limits<int>::max();
-    /// Where there are several rounds, the first nests at most twice: a search that runs out of time has the cheap gains.
+    /// The first of several rounds nests moves at most twice, so that a search that runs out of time has the
+    /// cheap gains.
     bool shallow_round_first = false;
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// A request that asks for no less than one that failed in the same round fails without a search. A heuristic:
-    /// moves made since then may have made room.
+    /// A request fails without a search if a request for no more failed in the same round. A heuristic: moves
+    /// made since then may have freed a place.
     bool remember_failures = true;
-    /// Each round that vacates a node of the group first gathers fractions on fewer GPUs: up to 3 % more GPUs vacated, for
-    /// up to a tenth more moves per node.
-    bool gather_fractions = false;
-    /// Each round that vacates a node of the group last fills nodes that are nearly full with tasks of others that are
-    /// not, where one more move does it. Not where `Options::clear` names the nodes: all moves serve them there.
-    bool fill_gaps = false;
-    /// Search several times and go on from the best plan: as the policies say; with the nodes first whose own moves cost the least
-    /// for what they are worth; in one round of moves that are nested at most twice, as `fast`; and with the policies of the paper, where
-    /// partitioner, destinations and ejection rule are those of `best`: a caller's own may be meant as limits.
+    /// Search several times and continue from the best plan: with the policies; with the nodes first whose
+    /// own moves cost the least for their weight; in one round as `fast`; and with the paper's policies. The
+    /// last only if partitioner, destinations and ejection rule are those of `best`: a caller's own may be
+    /// meant as limits.
     bool several_starts = false;
-    /// Steps for each node that may be vacated (one in five of those beyond a thousand), >= 0, of exchanging vacated nodes for
-    /// others once the rounds are over; 0 = none. Not where there is a migration budget.
+    /// Steps, >= 0, of exchanging vacated nodes for others after the rounds, for each node that may be
+    /// vacated (beyond a thousand nodes, for each fifth node); 0 = none. Ignored with a migration budget.
     std::int64_t exchange_steps = 0;
-    /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
+    /// Search tiny groups exhaustively if the depth is at least 3.
     bool exact_when_tiny = false;
     bool operator==(const Switches&) const = default;
 };
 
-/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking, EjectionRule,
-/// Acceptance, NodeWeight and PurePicker (concepts.hpp).
+/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking,
+/// EjectionRule, Acceptance, NodeWeight and PurePicker (concepts.hpp).
 template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
 struct Policies {
     static_assert(detail::check_partitioner<P>());
@@ -77,7 +314,7 @@ struct Policies {
     G gpu_picker{};
     Switches switches{};
 
-    /// The same policies as other types that hold them: `AnyPolicies policies = presets::best();` (any.hpp).
+    /// Converts to other types that hold the same policies, such as AnyPolicies (named.hpp).
     template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
         requires(!std::same_as<Policies, Policies<P2, O2, D2, E2, A2, W2, G2>> &&
                  std::convertible_to<P, P2> && std::convertible_to<O, O2> && std::convertible_to<D, D2> &&
@@ -91,7 +328,7 @@ struct Policies {
 
 namespace detail {
 
-/// Policies with the one at a position, counted from the partitioner, replaced; the others, and the switches, stay.
+/// Replaces the policy at `position`, counted from the partitioner.
 template <std::size_t position, class New, class... Kinds>
 [[nodiscard]] auto with_kind(const Policies<Kinds...>& p, New policy) {
     const auto kinds = std::tie(p.partitioner, p.node_order, p.destination_ranking, p.ejection_rule,
@@ -110,8 +347,8 @@ template <std::size_t position, class New, class... Kinds>
 
 }  // namespace detail
 
-// A set of policies with one of them replaced, also by one of another type:
-// `with_node_order(presets::best(), MyOrder{})`. The others, and the switches, stay.
+// Replace one policy of a set, possibly by another type: `with_node_order(presets::best(), MyOrder{})`. The
+// other policies and the switches stay.
 
 template <class New, class... Kinds>
 [[nodiscard]] auto with_partitioner(const Policies<Kinds...>& policies, New policy) {
@@ -142,28 +379,13 @@ template <class New, class... Kinds>
     return detail::with_kind<6>(policies, std::move(policy));
 }
 
-/// @throws InvalidInput as `validate(options, cluster)`, and with every option that has no effect beside these policies:
-///     `preset` and `objective`, whose place they take, and `max_others` and `price` unless the acceptance has
-///     the hook `with_limits`, as PriceLimit has
+/// Checks options together with policies of the caller's own.
+/// @throws InvalidInput as `validate(options, cluster)`, and for options without effect: `preset`,
+///     `objective` and `goal`, and `max_others` and `price` unless the acceptance has the hook `with_limits`,
+///     as PriceLimit has
 template <class... Kinds>
 void validate(const Options& options, const Cluster& cluster, const Policies<Kinds...>& policies) {
-    detail::validate_beside_policies(options, cluster, detail::takes_limits(policies.acceptance));
+    detail::validate_with_policies(options, cluster, detail::takes_limits(policies.acceptance));
 }
 
-/// Consolidates with the caller's own policies. `max_others` and `price` set the limits of an acceptance
-/// that takes limits, as PriceLimit does; other options never change policies, and those that then have no effect are
-/// refused (see `validate`).
-///
-/// The frame around the policies is the paper's: in every round, cut into groups, solve them independently (on as many
-/// threads as the context or `options.threads` offer), join the results in the order of the groups. Moves of
-/// different groups can only clash through group constraints of a network level that both reach into; the later
-/// group's chains are then given up for this round.
-///
-/// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure function
-template <class... Kinds>
-[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
-                                 const Options& options = {}, const Context& context = {});
-
 }  // namespace gpusched::consolidation
-
-#include <gpusched/consolidation/detail/search.hpp>

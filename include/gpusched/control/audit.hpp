@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Audit log: one JSON line per window, from which every decision can be derived again.
+// Audit log: one JSON line per window. The log is enough to derive every decision again.
 #pragma once
 
 #include <gpusched/control/step.hpp>
@@ -13,28 +13,29 @@
 
 namespace gpusched::control {
 
-/// A number that changes with any option, hence with the meaning of a log: FNV-1a over the options as `write_config`
-/// writes them.
-/// @throws InvalidInput when the options are out of range
+/// Returns the FNV-1a hash of the options as `write_config` writes them. Any changed option changes it.
+/// @throws InvalidInput if the options are out of range
 [[nodiscard]] std::uint64_t options_hash(const ControllerOptions& options);
 
-/// Appends one window as a line of JSON, with the newline: the raw observation (numbers in the shortest form that
-/// reads back to the same bits, null for what is not known or not finite), the options' hash, the state of each
-/// protected tenant after the step, actions (wished ones in a dry run), events with their reasons, and the placements
-/// looked at. Allocates nothing once `line` has grown.
+/// Appends one window as a line of JSON, with the newline. Allocates nothing once `line` has grown.
+///
+/// The line has the raw observation, the hash of the options, the state of each protected tenant after the
+/// step, the actions (the wished ones in a dry run), the events with their reasons, and the placements that
+/// were examined. Numbers have the shortest form that reads back to the same bits. Unknown values and values
+/// that are not finite are null.
 void append_audit_line(std::string& line, const Observation& seen, const ControllerState& state,
                        const StepResult& result, std::uint64_t hash);
 
-/// Appends a record of a start: whoever appends to a log that others have written begins with it. Replaying begins
-/// anew there, with these options and this carryover of the controller before.
+/// Appends a record of a start. A controller that appends to an existing log writes this record first. A
+/// replay restarts there, with these options and this carryover from the previous controller.
 void append_start_record(std::string& line, const ControllerOptions& options,
                          const ControllerCarryover& carryover = {});
 
-/// Appends a record that from here on leases end in any case; replaying needs it.
+/// Appends a record that all leases end from here on, regardless of `release_on_disable`. A replay needs it.
 void append_release_record(std::string& line);
 
-/// Appends a record of how an action ended, which decides nothing.
-/// @param target name of the tenant that the action hit
+/// Appends a record of how an action ended. It affects no decision.
+/// @param target name of the tenant that the action changed
 void append_outcome_record(std::string& line, ActionKind kind, std::string_view target, BackendStatus status);
 
 /// The answer to an operator's request to resume.
@@ -47,26 +48,29 @@ constexpr auto enum_names(ResumeVerdict) {
     });
 }
 
-/// Appends a record of an operator's request to resume, which decides nothing: the observation says what came of it.
+/// Appends a record of an operator's request to resume. It affects no decision: the observation has the
+/// outcome.
 void append_resume_record(std::string& line, ResumeVerdict verdict, const std::vector<std::string>& reasons);
 
-/// Appends a record of what became of a newcomer, which decides nothing: its instance is seen in the next window.
+/// Appends a record of the answer to a newcomer. It affects no decision: the next window shows the new
+/// instance.
 void append_admission_record(std::string& line, const AdmissionAnswer& answer, const Host& host);
 
-/// The observation of a line. Values that were not finite come back as NaN, which decides alike.
-/// @throws InvalidInput when the line is no such JSON
+/// Parses the observation in a line. Values that were not finite become NaN, which leads to the same
+/// decisions.
+/// @throws InvalidInput if the line is not such JSON
 [[nodiscard]] Observation parse_audit_observation(std::string_view line);
-/// The same of a document that is parsed already.
+/// Reads the observation from a document that is already parsed.
 [[nodiscard]] Observation parse_audit_observation(const json::Document& document);
 
-/// What `replay_audit` found.
+/// The result of `replay_audit`.
 struct AuditReplay {
-    std::int64_t windows = 0;  ///< lines that came out the same
-    std::int64_t actions = 0;  ///< in these
-    /// Number of the line (from 0) that came out otherwise; -1: none did.
+    std::int64_t windows = 0;  ///< lines that replayed identically
+    std::int64_t actions = 0;  ///< actions in these lines
+    /// Number of the first line that differs, from 0; -1 if no line differs.
     std::int64_t first_difference = -1;
-    std::string expected{};  ///< that line, as recorded
-    std::string found{};     ///< what replaying it gave
+    std::string expected{};  ///< the differing line, as recorded
+    std::string found{};     ///< the same line, as replayed
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<AuditReplay>, F&& field) {
@@ -77,17 +81,18 @@ constexpr void visit_fields(std::type_identity<AuditReplay>, F&& field) {
     field("found", &AuditReplay::found);
 }
 
-/// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
+/// Feeds the observations of a log to `step`, from the initial state, and compares the lines byte by byte.
 ///
-/// The hash of options is compared where `options` apply. Where a start has its own `config`, all lines after it must have
-/// the same hash.
+/// The replay compares the hash of the options while `options` apply. After a start with its own `config`,
+/// all lines must have the same hash.
 ///
-/// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` (the carryover) where it has them; from
-/// `release` on leases end in any case; `outcome`, `resume` and `admission` decide nothing.
-/// @param log whole lines; a last line without a newline, and one before a start that cannot be read, is a torn write and
-///     is left out
+/// Lines with a `record` are not windows. `start` resets the replay, with the options of its `config` and the
+/// carryover of its `memory`, if it has them. From `release` on, all leases end. `outcome`, `resume` and
+/// `admission` affect no decision.
+/// @param log whole lines. A last line without a newline and an unreadable line before a start are torn
+///     writes; they are skipped.
 /// @param options up to the first start that has its own
-/// @throws InvalidInput when a line cannot be read, naming its number
+/// @throws InvalidInput if a line cannot be read; the message has its number
 [[nodiscard]] AuditReplay replay_audit(std::string_view log, const ControllerOptions& options);
 
 }  // namespace gpusched::control

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carryover: cooldowns and counts that a controller takes over from the controller before it.
+// Carryover: cooldowns and counts that a controller takes over from the previous controller.
 #pragma once
 
 #include <gpusched/control/host_description.hpp>
-#include <gpusched/core/quantity.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -13,10 +14,10 @@
 
 namespace gpusched::control {
 
-/// A structural action of the past.
+/// A past structural action.
 struct PastChange {
     double ago_s = 0;
-    double pause_s = 0;  ///< what it was charged with
+    double pause_s = 0;  ///< pause that was charged for it
     friend bool operator==(const PastChange&, const PastChange&) = default;
 };
 template <class F>
@@ -25,10 +26,10 @@ constexpr void visit_fields(std::type_identity<PastChange>, F&& field) {
     field("pause_s", &PastChange::pause_s, any_amount);
 }
 
-/// A change that is not to be repeated.
+/// A change that must not be repeated yet.
 struct BlockedChange {
     Configuration from{}, to{};
-    std::int64_t windows = 0;  ///< to come
+    std::int64_t windows = 0;  ///< remaining
     friend bool operator==(const BlockedChange&, const BlockedChange&) = default;
 };
 template <class F>
@@ -38,15 +39,16 @@ constexpr void visit_fields(std::type_identity<BlockedChange>, F&& field) {
     field("windows", &BlockedChange::windows, any_amount);
 }
 
-/// Of a protected tenant. Episodes, averages and what is learnt of the tail begin anew.
+/// The carryover of one protected tenant. Episodes, averages and the learnt tail model start from zero.
 struct TenantCarryover {
-    std::int64_t structural_windows = -1;  ///< since the last structural action; -1: there was none
-    std::int64_t guard_windows = -1;       ///< since the last guard
-    std::int64_t cooldown_windows = 0;     ///< to come of COOLDOWN; of a change under validation all of it
-    double disjoint_pause_s = 0;           ///< what the last change with both instances at once cost
-    std::vector<PastChange> structural{};  ///< of the last hour, oldest first
+    std::int64_t structural_windows = -1;  ///< since the last structural action; -1 if none
+    std::int64_t guard_windows = -1;       ///< since the last guard; -1 if none
+    std::int64_t cooldown_windows = 0;     ///< left of COOLDOWN; all of it during a validation
+    double disjoint_pause_s = 0;           ///< pause of the last change with both instances at once
+    std::vector<PastChange> structural{};  ///< in the last hour, oldest first
     std::vector<BlockedChange> blocked{};  ///< oldest first
-    /// What was found when control of the tenant began; nothing is given back below it. Empty: what is found now.
+    /// The configuration when control of the tenant began; relaxing never goes below it. Empty: the current
+    /// one.
     std::optional<Configuration> floor{};
     friend bool operator==(const TenantCarryover&, const TenantCarryover&) = default;
 };
@@ -63,9 +65,9 @@ constexpr void visit_fields(std::type_identity<TenantCarryover>, F&& field) {
     field("floor", &TenantCarryover::floor);
 }
 
-/// A tenant's carryover in documents: the journal, and records of the audit log.
+/// A tenant's carryover in documents: the journal and records of the audit log.
 struct NamedCarryover {
-    std::string name{};  ///< of a protected tenant
+    std::string name{};  ///< name of a protected tenant
     TenantCarryover carryover{};
     friend bool operator==(const NamedCarryover&, const NamedCarryover&) = default;
 };
@@ -75,14 +77,22 @@ constexpr void visit_fields(std::type_identity<NamedCarryover>, F&& field) {
     field("carryover", &NamedCarryover::carryover, Inlined{});
 }
 
-/// As the host's tenants, those that are not protected included; or empty: there is nothing to remember.
+/// One entry per tenant of the host, including unprotected tenants; or empty if there is nothing to remember.
 using ControllerCarryover = std::vector<TenantCarryover>;
 
-/// The carryover of each tenant of the host. Names of tenants that are not protected, or not there, are ignored.
+/// Returns the carryover of each tenant of the host. Names of unprotected or missing tenants are ignored.
 [[nodiscard]] ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host);
 
-/// The carryover after some time has passed in which nobody was in control. Part of a window counts as none.
-/// @param seconds not below 0
+/// Reads the carryover of a host's tenants from a document: an object with the name of each protected tenant,
+/// as `write_carryover` writes it.
+/// @throws InvalidInput with all problems and their places
+[[nodiscard]] ControllerCarryover parse_carryover(const json::Document& document, const Host& host);
+
+/// The inverse of `parse_carryover`. Tenants without anything to take over are left out.
+[[nodiscard]] std::string write_carryover(const ControllerCarryover& carryover, const Host& host);
+
+/// Returns the carryover after a time without control. A fraction of a window is dropped.
+/// @param seconds at least 0
 [[nodiscard]] TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s);
 
 }  // namespace gpusched::control

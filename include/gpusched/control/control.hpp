@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything in control/: the decision core of the tail-latency controller, which does no I/O and reads no clock.
+// Includes all of control/: the decision core of the tail-latency controller. It does no I/O and reads no
+// clock.
 #pragma once
 
 #include <gpusched/control/audit.hpp>

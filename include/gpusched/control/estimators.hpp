@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimators: from samples of one window after the other to the few numbers and flags that the controller looks at.
+// Estimators: reduce the samples of successive windows to the few numbers and flags that the controller uses.
 #pragma once
 
 #include <gpusched/control/windows.hpp>
@@ -15,15 +15,15 @@
 
 namespace gpusched::control {
 
-/// Whether a value read from outside can be used: a finite number that is not negative.
+/// Returns whether a value from outside can be used: finite and not negative.
 [[nodiscard]] inline bool is_usable(double value) noexcept { return std::isfinite(value) && value >= 0; }
 
-/// Whether it can also be right: not above `top`, as after a counter wrapped around.
+/// Returns whether a value is usable and at most `top`. A counter that wrapped around gives larger values.
 [[nodiscard]] inline bool is_plausible(double value, double top) noexcept {
     return value >= 0 && value <= top;
 }
 
-/// Exponential moving average y_k = weight * x_k + (1 - weight) * y_(k-1) with y_0 = x_0. Values that cannot be used
+/// Exponential moving average y_k = weight * x_k + (1 - weight) * y_(k-1) with y_0 = x_0. Unusable values
 /// (see `is_usable`) change nothing.
 struct Ema {
     double weight = 0.3;  ///< of the newest value, above 0 and at most 1
@@ -41,7 +41,8 @@ struct Ema {
     }
 };
 
-/// A flag with two thresholds: on above `high`, off below `low`, else as before. Values that cannot be used keep it.
+/// A flag with two thresholds: on above `high`, off below `low`, unchanged in between. Unusable values do not
+/// change it.
 struct SchmittTrigger {
     double high = 0;
     double low = 0;
@@ -55,9 +56,9 @@ struct SchmittTrigger {
     }
 };
 
-/// How far back the last usable window lies.
+/// Counts how long a signal has been missing or present.
 struct Freshness {
-    std::int32_t stale_after = 10;  ///< windows missing in a row that make a signal stale
+    std::int32_t stale_after = 10;  ///< missing windows in a row that make a signal stale
     std::int32_t missing = 0;       ///< in a row
     std::int32_t fresh = 0;         ///< in a row
 
@@ -69,7 +70,7 @@ struct Freshness {
     [[nodiscard]] bool stale() const noexcept { return missing >= stale_after; }
 };
 
-/// How a load was assigned to a tenant. Only measured and inferred offenders may be throttled.
+/// How a load was attributed to a tenant. Only measured and inferred offenders may be throttled.
 enum class Attribution : std::uint8_t { unknown, inferred, measured };
 constexpr auto enum_names(Attribution) {
     return name_table<Attribution>({
@@ -79,19 +80,19 @@ constexpr auto enum_names(Attribution) {
     });
 }
 
-/// Whether a tenant's activity explains a pressure: their correlation, recent windows counting more.
+/// Correlates a tenant's activity with a pressure; recent windows have more weight.
 ///
-/// Counters of PCIe are those of the whole GPU, not of MIG instances, so who caused the traffic has to be inferred.
+/// PCIe counters cover the whole GPU, not single MIG instances, so the cause of the traffic must be inferred.
 struct ActivityCorrelation {
-    double decay = 0.98;              ///< of the weight of what was seen, per window
-    double threshold = 0.8;           ///< correlation from which the tenant is held to be the cause
-    std::int32_t least_windows = 30;  ///< before anything is inferred
+    double decay = 0.98;              ///< factor per window on the weight of earlier windows
+    double threshold = 0.8;           ///< correlation from which the tenant is the cause
+    std::int32_t least_windows = 30;  ///< windows before anything is inferred
 
     std::int32_t windows = 0;
     double weight = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
 
     void update(double activity, double pressure) noexcept;
-    /// Pearson's correlation, -1 to 1; 0 while either side has not varied.
+    /// Returns Pearson's correlation, -1 to 1; 0 while either side is constant.
     [[nodiscard]] double correlation() const noexcept;
     [[nodiscard]] Attribution attribution() const noexcept {
         return windows >= least_windows && correlation() >= threshold ? Attribution::inferred
@@ -101,32 +102,34 @@ struct ActivityCorrelation {
 
 /// Latency quantiles over the samples of the last few windows.
 ///
-/// A histogram per window with 256 buckets per octave of microseconds, as in HdrHistogram: a quantile is within 0.2 %
-/// of the sample of that rank (exact below 0.512 ms up to the rounding to microseconds), memory is fixed, and nothing
-/// is allocated after construction. Samples above 4,294 s count as that; samples that are no usable number are ignored.
+/// Each window has a histogram with 256 buckets per octave of microseconds, as in HdrHistogram. A quantile is
+/// within 0.2 % of the sample of that rank, and exact up to the rounding to microseconds below 0.512 ms.
+/// Memory is fixed; nothing is allocated after construction. Samples above 4,294 s count as 4,294 s; unusable
+/// samples are ignored.
 class WindowQuantiles {
   public:
-    /// @param windows how many windows count, 1 to 64
-    /// @throws InvalidInput when out of range
+    /// @param windows number of windows that count, 1 to 64
+    /// @throws InvalidInput if out of range
     explicit WindowQuantiles(int windows = quantile_windows);
 
-    /// A sample of the current window. O(1).
+    /// Adds a sample to the current window. O(1).
     void record(double latency_ms) noexcept;
-    /// Starts the next window; the oldest one is forgotten.
+    /// Starts the next window and drops the oldest one.
     void advance() noexcept;
-    /// Forgets everything, as after a pause whose samples cannot be compared.
+    /// Drops all samples, for example after a pause that makes samples incomparable.
     void clear() noexcept;
 
-    /// Samples of all windows kept, and of the current one.
+    /// Samples in all kept windows, and in the current one.
     [[nodiscard]] std::int64_t count() const noexcept { return total_; }
     [[nodiscard]] std::int64_t current_count() const noexcept { return counts_[current_]; }
 
-    /// The smallest sample with at least `q` of all samples at or below it; NaN without samples.
-    /// @param q 0 to 1; values outside count as the nearer end
+    /// Returns the smallest sample with at least a fraction `q` of all samples at or below it; NaN without
+    /// samples.
+    /// @param q 0 to 1; values outside are clamped
     [[nodiscard]] double quantile_ms(double q) const noexcept;
 
   private:
-    static constexpr int bits = 8;  // of a value that are kept
+    static constexpr int bits = 8;  // kept per value
     static constexpr std::uint64_t top_us = 0xFFFF'FFFF;
     static constexpr std::size_t buckets = ((32 - bits) + 1) * (std::size_t{1} << bits);
 
@@ -142,7 +145,7 @@ class WindowQuantiles {
     std::int64_t total_ = 0;
     std::vector<std::int64_t> counts_;      // per window
     std::vector<std::uint32_t> histogram_;  // window by bucket
-    std::vector<std::uint32_t> sum_;        // over windows
+    std::vector<std::uint32_t> sum_;        // sum over the windows
 };
 
 }  // namespace gpusched::control

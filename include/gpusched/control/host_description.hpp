@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host under control: its GPUs, PCIe roots, cores and tenants, and what the controller may change of them.
+// The host under control: its GPUs, PCIe roots, cores and tenants, and the settings that the controller may
+// change.
 #pragma once
 
 #include <gpusched/control/mig_layout.hpp>
@@ -11,14 +12,14 @@
 
 namespace gpusched::control {
 
-/// Cores (hardware threads) that a host may have: as many as the kernel's `cpu_set_t` names.
+/// Maximum number of cores (hardware threads) of a host: the size of the kernel's `cpu_set_t`.
 inline constexpr std::size_t most_cores = 1024;
 
 /// A set of cores below `most_cores`.
 struct CpuSet {
     std::array<std::uint64_t, most_cores / 64> words{};
 
-    /// All that a set can name.
+    /// Returns the set of all cores below `most_cores`.
     [[nodiscard]] static constexpr CpuSet all() noexcept {
         CpuSet set;
         set.words.fill(~std::uint64_t{0});
@@ -29,7 +30,7 @@ struct CpuSet {
     [[nodiscard]] constexpr bool contains(std::size_t core) const noexcept {
         return words[core / 64] >> core % 64 & 1;
     }
-    /// Words up to the last one with a core.
+    /// Number of words up to the last one with a core.
     [[nodiscard]] constexpr std::size_t words_in_use() const noexcept {
         auto count = words.size();
         while (count > 0 && words[count - 1] == 0) --count;
@@ -64,8 +65,8 @@ constexpr void visit_fields(std::type_identity<HostGpu>, F&& field) {
     field("numa", &HostGpu::numa);
 }
 
-/// What the controller may change for a tenant: its instance, the quota of the MPS client beside it, its cores.
-/// What is leased (the limit of block I/O) is no part of it.
+/// The settings of a tenant that the controller may change: its instance, the quota of the MPS client in it,
+/// and its cores. The leased limit of block I/O is not included.
 struct Configuration {
     std::int32_t gpu = 0;
     MigInstance instance{};
@@ -84,15 +85,16 @@ constexpr void visit_fields(std::type_identity<Configuration>, F&& field) {
 /// A tenant of the host.
 struct HostTenant {
     std::string name{};
-    /// Its tail latency is what the controller keeps; it owns the instance of `start`. Others are never moved.
+    /// The controller protects this tenant's tail latency. The tenant owns the instance of `start`. Other
+    /// tenants are never moved.
     bool is_protected = false;
-    double tau_ms = 15;           ///< of a protected tenant: threshold of its p99, above 0
-    double tau_p999_ms = 0;       ///< of a protected tenant: threshold of its p999; 0: the p99 alone decides
-    Configuration start{};        ///< of a protected tenant: as found
-    std::int32_t gpu = -1;        ///< of others: whose root their PCIe traffic uses; -1 for none
-    std::int32_t numa = -1;       ///< of others: where their block I/O goes; -1 for unknown
-    std::int32_t client_of = -1;  ///< of others: MPS client in the instance of this (protected) tenant
-    bool follows = true;  ///< an MPS client that agreed to move along; if not, the instance is not touched
+    double tau_ms = 15;           ///< protected: threshold of its p99, above 0
+    double tau_p999_ms = 0;       ///< protected: threshold of its p999; 0: only the p99 counts
+    Configuration start{};        ///< protected: the initial configuration
+    std::int32_t gpu = -1;        ///< others: GPU on the root of their PCIe traffic; -1: none
+    std::int32_t numa = -1;       ///< others: NUMA node of their block I/O; -1: unknown
+    std::int32_t client_of = -1;  ///< others: MPS client in the instance of this protected tenant
+    bool follows = true;  ///< MPS client that agreed to move with the instance; otherwise the instance stays
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HostTenant>, F&& field) {

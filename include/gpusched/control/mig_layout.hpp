@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MIG layouts: which sets of GPU instances a part can hold, what fits beside them, and how to get from one to another.
+// MIG layouts: valid sets of GPU instances on a part, free placements, and transitions between layouts.
 #pragma once
 
 #include <gpusched/control/mig_tables.hpp>
@@ -33,7 +33,7 @@ class MigLayout {
     static constexpr std::size_t capacity = 8;
 
     constexpr MigLayout() = default;
-    /// @throws InvalidInput when there are more than eight
+    /// @throws InvalidInput if there are more than eight
     explicit MigLayout(std::span<const MigInstance> instances);
 
     [[nodiscard]] constexpr std::span<const MigInstance> instances() const noexcept {
@@ -45,9 +45,9 @@ class MigLayout {
             if (other == instance) return true;
         return false;
     }
-    /// Requires size() < capacity; whether the result is valid is for `is_valid` to say.
+    /// Requires size() < capacity. Does not check the result; see `is_valid`.
     constexpr void add(MigInstance instance) noexcept { instances_[count_++] = instance; }
-    /// @return false if there is none like it
+    /// @return false if the layout has no such instance
     constexpr bool remove(MigInstance instance) noexcept {
         for (std::size_t i = 0; i < count_; ++i)
             if (instances_[i] == instance) {
@@ -57,7 +57,7 @@ class MigLayout {
             }
         return false;
     }
-    /// The same instances, whatever their order.
+    /// Returns whether both have the same instances, in any order.
     friend bool operator==(const MigLayout& a, const MigLayout& b) noexcept;
 
   private:
@@ -65,37 +65,41 @@ class MigLayout {
     std::size_t count_ = 0;
 };
 
-/// Whether the part can hold these instances at once: every start is one of the profile's, no memory slice is used
-/// twice, no profile more often than its maximum, and at most one instance has media engines. Compute slices need no
-/// check of their own: over all layouts of all tables at most seven are used.
+/// Returns whether the part can hold these instances at once. Every start must be one of the profile's, no
+/// memory slice may be used twice, no profile may exceed its maximum, and at most one instance may have media
+/// engines. Compute slices need no check: no layout of any table uses more than seven.
 [[nodiscard]] bool is_valid(const MigDevice& device, const MigLayout& layout) noexcept;
 
-/// The memory slices in use, bit per slice.
+/// Returns the memory slices in use, one bit per slice.
 [[nodiscard]] std::uint8_t occupied_slices(const MigDevice& device, const MigLayout& layout) noexcept;
 
-/// The longest run of free memory slices.
+/// Returns the length of the longest run of free memory slices.
 [[nodiscard]] int largest_free_block(const MigDevice& device, const MigLayout& layout) noexcept;
 
-/// Whether `instance` can be created beside those of a valid layout.
+/// Returns whether `instance` can be created in addition to those of a valid layout.
 [[nodiscard]] bool can_create(const MigDevice& device, const MigLayout& layout,
                               MigInstance instance) noexcept;
 
-/// Where an instance of this profile costs the least: the start that leaves the largest free block, then the one that
-/// leaves most placements of all profiles, then the lowest. Nothing when it does not fit.
+/// Returns the placement of a profile that fragments the GPU least: the start that leaves the largest free
+/// block, then the one that leaves the most placements of all profiles, then the lowest. Empty if the profile
+/// does not fit.
 [[nodiscard]] std::optional<MigInstance> least_fragmenting(const MigDevice& device, const MigLayout& layout,
                                                            int profile) noexcept;
 
-/// What `own` can be enlarged to while every other instance stays: placements without media engines and with more SMs,
-/// sorted by (SM count, memory slices, whether it overlaps `own`, largest block left, start). `own` itself is released first, so placements
-/// may overlap it; those that do not can exist before it goes. Empty when nothing fits, or `own` is not part of the layout.
+/// Lists the placements to which `own` can be enlarged while all other instances stay. They have more SMs and
+/// no media engines. They are sorted by SM count, memory slices, overlap with `own`, largest free block left,
+/// and start.
 ///
-/// @param largest_first falling SM counts and memory slices, each size in the same order as otherwise
-/// @return how many were written to `out`; at most 16 are
+/// `own` is released first, so a placement may overlap it; one that does not overlap can exist before `own`
+/// is released. Empty if nothing fits, or if `own` is not part of the layout.
+///
+/// @param largest_first sort by falling SM counts and memory slices; the order within a size stays the same
+/// @return number of placements written to `out`, at most 16
 std::size_t enlargements(const MigDevice& device, const MigLayout& layout, MigInstance own,
                          std::span<MigInstance, 16> out, bool largest_first = false) noexcept;
 
-/// A step of a transition: an instance is destroyed, or created at an explicit start (the driver's own choice depends
-/// on the order of creation).
+/// A step of a transition: destroys an instance, or creates one at an explicit start. The driver's own choice
+/// of the start would depend on the order of creation.
 struct MigStep {
     enum class Kind : std::uint8_t { create, destroy };
     Kind kind = Kind::create;
@@ -103,33 +107,35 @@ struct MigStep {
     friend constexpr bool operator==(const MigStep&, const MigStep&) = default;
 };
 
-/// An ordered transition; a value without allocations.
+/// The ordered steps of a transition. A value type without allocations.
 struct MigTransition {
     std::array<MigStep, 2 * MigLayout::capacity> steps{};
     std::size_t count = 0;
-    bool make_before_break = false;  ///< everything is created before anything is destroyed
+    bool make_before_break = false;  ///< all instances are created before any is destroyed
     [[nodiscard]] std::span<const MigStep> span() const noexcept { return {steps.data(), count}; }
 };
 
-/// The steps from one valid layout to another. Instances in both are left alone; each new one is created as soon as it
-/// fits, and something is destroyed only when none fits any more. Every layout on the way is valid.
-/// @throws InvalidInput when either layout is invalid
+/// Returns the steps from one valid layout to another. Instances in both layouts stay. Each new instance is
+/// created as soon as it fits; an instance is destroyed only if no new one fits. Every intermediate layout is
+/// valid.
+/// @throws InvalidInput if either layout is invalid
 [[nodiscard]] MigTransition transition(const MigDevice& device, const MigLayout& from, const MigLayout& to);
 
-/// How layouts are counted.
+/// Options of `count_layouts`.
 struct LayoutCountOptions {
-    std::vector<std::string_view> profiles{};  ///< keys of the profiles to use; all of the part's when empty
+    std::vector<std::string_view> profiles{};  ///< keys of the profiles to use; empty: all profiles
     bool maximal = false;    ///< only layouts to which no instance of these profiles can be added
-    bool multisets = false;  ///< layouts that differ in starts only count once
+    bool multisets = false;  ///< count layouts that differ only in starts once
 };
 
-/// The number of valid layouts, the empty one included.
-/// @throws InvalidInput for a key the part has not
+/// Returns the number of valid layouts, including the empty one.
+/// @throws InvalidInput for a key that the part does not have
 /// Complexity: proportional to the number of layouts (2319 for all profiles of a seven-slice part).
 [[nodiscard]] std::size_t count_layouts(const MigDevice& device, const LayoutCountOptions& options = {});
 
-/// All valid layouts of these profiles, each once, in the order of a depth-first search by (profile, start).
-/// @throws InvalidInput for a key the part has not
+/// Returns each valid layout of these profiles once, in the order of a depth-first search by (profile,
+/// start).
+/// @throws InvalidInput for a key that the part does not have
 [[nodiscard]] std::vector<MigLayout> all_layouts(const MigDevice& device,
                                                  std::span<const std::string_view> profiles = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observation: everything the controller is told about one window.
+// Observation: the controller's input for one window.
 #pragma once
 
 #include <gpusched/control/estimators.hpp>
@@ -13,25 +13,26 @@ namespace gpusched::control {
 
 inline constexpr double unknown_signal = std::numeric_limits<double>::quiet_NaN();
 
-// What no signal exceeds: more is a counter that wrapped around, or nonsense, and counts as not known.
-inline constexpr double most_latency_ms = 4.3e6;  ///< that of `WindowQuantiles`
-inline constexpr double most_capacities = 10;     ///< of a PCIe root
+// Upper bounds of the signals. A larger value comes from a counter that wrapped around or is nonsense; it
+// counts as unknown.
+inline constexpr double most_latency_ms = 4.3e6;  ///< limit of `WindowQuantiles`
+inline constexpr double most_capacities = 10;     ///< times the capacity of a PCIe root
 inline constexpr double most_io_bytes_per_s = 1e12;
 inline constexpr double most_irq_per_s = 1e8;
-inline constexpr double most_per_s = 1e9;  ///< requests, or replays of a PCIe root
+inline constexpr double most_per_s = 1e9;  ///< requests or replays of a PCIe root per second
 
-/// Block I/O of a NUMA node that counts as 1, where signals are made parts of a whole.
+/// Block I/O of a NUMA node that counts as 1 when signals are normalized.
 inline constexpr double full_io_bytes_per_s = 2e9;
 
-/// One tenant in one window. What is not known is NaN.
+/// The signals of one tenant in one window. Unknown values are NaN.
 struct TenantSignals {
     bool present = true;  ///< false once the tenant is gone
     double p50_ms = unknown_signal, p95_ms = unknown_signal;
-    double p99_ms = unknown_signal;  ///< over the last three windows' requests
+    double p99_ms = unknown_signal;  ///< over the requests of the last three windows
     double p999_ms = unknown_signal;
     double ttft_p99_ms = unknown_signal;
     std::int64_t count = 0;   ///< requests completed in the window
-    std::int64_t misses = 0;  ///< of these, above the target
+    std::int64_t misses = 0;  ///< of these requests, above the target
     double offered_per_s = unknown_signal, completed_per_s = unknown_signal;
     double pcie_bytes_per_s = unknown_signal;
     double io_bytes_per_s = unknown_signal;
@@ -61,7 +62,7 @@ constexpr void visit_fields(std::type_identity<TenantSignals>, F&& field) {
     field("io_attribution", &TenantSignals::io_attribution);
 }
 
-/// One PCIe root: all traffic, and replays since the last window.
+/// The signals of one PCIe root: its total traffic, and the replays since the last window.
 struct RootSignals {
     double bytes_per_s = unknown_signal;
     double replays = unknown_signal;
@@ -72,7 +73,7 @@ constexpr void visit_fields(std::type_identity<RootSignals>, F&& field) {
     field("replays", &RootSignals::replays, NullIfUnknown{});
 }
 
-/// One GPU as read back.
+/// The state of one GPU, as read from the hardware.
 struct GpuSignals {
     bool lost = false;
     bool readable = true;  ///< whether `layout` was read
@@ -85,7 +86,7 @@ constexpr void visit_fields(std::type_identity<GpuSignals>, F&& field) {
     field("layout", &GpuSignals::layout);
 }
 
-/// Failures of the interfaces to the hardware.
+/// Results of the hardware interfaces.
 enum class BackendStatus : std::uint8_t {
     ok,
     in_use,
@@ -115,17 +116,17 @@ constexpr auto enum_names(BackendStatus) {
     });
 }
 
-/// Whether nothing more may be tried until an operator has looked.
+/// Returns whether a status blocks further actions until an operator resumes.
 [[nodiscard]] constexpr bool freezes(BackendStatus s) noexcept {
     return s == BackendStatus::gpu_is_lost || s == BackendStatus::timeout || s == BackendStatus::unknown ||
            s == BackendStatus::invalid_state;
 }
 
-/// What became of a tenant's structural change.
+/// The outcome of a tenant's structural change.
 struct Feedback {
     bool finished = false;
     BackendStatus status = BackendStatus::ok;
-    bool restored = true;  ///< after a failure: the configuration before it stands again
+    bool restored = true;  ///< after a failure: the previous configuration is in place again
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Feedback>, F&& field) {
@@ -134,23 +135,24 @@ constexpr void visit_fields(std::type_identity<Feedback>, F&& field) {
     field("restored", &Feedback::restored);
 }
 
-/// One window. Vectors are indexed as those of `Host`.
+/// The observation of one window. Vectors are indexed like those of `Host`.
 struct Observation {
     std::int64_t window = 0;  ///< grows by one
     double time_s = 0;        ///< monotonic, at the window's end
     double wall_time_s = 0;   ///< for the audit log only
     bool enabled = true;
-    bool operator_resume = false;  ///< an operator has looked at a frozen device
+    bool operator_resume = false;  ///< an operator has checked a frozen device
     std::vector<TenantSignals> tenants{};
     std::vector<Feedback> feedback{};  ///< per tenant
     std::vector<RootSignals> roots{};
-    /// Per root: traffic of network interfaces, which the PCIe counters of GPUs do not have. May be empty: not known.
+    /// Per root: traffic of network interfaces, which the PCIe counters of GPUs do not include. Empty:
+    /// unknown.
     std::vector<double> nic_bytes_per_s{};
     std::vector<double> numa_io_bytes_per_s{};
     std::vector<double> irq_per_s{};  ///< per core
     std::vector<GpuSignals> gpus{};
-    /// Per tenant for whose sake it was: why the limit, quota or cores of the window before are not in place, and what was
-    /// before is; ok where they are. May be empty: all are.
+    /// Per protected tenant: the reason why its limit, quota or cores of the last window could not be set, so
+    /// that the earlier values still apply. `ok` if they are set. Empty: all are set.
     std::vector<BackendStatus> guards{};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runner: the loop around the decision core. Signals in, a decision, its line of the log, its actions, and how they ended.
+// Runner: the loop around the decision core. It reads signals, decides, logs, acts and collects the outcomes.
 #pragma once
 
 #include <gpusched/control/audit.hpp>
@@ -15,27 +15,27 @@
 
 namespace gpusched::control {
 
-/// Where observations come from. One call fills one window, except for its number and times: what is known, how actions
-/// of the last windows ended (as `ActionReport` says), is in it already, and changes that ended since are added.
+/// A source of observations. One call fills one window, except for its number and times. `seen` already has
+/// the outcomes that the actuator reported (`ActionReport`); the source adds changes that ended since.
 template <class S>
 concept SignalSource = requires(S& source, Observation& seen) { source.read(seen); };
 
-/// How an action ended.
+/// The outcome of an action.
 struct ActionOutcome {
     ActionKind kind = ActionKind::throttle_io;
-    std::int32_t tenant = -1;  ///< for whose sake
-    std::int32_t target = -1;  ///< whom it hit
+    std::int32_t tenant = -1;  ///< the protected tenant that benefits
+    std::int32_t target = -1;  ///< the tenant that it changed
     BackendStatus status = BackendStatus::ok;
-    bool restored = true;  ///< of a change of instance that failed: what was before stands again
+    bool restored = true;  ///< after a failed change of instance: the previous one is in place
 };
 
-/// All that whoever carries out actions has to say of a window: to the decision core, and to people.
+/// The report of an actuator on a window: outcomes for the decision core, notes for people.
 struct ActionReport {
     std::vector<ActionOutcome> outcomes{};
-    std::vector<std::string> notes{};  ///< lines on programs and files that failed
+    std::vector<std::string> notes{};  ///< one line per program or file that failed
 };
 
-/// What a window has decided.
+/// The decision of a window.
 struct Decision {
     const ControllerState& state;
     const ControllerOptions& options;
@@ -43,32 +43,33 @@ struct Decision {
     std::span<const Action> actions{};
 };
 
-/// Carries out the actions of a window, if only to begin them, and says how those ended that have: the report goes into
-/// the next observation. The end of a change of instance that takes longer comes with the observations. It is called in
-/// windows without actions too: what must outlive the controller is kept before anything is done.
+/// Starts or completes the actions of a window, and reports the outcomes of those that have ended; the next
+/// observation has this report. The end of a longer change of instance arrives with the observations. The
+/// actuator is also called in windows without actions. It saves the state that must outlive the controller
+/// before it acts.
 template <class A>
 concept Actuator = requires(A& actuator, const Decision& decision) {
     { actuator.act(decision) } -> std::same_as<ActionReport>;
 };
 
-/// Seconds of a monotonic clock and of the wall, at the end of a window.
+/// Returns the seconds of a monotonic clock and of the wall clock at the end of a window.
 template <class C>
 concept WindowClock = requires(C& clock) {
     { clock.monotonic_s() } -> std::convertible_to<double>;
     { clock.wall_s() } -> std::convertible_to<double>;
 };
 
-/// Takes lines of the audit log; a line is given before its actions are carried out.
+/// Receives the lines of the audit log, each before its actions are carried out.
 template <class L>
 concept AuditSink = requires(L& sink, std::string_view line) { sink.write(line); };
 
-/// The controller with its policies: read, decide, write down, act.
+/// The controller with its policies: read, decide, log, act.
 template <SignalSource Source, Actuator Act, WindowClock Clk, AuditSink Sink,
           PlacementScorer Scorer = WeightedScore>
 class Runner {
   public:
     /// @param carryover as for `initial_state`
-    /// @throws InvalidInput when the options are out of range
+    /// @throws InvalidInput if the options are out of range
     Runner(ControllerOptions options, Source& source, Act& actuator, Clk& clock, Sink& sink,
            Scorer scorer = {}, const ControllerCarryover& carryover = {})
         : options_(std::move(options)), state_(initial_state(options_, carryover)),
@@ -83,7 +84,8 @@ class Runner {
         seen_.irq_per_s.resize(h.core_numa.size());
     }
 
-    /// One window. What source, sink or actuator throw passes through; after the sink's, nothing was carried out.
+    /// Runs one window. Exceptions of source, sink and actuator pass through; if the sink throws, no action
+    /// was carried out.
     const StepResult& window() {
         forget();
         tell_ends();
@@ -95,8 +97,8 @@ class Runner {
         return result_;
     }
 
-    /// Ends every lease, as at a clean end of the program: windows with the controller disabled until none is left. It stays
-    /// disabled until `enable`.
+    /// Ends every lease, for example at a clean exit: runs windows with the controller disabled until no
+    /// lease is left. The controller stays disabled until `enable`.
     void release() {
         seen_.enabled = false;
         const auto leased = [&] {
@@ -106,7 +108,7 @@ class Runner {
         };
         if (leased() && !options_.release_on_disable) {
             options_.release_on_disable = true;
-            // The log says that from here on leases end in any case, or it would not replay.
+            // A replay needs to know that leases end from here on, regardless of the options.
             line_.clear();
             append_release_record(line_);
             sink_.write(line_);
@@ -120,23 +122,23 @@ class Runner {
         }
     }
 
-    /// The next window is under control again (row 24).
+    /// Enables control from the next window on (row 24).
     void enable() noexcept { seen_.enabled = true; }
 
     [[nodiscard]] const ControllerState& state() const noexcept { return state_; }
-    /// The last window.
+    /// The observation of the last window.
     [[nodiscard]] const Observation& seen() const noexcept { return seen_; }
-    /// How actions ended since the last call.
+    /// Returns the outcomes of actions since the last call.
     [[nodiscard]] ActionReport take_report() { return std::exchange(report_, {}); }
 
   private:
-    /// What was true of one window only.
+    /// Clears the fields that belong to a single window.
     void forget() {
         seen_.operator_resume = false;
         for (auto& f : seen_.feedback) f = {};
         seen_.guards.clear();
     }
-    /// How actions of the windows before ended, for the decision core.
+    /// Passes the outcomes of earlier windows' actions to the decision core.
     void tell_ends() {
         for (const auto& end : std::exchange(ends_, {})) {
             const auto tenant = static_cast<std::size_t>(end.tenant);
@@ -166,7 +168,7 @@ class Runner {
     StepResult result_{};
     std::string line_{};
     ActionReport report_{};              ///< for `take_report`
-    std::vector<ActionOutcome> ends_{};  ///< that the decision core does not know yet
+    std::vector<ActionOutcome> ends_{};  ///< outcomes that the decision core does not know yet
     std::int64_t next_ = 0;
     Source& source_;
     Act& actuator_;

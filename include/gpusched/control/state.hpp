@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the controller: plain data that grows once and then stays.
+// State of the controller: plain data that allocates only while it grows.
 #pragma once
 
 #include <gpusched/control/carryover.hpp>
@@ -14,7 +14,7 @@
 
 namespace gpusched::control {
 
-/// States of a protected tenant; DIAGNOSE of the transition table lasts no window.
+/// States of a protected tenant. DIAGNOSE of the transition table takes no window.
 enum class Phase : std::uint8_t {
     observe,
     suspect,
@@ -40,7 +40,7 @@ constexpr auto enum_names(Phase) {
     });
 }
 
-/// What a trouble is put down to; the first that applies.
+/// The cause of a high tail; the first one that applies.
 enum class Cause : std::uint8_t { pcie, io, compute, irq, unknown };
 constexpr auto enum_names(Cause) {
     return name_table<Cause>({
@@ -52,7 +52,7 @@ constexpr auto enum_names(Cause) {
     });
 }
 
-/// What the controller can do.
+/// The levers of the controller.
 enum class Lever : std::uint8_t { none, throttle, quota, pin, move, enlarge, rollback, relax };
 constexpr auto enum_names(Lever) {
     return name_table<Lever>({
@@ -69,10 +69,10 @@ constexpr auto enum_names(Lever) {
 
 enum class ActionKind : std::uint8_t {
     throttle_io,  ///< limit the target's block I/O to `value` MB/s until the lease ends
-    release_io,   ///< end the lease: the limit is what it was before
+    release_io,   ///< end the lease and restore the earlier limit
     set_quota,    ///< quota of the target's MPS client
     pin,          ///< cores of the tenant
-    reconfigure   ///< from `before` to `after`, all of it
+    reconfigure   ///< the whole change from `before` to `after`
 };
 constexpr auto enum_names(ActionKind) {
     return name_table<ActionKind>({
@@ -84,15 +84,15 @@ constexpr auto enum_names(ActionKind) {
     });
 }
 
-/// One of at most two actions of a step.
+/// An action. A step has at most two.
 struct Action {
     ActionKind kind = ActionKind::throttle_io;
     Lever lever = Lever::none;
-    std::int32_t tenant = -1;  ///< for whose sake
-    std::int32_t target = -1;  ///< whom it hits; the tenant itself for `pin` and `reconfigure`
+    std::int32_t tenant = -1;  ///< the protected tenant that benefits
+    std::int32_t target = -1;  ///< the tenant that it changes; `tenant` for `pin` and `reconfigure`
     std::int32_t value = 0;    ///< MB/s or percent
     Configuration before{}, after{};
-    bool make_before_break = false;  ///< the new instance can exist beside the old one
+    bool make_before_break = false;  ///< the new instance can exist next to the old one
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Action>, F&& field) {
@@ -106,7 +106,7 @@ constexpr void visit_fields(std::type_identity<Action>, F&& field) {
     field("make_before_break", &Action::make_before_break);
 }
 
-/// Flags of pressure; between their thresholds they stay as they were.
+/// Flags of pressure. Between its two thresholds a flag keeps its value.
 struct Pressure {
     SchmittTrigger pcie{}, io{}, irq{}, compute{};
     [[nodiscard]] std::uint8_t bits() const noexcept {
@@ -120,80 +120,79 @@ struct Pressure {
     }
 };
 
-/// A forbidden change.
+/// A change that is blocked until window `until`.
 struct Blocked {
     Configuration from{}, to{};
     std::int64_t until = -1;
 };
 
-/// What is made of a tenant's signals.
+/// Estimates from a tenant's signals.
 struct TenantEstimates {
     Ema ema{};              ///< of the p99
-    SchmittTrigger tail{};  ///< whether that is above the target
+    SchmittTrigger tail{};  ///< whether the average is above the target
     Freshness fresh{};
     Ema rate{};            ///< of requests completed per second
-    Outlook tail_ahead{};  ///< the tail in the instance it has
-    Outlook client{};      ///< activity of the client in the instance, without its quota
+    Outlook tail_ahead{};  ///< expected tail in the current instance
+    Outlook client{};      ///< activity of the client in the instance without its quota
     TailModel model{};     ///< of the tail, for `predict` and for admission
     std::int32_t good_windows = 0, calm_windows = 0;
 };
 
 /// Flags of pressure on a tenant.
 struct TenantFlags {
-    Pressure now{};        ///< where the tenant is
-    Pressure reference{};  ///< where it was before the change under validation
+    Pressure now{};        ///< at the tenant's place
+    Pressure reference{};  ///< at its place before the change under validation
     std::uint8_t last = 0;
-    std::uint8_t recent = 0;     ///< all that were on since they last stayed the same, or since SUSPECT began
-    std::uint8_t exhausted = 0;  ///< when EXHAUSTED began
+    std::uint8_t recent = 0;        ///< flags that were on since the last steady time or start of SUSPECT
+    std::uint8_t exhausted = 0;     ///< at the start of EXHAUSTED
     std::int32_t same_windows = 0;  ///< since the flags last changed
 };
 
 /// Configurations of a tenant.
 struct TenantPlaces {
     Configuration current{};
-    Configuration good{};     ///< the last one that was validated
-    Configuration before{};   ///< the change under way or under validation
-    Configuration pending{};  ///< the end of the change under way
-    Configuration
-        floor{};  ///< as found when control began, before a restart too: the least that is left to it
+    Configuration good{};     ///< the last validated one
+    Configuration before{};   ///< before the current change or validation
+    Configuration pending{};  ///< after the current change
+    Configuration floor{};    ///< initial one, kept across restarts; relaxing stops there
 };
 
-/// A change that is being made, and the pause that it costs.
+/// A change in progress, and the pause that it costs.
 struct TenantChange {
-    Lever lever = Lever::none;  ///< whose effect is being made or validated
-    bool in_flight = false;     ///< asked for and not answered
-    bool abandoned = false;  ///< the operator resumed before the answer, which still says where the tenant is
-    bool disjoint = false;   ///< both instances can exist at once
-    double held_s = 0;       ///< time that requests may have waited for it
-    double outage_s = 0;     ///< and time that they did, as far as can be seen
-    std::int32_t settle = 0;  ///< windows to come in which what a pause held up is still on its way
-    bool settling = false;    ///< this window is one of them
+    Lever lever = Lever::none;  ///< the lever in progress or under validation
+    bool in_flight = false;     ///< requested and not yet answered
+    bool abandoned = false;     ///< the operator resumed before the answer; the answer still gives the place
+    bool disjoint = false;      ///< both instances can exist at once
+    double held_s = 0;          ///< time in which requests may have waited
+    double outage_s = 0;        ///< time in which they did wait, as far as visible
+    std::int32_t settle = 0;    ///< remaining windows with requests that the pause delayed
+    bool settling = false;      ///< this is such a window
 };
 
 /// The validation of a change.
 struct TenantTrial {
-    double before_ms = 0;  ///< average of the p99 when the change was decided
+    double before_ms = 0;  ///< average p99 at the time of the decision
     std::uint8_t before_flags = 0;
-    double before_rate = 0;  ///< average completed per second then
+    double before_rate = 0;  ///< average requests completed per second at that time
     Ema tail{};
     double offered = 0, completed = 0;  ///< sums over comparable windows
     std::int32_t waited = 0;            ///< windows, comparable or not
     bool resumes = false;               ///< HOLD interrupted it
 };
 
-/// What was done for a tenant: dwell, the hour's budget, and changes that are not to be repeated.
+/// Past actions for a tenant: dwell, the hour's budget, and blocked changes.
 struct TenantPast {
     std::int64_t last_structural = 0, last_guard = 0, last_throttle = 0;
     bool ever_structural = false, ever_guard = false;
     std::array<double, 8> structural_s{};  ///< times of the latest structural actions
-    std::array<double, 8> pause_s{};       ///< and their pauses
+    std::array<double, 8> pause_s{};       ///< pauses of these actions
     std::int32_t structural_count = 0;
-    double disjoint_pause_s = 0;  ///< what the last change with both instances at once cost all the same
+    double disjoint_pause_s = 0;  ///< pause of the last change with both instances at once
     std::array<Blocked, 8> blocked{};
     std::int32_t next_blocked = 0;
 };
 
-/// From the first window above the target until the tail is calm again.
+/// An episode: from the first window above the target until the tail is calm again.
 struct TenantEpisode {
     bool on = false;
     bool throttled = false;
@@ -201,22 +200,22 @@ struct TenantEpisode {
     std::array<std::uint64_t, 16> entered{};  ///< bit 8 * profile + start of each GPU
 };
 
-/// A limit of somebody's block I/O for the tenant's sake.
+/// A limit on another tenant's block I/O in favor of this tenant.
 struct TenantLease {
-    std::int32_t offender = -1;  ///< whose; -1 without a lease
+    std::int32_t offender = -1;  ///< the limited tenant; -1 without a lease
     double until_s = 0;          ///< on `ControllerState::clock_s`
 };
 
-/// What the log says only once.
+/// Remarks that the log has only once.
 struct TenantRemarks {
-    bool suppressed = false;  ///< a closed gate has been written down
-    bool unsteady = false;    ///< that flags change too often has been written down
+    bool suppressed = false;  ///< a closed gate was logged
+    bool unsteady = false;    ///< flags that change too often were logged
 };
 
-/// Everything that is remembered of a protected tenant.
+/// The state of a protected tenant.
 struct TenantState {
     Phase phase = Phase::observe;
-    /// Windows: c of SUSPECT, n of VALIDATE and COOLDOWN, those in EXHAUSTED and RECONFIG.
+    /// Number of windows: c of SUSPECT, n of VALIDATE and COOLDOWN, or time in EXHAUSTED and RECONFIG.
     std::int32_t counter = 0;
     bool admission_closed = false;  ///< no lever is left for this tenant
     bool frozen = false;            ///< waits for the operator
@@ -231,25 +230,25 @@ struct TenantState {
     TenantRemarks told{};
 };
 
-/// Everything `step` remembers. Start with `initial_state`.
+/// The state between two calls of `step`. Start with `initial_state`.
 struct ControllerState {
-    std::vector<TenantState> tenants{};  ///< as those of the host; entries of unprotected ones are unused
+    std::vector<TenantState> tenants{};  ///< one per tenant of the host; unused if unprotected
     std::vector<MigLayout> layouts{};    ///< as last read
-    std::vector<Outlook> roots{};        ///< per root: traffic of tenants that are not protected / capacity
+    std::vector<Outlook> roots{};        ///< per root: traffic of unprotected tenants / capacity
     std::vector<Outlook> numa_io{};      ///< per NUMA node: block I/O / 2 GB/s
     std::int64_t now = 0;                ///< windows since the start
     std::int64_t last_window = -1;
     double last_time_s = 0;
-    double clock_s = 0;       ///< seconds since the start; none counts twice if time is set back and forth
+    double clock_s = 0;       ///< seconds since the start; none counts twice if time is set back
     double peak_s = 0;        ///< the latest time seen
-    double since_peak_s = 0;  ///< counted in `clock_s` since then
+    double since_peak_s = 0;  ///< seconds of `clock_s` since then
     bool started = false;
-    bool admission_open = true;  ///< new tenants may come: no protected tenant is out of levers
-    std::int64_t deeds = 0;      ///< grows whenever `carryover_of` gives more than the same, aged
+    bool admission_open = true;  ///< accepts new tenants: every protected tenant has a lever left
+    std::int64_t deeds = 0;      ///< grows when `carryover_of` changes by more than aging
 };
 
-/// Rows of the transition table in docs/control.md, by their numbers, which stand in the audit log. The numbers that are
-/// not here have no line of the log: they count, or lead on within the window.
+/// Rows of the transition table in docs/control.md, with the numbers that the audit log has. Missing numbers
+/// have no line in the log: those rows only count, or continue within the window.
 enum class Row : std::int32_t {
     remark = 0,  ///< none
     switched_off = 1,
@@ -299,14 +298,14 @@ constexpr auto enum_names(Row) {
     });
 }
 
-/// Why something happened, for the audit log.
+/// The reason for an event, for the audit log.
 struct AuditEvent {
     std::int32_t tenant = -1;
     Row row = Row::remark;
     Phase from = Phase::observe, to = Phase::observe;
     Cause cause = Cause::unknown;
-    const char* reason = "";  ///< a literal
-    double loss = 0;          ///< predicted, of the tenant's throughput over the hour
+    const char* reason = "";  ///< a string literal
+    double loss = 0;          ///< predicted part of the tenant's throughput lost over the hour
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<AuditEvent>, F&& field) {
@@ -319,15 +318,15 @@ constexpr void visit_fields(std::type_identity<AuditEvent>, F&& field) {
     field("loss", &AuditEvent::loss);
 }
 
-/// What became of a placement that was looked at.
+/// The verdict on an examined placement.
 enum class CandidateVerdict : std::uint8_t {
     no_score,        ///< not finite
     entered_before,  ///< in this episode
-    blocked,         ///< a change that was undone lately
+    blocked,         ///< a change that was recently undone
     less_memory,
     worse,
-    better,  ///< than all before it
-    larger   ///< the next larger instance: it is taken
+    better,  ///< better than all earlier ones
+    larger   ///< the next larger instance; it is chosen
 };
 constexpr auto enum_names(CandidateVerdict) {
     return name_table<CandidateVerdict>({
@@ -341,7 +340,7 @@ constexpr auto enum_names(CandidateVerdict) {
     });
 }
 
-/// A placement that was looked at.
+/// An examined placement.
 struct AuditCandidate {
     std::int32_t tenant = -1;
     std::int32_t gpu = 0;
@@ -358,7 +357,7 @@ constexpr void visit_fields(std::type_identity<AuditCandidate>, F&& field) {
     field("verdict", &AuditCandidate::verdict);
 }
 
-/// What a step decided; reused, so that steps allocate nothing.
+/// The decisions of a step. It is reused, so that steps allocate nothing.
 struct StepResult {
     std::vector<Action> actions{};  ///< at most two; none in a dry run
     std::vector<Action> wished{};   ///< the same, also in a dry run
@@ -372,14 +371,14 @@ struct StepResult {
     }
 };
 
-/// The state before the first window: configurations as found; dwell, cool-down, the hour's budget and the changes not to
-/// be repeated as remembered.
-/// @param carryover of a controller before this one, as long as the host's tenants, or empty
-/// @throws InvalidInput when the options are out of range, or `carryover` has another length
+/// Returns the state before the first window. Configurations are the initial ones. Dwell, cool-down, the
+/// hour's budget and the blocked changes come from the carryover.
+/// @param carryover from the previous controller, one entry per tenant of the host, or empty
+/// @throws InvalidInput if the options are out of range, or `carryover` has another length
 [[nodiscard]] ControllerState initial_state(const ControllerOptions& options,
                                             const ControllerCarryover& carryover = {});
 
-/// What must outlive the controller, as of the last window.
+/// Returns the data that must outlive the controller, as of the last window.
 [[nodiscard]] ControllerCarryover carryover_of(const ControllerState& state,
                                                const ControllerOptions& options);
 

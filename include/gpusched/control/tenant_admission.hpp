@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of tenants to a host: where a new one may be placed without harm to those that are there, and who waits meanwhile.
+// Tenant admission: finds places for new tenants that harm no running tenant, and queues the others.
 #pragma once
 
 #include <gpusched/control/step.hpp>
@@ -12,15 +12,15 @@
 
 namespace gpusched::control {
 
-/// A tenant that wants to come, with what it declares of itself.
+/// A tenant that requests admission, with its declared needs.
 struct Newcomer {
-    std::int64_t id = 0;             ///< the caller's
-    std::int32_t service_class = 0;  ///< lower ones are asked first
+    std::int64_t id = 0;             ///< chosen by the caller
+    std::int32_t service_class = 0;  ///< lower classes are served first
     std::string profile = "1g";      ///< key of the instance it needs
     double pcie_bytes_per_s = 0;     ///< when busy; finite, not negative
     double io_bytes_per_s = 0;       ///< the same, of block I/O
     double tau_ms = 0;               ///< target of its p99; 0 for none
-    double alone_ms = 0;  ///< with a target, above 0: its p99 in such an instance with an idle root
+    double alone_ms = 0;             ///< above 0 with a target: its p99 in such an instance on an idle root
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Newcomer>, F&& field) {
@@ -37,25 +37,25 @@ constexpr void visit_fields(std::type_identity<Newcomer>, F&& field) {
 struct AdmissionPlace {
     std::int32_t gpu = 0;
     MigInstance instance{};
-    double score = 0;        ///< the scorer's; lower is better
-    double worst_ratio = 0;  ///< the highest predicted p99 / target, of protected tenants and of the newcomer
+    double score = 0;        ///< from the scorer; lower is better
+    double worst_ratio = 0;  ///< highest predicted p99 / target of protected tenants and the newcomer
 };
 
-/// See `find_place`.
+/// Implements `find_place`.
 [[nodiscard]] std::optional<AdmissionPlace> find_place_with(const ControllerState& state,
                                                             const Observation& seen,
                                                             const ControllerOptions& options,
                                                             const Newcomer& newcomer, ScoreRef score);
 
-/// The free placement of the least score at which every predicted p99 stays at or below its target; ties go to the
-/// lowest (GPU, start). Nothing where there is none, while admission is closed, or before every protected tenant's tail
-/// was seen.
+/// Returns the free placement with the lowest score that keeps every predicted p99 at or below its target;
+/// ties go to the lowest (GPU, start). Empty if there is none, while admission is closed, or until every
+/// protected tenant's tail is known.
 ///
-/// The tails of protected tenants are predicted by what was learnt of each (`TailModel`) with the newcomer's traffic and
-/// block I/O added, the newcomer's own by what is assumed of any tenant. No instance that exists is touched, and GPUs
-/// that are lost, unreadable or being changed are left out.
-/// @param seen the window that `state` was last stepped with
-/// @throws InvalidInput when a number of the newcomer is out of range, or no GPU has such a profile
+/// The tail of a protected tenant is predicted by its learnt model (`TailModel`) with the newcomer's traffic
+/// and block I/O added. The newcomer's tail is predicted by the initial coefficients. Existing instances stay
+/// unchanged. GPUs that are lost, unreadable or in a change are skipped.
+/// @param seen the window of the last step of `state`
+/// @throws InvalidInput if a number of the newcomer is out of range, or no GPU has such a profile
 /// Complexity: O(GPUs x starts x (tenants + cores)).
 template <PlacementScorer S = WeightedScore>
 [[nodiscard]] std::optional<AdmissionPlace> find_place(const ControllerState& state, const Observation& seen,
@@ -64,7 +64,7 @@ template <PlacementScorer S = WeightedScore>
     return find_place_with(state, seen, options, newcomer, score);
 }
 
-/// What became of a newcomer.
+/// The verdict on a newcomer.
 enum class AdmissionVerdict : std::uint8_t { admitted, queued, rejected };
 constexpr auto enum_names(AdmissionVerdict) {
     return name_table<AdmissionVerdict>({
@@ -74,35 +74,39 @@ constexpr auto enum_names(AdmissionVerdict) {
     });
 }
 
-/// What became of a newcomer, and where it is to go.
+/// The answer to a newcomer.
 struct AdmissionAnswer {
     AdmissionVerdict verdict = AdmissionVerdict::queued;
     Newcomer newcomer{};
-    std::optional<AdmissionPlace> place{};  ///< where it is to go; absent unless it is admitted
+    std::optional<AdmissionPlace> place{};  ///< its place; absent unless admitted
 };
 
-/// Newcomers for whom there is no place yet: first come, first served within a class, and never more than a number of
-/// each class. At most one is admitted in a window: what it takes and does is seen in the next. Tenants that run are never
-/// asked to leave.
+/// A queue of newcomers without a place: first come, first served within a class, with a limit per class. At
+/// most one newcomer is admitted per window, because the next window shows its effects. Running tenants are
+/// never evicted.
 class AdmissionQueue {
   public:
-    /// @param capacity waiting newcomers of each class, 0 to 100,000; with 0 who cannot be placed at once is rejected
-    /// @throws InvalidInput when out of range
+    /// @param capacity waiting newcomers per class, 0 to 100,000; 0 rejects each newcomer that cannot be
+    ///     placed at once
+    /// @throws InvalidInput if out of range
     explicit AdmissionQueue(std::size_t capacity = 16);
 
-    /// A newcomer arrives: admitted where nobody of its class or a lower one waits, nobody was admitted in this window, and
-    /// there is a place, else queued, or rejected where its class is full or it could not meet its own target on an idle
-    /// root. Whoever is admitted must be created before the next window, so that the layouts seen are those that are.
+    /// Admits, queues or rejects a newcomer. It is admitted if there is a place, its class and lower classes
+    /// have no waiting newcomer, and this window has no admission yet. It is rejected if its class is full,
+    /// or if it misses its own target even on an idle root. Otherwise it is queued. An admitted tenant must
+    /// be created before the next window, so that the observed layouts are current.
     /// @throws InvalidInput as `find_place`; the queue is unchanged
     AdmissionAnswer offer(const ControllerState& state, const Observation& seen,
                           const ControllerOptions& options, Newcomer newcomer);
 
-    /// Once a window: the first of the lowest class for whom there is a place now; nobody where one was admitted in this
-    /// window, by either call. The first of a class that does not fit holds up its class, not the others.
+    /// Call once per window: admits the first newcomer of the lowest class that has a place now. Admits none
+    /// if this window already has an admission, by either call. A newcomer that does not fit blocks its own
+    /// class, but no other class.
     std::optional<AdmissionAnswer> next(const ControllerState& state, const Observation& seen,
                                         const ControllerOptions& options);
 
-    /// Takes a newcomer out that gave up. @return false if none with this id waits
+    /// Removes a newcomer that gave up.
+    /// @return false if none with this id waits
     bool withdraw(std::int64_t id);
 
     [[nodiscard]] std::size_t size() const noexcept { return waiting_.size(); }

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of windows on which the decision core and the parts that feed it agree.
+// Counts of windows that the decision core shares with the parts that feed it.
 #pragma once
 
 namespace gpusched::control {
 
-/// Quantiles of latencies are over so many windows; after as many more they have forgotten a change.
+/// Number of windows of a latency quantile. After as many windows a quantile no longer reflects an earlier
+/// configuration.
 inline constexpr int quantile_windows = 3;
 
-/// HOLD ends after so many windows in a row with fresh signals.
+/// Number of windows in a row with fresh signals after which HOLD ends.
 inline constexpr int windows_to_trust = 10;
 
-/// A lease ends in the window that is nearest before its end: so much of a window early. Less than a whole one, so that
-/// windows that come a little late do not end it one window too soon.
+/// A lease ends in the window nearest to its end: up to this part of a window early. The value is below one,
+/// so that slightly late windows do not end the lease one window too soon.
 inline constexpr double lease_early_windows = 0.99;
 
-/// A validation without enough comparable windows gives up after so many times its length.
+/// A validation without enough comparable windows is abandoned after this many times its length.
 inline constexpr int most_validations = 4;
 
-/// A change that made it worse is not tried again for so many dwells.
+/// Number of dwells for which a change that made the tail worse is blocked.
 inline constexpr int blocked_dwells = 4;
 
-/// The counter of SUSPECT grows to so many times the persistence.
+/// Maximum of the SUSPECT counter, in multiples of the persistence.
 inline constexpr int most_persistences = 4;
 
 }  // namespace gpusched::control

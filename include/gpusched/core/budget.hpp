@@ -1,37 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budget: one cheap question, "may I go on?", for time limits, cancellation and progress.
+// Budget: time limit, cancellation and progress of one call; StopReason: why an algorithm returned.
 #pragma once
 
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/enum_names.hpp>
 
 #include <atomic>
 #include <optional>
 
 namespace gpusched {
 
-/// Watches a time limit and a stop token for one call of an algorithm, and reports progress on the way.
+/// Why an algorithm returned. All values except `completed` mean that a longer search might find more.
+enum class StopReason {
+    completed,    ///< it did everything that its options request
+    time_limit,   ///< the deadline passed; the result is valid, but may differ between runs
+    cancelled,    ///< the caller asked it to stop; the result is valid
+    move_budget,  ///< the migration budget was used up
+};
+constexpr auto enum_names(StopReason) {
+    return name_table<StopReason>({
+        {StopReason::completed, "completed"},
+        {StopReason::time_limit, "time_limit"},
+        {StopReason::cancelled, "cancelled"},
+        {StopReason::move_budget, "move_budget"},
+    });
+}
+
+/// Watches a time limit and a stop token during one call of an algorithm, and reports progress.
 ///
-/// Shared by all threads of that call. Once exhausted it stays so. The first reason wins.
+/// Shared by all threads of that call. Once exhausted, a budget stays exhausted. The first reason wins.
 class Budget {
   public:
-    /// @param context where the stop token, clock and progress hook come from; must outlive the budget
+    /// @param context provides the stop token, clock and progress hook; must outlive the budget
     /// @param time_limit_s seconds from now, >= 0; none means no limit
     explicit Budget(const Context& context, std::optional<double> time_limit_s = std::nullopt);
 
-    /// True when the algorithm must wind up. Costs one clock reading at most; call it every few microseconds of work.
+    /// True if the algorithm must stop. Costs at most one clock reading; call it every few microseconds of
+    /// work.
     [[nodiscard]] bool exhausted() noexcept;
 
     /// `completed` unless the budget was exhausted.
     [[nodiscard]] StopReason reason() const noexcept { return reason_.load(std::memory_order_relaxed); }
 
-    /// Keeps `seconds` more at the end of the time limit for what has to be done once the search has stopped. Any thread.
+    /// Ends the search `seconds` earlier, so that time is left for the work after it. May be called from any
+    /// thread.
     void reserve(double seconds) noexcept;
-    /// Gives back all that was reserved.
+    /// Releases all reserved time.
     void release_reserve() noexcept { reserved_ns_ = 0; }
 
-    /// Tells where the algorithm is. The hook sees it on the calling thread: at the first poll after the first report, then
-    /// about every 50 ms.
+    /// Reports the progress of the algorithm. The hook is called on the calling thread: at the first poll
+    /// after the first report, then about every 50 ms.
     void report(const char* phase, std::int64_t done, std::int64_t total) noexcept;
 
     /// Seconds since construction.

@@ -4,7 +4,6 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/clock.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/enum_names.hpp>
@@ -12,18 +11,11 @@
 #include <gpusched/core/executor.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/core/function_ref.hpp>
-#include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/gpu_sets.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/name_table.hpp>
-#include <gpusched/core/natural_order.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/core/text.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of enumerators: one table beside each enumeration, for messages, formats and Python.
+// Names of enumerators: one table next to each enumeration, for messages, formats and Python.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ struct EnumName {
     const char* name = nullptr;
 };
 
-/// A table of names. An enumeration gets its names from a function `enum_names` beside it, found by argument-dependent
-/// lookup; its argument only says which enumeration is meant:
+/// A table of names. The names of an enumeration come from a function `enum_names` next to it, which is found
+/// by argument-dependent lookup. Its argument only selects the enumeration:
 ///
 ///     enum class Colour : std::uint8_t { red, green };
 ///     constexpr auto enum_names(Colour) {
@@ -35,7 +35,7 @@ template <class E, std::size_t n>
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E value) { enum_names(value); };
 
-/// The enumerator's name; "unknown" for a number that is no enumerator.
+/// The enumerator's name; "unknown" for any other number.
 template <NamedEnum E>
 [[nodiscard]] constexpr const char* enum_name(E value) noexcept {
     for (const auto& [enumerator, name] : enum_names(value))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: the caller's mistake (InvalidInput), the environment's (BackendError), this library's own (InternalError).
-// Expected outcomes are values.
+// Errors: a mistake of the caller (InvalidInput), of the environment (BackendError) or of this library
+// (InternalError). Expected outcomes are values, not errors.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -13,8 +13,8 @@
 
 namespace gpusched {
 
-/// The caller's mistake. Carries every problem that was found, each naming the field, the value and what was
-/// expected. On a throw the inputs are unchanged. `ValueError` in Python.
+/// A mistake of the caller. Contains every problem found, each with the field, the value and the expectation.
+/// The inputs are unchanged. `ValueError` in Python.
 class GPUSCHED_EXPORT InvalidInput : public std::invalid_argument {
   public:
     explicit InvalidInput(const std::string& problem);
@@ -27,22 +27,22 @@ class GPUSCHED_EXPORT InvalidInput : public std::invalid_argument {
     std::vector<std::string> problems_;
 };
 
-/// The environment's failure: a file that cannot be read or written, a missing solver, a device that is gone.
+/// A failure of the environment: a file that cannot be read or written, a missing solver, a lost device.
 class GPUSCHED_EXPORT BackendError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// An error of this library: an answer failed its last check and was discarded. Please report it. `RuntimeError` in
-/// Python.
+/// A bug in this library: a result failed its final check and was discarded. Please report it. `RuntimeError`
+/// in Python.
 class GPUSCHED_EXPORT InternalError : public std::logic_error {
   public:
     using std::logic_error::logic_error;
 };
 
-/// A name as it appears in messages.
+/// A name in quotes, for messages.
 [[nodiscard]] std::string quoted(std::string_view name);
-/// "'a' or 'b'": one of these names.
+/// The names in quotes, such as "'a' or 'b'".
 template <class Names>
 [[nodiscard]] std::string either_of(const Names& names) {
     std::string text;
@@ -50,7 +50,7 @@ template <class Names>
     return text;
 }
 
-/// Collects problems up to a limit, then throws them together.
+/// Collects problems up to a limit and throws them together.
 class Problems {
   public:
     explicit Problems(std::size_t limit = 100) : limit_(limit) {}
@@ -58,10 +58,10 @@ class Problems {
     void add(std::string problem);
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-    /// Further problems are only counted: their text need not be made.
+    /// True if further problems are only counted, so that their text is not needed.
     [[nodiscard]] bool full() const noexcept { return found_.size() >= limit_; }
 
-    /// Throws `InvalidInput` with everything collected, or returns when there was nothing.
+    /// Throws `InvalidInput` with all problems; returns if there is none.
     void throw_if_any();
 
   private:

@@ -17,7 +17,7 @@
 
 namespace gpusched {
 
-/// The rule of a field: no value below `low`.
+/// A rule of a field: values from `low` on.
 template <class T>
 struct AtLeast {
     T low;
@@ -27,7 +27,7 @@ template <class T>
     return {low};
 }
 
-/// The rule of a field: every value above `bound`.
+/// A rule of a field: values above `bound`.
 template <class T>
 struct MoreThan {
     T bound;
@@ -37,7 +37,7 @@ template <class T>
     return {bound};
 }
 
-/// The rule of a field: every value above `bound`, up to `most`.
+/// A rule of a field: values above `bound`, up to `most`.
 template <class T>
 struct MoreThanUpTo {
     T bound, most;
@@ -47,7 +47,7 @@ template <class T>
     return {bound, most};
 }
 
-/// The rule of a field: values from `low` to `high`.
+/// A rule of a field: values from `low` to `high`.
 template <class T>
 struct Within {
     T low, high;
@@ -57,39 +57,41 @@ template <class T>
     return {low, high};
 }
 
-/// The mark of a field that is a struct with a table of its own: its fields stand beside the others, not under its name.
+/// The mark of a field that is a described struct: its fields are listed next to the others, not under its
+/// name.
 struct Inlined {};
 
-/// The mark of a field without which a document is an error.
+/// The mark of a field that a document must have.
 struct Required {};
 
-/// The mark of a field that documents leave out while it has its default value.
+/// The mark of a field that documents omit if it has its default value.
 struct UnlessDefault {};
 
-/// The mark of an optional field that documents write as null where there is none, instead of leaving it out.
+/// The mark of an optional field that documents write as null, instead of omitting it.
 struct NullIfAbsent {};
 
-/// The mark of a number, or of a list of numbers, that documents give as null where it is not known, which is NaN here.
+/// The mark of a number, or list of numbers, in which null stands for an unknown value (NaN in memory).
 struct NullIfUnknown {};
 
-/// The mark of a text that documents may give as null, which is read as empty.
+/// The mark of a text in which null is read as the empty text.
 struct NullIsEmpty {};
 
-/// The mark of a list that documents may give as its only element.
+/// The mark of a list for which a document may have its only element instead.
 struct OneOrList {};
 
-/// The mark of a field that a document format has from `version` on.
+/// The mark of a field that exists from `version` of a document format on.
 struct Since {
     int version;
 };
 
-/// The mark of an integer, or of a list of integers, that may be above `value` only from `version` of a document format on.
+/// The mark of an integer, or list of integers, that may exceed `value` from `version` of a document format
+/// on.
 struct NewerAbove {
     std::int64_t value;
     int version;
 };
 
-/// The mark of a field that documents leave out where the member `flag` is true, which they can do from `version` on.
+/// The mark of a field that documents omit if the member `flag` is true, from `version` on.
 template <class T>
 struct LeftOutIf {
     bool T::*flag;
@@ -108,8 +110,9 @@ template <class Rule>
 concept RangeRule = requires(const Rule& rule) { rule.low; } || requires(const Rule& rule) { rule.bound; };
 }  // namespace detail
 
-/// A struct with a table of fields: a function `visit_fields` beside it, found by argument-dependent lookup, which calls
-/// `field(name, &T::member, rules...)` for each member in the order in which the members are written:
+/// A struct with a table of fields. The table is a function `visit_fields` next to the struct, found by
+/// argument-dependent lookup. It calls `field(name, &T::member, rules...)` for each member, in their order of
+/// declaration:
 ///
 ///     struct Options {
 ///         int depth = 3;                     ///< nesting of moves, 1 .. 16
@@ -121,14 +124,15 @@ concept RangeRule = requires(const Rule& rule) { rule.low; } || requires(const R
 ///         field("time_limit", &Options::time_limit, at_least(0.0));
 ///     }
 ///
-/// The table drives range checks (`check_fields`), JSON documents, hashes, pickles, Python's keyword arguments with their
-/// documentation and stubs, and the options of the console script. A struct with a base visits the fields of the base first.
+/// The table drives range checks (`check_fields`), JSON documents, hashes, pickles, keyword arguments and
+/// stubs in Python, and the options of the console script. A struct with a base visits the fields of the base
+/// first.
 template <class T>
 concept Described = requires { visit_fields(std::type_identity<T>{}, detail::FieldProbe{}); };
 
 namespace detail {
 
-/// Whether a single value keeps a rule. NaN keeps none.
+/// Does a single value satisfy a rule? NaN satisfies none.
 template <class T, RangeRule Rule>
 [[nodiscard]] constexpr bool keeps(const T& value, const Rule& rule) {
     if constexpr (requires { rule.high; })
@@ -154,7 +158,7 @@ template <RangeRule Rule>
         return "more than " + number_text(rule.bound);
 }
 
-/// An owner put into words only where there is a problem, or its words.
+/// The text of an owner: of an object with `text()`, or of a string. Only called if there is a problem.
 template <class Owner>
 [[nodiscard]] std::string owner_text(const Owner& owner) {
     if constexpr (requires { owner.text(); })
@@ -203,7 +207,7 @@ void check_enumerator(Problems& problems, std::string_view name, const T& value,
 
 }  // namespace detail
 
-/// The values that a field of an integral type may have by its rules; without a rule, all of the type.
+/// The values that the rules allow for a field of an integral type; without a rule, all values of the type.
 template <std::integral T, class... Rules>
 [[nodiscard]] constexpr Within<T> range_of(const Rules&... rules) {
     Within<T> range{std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
@@ -211,9 +215,9 @@ template <std::integral T, class... Rules>
     return range;
 }
 
-/// Checks the value of every field against the rules of its table, and every enumeration against its names; each violation
-/// adds one problem. The fields of inlined structs are checked as well.
-/// @param owner the object's name for messages, such as a node's, or what says it by `text()`; empty for options
+/// Checks every field against the rules of its table, and every enumeration against its names. Each violation
+/// adds one problem. Includes the fields of inlined structs.
+/// @param owner the object's name for messages, or an object with `text()`; empty for options
 template <Described T, class Owner = std::string_view>
 void check_fields(Problems& problems, const T& object, const Owner& owner = {}) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
@@ -226,12 +230,21 @@ void check_fields(Problems& problems, const T& object, const Owner& owner = {}) 
     });
 }
 
-/// @throws InvalidInput with every field whose value breaks a rule of its table
+/// @throws InvalidInput with every field that violates a rule of its table
 template <Described T>
 void require_fields(const T& object) {
     Problems problems;
     check_fields(problems, object);
     problems.throw_if_any();
 }
+
+/// Largest amount, time or weight that is accepted. Sums over a million tasks stay far below overflow.
+inline constexpr std::int64_t largest_quantity = 1'000'000'000'000;
+
+/// The rule of an amount.
+inline constexpr auto any_amount = within<std::int64_t>(0, largest_quantity);
+
+/// The rule of an amount with a sign, such as a priority or a time.
+inline constexpr auto any_signed_amount = within<std::int64_t>(-largest_quantity, largest_quantity);
 
 }  // namespace gpusched

@@ -17,11 +17,11 @@ enum class JobId : std::uint32_t {};
 enum class SubgroupId : std::uint32_t {};
 /// Interned GPU model name.
 enum class GpuModelId : std::uint32_t {};
-/// A network domain (switch, rack, ...) or a node that stands for itself; dense within its level.
+/// A network domain (switch, rack, ...) or a node that is its own domain; dense within its level.
 enum class DomainId : std::uint32_t {};
 
-/// A slot of a table together with how often it was given up before: says of a node, task or job that has left that it is no
-/// longer the one in the slot.
+/// The slot of a node, task or job, and how often that slot was freed before. A handle of an object that has
+/// left differs from the handle of the object that has the slot now.
 template <class Id>
 struct Handle {
     Id id = static_cast<Id>(0xFFFFFFFFu);
@@ -32,7 +32,7 @@ using NodeHandle = Handle<NodeId>;
 using TaskHandle = Handle<TaskId>;
 using JobHandle = Handle<JobId>;
 
-/// "None of them", for every id type.
+/// The invalid id of every id type.
 template <class Id>
 inline constexpr Id none = static_cast<Id>(0xFFFFFFFFu);
 
@@ -48,7 +48,7 @@ template <class Id>
     return static_cast<Id>(static_cast<std::uint32_t>(i));
 }
 
-/// The ids of a table whose slot somebody has, ascending, usable in range-for.
+/// The ids of the occupied slots of a table, ascending, usable in range-for.
 template <class Id>
 class LiveIds {
   public:
@@ -82,7 +82,7 @@ class LiveIds {
         const std::uint8_t* dead_ = nullptr;
         std::uint32_t i_ = 0, end_ = 0;
     };
-    /// @param dead by slot; null = somebody has each
+    /// @param dead by slot, 1 = free; null = all slots are occupied
     constexpr LiveIds(const std::uint8_t* dead, std::size_t slots, std::size_t living)
         : dead_(dead), slots_(static_cast<std::uint32_t>(slots)), living_(living) {}
     [[nodiscard]] constexpr iterator begin() const noexcept { return {dead_, 0, slots_}; }

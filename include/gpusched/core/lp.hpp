@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear programs: a small problem as data, and what a solver of them must do.
+// Linear programs: a small problem as data, and the interface of its solvers.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -12,8 +12,8 @@ namespace gpusched {
 
 /// minimise objective . x subject to row_lower <= A x <= row_upper and column_lower <= x <= column_upper.
 ///
-/// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1. Unbounded sides are
-/// plus or minus infinity.
+/// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1. Unbounded
+/// sides are plus or minus infinity.
 struct LpProblem {
     std::vector<std::int64_t> column_start{0};
     std::vector<int> row_index{};
@@ -30,23 +30,25 @@ void validate(const LpProblem& problem);
 
 enum class LpStatus : std::uint8_t { optimal, infeasible, unbounded, time_limit, failed };
 
-/// Where a column or a row stands in a basis: in it, or outside at one of its bounds, at none, or held at its only value.
+/// The position of a column or row: in the basis, at one of its bounds, at none of them, or fixed at its only
+/// value.
 enum class LpPosition : std::uint8_t { basic, at_lower_bound, at_upper_bound, free, fixed };
 
-/// Where a solver ended, to start a similar problem from: one entry per column, then one per row.
+/// The final basis of a solve, from which a similar problem can start: one entry per column, then one per
+/// row.
 using LpBasis = std::vector<LpPosition>;
 
 struct LpSolution {
     LpStatus status = LpStatus::failed;
     double objective = 0;
     std::vector<double> x{};
-    std::vector<double> row_dual{};  ///< change of the optimum per unit of a row's side
+    std::vector<double> row_dual{};  ///< change of the optimum per unit of a row's limit
     LpBasis basis{};
 };
 
-/// A solver of linear programs, handed to algorithms in `Context::lp`; `milp::clp()` is the library's own.
+/// A solver of linear programs, passed to algorithms in `Context::lp`. The library provides `milp::clp()`.
 ///
-/// Algorithms do not take its numbers as proof: bounds are computed from the duals with care for rounding.
+/// Its numbers are not a proof: algorithms compute bounds from the duals and account for rounding.
 class GPUSCHED_EXPORT LpSolver {
   public:
     LpSolver() = default;
@@ -56,8 +58,8 @@ class GPUSCHED_EXPORT LpSolver {
 
     /// Solves one problem. May be called from several threads at once.
     ///
-    /// @param start a basis of an earlier solve of the same rows and the first columns; columns beyond it start at
-    ///     their lower bound; empty = none
+    /// @param start a basis of an earlier solve of the same rows and the first columns; columns beyond it
+    ///     start at their lower bound; empty = none
     /// @param time_limit seconds
     /// @throws InvalidInput for a malformed problem
     [[nodiscard]] LpSolution solve(const LpProblem& problem, const LpBasis& start = {},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry: policies of one kind, each under a name, for options, files and other languages.
+// Registry: policies of one kind by name, for options, files and other languages.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -18,24 +18,25 @@
 
 namespace gpusched {
 
-/// Makes policies of one kind by name. The library's registries are constant; to choose a policy of your own by name, copy one
-/// and add to the copy:
+/// Makes policies of one kind by name. To choose your own policy by name, copy a registry of the library and
+/// add to the copy:
 ///
 ///     auto orders = consolidation::node_orders();
 ///     orders.add<MyOrder>("mine");
 ///     auto order = orders.make(name_from_a_file);
 ///
-/// @tparam Policy what is made: a type that holds any policy of the kind; what its `check<P>()` asserts holds of what is added
-/// @tparam Arguments what policies may be made from; most look at none of it
+/// @tparam Policy the type-erased policy that is made; its `check<P>()`, if any, checks each policy that is
+///     added
+/// @tparam Arguments the arguments from which policies are made; most policies use none
 template <class Policy, class... Arguments>
 class Registry {
   public:
     using Make = std::function<Policy(Arguments...)>;
 
-    /// @param kind what messages call a name: "ranker", "node_order"
+    /// @param kind the field in messages, such as "ranker" or "node_order"
     explicit Registry(std::string kind) : kind_(std::move(kind)) {}
 
-    /// @throws InvalidInput for an empty name, and for one that is taken
+    /// @throws InvalidInput if the name is empty or taken
     Registry& add(std::string name, Make make) {
         if (name.empty() || contains(name))
             throw InvalidInput(bad_value(kind_.c_str(), gpusched::quoted(name), "a name that is not taken"));
@@ -49,7 +50,7 @@ class Registry {
         if constexpr (detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         return add(std::move(name), Make(std::move(make)));
     }
-    /// A policy that needs nothing to be made.
+    /// Adds a policy that is made without arguments.
     template <class P>
     Registry& add(std::string name) {
         if constexpr (detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
@@ -60,7 +61,7 @@ class Registry {
         return add(std::move(name), [](const std::remove_cvref_t<Arguments>&...) -> Policy { return P{}; });
     }
 
-    /// This policy; each use of the name gets a copy.
+    /// Adds a policy object; each use of the name gets a copy.
     template <class P>
         requires(!std::invocable<P&, Arguments...>)
     Registry& add(std::string name, P policy) {
@@ -76,7 +77,7 @@ class Registry {
     [[nodiscard]] bool contains(std::string_view name) const {
         return std::find(names_.begin(), names_.end(), name) != names_.end();
     }
-    /// @throws InvalidInput for an unknown name, with the nearest ones
+    /// @throws InvalidInput for an unknown name; the message suggests the nearest names
     [[nodiscard]] Policy make(std::string_view name, Arguments... arguments) const {
         const auto at = std::find(names_.begin(), names_.end(), name);
         if (at == names_.end()) throw InvalidInput(bad_name(kind_, name, names_));

@@ -13,9 +13,10 @@ namespace gpusched {
 
 /// Random numbers that are the same bits for every compiler, standard library and thread count.
 ///
-/// The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through SplitMix64. Distributions are the
-/// library's own because those of the standard library differ between implementations (and Boost.Random's between
-/// versions). Pass it by reference where randomness is used; give each parallel unit of work its own `split(stream)`.
+/// The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through SplitMix64. The distributions are
+/// defined here because those of the standard library differ between implementations, and those of
+/// Boost.Random between versions. Pass a generator by reference; give each parallel unit of work its own
+/// `split(stream)`.
 class Rng {
   public:
     using result_type = std::uint64_t;
@@ -25,7 +26,7 @@ class Rng {
         for (auto& word : state_) word = split_mix(x);
     }
 
-    /// An independent generator that depends on this one's seed and on `stream`, not on what was drawn so far.
+    /// An independent generator. It depends on the seed and on `stream`, but not on the numbers drawn so far.
     [[nodiscard]] constexpr Rng split(std::uint64_t stream) const noexcept {
         std::uint64_t x = seed_ ^ (stream + 1) * 0xD1342543DE82EF95ull;
         return Rng(split_mix(x));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside: numbers, words and lines in it, and how it may be shown in messages.
+// Parsing of text (numbers, words, lines) and its safe display in messages.
 #pragma once
 
 #include <charconv>
@@ -12,7 +12,8 @@
 
 namespace gpusched {
 
-/// Reads a number; true if all of `text` is one. Independent of the locale; no blanks, no leading plus sign.
+/// Reads a number; true if the complete text is a number. Independent of the locale; no blanks, no leading
+/// plus sign.
 template <std::integral T>
 [[nodiscard]] bool read_number(std::string_view text, T& value, int base = 10) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -24,7 +25,8 @@ template <std::floating_point T>
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// Takes the number with which `text` begins off it, with its sign; false where there is none, or it does not fit.
+/// Removes a number with its sign from the start of `text`; false if there is none, or if it does not fit
+/// into T.
 template <class T>
     requires std::is_arithmetic_v<T>
 [[nodiscard]] bool take_number(std::string_view& text, T& value) {
@@ -34,7 +36,7 @@ template <class T>
     return true;
 }
 
-/// What stands between words. Searching for any of them (`find_first_of`) takes a call per character.
+/// A separator of words. Faster than `find_first_of`, which makes a call per character.
 [[nodiscard]] constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
 
 /// The text without blanks at its ends.
@@ -44,7 +46,8 @@ template <class T>
     return text;
 }
 
-/// Takes what stands before the first `separator` off a text, and the separator; all of it where there is none.
+/// Removes the part before the first `separator` from a text, and the separator. Without a separator, removes
+/// all.
 [[nodiscard]] constexpr std::string_view take_until(std::string_view& text, char separator) noexcept {
     const auto end = text.find(separator);
     const auto part = text.substr(0, end);
@@ -52,12 +55,12 @@ template <class T>
     return part;
 }
 
-/// Takes the next line off a text.
+/// Removes the next line from a text.
 [[nodiscard]] constexpr std::string_view take_line(std::string_view& text) noexcept {
     return take_until(text, '\n');
 }
 
-/// Takes the next word off a line; empty at its end.
+/// Removes the next word from a line; empty at its end.
 [[nodiscard]] constexpr std::string_view take_word(std::string_view& line) noexcept {
     std::size_t first = 0;
     while (first < line.size() && is_blank(line[first])) ++first;
@@ -75,11 +78,27 @@ template <class T>
     return name.substr(first);
 }
 
-/// Where the first byte that is not part of well-formed UTF-8 (RFC 3629) stands; npos = nowhere.
+/// Joins texts, integers, and objects with `text()`, such as the parts of a message.
+template <class... Parts>
+[[nodiscard]] std::string concat(const Parts&... parts) {
+    std::string joined;
+    const auto add = [&](const auto& part) {
+        if constexpr (std::integral<std::remove_cvref_t<decltype(part)>>)
+            joined += std::to_string(part);
+        else if constexpr (requires { part.text(); })
+            joined += part.text();
+        else
+            joined += part;
+    };
+    (add(parts), ...);
+    return joined;
+}
+
+/// Position of the first byte that is not part of well-formed UTF-8 (RFC 3629); npos if there is none.
 [[nodiscard]] std::size_t find_invalid_utf8(std::string_view text) noexcept;
 
-/// `text` as it can be put into a message: control characters and bytes that are not UTF-8 become \xNN, and what
-/// exceeds `limit` bytes becomes "...".
+/// `text` for use in a message: control characters and invalid UTF-8 become \xNN; the part beyond `limit`
+/// bytes becomes "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 80);
 
 }  // namespace gpusched

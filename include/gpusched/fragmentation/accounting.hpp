@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds capacity when idle GPUs are counted: all tasks, or HP tasks alone as in the figures of the ASI paper.
+// Accounting: the tasks that hold capacity when idle GPUs are counted; all tasks, or only HP tasks as in the
+// ASI paper.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
@@ -10,10 +11,10 @@
 
 namespace gpusched::fragmentation {
 
-/// Who holds capacity.
+/// The tasks that hold capacity.
 enum class Accounting : std::uint8_t {
-    all,  ///< every task, and Standby tasks what they lend: what a task without spot rights could not take now
-    hp,  ///< HP tasks alone, as in Figs. 9, 13, 14 and 16 of the ASI paper; LP tasks hold what Standby tasks lend
+    all,  ///< all tasks; Standby tasks hold the GPUs that they lend, so idle means idle without spot rights
+    hp,  ///< HP tasks, as in Figs. 9, 13, 14 and 16 of the ASI paper; LP tasks hold only GPUs lent by Standby
 };
 constexpr auto enum_names(Accounting) {
     return name_table<Accounting>({
@@ -22,20 +23,23 @@ constexpr auto enum_names(Accounting) {
     });
 }
 
-/// What a node has and what its tasks request, by class, in thousandths of a GPU and of a core.
+/// A node's capacity and the requests of its tasks by class, in thousandths of a GPU and of a core.
 ///
-/// Source: the definitions that come with the public release of the ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026:
-/// build_aggregates.py, schema.md), with one snapshot in place of the GPU-hours of an hour. With A = `hp_active`,
-/// S = `hp_standby`, L = `lp`: r = `unborrowed` = max(S - L, 0), idle GPUs = max(G - (A + r), 0), idle cores =
-/// max(C - cores requested by HP, 0). Failed GPUs, which the release does not have, belong to G. Tasks that are
-/// neither HP nor LP hold nothing, as the release's pods of class Other.
+/// Uses the definitions of the public ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026:
+/// build_aggregates.py, schema.md). One snapshot replaces the GPU-hours of an hour. With G = `gpus`, C =
+/// `cpu`, A = `hp_active`, S = `hp_standby` and L = `lp`:
+///   r = `unborrowed` = max(S - L, 0)
+///   idle GPUs  = max(G - (A + r), 0)
+///   idle cores = max(C - cores requested by HP tasks, 0)
+/// Failed GPUs, which the trace does not have, belong to G. Tasks that are neither HP nor LP hold nothing,
+/// like pods of class Other in the trace.
 struct NodeRequests {
     std::int64_t gpus = 0, cpu = 0;  ///< capacity
     std::int64_t hp_active = 0;      ///< GPUs of HP tasks that are not Standby
-    std::int64_t hp_standby = 0;     ///< GPUs of those that are
+    std::int64_t hp_standby = 0;     ///< GPUs of HP tasks that are Standby
     std::int64_t lp = 0;             ///< GPUs of LP tasks
     std::int64_t hp_cpu = 0;         ///< cores of all HP tasks
-    bool has_hp = false;             ///< an HP task runs there, with GPUs or without
+    bool has_hp = false;             ///< an HP task runs here, with or without GPUs
 
     [[nodiscard]] std::int64_t unborrowed() const noexcept {
         return std::max<std::int64_t>(hp_standby - lp, 0);
@@ -44,11 +48,11 @@ struct NodeRequests {
         return std::max<std::int64_t>(gpus - (hp_active + unborrowed()), 0);
     }
     [[nodiscard]] std::int64_t idle_cpu() const noexcept { return std::max<std::int64_t>(cpu - hp_cpu, 0); }
-    /// GPUs that HP and LP tasks hold together: min(A + L, G) + r.
+    /// Returns the GPUs that HP and LP tasks hold together: min(A + L, G) + r.
     [[nodiscard]] std::int64_t held() const noexcept { return std::min(hp_active + lp, gpus) + unborrowed(); }
 };
 
-/// The requests on a node. O(tasks on the node).
+/// Returns the requests on a node. O(tasks on the node).
 [[nodiscard]] inline NodeRequests requests_on(const Cluster& cluster, NodeId node) noexcept {
     const auto& tasks = cluster.inventory().tasks;
     NodeRequests out;
@@ -66,7 +70,7 @@ struct NodeRequests {
 }
 
 namespace detail {
-/// Idle thousandths of GPUs and cores of a node.
+/// A node's idle GPUs and cores, in thousandths.
 struct Idle {
     std::int64_t gpu_milli = 0, cpu_milli = 0;
 };

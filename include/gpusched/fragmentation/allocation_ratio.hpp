@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of the fleet is allocated, to whom.
+// AllocationRatio: the share of all GPUs that is allocated, for HP tasks and for all tasks.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -11,16 +11,16 @@ namespace gpusched::fragmentation {
 
 /// GPUs allocated to tasks, in thousandths.
 struct AllocationRatio {
-    std::int64_t capacity_milli = 0;  ///< all GPUs of all nodes, cordoned and failed ones included
-    std::int64_t hp_milli = 0;        ///< HP tasks, with those that lent their GPUs as Standby
+    std::int64_t capacity_milli = 0;  ///< all GPUs of all nodes, including cordoned nodes and failed GPUs
+    std::int64_t hp_milli = 0;        ///< HP tasks, including Standby tasks that lend their GPUs
     std::int64_t lp_milli = 0;        ///< LP (spot) tasks
     std::int64_t other_milli = 0;     ///< tasks of neither class
-    std::int64_t held_milli = 0;      ///< by anyone; a GPU that is lent and used by an LP task counts once
+    std::int64_t held_milli = 0;      ///< all tasks; a lent GPU that an LP task uses counts once
     bool operator==(const AllocationRatio&) const = default;
 
-    /// Share of all GPUs that HP tasks have, 0 .. 1; 0 for a fleet without GPUs.
+    /// Returns the share of all GPUs that HP tasks hold, 0 to 1; 0 if the fleet has no GPUs.
     [[nodiscard]] double hp() const noexcept { return share(hp_milli); }
-    /// Share of all GPUs that anyone has: HP + LP (+ others), 0 .. 1.
+    /// Returns the share of all GPUs that any task (HP, LP or other) holds, 0 to 1.
     [[nodiscard]] double total() const noexcept { return share(held_milli); }
 
   private:
@@ -37,12 +37,14 @@ constexpr void visit_fields(std::type_identity<AllocationRatio>, F&& field) {
     field("held_milli", &AllocationRatio::held_milli);
 }
 
-/// The GPU allocation ratio in the words of the ASI paper (section 3.3): allocated over all GPUs, for HP tasks alone and for all.
+/// Returns the GPU allocation ratio of the ASI paper (section 3.3): allocated GPUs over all GPUs, for HP
+/// tasks and for all tasks.
 ///
-/// Reservations of moving tasks do not count. Complexity: O(nodes + tasks).
+/// Reservations of moving tasks do not count. O(nodes + tasks).
 [[nodiscard]] AllocationRatio allocation_ratio(const Cluster& cluster);
 
-/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(tasks on the node) per change.
+/// The allocation ratio as a node metric for `Incremental` (incremental.hpp). O(tasks on the node) per
+/// change.
 class AllocationRatioMetric {
   public:
     using State = AllocationRatio;

@@ -9,15 +9,20 @@
 
 namespace gpusched::fragmentation {
 
-/// A measure that adds up over nodes, so that a change on one node is one subtraction and one addition.
+/// A measure that is a sum over nodes. A change on one node costs one subtraction and one addition.
 ///
-/// `state(cluster, node)` is the little of a node that the metric depends on, as a value (`State`); `zero()` is the
-/// `Total` of no nodes; `add(total, node, state, sign)` adds (+1) or takes back (-1) a node's part, exactly (in
-/// integers); `result(total)` is what callers read. The state of a slot that no node has adds nothing.
+/// - `state(cluster, node)` returns the properties of a node that the metric depends on, as a value of type
+///   `State`. The state of an unused node slot adds nothing.
+/// - `zero()` returns the `Total` of no nodes.
+/// - `add(total, node, state, sign)` adds (+1) or subtracts (-1) a node's part. It is exact (in integers).
+/// - `result(total)` returns the value for callers.
 ///
-/// A metric that is built for one inventory serves all clusters that share it. Where it is to follow changes of membership it has
-/// two more calls: `renew(inventory)` builds it again; `renew(inventory, node)` takes in that a node came, changed or left, and
-/// returns true where all nodes must be measured again.
+/// A metric built for one inventory serves all clusters that share it. A metric that follows membership
+/// changes also has two functions:
+///
+/// - `renew(inventory)` rebuilds the metric.
+/// - `renew(inventory, node)` updates it after a node was added, changed or removed. It returns true if all
+///   nodes must be measured again.
 template <class M>
 concept NodeMetric = std::copyable<typename M::State> && std::equality_comparable<typename M::State> &&
                      requires(const M& metric, const Cluster& cluster, NodeId node, typename M::State state,

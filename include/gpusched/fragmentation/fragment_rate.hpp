@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share of idle GPUs that a request of k GPUs cannot use.
+// FragmentRate: the share of idle GPUs that a request of k GPUs cannot use.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -10,9 +10,10 @@
 
 namespace gpusched::fragmentation {
 
+/// Options of fragment_rate().
 struct FragmentRateOptions {
-    int gpus = 8;                   ///< k: whole GPUs of one node that the request asks for, 1 .. 64
-    bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
+    int gpus = 8;                   ///< k: whole GPUs of one node that the request needs, 1 to 64
+    bool include_cordoned = false;  ///< count GPUs of cordoned nodes as idle, too
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<FragmentRateOptions>, F&& field) {
@@ -20,26 +21,29 @@ constexpr void visit_fields(std::type_identity<FragmentRateOptions>, F&& field) 
     field("include_cordoned", &FragmentRateOptions::include_cordoned);
 }
 
+/// Idle GPUs and the part of them that a request cannot use.
 struct FragmentRate {
-    std::int64_t idle_milli = 0;      ///< idle GPU quantity, in thousandths
-    std::int64_t unusable_milli = 0;  ///< what of it the request cannot use
+    std::int64_t idle_milli = 0;      ///< idle GPUs, in thousandths
+    std::int64_t unusable_milli = 0;  ///< part that the request cannot use, in thousandths
     bool operator==(const FragmentRate&) const = default;
 
-    /// 0 .. 1; 0 where nothing is idle.
+    /// Returns the unusable share, 0 to 1; 0 if no GPU is idle.
     [[nodiscard]] double rate() const noexcept {
         return idle_milli == 0 ? 0.0 : static_cast<double>(unusable_milli) / static_cast<double>(idle_milli);
     }
 };
 
-/// The share of idle GPUs that no request of k whole GPUs can use, whatever CPU it asks for.
+/// Returns the share of idle GPUs that no request of k whole GPUs can use, for any CPU demand.
 ///
-/// A node's entirely idle GPUs are usable if there are at least k of them; parts of GPUs never are. Idle is what a
-/// task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are not idle.
-/// @throws InvalidInput when an option is out of range
-/// Complexity: O(nodes).
+/// The fully idle GPUs of a node are usable if there are at least k of them. Partly used GPUs are never
+/// usable. Capacity is idle if a task without spot (LP) rights could take it now: failed GPUs, Standby claims
+/// and cordoned nodes are not idle.
+/// @throws InvalidInput if an option is out of range
+///
+/// O(nodes).
 [[nodiscard]] FragmentRate fragment_rate(const Cluster& cluster, const FragmentRateOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node.
+/// The fragment rate as a node metric for `Incremental` (incremental.hpp). O(1) per changed node.
 class FragmentRateMetric {
   public:
     explicit FragmentRateMetric(const FragmentRateOptions& options = {});

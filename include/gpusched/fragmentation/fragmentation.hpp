@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything in fragmentation/.
+// Includes all of fragmentation/.
 #pragma once
 
 #include <gpusched/fragmentation/accounting.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluating a node metric: once over the whole cluster, or kept up to date while the cluster changes.
+// Evaluates a node metric: once over the whole cluster, or incrementally while the cluster changes.
 #pragma once
 
 #include <gpusched/fragmentation/concepts.hpp>
@@ -10,7 +10,7 @@
 
 namespace gpusched::fragmentation {
 
-/// The metric of the whole cluster. O(nodes).
+/// Returns the metric of the whole cluster. O(nodes).
 template <NodeMetric M>
 [[nodiscard]] auto evaluate(const M& metric, const Cluster& cluster) {
     auto total = metric.zero();
@@ -18,16 +18,17 @@ template <NodeMetric M>
     return metric.result(total);
 }
 
-/// A metric's value that follows a cluster.
+/// Keeps the value of a metric up to date while a cluster changes.
 ///
-/// Search algorithms change a few nodes at a time; re-measuring 40,000 of them after each step would dwarf the step. A follower
-/// (follower.hpp): inside `Followed` it catches up with what was committed; a search calls `usage_changed` for every node that
-/// it changed, in any order and as often as it likes, also after `undo`. The result is that of `evaluate`, to the bit. The
-/// cluster itself is not kept.
+/// Search algorithms change a few nodes at a time. Measuring 40,000 nodes again after each step would take
+/// much longer than the step. `Incremental` is a follower (follower.hpp). Inside `Followed` it applies
+/// committed changes. A search calls `usage_changed` for every node that it changed, in any order, any number
+/// of times, also after `undo`. The result is identical to `evaluate`, to the bit. The cluster itself is not
+/// stored.
 template <NodeMetric M>
 class Incremental {
   public:
-    /// Measures nothing yet: for `Followed`.
+    /// Measures nothing yet; for use with `Followed`.
     explicit Incremental(M metric) : metric_(std::move(metric)), total_(metric_.zero()) {}
     /// Measures the whole cluster. O(nodes).
     Incremental(M metric, const Cluster& cluster) : Incremental(std::move(metric)) { rebuild(cluster); }
@@ -37,7 +38,8 @@ class Incremental {
         if constexpr (requires { metric_.renew(cluster.inventory()); }) metric_.renew(cluster.inventory());
         measure(cluster);
     }
-    /// Takes in what changed on `node`; true if it changed the node's part. O(1) in the number of nodes.
+    /// Measures `node` again. Returns true if its part changed. The cost does not depend on the number of
+    /// nodes.
     bool usage_changed(const Cluster& cluster, NodeId node) {
         auto& old = states_[index(node)];
         auto now = metric_.state(cluster, node);
@@ -47,7 +49,8 @@ class Incremental {
         old = std::move(now);
         return true;
     }
-    /// Takes in that the node came, changed or left. O(nodes) where the metric does not hold for it any more.
+    /// Updates the value after the node was added, changed or removed. O(nodes) if the metric must be
+    /// rebuilt.
     void node_changed(const Cluster& cluster, NodeId node) {
         if constexpr (requires { metric_.renew(cluster.inventory(), node); })
             if (metric_.renew(cluster.inventory(), node)) return measure(cluster);
@@ -55,10 +58,10 @@ class Incremental {
         usage_changed(cluster, node);
     }
 
-    /// The metric's value as of the last updates.
+    /// Returns the metric's value as of the last update.
     [[nodiscard]] auto result() const { return metric_.result(total_); }
 
-    /// The node's part, as of its last update.
+    /// Returns the node's part as of its last update.
     [[nodiscard]] const typename M::State& state(NodeId node) const noexcept { return states_[index(node)]; }
 
     [[nodiscard]] const M& metric() const noexcept { return metric_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JobEntropies: how far apart the tasks of every job run, kept up to date while the cluster changes.
+// JobEntropies: the GPU entropy of every job, kept up to date while the cluster changes.
 #pragma once
 
 #include <gpusched/fragmentation/detail/node_groups.hpp>
@@ -14,23 +14,23 @@
 
 namespace gpusched::fragmentation {
 
-/// What `job_entropies` (entropy.hpp) says of one job, kept as a follower of the cluster (model/follower.hpp): GPUs per job and
-/// domain, in thousandths.
+/// Follows a cluster (model/follower.hpp) and returns the GPU entropy of single jobs, as `job_entropies`
+/// (entropy.hpp) computes it. Stores GPUs per job and domain, in thousandths.
 class JobEntropies {
   public:
-    /// @param level of the switches; none = the deepest that is known
+    /// @param level the level of the switches; none = the deepest known level
     explicit JobEntropies(std::optional<Level> level = std::nullopt) : level_(level) {}
 
-    /// O(tasks).
-    /// @throws InvalidInput when the cluster does not have the level
+    /// Reads all tasks. O(tasks).
+    /// @throws InvalidInput if the cluster does not have the level
     void rebuild(const Cluster& cluster) {
-        at_ = detail::checked_level(cluster.inventory(), level_);  // may throw: before anything is written
+        at_ = detail::checked_level(cluster.inventory(), level_);  // may throw, so it comes before all writes
         deepest_ = cluster.inventory().deepest_level();
         tasks_.assign(cluster.task_slots(), {});
         jobs_.clear();
         for (const auto task : cluster.tasks()) task_changed(cluster, task);
     }
-    /// O(domains of the job).
+    /// Updates the task's part. O(domains of the job).
     void task_changed(const Cluster& cluster, TaskId task) {
         if (tasks_.size() < cluster.task_slots()) tasks_.resize(cluster.task_slots());
         auto& known = tasks_[index(task)];
@@ -40,13 +40,14 @@ class JobEntropies {
         add(now, +1);
         known = now;
     }
-    /// The node may lie in another domain. O(its tasks); O(tasks) where the deepest level is another.
+    /// Updates the tasks of a node that may lie in another domain. O(its tasks); O(tasks) if the deepest
+    /// level changed.
     void node_changed(const Cluster& cluster, NodeId node) {
         if (deepest_ != cluster.inventory().deepest_level()) return rebuild(cluster);
         for (const auto task : cluster.tasks_on(node)) task_changed(cluster, task);
     }
 
-    /// 0 for a job in one domain and for one that does not run. O(its domains).
+    /// Returns the job's entropy; 0 if it runs in one domain or does not run. O(its domains).
     [[nodiscard]] double entropy_of(JobId job) const {
         std::vector<std::int64_t> parts;
         if (index(job) < jobs_.size())
@@ -55,7 +56,7 @@ class JobEntropies {
     }
 
   private:
-    struct Part {  // of a task
+    struct Part {  // a task's contribution
         JobId job = none<JobId>;
         DomainId domain = none<DomainId>;
         std::int64_t milli = 0;
@@ -88,8 +89,8 @@ class JobEntropies {
 
     std::optional<Level> level_;
     Level at_ = node_level, deepest_ = node_level;
-    std::vector<Part> tasks_;                   // as last read, by TaskId
-    std::vector<std::vector<DomainSum>> jobs_;  // ascending domains, by JobId
+    std::vector<Part> tasks_;                   // by TaskId, as of the last update
+    std::vector<std::vector<DomainSum>> jobs_;  // by JobId, domains ascending
 };
 
 }  // namespace gpusched::fragmentation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest job that could start now, with and without the wish to stay under one switch.
+// LargestJob: the largest job that could start now, with and without the requirement of a single switch.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -14,11 +14,12 @@
 
 namespace gpusched::fragmentation {
 
+/// Options of largest_job().
 struct LargestJobOptions {
-    int gpus_per_pod = 1;           ///< 1 .. 64: the job consists of pods of that many whole GPUs
-    int cores_per_gpu = 12;         ///< >= 0; 0 = CPU does not matter
-    std::optional<Level> level{};   ///< level of the switches; none = the deepest that is known
-    bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
+    int gpus_per_pod = 1;           ///< whole GPUs of each pod of the job, 1 to 64
+    int cores_per_gpu = 12;         ///< >= 0; 0 ignores CPU
+    std::optional<Level> level{};   ///< level of the switches; none = the deepest known level
+    bool include_cordoned = false;  ///< count GPUs of cordoned nodes as idle, too
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<LargestJobOptions>, F&& field) {
@@ -28,29 +29,31 @@ constexpr void visit_fields(std::type_identity<LargestJobOptions>, F&& field) {
     field("include_cordoned", &LargestJobOptions::include_cordoned);
 }
 
-/// The largest job on the idle GPUs of one model, and where it fits.
+/// The largest job on the idle GPUs of one model, and the domains that it fits.
 struct LargestJobRow {
-    std::string gpu_model{};  ///< "*" = all models together; empty = nodes that name no model
-    std::int64_t across = 0;  ///< GPUs of the largest job that may use all of a cluster (top network domain)
+    std::string gpu_model{};  ///< "*" = all models together; empty = nodes without a model name
+    std::int64_t across = 0;  ///< GPUs of the largest job that may use a whole cluster (top network domain)
     std::int64_t within = 0;  ///< GPUs of the largest job under one switch
-    std::string cluster{};    ///< where `across` fits; empty when it is 0
-    std::string domain{};     ///< the switch under which `within` fits; empty when it is 0
+    std::string cluster{};    ///< the cluster of `across`; empty if `across` is 0
+    std::string domain{};     ///< the switch of `within`; empty if `within` is 0
     bool operator==(const LargestJobRow&) const = default;
 };
 
-/// The most GPUs that one job of equal pods could get now, per GPU model.
+/// Returns the most GPUs that one job of equal pods could get now, per GPU model.
 ///
-/// A pod needs `gpus_per_pod` entirely idle GPUs of one node and `cores_per_gpu` cores for each. Idle is what a task
-/// without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are not idle. A node of
-/// unknown position is a domain of its own. Among equally good domains the one of the first node is named.
+/// A pod needs `gpus_per_pod` fully idle GPUs of one node, and `cores_per_gpu` cores per GPU. Capacity is
+/// idle if a task without spot (LP) rights could take it now: failed GPUs, Standby claims and cordoned nodes
+/// are not idle. A node of unknown position is its own domain. Among equally good domains, the result names
+/// the domain of the first node.
 ///
 /// @return one row per GPU model in order of first appearance, then "*"
-/// @throws InvalidInput when an option is out of range
-/// Complexity: O(nodes log nodes).
+/// @throws InvalidInput if an option is out of range
+///
+/// O(nodes log nodes).
 [[nodiscard]] std::vector<LargestJobRow> largest_job(const Cluster& cluster,
                                                      const LargestJobOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
+/// The largest job as a node metric for `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
 /// per result.
 class LargestJobMetric {
   public:
@@ -74,7 +77,7 @@ class LargestJobMetric {
 
     LargestJobOptions options_;
     detail::SlotSums sums_;
-    std::vector<std::string> names_;  // of the cells' domains
+    std::vector<std::string> names_;  // domain names, by cell
 };
 
 }  // namespace gpusched::fragmentation

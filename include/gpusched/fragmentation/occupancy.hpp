@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many GPU nodes are empty, partly used and full.
+// Occupancy: the numbers of empty, partly used and full GPU nodes.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -10,19 +10,20 @@
 
 namespace gpusched::fragmentation {
 
+/// Options of occupancy().
 struct OccupancyOptions {
-    bool include_cordoned = false;  ///< cordoned nodes count too
+    bool include_cordoned = false;  ///< count cordoned nodes, too
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<OccupancyOptions>, F&& field) {
     field("include_cordoned", &OccupancyOptions::include_cordoned);
 }
 
-/// Nodes with GPUs, by what runs on them. Daemons do not make a node occupied.
+/// Numbers of nodes with GPUs, by the tasks that run on them. Daemons do not make a node occupied.
 struct Occupancy {
     std::int64_t empty = 0;               ///< no task
-    std::int64_t not_fully_occupied = 0;  ///< at least one task and at least one entirely idle GPU
-    std::int64_t fully_occupied = 0;      ///< at least one task and no idle GPU
+    std::int64_t not_fully_occupied = 0;  ///< at least one task and at least one fully idle GPU
+    std::int64_t fully_occupied = 0;      ///< at least one task and no fully idle GPU
     bool operator==(const Occupancy&) const = default;
 
     [[nodiscard]] std::int64_t nodes() const noexcept { return empty + not_fully_occupied + fully_occupied; }
@@ -34,11 +35,11 @@ constexpr void visit_fields(std::type_identity<Occupancy>, F&& field) {
     field("fully_occupied", &Occupancy::fully_occupied);
 }
 
-/// Counts empty, not fully occupied and fully occupied nodes; the second is what the ASI paper's consolidation
-/// reduces (section 4.1). Failed GPUs, Standby claims and cordoned nodes are not idle. Complexity: O(nodes).
+/// Counts empty, not fully occupied and fully occupied nodes. Consolidation in the ASI paper (section 4.1)
+/// reduces the second number. Failed GPUs, Standby claims and cordoned nodes are not idle. O(nodes).
 [[nodiscard]] Occupancy occupancy(const Cluster& cluster, const OccupancyOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node.
+/// Occupancy as a node metric for `Incremental` (incremental.hpp). O(1) per changed node.
 class OccupancyMetric {
   public:
     explicit OccupancyMetric(const OccupancyOptions& options = {}) : options_(options) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request shapes of a cluster itself: what its tasks ask for, and whole nodes.
+// own_shapes(): derives request shapes from the tasks and node sizes of a cluster.
 #pragma once
 
 #include <gpusched/fragmentation/shape.hpp>
@@ -9,13 +9,14 @@
 
 namespace gpusched::fragmentation {
 
-/// One shape for each number of GPUs that tasks of the cluster ask for, running and pending, and for each number that its nodes
-/// have, in ascending order.
+/// Returns one shape per GPU count that a running or pending task requests or a node has, in ascending order.
 ///
-/// The CPU of a shape is what the median of those tasks asks for (the upper one of two); for a size of nodes that no task asks
-/// for, the median per GPU of all tasks that ask for GPUs, times the GPUs. Fractions count as one GPU. Daemons, nodes without GPUs
-/// and cordoned nodes do not count. One GPU without CPU where there are neither tasks nor nodes with GPUs.
-/// Complexity: O(n log n) in the number of tasks and nodes.
+/// The CPU of a shape is the median CPU of the tasks with this GPU count (the upper median). If only nodes
+/// have this GPU count, it is the median CPU per GPU over all tasks with GPUs, times the GPU count. Fractions
+/// count as one GPU. Daemons, nodes without GPUs and cordoned nodes do not count. If there are neither tasks
+/// nor nodes with GPUs, the result is one GPU without CPU.
+///
+/// O(n log n) in the number of tasks and nodes.
 [[nodiscard]] std::vector<Shape> own_shapes(const Cluster& cluster);
 
 }  // namespace gpusched::fragmentation

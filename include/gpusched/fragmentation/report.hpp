@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why idle GPUs cannot be allocated: the causes of fragmentation per request shape.
+// Report: the idle GPUs that each request shape cannot use, by cause of fragmentation.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -17,7 +17,7 @@
 
 namespace gpusched::fragmentation {
 
-/// Why a request cannot use idle GPUs of a node; see `report`.
+/// The cause that makes idle GPUs of a node unusable for a request; see `report`.
 enum class Cause : std::uint8_t { fractional, stranded, insufficient_cpu };
 constexpr auto enum_names(Cause) {
     return name_table<Cause>({
@@ -27,13 +27,14 @@ constexpr auto enum_names(Cause) {
     });
 }
 
-/// What of a node's idle GPUs a request cannot use, and why.
+/// The idle GPUs of a node that a request cannot use, and the cause.
 struct Unusable {
     Cause cause = Cause::stranded;
     std::int64_t milli = 0;  ///< thousandths of a GPU
 };
-/// @param idle_milli idle GPU quantity of the node, in thousandths
-/// @param cpu_milli its idle CPU
+/// Returns the unusable idle GPUs of one node for `shape`.
+/// @param idle_milli idle GPUs of the node, in thousandths
+/// @param cpu_milli idle CPU of the node, in thousandths of a core
 [[nodiscard]] constexpr Unusable unusable(const Shape& shape, std::int64_t idle_milli,
                                           std::int64_t cpu_milli) noexcept {
     const std::int64_t asked = std::int64_t{whole_gpu_milli} * shape.gpus;
@@ -44,11 +45,11 @@ struct Unusable {
     return {Cause::stranded, whole};
 }
 
-/// What a report has one set of rows for.
+/// The grouping of nodes: a report has one set of rows per group.
 enum class GroupBy : std::uint8_t {
     none,       ///< all nodes together
-    gpu_model,  ///< in order of first appearance; nodes without a model last, under an empty name
-    cluster,    ///< domains of the top network level; last, nodes of unknown position, as `unknown_position`
+    gpu_model,  ///< in order of first appearance; nodes without a model come last, with an empty name
+    cluster,    ///< domains of the top network level; last, `unknown_position` for nodes of unknown position
 };
 constexpr auto enum_names(GroupBy) {
     return name_table<GroupBy>({
@@ -58,15 +59,16 @@ constexpr auto enum_names(GroupBy) {
     });
 }
 
-/// What nodes of unknown network position are reported as.
+/// The group name of nodes with unknown network position.
 inline constexpr std::string_view unknown_position = "(unknown position)";
 
+/// Options of report().
 struct ReportOptions {
     std::optional<int>
-        max_gpus_per_node{};        ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
-    GroupBy by = GroupBy::none;     ///< rows for each GPU model or cluster, in a further column
-    bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
-    Accounting accounting = Accounting::all;  ///< who holds capacity; `hp` is the paper's figure
+        max_gpus_per_node{};        ///< ignore nodes with more GPUs (the paper's figure: 8); none = all
+    GroupBy by = GroupBy::none;     ///< one set of rows per GPU model or cluster, named in `group`
+    bool include_cordoned = false;  ///< count GPUs of cordoned nodes as idle, too
+    Accounting accounting = Accounting::all;  ///< tasks that hold capacity; `hp` as in the paper's figure
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReportOptions>, F&& field) {
@@ -76,14 +78,14 @@ constexpr void visit_fields(std::type_identity<ReportOptions>, F&& field) {
     field("accounting", &ReportOptions::accounting);
 }
 
+/// Checks shapes and options.
 /// @throws InvalidInput with every shape and option that is out of range
 void validate(std::span<const Shape> shapes, const ReportOptions& options);
 
-/// One shape in one group of nodes. Exact counts in thousandths of a GPU; the functions give GPUs and percentages
-/// of the group's idle GPUs (0 where nothing is idle).
+/// One shape in one group of nodes. Fields are exact counts in thousandths of a GPU. Functions return GPUs,
+/// or percentages of the group's idle GPUs (0 if no GPU is idle).
 struct ReportRow {
-    std::string
-        group{};  ///< GPU model (empty = nodes that name none) or cluster; empty when all nodes are together
+    std::string group{};  ///< GPU model (empty = nodes without one) or cluster; empty without grouping
     Shape shape{};
     std::int64_t fractional_milli = 0;
     std::int64_t stranded_milli = 0;
@@ -109,29 +111,31 @@ struct ReportRow {
     }
 };
 
-/// The rows of the first group in the order of the shapes, then those of the next.
+/// The rows of the first group in the order of the shapes, then the rows of the next group.
 using Report = std::vector<ReportRow>;
 
-/// How many idle GPUs a request of each shape cannot use, and why.
+/// Returns the idle GPUs that a request of each shape cannot use, by cause.
 ///
-/// These are the definitions behind Fig. 13 of the ASI paper (section 4.1). With a node's idle GPU quantity `idle`,
-/// `w` = floor(idle), idle cores `cpus`, and a request of g GPUs and c cores, a node counts under
+/// Uses the definitions behind Fig. 13 of the ASI paper (section 4.1). With a node's idle GPUs `idle`, `w` =
+/// floor(idle), its idle cores `cpus`, and a request of g GPUs and c cores, a node adds
 ///   fractional:        idle - w  if cpus >= c, w >= g and idle > w
 ///   stranded:          w         if cpus >= c and 0 < w < g
 ///   insufficient CPU:  g         if cpus < c and idle >= g;   idle  if cpus < c and 0 < idle < g
-/// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
-/// not idle. `idle` is a sum over GPUs, as in the paper: two half-used GPUs make w = 1. With accounting `hp`, `idle` and
-/// `cpus` are those of the paper's figure: `NodeRequests::idle_gpus` and `idle_cpu`.
+/// Capacity is idle if a task without spot (LP) rights could take it now: failed GPUs, Standby claims and
+/// cordoned nodes are not idle. As in the paper, `idle` is a sum over GPUs: two half-used GPUs give w = 1.
+/// With accounting `hp`, `idle` and `cpus` are the values of the paper's figure: `NodeRequests::idle_gpus`
+/// and `idle_cpu`.
 ///
-/// @param shapes at least one; each gets a row per group. `asi_shapes` are the figure's
-/// @throws InvalidInput when a shape or an option is out of range
-/// Complexity: O(nodes x (GPUs + shapes)).
+/// @param shapes at least one; each shape gets one row per group. `asi_shapes` are the shapes of the figure
+/// @throws InvalidInput if a shape or an option is out of range
+///
+/// O(nodes x (GPUs + shapes)).
 [[nodiscard]] Report report(const Cluster& cluster, std::span<const Shape> shapes,
                             const ReportOptions& options = {});
-/// The same for the cluster's own shapes (own_shapes.hpp).
+/// Returns the report for the cluster's own shapes (own_shapes.hpp).
 [[nodiscard]] Report report(const Cluster& cluster, const ReportOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(shapes) per changed node.
+/// The report as a node metric for `Incremental` (incremental.hpp). O(shapes) per changed node.
 class ReportMetric {
   public:
     ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
@@ -151,10 +155,10 @@ class ReportMetric {
     bool renew(const Inventory& inventory, NodeId node);
 
   private:
-    // What of a node decides on its group, and on which groups there are.
+    // The properties of a node that decide its group and the list of groups.
     struct Where {
         bool shown = false, counted = false;
-        std::size_t key = 0;  // groups come in ascending order of it
+        std::size_t key = 0;  // groups are sorted by key
         bool operator==(const Where&) const = default;
     };
     [[nodiscard]] Where where(const Inventory& inventory, NodeId node) const;
@@ -164,7 +168,7 @@ class ReportMetric {
     std::uint64_t serial_;  // of the inventory
     std::vector<Where> where_;
     std::vector<Shape> shapes_;
-    std::vector<std::uint32_t> group_of_node_;  // not_counted = left out
+    std::vector<std::uint32_t> group_of_node_;  // not_counted = the node is ignored
     Report rows_;                               // empty rows, [group][shape]
     static constexpr std::uint32_t not_counted = 0xFFFFFFFFu;
 };

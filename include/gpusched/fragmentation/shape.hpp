@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape: a request that fragmentation is measured for.
+// Shape: a request for which a report measures unusable idle GPUs.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 
 namespace gpusched::fragmentation {
 
-/// A request of one node: whole GPUs, and CPU in thousandths of a core.
+/// A request of whole GPUs on one node, and CPU in thousandths of a core.
 struct Shape {
-    int gpus = 1;                ///< 1 .. 64
+    int gpus = 1;                ///< 1 to 64
     std::int64_t cpu_milli = 0;  ///< >= 0
     bool operator==(const Shape&) const = default;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many large jobs could start now, with and without the wish to stay under one switch.
+// SwitchSlots: the number of large jobs that could start now, with and without the requirement of a single
+// switch.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -15,14 +16,15 @@
 
 namespace gpusched::fragmentation {
 
+/// Options of switch_slots().
 struct SwitchSlotOptions {
     int gpus = 128;                           ///< GPUs of one job, >= 1
-    int cores_per_gpu = 12;                   ///< >= 0; 0 = CPU does not matter
-    std::optional<Level> level{};             ///< level of the switches; none = the deepest that is known
-    std::optional<int> gpus_per_pod{};        ///< 1 .. 64, a divisor of `gpus`; none = the paper's estimate
-    std::optional<int> max_gpus_per_node{};   ///< leave out nodes with more GPUs; none = all
-    bool include_cordoned = false;            ///< GPUs of cordoned nodes count as idle too
-    Accounting accounting = Accounting::all;  ///< who holds capacity; `hp` is the paper's figure
+    int cores_per_gpu = 12;                   ///< >= 0; 0 ignores CPU
+    std::optional<Level> level{};             ///< level of the switches; none = the deepest known level
+    std::optional<int> gpus_per_pod{};        ///< 1 to 64, a divisor of `gpus`; none = the paper's estimate
+    std::optional<int> max_gpus_per_node{};   ///< ignore nodes with more GPUs; none = all
+    bool include_cordoned = false;            ///< count GPUs of cordoned nodes as idle, too
+    Accounting accounting = Accounting::all;  ///< tasks that hold capacity; `hp` as in the paper's figure
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<SwitchSlotOptions>, F&& field) {
@@ -35,37 +37,39 @@ constexpr void visit_fields(std::type_identity<SwitchSlotOptions>, F&& field) {
     field("accounting", &SwitchSlotOptions::accounting);
 }
 
-/// Jobs that could be fulfilled on the idle GPUs of one model.
+/// Numbers of jobs that could run on the idle GPUs of one model.
 struct SwitchSlotRow {
-    std::string gpu_model{};  ///< "*" = all models together; empty = nodes that name no model
-    std::int64_t across = 0;  ///< a job may use all of a cluster (top network domain)
-    std::int64_t within = 0;  ///< a job must stay under one switch
+    std::string gpu_model{};  ///< "*" = all models together; empty = nodes without a model name
+    std::int64_t across = 0;  ///< jobs that may use a whole cluster (top network domain)
+    std::int64_t within = 0;  ///< jobs that must stay under one switch
     bool operator==(const SwitchSlotRow&) const = default;
 
-    /// Jobs lost to the network topology.
+    /// Returns the number of jobs lost to the network topology.
     [[nodiscard]] std::int64_t loss() const noexcept { return across - within; }
 };
 
-/// The fourth cause of fragmentation, network topology (ASI paper, section 4.1 and Fig. 14).
+/// Measures the fourth cause of fragmentation, network topology (ASI paper, section 4.1 and Fig. 14).
 ///
-/// A node offers slots: GPUs that a pod of the job could use. A cluster, or a switch, fulfils floor(slots / `gpus`)
-/// jobs; each row adds them up. Without `gpus_per_pod` slots are the paper's estimate,
+/// A node offers slots: GPUs that a pod of the job could use. A cluster or a switch can run floor(slots /
+/// `gpus`) jobs; each row is the sum of these. Without `gpus_per_pod`, slots are the paper's estimate,
 ///   min(max(GPUs - floor(GPUs requested on the node), 0), max(floor(idle cores / cores_per_gpu), 0)),
-/// where a GPU of which a part is left counts as a whole one. With `gpus_per_pod` = g they are exact: g times the
-/// number of pods of g entirely idle GPUs and g x cores_per_gpu cores that fit on the node.
-/// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
-/// not idle. A node of unknown position is a domain of its own. With accounting `hp` GPUs and cores requested are those of HP
-/// tasks, Standby included, and only nodes with an HP task and a known switch count, as in the paper's figure; `gpus_per_pod`
-/// does not go with it.
+/// in which a partly used GPU counts as a whole one. With `gpus_per_pod` = g, slots are exact: g times the
+/// number of pods that fit on the node, each with g fully idle GPUs and g x cores_per_gpu cores.
+///
+/// Capacity is idle if a task without spot (LP) rights could take it now: failed GPUs, Standby claims and
+/// cordoned nodes are not idle. A node of unknown position is its own domain. With accounting `hp`, as in the
+/// paper's figure, requested GPUs and cores are the requests of HP tasks, including Standby tasks. Only nodes
+/// with an HP task and a known switch count then. `gpus_per_pod` cannot be combined with accounting `hp`.
 ///
 /// @return one row per GPU model in order of first appearance, then "*"
-/// @throws InvalidInput when an option is out of range
-/// Complexity: O(nodes log nodes).
+/// @throws InvalidInput if an option is out of range
+///
+/// O(nodes log nodes).
 [[nodiscard]] std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
                                                       const SwitchSlotOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
-/// per result.
+/// Switch slots as a node metric for `Incremental` (incremental.hpp). O(1) per changed node, O(switches) per
+/// result.
 class SwitchSlotMetric {
   public:
     explicit SwitchSlotMetric(const Inventory& inventory, const SwitchSlotOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes hold the idle GPUs that a request cannot use.
+// unusable_nodes(): lists the nodes with idle GPUs that a request cannot use.
 #pragma once
 
 #include <gpusched/fragmentation/report.hpp>
@@ -20,11 +20,13 @@ struct UnusableNode {
     [[nodiscard]] double gpus() const noexcept { return static_cast<double>(milli) / 1000; }
 };
 
-/// The nodes behind the figures of `report` for this shape, those with most GPUs first, then in the order of the nodes. A node is
-/// under one cause; their sums by cause are the report's row. Grouping (`options.by`) makes no difference.
+/// Returns the nodes behind the figures of `report` for this shape: nodes with the most GPUs first, then in
+/// the order of the nodes. Each node has one cause. The sums by cause equal the report's row. Grouping
+/// (`options.by`) has no effect.
 ///
-/// @throws InvalidInput when the shape or an option is out of range
-/// Complexity: O(n log n) in the number of nodes, and O(GPUs).
+/// @throws InvalidInput if the shape or an option is out of range
+///
+/// O(n log n) in the number of nodes, and O(GPUs).
 [[nodiscard]] std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
                                                        const ReportOptions& options = {});
 

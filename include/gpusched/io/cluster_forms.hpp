@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How nodes, tasks and what they consist of appear in `gpusched.cluster` documents.
+// The JSON forms of nodes, tasks and their parts in `gpusched.cluster` documents.
 #pragma once
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
 #include <gpusched/model/spec.hpp>
@@ -18,14 +18,15 @@
 
 namespace gpusched::io {
 
-/// The keys of the labels that levels of a document may be: a cluster says them itself, of a single task its surroundings do.
+/// The label keys that may be levels of a document. A cluster document lists them itself; for a single task
+/// the surroundings provide them.
 struct LabelLevels {
     std::span<const std::string> keys;
 };
 
 namespace detail {
 
-/// How many GPUs a node has at most.
+/// The most GPUs that a node can have.
 inline int most_gpus(const json::Reader& reader) {
     constexpr int in_version_1 = 16;
     return reader.version() == 1 ? in_version_1 : max_gpus_per_node;
@@ -71,7 +72,7 @@ struct MarkedForm<IsLevel> {
     }
 };
 
-/// Besides, the key of a label that is a level.
+/// The same, or the key of a label that is a level.
 template <>
 struct MarkedForm<IsGroupLevel> {
     static void read(Reader& reader, std::uint32_t at, Level& out) {
@@ -85,9 +86,9 @@ struct MarkedForm<IsGroupLevel> {
         std::vector<std::string_view> keys;
         if (const auto* levels = reader.surroundings().find<io::LabelLevels>())
             keys.assign(levels->keys.begin(), levels->keys.end());
-        for (std::uint32_t field = 1; field < document[0].end; field = document[field].end)
+        for (const auto field : document.children(0))
             if (document.key(document[field]) == "label_levels" && document[field].kind == Kind::array)
-                for (auto each = field + 1; each < document[field].end; each = document[each].end)
+                for (const auto each : document.children(field))
                     keys.push_back(document[each].kind == Kind::string ? document.string(document[each])
                                                                        : std::string_view{});
         const auto found = std::find(keys.begin(), keys.end(), key);
@@ -114,7 +115,7 @@ struct Form<GpuMask> {
     static void read(Reader& reader, std::uint32_t at, GpuMask& out) {
         if (reader.kind(at) != Kind::array) return reader.expected(at, "an array");
         const auto& document = reader.document();
-        for (auto child = at + 1; child < document[at].end; child = document[child].end) {
+        for (const auto child : document.children(at)) {
             int gpu = -1;
             reader.read_integer(child, gpu, 0, io::detail::most_gpus(reader) - 1);
             if (gpu < 0) continue;
@@ -127,7 +128,7 @@ struct Form<GpuMask> {
     static int version(GpuMask gpus) { return gpus >> 16 == 0 ? 1 : 2; }
 };
 
-/// A preset's name or the inline form. Which presets exist is for the model to say.
+/// A preset's name or the inline form. The model checks that the preset exists.
 template <>
 struct Form<Hardware> {
     static void read(Reader& reader, std::uint32_t at, Hardware& out) {

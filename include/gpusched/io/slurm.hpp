@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Slurm's scontrol prints of a cluster, as a snapshot.
+// Reads clusters from the output of Slurm's scontrol.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
 #include <gpusched/io/cluster_reading.hpp>
-#include <gpusched/io/named_text.hpp>
 
 #include <span>
 #include <string>
@@ -15,14 +14,14 @@
 namespace gpusched::io {
 
 struct SlurmReadOptions {
-    /// Jobs of partitions with PreemptMode=OFF may be evicted like others, where other partitions have another mode.
+    /// Jobs of partitions with PreemptMode=OFF may be evicted even if other partitions have another mode.
     bool ignore_protection = false;
     /// Jobs that Slurm cannot requeue may be evicted; they are lost.
     bool evict_without_requeue = false;
-    int array_tasks = 100;  ///< of a pending job array, the first that become tasks, 0 .. 100000
-    /// Which topology of topology.yaml; empty = the default of the cluster, or the only one.
+    int array_tasks = 100;  ///< most tasks of a pending job array that are read, 0 to 100000
+    /// Name of a topology in topology.yaml; empty = the default of the cluster, or the only one.
     std::string topology{};
-    int examples = 3;  ///< names of objects in each row of the report, 0 .. 1000
+    int examples = 3;  ///< names of objects in each row of the report, 0 to 1000
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<SlurmReadOptions>, F&& field) {
@@ -33,27 +32,28 @@ constexpr void visit_fields(std::type_identity<SlurmReadOptions>, F&& field) {
     field("examples", &SlurmReadOptions::examples, within(0, 1000));
 }
 
-/// Reads a cluster from what `scontrol show nodes`, `show jobs` and `show partitions` print, as text or JSON. docs/slurm.md has the
-/// table of what is exact, approximated and ignored.
+/// Reads a cluster from the output of `scontrol show nodes`, `show jobs` and `show partitions`, as text or
+/// JSON. docs/slurm.md lists the exact, approximated and ignored parts.
 ///
-/// A job of several nodes is a job with one task for each node, all of which must run. Jobs are named by their ids (`17`, `20_4`),
-/// tasks by job and number (`17/0`). Records that do not make sense, or do not
-/// fit each other, are clipped or left out, and reported; they do not refuse the cluster.
-/// @param texts   output of scontrol in its own form, also with -o and -d, or of `scontrol --json` (data parsers v0.0.39 to
-///                v0.0.44), UTF-8, each at most `largest_document` bytes; kinds are recognised by content; topology.conf and
-///                topology.yaml give the network; a record that occurs twice counts once
-/// @throws InvalidInput for a text that is none of these, a topology that is not one, an input without a node, and options out of
-///         range
-/// @throws BackendError for YAML when the library was built without libyaml
-/// Complexity: linear in the size of the texts, and in jobs times the nodes that they exclude. Deterministic, safe to call from
-/// several threads.
+/// A job of several nodes is a job with one task for each node, all of which must run. Jobs are named by
+/// their ids (`17`, `20_4`), tasks by job and number (`17/0`). Records that are malformed or contradict each
+/// other are clipped or left out, and reported; they do not refuse the cluster.
+/// @param texts   output of scontrol in its own form, also with -o and -d, or of `scontrol --json` (data
+///                parsers v0.0.39 to v0.0.44), UTF-8, each at most `largest_document` bytes; kinds are
+///                recognised by content; topology.conf and topology.yaml give the network; a record that
+///                occurs twice counts once
+/// @throws InvalidInput for a text that is none of these, a topology that is not one, an input without a
+///         node, and options out of range
+/// @throws BackendError for YAML if the library was built without libyaml
+/// Complexity: linear in the size of the texts, and in jobs times the nodes that they exclude. Deterministic,
+/// safe to call from several threads.
 [[nodiscard]] ClusterReading slurm_from_texts(std::span<const NamedText> texts,
                                               const SlurmReadOptions& options = {});
 [[nodiscard]] ClusterReading slurm_from_text(std::string_view text, const SlurmReadOptions& options = {},
                                              std::string_view source = "<text>");
 
 /// The same from files.
-/// @throws BackendError also when a file cannot be read
+/// @throws BackendError also if a file cannot be read
 [[nodiscard]] ClusterReading read_slurm(std::span<const std::string> paths,
                                         const SlurmReadOptions& options = {});
 

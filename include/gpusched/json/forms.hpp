@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How structs appear as JSON objects: what the rules and marks of their tables of fields (core/fields.hpp) mean in documents.
+// The JSON forms of structs: the meaning of their tables of fields (core/fields.hpp) in documents.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -16,11 +16,12 @@
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 namespace gpusched::json {
 
-/// Types whose JSON form does not follow from their structure: `read(reader, at, value)` and `write(writer, value)`; where the
-/// value decides which version of the format can say it, `version(value)`.
+/// To be specialised for types with a JSON form of their own: `read(reader, at, value)` and `write(writer,
+/// value)`; also `version(value)` if only newer versions of the format can hold some values.
 template <class T>
 struct Form;
 
@@ -31,8 +32,8 @@ struct MarkedForm;
 template <class Mark>
 concept HasForm = requires { sizeof(MarkedForm<Mark>); };
 
-/// What forms must know beside the document, such as the host whose GPUs it names: a reference to an object of any type, which
-/// outlives it.
+/// Context that forms need in addition to the document, such as the host with the GPUs that it names: a
+/// reference to an object of any type, which outlives it.
 class Surroundings {
   public:
     Surroundings() = default;
@@ -40,13 +41,13 @@ class Surroundings {
         requires(!std::same_as<T, Surroundings>)
     Surroundings(const T& object) : object_(&object), type_(&typeid(T)) {}  // NOLINT: implicit
 
-    /// Requires that the object is a `T`.
+    /// The object, which must be a `T`.
     template <class T>
     [[nodiscard]] const T& get() const {
         GPUSCHED_ASSERT(object_ != nullptr && *type_ == typeid(T));
         return *static_cast<const T*>(object_);
     }
-    /// The object where it is a `T`; else null.
+    /// The object if it is a `T`; else null.
     template <class T>
     [[nodiscard]] const T* find() const {
         return object_ != nullptr && *type_ == typeid(T) ? static_cast<const T*>(object_) : nullptr;
@@ -57,7 +58,14 @@ class Surroundings {
     const std::type_info* type_ = nullptr;
 };
 
-/// Calls `field` for the fields of a table whose names are not among these. For tables of documents that say some fields otherwise.
+/// Objects by name, in the order of the document: an object with one member for each.
+template <class T>
+struct ByName {
+    std::vector<std::pair<std::string, T>> entries{};
+};
+
+/// Calls `field` for the fields of a table except those with these names, for documents that write these in
+/// another form.
 template <Described T, class F>
 constexpr void visit_other_fields(std::initializer_list<std::string_view> names, const F& field) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
@@ -72,16 +80,13 @@ namespace detail {
 using gpusched::detail::has_mark;
 using gpusched::detail::RangeRule;
 
+/// Whether documents know the meaning of the rules of a field.
 template <class Rule>
-inline constexpr bool leaves_out_if = false;
-template <class T>
-inline constexpr bool leaves_out_if<LeftOutIf<T>> = true;
-
-/// Whether documents know what a rule of a field says.
-template <class Rule>
-concept KnownRule = RangeRule<Rule> || HasForm<Rule> || leaves_out_if<Rule> ||
+concept KnownRule = RangeRule<Rule> || HasForm<Rule> || requires(const Rule& rule) { rule.flag; } ||
                     has_mark<Rule, Inlined, Required, UnlessDefault, NullIfAbsent, NullIfUnknown, NullIsEmpty,
                              OneOrList, Since, NewerAbove>;
+template <class... Rules>
+inline constexpr bool knows_rules = (KnownRule<std::remove_cvref_t<Rules>> && ...);
 
 /// Arrays of any length.
 template <class T>
@@ -90,11 +95,7 @@ inline constexpr bool is_list = requires(T& list) {
     list.emplace_back();
 };
 
-/// Whether some rule says which values a field may have.
-template <class... Rules>
-inline constexpr bool has_range = (RangeRule<std::remove_cvref_t<Rules>> || ...);
-
-/// What is inlined: a struct, or the one in an optional, of which documents say nothing where it is absent.
+/// An inlined struct, or the one in an optional; documents leave out its fields if it is absent.
 template <class T>
 struct InlinedPartOf {
     using type = T;
@@ -112,7 +113,7 @@ const InlinedPart<T>* inlined_part(const T& field) {
     else
         return &field;
 }
-/// The same for readers, which make it where it is absent.
+/// The same for readers, which create it if it is absent.
 template <class T>
 InlinedPart<T>& part_to_read(T& field) {
     if constexpr (requires { field.has_value(); })
@@ -121,40 +122,12 @@ InlinedPart<T>& part_to_read(T& field) {
         return field;
 }
 
-/// Whether readers check the range of a field, where it has one.
+/// Whether the reader checks the range of a field, if it has one.
 template <class T, class... Rules>
 inline constexpr bool checks_range =
-    !has_range<Rules...> ||
-    (!(HasForm<std::remove_cvref_t<Rules>> || ...) && !requires { sizeof(Form<T>); } &&
-     !std::is_same_v<T, bool> &&
+    !(RangeRule<Rules> || ...) ||
+    (!(HasForm<Rules> || ...) && !requires { sizeof(Form<T>); } && !std::is_same_v<T, bool> &&
      (std::is_arithmetic_v<T> || is_list<T> || requires(T& value) { value.has_value(); }));
-
-/// Whether documents know what the marks of a table say.
-template <Described T>
-constexpr bool knows_marks() {
-    bool all = true;
-    visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&... rules) {
-        all = all && (KnownRule<std::remove_cvref_t<decltype(rules)>> && ...);
-        if constexpr (has_mark<Inlined, decltype(rules)...>)
-            all =
-                all && knows_marks<InlinedPart<std::remove_cvref_t<decltype(std::declval<T&>().*member)>>>();
-    });
-    return all;
-}
-
-/// Whether readers check the ranges of a table.
-template <Described T>
-constexpr bool checks_ranges() {
-    bool all = true;
-    visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&... rules) {
-        using Field = std::remove_cvref_t<decltype(std::declval<T&>().*member)>;
-        if constexpr (has_mark<Inlined, decltype(rules)...>)
-            all = all && checks_ranges<InlinedPart<Field>>();
-        else
-            all = all && checks_range<Field, decltype(rules)...>;
-    });
-    return all;
-}
 
 /// A rule of real numbers in words, such as `a number from 0 to 1`.
 template <class T, RangeRule Rule>
@@ -171,7 +144,7 @@ std::string number_expected(const Rule& rule) {
     }
 }
 
-/// What single marks say; other rules say nothing.
+/// The effect of single marks; other rules have none.
 template <class T, class Rule>
 constexpr bool left_out_by(const T&, const Rule&) {
     return false;
@@ -198,7 +171,7 @@ constexpr int version_by(const T& value, const NewerAbove& mark) {
     return value > static_cast<T>(mark.value) ? mark.version : 1;
 }
 
-/// An object whose fields all have their default values.
+/// An object with the default values of all fields.
 template <class T>
 const T& with_defaults() {
     static const T object{};
@@ -218,7 +191,7 @@ bool is_left_out(const T& object, Member member, const Rules&... rules) {
 
 }  // namespace detail
 
-/// Calls `each(name, value, rules...)` for the fields that a document of the object holds.
+/// Calls `each(name, value, rules...)` for the fields in a document of the object.
 template <Described T, class F>
 void visit_written_fields(const T& object, const F& each) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
@@ -230,7 +203,7 @@ void visit_written_fields(const T& object, const F& each) {
     });
 }
 
-/// The first version of its format that can say a value.
+/// The first version of its format that can hold a value.
 template <class T, class... Rules>
 int version_for(const T& value, const Rules&... rules) {
     int version = 1;

@@ -2,7 +2,6 @@
 // Everything in json/.
 #pragma once
 
-#include <gpusched/json/by_name.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/json/forms.hpp>
 #include <gpusched/json/reader.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader: from a parsed document to structs, with every mismatch reported.
+// Reader: reads structs from a parsed document and reports every mismatch.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/json/forms.hpp>
@@ -27,10 +27,10 @@
 
 namespace gpusched::json {
 
-/// Reads values by type. What does not fit is reported, and the target keeps its default.
+/// Reads values by type. A value that does not fit is reported, and the target keeps its default.
 class Reader {
   public:
-    /// @param surroundings what forms must know beside the document
+    /// @param surroundings context that forms need
     Reader(const Document& document, Problems& problems, int version = 1, Surroundings surroundings = {})
         : document_(document), problems_(problems), version_(version), surroundings_(surroundings) {}
 
@@ -38,15 +38,15 @@ class Reader {
     /// Of the format.
     [[nodiscard]] int version() const noexcept { return version_; }
     [[nodiscard]] const Surroundings& surroundings() const noexcept { return surroundings_; }
-    /// Where a field of an object stands; the object itself where it has none of that name, or is no object.
+    /// The position of a field; the object's own position if it has no such field, or is not an object.
     [[nodiscard]] std::uint32_t place_of(std::uint32_t object, std::string_view key) const {
         return document_.find(object, key).value_or(object);
     }
     [[nodiscard]] Kind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
-    /// How many problems there are by now.
+    /// The number of problems so far.
     [[nodiscard]] std::size_t problem_count() const noexcept { return problems_.count(); }
-    /// False once something did not fit but a number that was outside the range of its field, and was put into it.
+    /// False after any problem except a number outside the range of its field, which is clamped.
     [[nodiscard]] bool well_formed() const noexcept { return well_formed_; }
 
     void report(std::uint32_t at, std::string_view what) {
@@ -100,22 +100,28 @@ class Reader {
         each_member(at,
                     [&](std::string_view key, std::uint32_t child) { read(child, out[std::string(key)]); });
     }
+    template <class T>
+    void read(std::uint32_t at, ByName<T>& out) {
+        if (kind(at) != Kind::object) return expected(at, "an object by name");
+        each_member(at, [&](std::string_view name, std::uint32_t child) {
+            read(child, out.entries.emplace_back(std::string(name), T{}).second);
+        });
+    }
 
     /// Calls `each(key, at)` for the members of an object; anything else is reported.
     template <class F>
     void each_member(std::uint32_t at, const F& each) {
         if (kind(at) != Kind::object) return expected(at, "an object");
-        for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
-            each(document_.key(document_[child]), child);
+        for (const auto child : document_.children(at)) each(document_.key(document_[child]), child);
     }
     /// Calls `each(at)` for the elements of an array; anything else is reported.
     template <class F>
     void each_element(std::uint32_t at, const F& each) {
         if (kind(at) != Kind::array) return expected(at, "an array");
-        for (auto child = at + 1; child < document_[at].end; child = document_[child].end) each(child);
+        for (const auto child : document_.children(at)) each(child);
     }
 
-    /// A number without fraction; `1.0` and `1e3` are such.
+    /// An integer; `1.0` and `1e3` are accepted, too.
     template <std::integral T>
     void read_integer(std::uint32_t at, T& out, T low, T high) {
         const auto& value = document_[at];
@@ -137,26 +143,18 @@ class Reader {
             expected(at, "an integer");
     }
 
-    /// An object with the fields of `T`, those `beside` it, which the caller reads, and keys that begin with "x-".
+    /// An object with the fields of `T`, other fields that the caller reads, and keys that begin with "x-".
     template <Described T>
-    void read_object(std::uint32_t at, T& out, std::span<const std::string_view> beside = {}) {
-        static_assert(detail::knows_marks<T>(),
-                      "documents do not know a mark of this table; give it a json::MarkedForm");
-        static_assert(detail::checks_ranges<T>(),
-                      "documents cannot check the range of a field of this table");
-        read_members<true>(at, out, beside);
+    void read_object(std::uint32_t at, T& out, std::span<const std::string_view> other_fields = {}) {
+        read_members<true>(at, out, other_fields);
     }
-    /// An object that may have any other fields, too.
+    /// An object that may have any other fields.
     template <Described T>
     void read_part(std::uint32_t at, T& out) {
-        static_assert(detail::knows_marks<T>(),
-                      "documents do not know a mark of this table; give it a json::MarkedForm");
-        static_assert(detail::checks_ranges<T>(),
-                      "documents cannot check the range of a field of this table");
         read_members<false>(at, out, {});
     }
 
-    /// Reports fields that an object leaves out although their values, which then are defaults, break their own rules.
+    /// Reports absent fields with defaults that break the rules of the field.
     template <Described T>
     void require_given(std::uint32_t at, const T& object) {
         visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
@@ -171,13 +169,13 @@ class Reader {
             if (!(is_kept(rules) && ...) && !document_.find(at, name)) report_missing(at, name);
         });
     }
-    /// Reports a field that an object should have.
+    /// Reports that an object lacks a field.
     void report_missing(std::uint32_t at, std::string_view name) {
         report(at, "field " + gpusched::quoted(name) + " is missing");
     }
 
-    /// Reports a field of an object that has none of that name.
-    /// @param known  the names that it may have, besides those that begin with "x-"
+    /// Reports an unknown field.
+    /// @param known  the allowed names, in addition to those that begin with "x-"
     void report_unknown(std::uint32_t at, std::span<const std::string_view> known) {
         if (problems_.full()) return report(at, {});
         std::string names;
@@ -225,8 +223,7 @@ class Reader {
             if (kind(at) != Kind::array) return expected(at, "an array");
             out.clear();
             out.reserve(document_[at].size);
-            for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
-                read_field(child, out.emplace_back(), rules...);
+            for (const auto child : document_.children(at)) read_field(child, out.emplace_back(), rules...);
         } else {
             read(at, out);
         }
@@ -235,12 +232,12 @@ class Reader {
   private:
     /// @param strict other fields are errors
     template <bool strict, Described T>
-    void read_members(std::uint32_t at, T& out, std::span<const std::string_view> beside) {
+    void read_members(std::uint32_t at, T& out, std::span<const std::string_view> other_fields) {
         if (kind(at) != Kind::object) return expected(at, "an object");
         static const auto table = make_table<T>();
         std::array<bool, count_fields<T>()> seen{};
-        std::size_t next = 0;  // keys mostly come in the order in which they are written
-        for (auto child = at + 1; child < document_[at].end; child = document_[child].end) {
+        std::size_t next = 0;  // keys mostly come in the order of the table
+        for (const auto child : document_.children(at)) {
             const auto key = document_.key(document_[child]);
             std::size_t tried = 0;
             while (tried < table.size() && table[next].key != key) {
@@ -254,8 +251,8 @@ class Reader {
                 else
                     table[next].read(*this, child, out);
             } else if (strict && !key.starts_with("x-") &&
-                       std::find(beside.begin(), beside.end(), key) == beside.end()) {
-                std::vector<std::string_view> names(beside.begin(), beside.end());
+                       std::find(other_fields.begin(), other_fields.end(), key) == other_fields.end()) {
+                std::vector<std::string_view> names(other_fields.begin(), other_fields.end());
                 for (const auto& entry : table)
                     if (entry.version <= version_) names.emplace_back(entry.key);
                 report_unknown(child, names);
@@ -307,6 +304,11 @@ class Reader {
                                          read(reader, at, detail::part_to_read(out.*member));
                                      }});
             } else {
+                static_assert(detail::knows_rules<decltype(rules)...>,
+                              "documents do not know a mark of this table; give it a json::MarkedForm");
+                static_assert(detail::checks_range<std::remove_cvref_t<decltype(std::declval<T&>().*member)>,
+                                                   std::remove_cvref_t<decltype(rules)>...>,
+                              "documents cannot check the range of a field of this table");
                 table.push_back({name, detail::has_mark<Required, decltype(rules)...>,
                                  std::max({1, detail::version_by(rules)...}),
                                  [member, rules...](Reader& reader, std::uint32_t at, T& out) {
@@ -316,7 +318,8 @@ class Reader {
         });
         return table;
     }
-    /// A number by the rules of its field; one that breaks a rule is reported, and the target keeps its default.
+    /// A number by the rules of its field; one that breaks a rule is reported, and the target keeps its
+    /// default.
     template <bool null_if_unknown, std::floating_point T, class... Rules>
     void read_number(std::uint32_t at, T& out, const Rules&... rules) {
         if (null_if_unknown && kind(at) == Kind::null) {
@@ -351,13 +354,12 @@ class Reader {
             }
         }
         std::string known;
-        for (std::size_t i = 0; i < names.size(); ++i)
-            known += (i == 0                 ? "\""
-                      : i + 1 < names.size() ? ", \""
-                                             : " or \"") +
-                     std::string(names[i].name) + '"';
         std::vector<std::string_view> all;
-        for (const auto& row : names) all.push_back(row.name);
+        for (const auto& row : names) {
+            if (!all.empty()) known += all.size() + 1 < names.size() ? ", " : " or ";
+            known += '"' + std::string(row.name) + '"';
+            all.push_back(row.name);
+        }
         if (kind(at) == Kind::string && !problems_.full())
             report(at, "expected " + known + ", found " + document_.describe(at) +
                            did_you_mean(document_.string(document_[at]), all));
@@ -375,15 +377,15 @@ class Reader {
 /// A format of documents.
 struct Format {
     std::string_view name;
-    int newest = 1;                              ///< versions 1 to this one are read
-    std::span<const std::string_view> beside{};  ///< fields of the document that others read
-    bool implied = false;  ///< a document that says neither its format nor its version is one of the newest
-    bool partly = false;   ///< fields of the document that are not read are ignored
+    int newest = 1;                                    ///< versions 1 to this one are read
+    std::span<const std::string_view> other_fields{};  ///< fields of the document that others read
+    bool implied = false;  ///< a document without a format and version has the newest version
+    bool partly = false;   ///< unknown fields of the document are ignored
 };
 
 /// Reads the fields of a document of a format.
-/// @param at where it stands: 0 unless it is part of another document
-/// @return its version; 0 when it is no such document, so that nothing was read
+/// @param at its position: 0 unless it is part of another document
+/// @return its version; 0 if it is no such document, so that nothing was read
 template <class T>
 int read_fields(const Document& document, const Format& format, Problems& problems, T& out,
                 Surroundings surroundings = {}, std::uint32_t at = 0) {
@@ -403,12 +405,12 @@ int read_fields(const Document& document, const Format& format, Problems& proble
     if (number) reader.read_integer(*number, version, 1, format.newest);
     if (named && version >= 1) {
         std::vector<std::string_view> header{"format", "version"};
-        header.insert(header.end(), format.beside.begin(), format.beside.end());
-        Reader whole(document, problems, version, surroundings);
+        header.insert(header.end(), format.other_fields.begin(), format.other_fields.end());
+        Reader fields(document, problems, version, surroundings);
         if (format.partly)
-            whole.read_part(at, out);
+            fields.read_part(at, out);
         else
-            whole.read_object(at, out, header);
+            fields.read_object(at, out, header);
         return version;
     }
     if (problems.empty()) reader.report(at, "fields 'format' and 'version' are missing");
@@ -416,7 +418,7 @@ int read_fields(const Document& document, const Format& format, Problems& proble
 }
 
 /// Reads a document of a format.
-/// @param problems  those that were found before
+/// @param problems  those found before
 /// @throws InvalidInput with all problems
 template <class T>
 T read_document(const Document& document, const Format& format, Problems& problems,
@@ -430,13 +432,9 @@ T read_document(const Document& document, const Format& format, Problems& proble
 template <class T>
 T read_document(std::string_view text, std::string_view source, const Format& format,
                 Surroundings surroundings = {}) {
-    // Not by the other one: errors of the compiler name every function on the way.
     Problems problems;
     const auto document = Document::parse(text, source, problems);
-    T out;
-    read_fields(document, format, problems, out, surroundings);
-    problems.throw_if_any();
-    return out;
+    return read_document<T>(document, format, problems, surroundings);
 }
 
 }  // namespace gpusched::json

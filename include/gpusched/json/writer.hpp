@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writer: from structs to JSON text.
+// Writer: writes structs as JSON text.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
@@ -21,11 +21,11 @@
 
 namespace gpusched::json {
 
-/// How a document looks.
+/// The layout of a document.
 struct Style {
-    int indent = 0;  ///< blanks per level, 0 .. 16; 0: all on one line, without blanks
-    /// With an indent, each value takes a line. Otherwise each field of the document does, and so does each object of its lists;
-    /// everything deeper stays on that line.
+    int indent = 0;  ///< blanks per level, 0 to 16; 0: all on one line, without blanks
+    /// With an indent: whether each value takes a line. Otherwise only each field of the document does, and
+    /// each object of its lists; everything deeper stays on that line.
     bool line_per_value = false;
     bool point = false;      ///< real numbers have a point or an exponent: 5.0
     bool mend_text = false;  ///< bytes that are not UTF-8 become U+FFFD; otherwise they are an error
@@ -34,17 +34,17 @@ struct Style {
 namespace detail {
 /// Appends a number with a point or an exponent.
 void append_with_point(std::string& out, double value);
-/// Appends text in quotation marks whose bytes that are not UTF-8 became U+FFFD.
+/// Appends text in quotation marks; bytes that are not UTF-8 become U+FFFD.
 void append_mended(std::string& out, std::string_view value);
 /// Appends text in quotation marks.
-/// @throws InvalidInput where it is not UTF-8
+/// @throws InvalidInput if it is not UTF-8
 void append_quoted(std::string& out, std::string_view value);
 }  // namespace detail
 
-/// Appends values to a text, with commas where they belong.
+/// Appends values to a text, with commas between them.
 class Writer {
   public:
-    /// @param surroundings what forms must know beside the value
+    /// @param surroundings context that forms need
     explicit Writer(std::string& out, Style style = {}, Surroundings surroundings = {})
         : out_(out), surroundings_(surroundings), style_(style) {}
 
@@ -79,7 +79,7 @@ class Writer {
             detail::append_quoted(out_, value);
     }
     void write_null() { out_ += std::string_view("null"); }
-    /// A number, or null where it is not finite.
+    /// A number, or null if it is not finite.
     void write_or_null(double value) {
         if (std::isfinite(value))
             write(value);
@@ -96,12 +96,11 @@ class Writer {
     }
     template <class T>
     void write(const std::map<std::string, T>& values) {
-        begin('{');
-        for (const auto& [key, value] : values) {
-            write_name(key);
-            write(value);
-        }
-        end('}');
+        write_members(values);
+    }
+    template <class T>
+    void write(const ByName<T>& values) {
+        write_members(values.entries);
     }
 
     template <class T>
@@ -151,7 +150,7 @@ class Writer {
         }
     }
 
-    // The parts of which arrays and objects are written. Each value of an array comes after `next`, each of an object after
+    // The parts of arrays and objects. Each value of an array comes after `next`, each of an object after
     // `write_key` or `write_name`.
 
     /// @param bracket `[` or `{`
@@ -162,7 +161,7 @@ class Writer {
         first_ = true;
         lines_ = lines_ << 1 | (lines || style_.line_per_value ? 1u : 0u);
     }
-    /// A comma after the value before, then a blank or a new line.
+    /// A comma after the previous value, then a blank or a new line.
     void next() {
         if (!first_) out_ += ',';
         if (style_.indent > 0) {
@@ -193,7 +192,7 @@ class Writer {
         next();
         write(value);
     }
-    /// @param name of a field, without anything that would have to be escaped
+    /// @param name of a field, without characters to escape
     void write_key(std::string_view name) {
         if (style_.indent == 0) {
             out_ += std::exchange(first_, false) ? std::string_view("\"") : std::string_view(",\"");
@@ -210,7 +209,7 @@ class Writer {
     void write_name(std::string_view name) {
         next();
         write(name);
-        colon();
+        out_ += style_.indent > 0 ? std::string_view(": ") : std::string_view(":");
     }
     /// @param bracket `]` or `}`
     void end(char bracket) {
@@ -225,12 +224,21 @@ class Writer {
   private:
     template <class T>
     void write_fields(const T& value) {
-        static_assert(detail::knows_marks<T>(),
-                      "documents do not know a mark of this table; give it a json::MarkedForm");
         visit_written_fields(value, [&](const char* name, const auto& part, const auto&... rules) {
+            static_assert(detail::knows_rules<decltype(rules)...>,
+                          "documents do not know a mark of this table; give it a json::MarkedForm");
             write_key(name);
             write_field(part, rules...);
         });
+    }
+    template <class Entries>
+    void write_members(const Entries& entries) {
+        begin('{');
+        for (const auto& [name, value] : entries) {
+            write_name(name);
+            write(value);
+        }
+        end('}');
     }
     template <class E>
     void write_enumerator(E value) {
@@ -239,7 +247,7 @@ class Writer {
             if (known == value) return write(std::string_view(name));
         throw InvalidInput("enumerator " + std::to_string(static_cast<int>(value)) + " has no name");
     }
-    /// @param is_next after a comma where something comes before it
+    /// @param is_next after a comma unless it is the first
     template <bool is_next = false, class Number>
     void write_number(Number value) {
         char text[33];
@@ -248,7 +256,6 @@ class Writer {
         const auto* const end = std::to_chars(digits, text + sizeof text, value).ptr;
         out_.append(text, static_cast<std::size_t>(end - text));
     }
-    void colon() { out_ += style_.indent > 0 ? std::string_view(": ") : std::string_view(":"); }
     void new_line() {
         out_ += '\n';
         out_.append(static_cast<std::size_t>(depth_ * style_.indent), ' ');
@@ -258,13 +265,14 @@ class Writer {
     Surroundings surroundings_;
     Style style_;
     int depth_ = 0;
-    std::uint64_t lines_ =
-        0;  // a bit per array or object that is open, the innermost last: a value takes a line
+    // A bit per open array or object, the innermost last: each of its values takes a line.
+    std::uint64_t lines_ = 0;
     bool first_ = true;
 };
 
 /// The document of the given format and version. With an indent it ends with a new line.
-/// @throws InvalidInput for an indent outside 0 .. 16, numbers that are not finite, and text that is not UTF-8
+/// @throws InvalidInput for an indent outside 0 .. 16, numbers that are not finite, and text that is not
+///         UTF-8
 template <class T>
 std::string write_document(std::string_view format, const T& value, const Style& style, int version = 1,
                            Surroundings surroundings = {}) {

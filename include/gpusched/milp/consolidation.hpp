@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consolidation as a model: onto how few nodes fit the running tasks, with how few moves?
+// Consolidation as a model: the fewest occupied nodes, with the fewest moves.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -15,10 +15,10 @@
 
 namespace gpusched::milp {
 
-/// How tasks are written down.
+/// The representation of tasks.
 enum class ConsolidationForm : std::uint8_t {
     plain,    ///< F1: a binary per task and node
-    classes,  ///< F3: tasks alike are counted; locked ones become smaller nodes
+    classes,  ///< F3: an integer per class of equal tasks and node; locked tasks reduce the capacity of nodes
 };
 constexpr auto enum_names(ConsolidationForm) {
     return name_table<ConsolidationForm>({
@@ -27,7 +27,7 @@ constexpr auto enum_names(ConsolidationForm) {
     });
 }
 
-/// How tasks that stay are written down in the plain form.
+/// The representation of tasks that stay, in the plain form.
 enum class LockForm : std::uint8_t {
     bounds,  ///< columns fixed by their bounds
     rows,    ///< a row each
@@ -39,7 +39,7 @@ constexpr auto enum_names(LockForm) {
     });
 }
 
-/// What is minimised.
+/// The objective.
 enum class ConsolidationGoal : std::uint8_t {
     nodes_then_moves,  ///< occupied nodes, then moves, in one objective: a move weighs 1 / (tasks + 1)
     nodes,             ///< occupied nodes
@@ -55,16 +55,15 @@ constexpr auto enum_names(ConsolidationGoal) {
 
 /// How a consolidation model is built.
 struct ConsolidationOptions {
-    ConsolidationForm form = ConsolidationForm::plain;             ///< F1 or F3
-    LockForm locks = LockForm::bounds;                             ///< how tasks that stay are written down
-    ConsolidationGoal goal = ConsolidationGoal::nodes_then_moves;  ///< what is minimised
-    /// Rows for memory, where any task asks for some. Off: memory is relaxed.
+    ConsolidationForm form = ConsolidationForm::plain;             ///< the form
+    LockForm locks = LockForm::bounds;                             ///< how tasks that stay are represented
+    ConsolidationGoal goal = ConsolidationGoal::nodes_then_moves;  ///< the objective
+    /// Rows for memory, if any task needs some; off = memory is relaxed.
     bool memory = true;
-    /// Most moves; absent = any number.
-    std::optional<std::int64_t> max_moves{};
-    /// At least so many nodes stay occupied: a bound proved elsewhere, such as `consolidation::bound`, as a row.
+    std::optional<std::int64_t> max_moves{};  ///< most moves; absent = no limit
+    /// Lower bound on the occupied nodes, added as a row.
     std::optional<std::int64_t> occupied_at_least{};
-    /// At least so many GPUs that work are on nodes that become vacant, as a row.
+    /// Fewest healthy GPUs on vacated nodes, added as a row.
     std::optional<std::int64_t> vacated_gpus_at_least{};
 };
 template <class F>
@@ -78,22 +77,34 @@ constexpr void visit_fields(std::type_identity<ConsolidationOptions>, F&& field)
     field("vacated_gpus_at_least", &ConsolidationOptions::vacated_gpus_at_least);
 }
 
-/// A consolidation model, with what its columns stand for.
+/// A consolidation model and the meaning of its columns.
+///
+/// Size, for n placed tasks without daemons on N occupied nodes. plain has sum over tasks of allowed nodes +
+/// N columns. Its rows: `assign` n; `gpu` and `cpu` N each, plus one per node with Standby tasks for the
+/// claims; `memory` N if some task needs memory; `lock` one per fixed task with locks = rows; `anti_affinity`
+/// one per group and node that some member may use; `link` one per allowed node of a task without GPUs and
+/// cores; `budget`, `bound` and `vacated` one each if requested.
+///
+/// classes has one integer column per class and allowed node, one `moved` more if members run there and moves
+/// count, and N binaries. Its rows: `assign` one per class, `link` one per class and allowed node, `moved`
+/// one per column of that name, and those above; a group counts there if some member may move.
 struct ConsolidationModel : Model {
     ConsolidationForm form = ConsolidationForm::plain;
-    std::vector<NodeId> nodes{};  ///< nodes that tasks run on: the j of the index maps `x(k, j)` and `y(j)`
-    std::vector<std::vector<TaskId>> classes{};  ///< the k of `x`: tasks alike; one each in the plain form
-    std::vector<TaskId> fixed{};                 ///< tasks that are no part of `classes`, because they stay
-    std::size_t task_count = 0;
-    std::vector<NodeId> home{};   ///< per task: where it runs
-    std::vector<bool> movable{};  ///< per task
+    /// Occupied nodes: the j of the index maps `x(k, j)` and `y(j)`.
+    std::vector<NodeId> nodes{};
+    /// Equal tasks: the k of `x`; one task each in the plain form.
+    std::vector<std::vector<TaskId>> classes{};
+    std::vector<TaskId> fixed{};  ///< tasks that stay and are in no class
+    std::size_t task_count = 0;   ///< task slots of the cluster
+    std::vector<NodeId> home{};   ///< per task: its node
+    std::vector<bool> movable{};  ///< per task: it can move
 
-    /// Where every task ends up, one entry per task of the cluster; `none` for pending ones.
+    /// Returns the node of every task of the cluster; `none` for pending ones.
     /// @throws InvalidInput unless `values` has one entry per column
     [[nodiscard]] std::vector<NodeId> decode(std::span<const double> values) const;
-    /// The vector of a placement. @throws InvalidInput for one that the columns cannot express
+    /// Returns the vector of a placement. @throws InvalidInput if the columns cannot express it
     [[nodiscard]] std::vector<double> encode(const std::vector<NodeId>& placement) const;
-    /// How many nodes a placement occupies (daemons do not count), and how many tasks it moves.
+    /// Returns the nodes that a placement occupies, without daemons, and the tasks that it moves.
     [[nodiscard]] std::int64_t occupied(const std::vector<NodeId>& placement) const;
     [[nodiscard]] std::int64_t moves(const std::vector<NodeId>& placement) const;
 };
@@ -109,20 +120,15 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
     field("movable", &ConsolidationModel::movable);
 }
 
-/// The final state of a consolidation as a model. What it checks is necessary for a plan, so that its optimum bounds every plan:
-/// GPUs (whole ones, and fractions by their sum), cores, memory, named resources, devices by class, eligibility (GPU model, labels,
-/// node affinity, taints, cordons), node-level
-/// anti-affinity. Relaxed are the split of fractions over cards, NUMA and socket guarantees, GPU memory, affinity, anti-affinity
-/// and gangs at higher levels, and the order of the moves. Nodes that are empty now stay empty; daemons use what they use.
-/// Standby tasks count with what they claim towards all but LP tasks, and LP tasks in total with what is lendable.
+/// Builds a model of the final state of a consolidation. Its rows are necessary for a plan, so its optimum
+/// bounds every plan. See ConsolidationModel for its size.
 ///
-/// With n placed tasks other than daemons on the N occupied nodes: plain has sum over tasks of allowed nodes + N columns, and
-/// rows `assign` n, `gpu` and `cpu` N each and one more per node with Standby tasks (what is claimed), `memory` N where asked
-/// for and some task asks for memory, `lock` one per fixed task with locks = rows, `anti_affinity` one per group and node that
-/// some member may use, `link` one per allowed node of a task without GPUs and cores, `budget`, `bound` and `vacated` one each where
-/// asked for. classes has one integer column per class and allowed node, one more where members of the class run (`moved`; only where
-/// moves count: in the goal, or for `max_moves`), N binaries, and the rows `assign` one per class, `link` one per class and
-/// allowed node, `moved` one per column of that name, and those above; a group counts there if some member may move.
+/// - Exact: GPUs (whole ones, and fractions by their sum), cores, memory, named resources, devices by class,
+///   eligibility (GPU model, labels, node affinity, taints, cordons), and node-level anti-affinity.
+/// - Relaxed: the split of fractions over cards, NUMA and socket guarantees, GPU memory, affinity,
+///   anti-affinity and gangs at higher levels, and the order of the moves.
+/// - Empty nodes stay empty; daemons keep what they use. Standby tasks count with their claim for all except
+///   LP tasks, and LP tasks in total with what is lendable.
 ///
 /// @throws InvalidInput for options out of range
 [[nodiscard]] ConsolidationModel consolidation(const Cluster& cluster,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constraint matrix of a model as Eigen sees it: views and products, all inline.
+// The constraint matrix of a model in Eigen: views and products, all inline.
 #pragma once
 
 #include <gpusched/milp/model.hpp>
@@ -13,7 +13,7 @@ namespace gpusched::milp {
 using Matrix = Eigen::SparseMatrix<double>;                      ///< by columns, as models store it
 using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
 
-/// The constraint matrix A, rows x columns: a view of the model's arrays, which must outlive it.
+/// Returns a view of the constraint matrix A, rows x columns. The model must outlive it.
 [[nodiscard]] inline Eigen::Map<const Matrix> A(const Model& model) {
     return {model.rows(),
             model.columns(),
@@ -23,10 +23,11 @@ using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
             model.value.data()};
 }
 
-/// A copy of the constraint matrix by rows, the entries of each by ascending column. O(rows + columns + entries).
+/// Returns a copy of the constraint matrix by rows, with entries by ascending column. O(rows + columns +
+/// entries).
 [[nodiscard]] inline RowMatrix by_rows(const Model& model) { return A(model); }
 
-/// A x, one entry per row.
+/// Returns A x, one entry per row.
 /// @param x one entry per column
 [[nodiscard]] inline Eigen::VectorXd row_activity(const Model& model, std::span<const double> x) {
     return A(model) * Eigen::Map<const Eigen::VectorXd>(x.data(), static_cast<Eigen::Index>(x.size()));

@@ -2,10 +2,7 @@
 // Everything in milp.
 #pragma once
 
-#include <gpusched/milp/add_row.hpp>
-#include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>

@@ -6,6 +6,7 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/lp.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace gpusched::milp {
@@ -28,17 +30,20 @@ constexpr auto enum_names(Sense) {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Which column stands for which combination of indices, such as x(configuration, workload): a dense array, row by row.
+/// The columns of a family of variables such as x(configuration, workload): a dense array, row by row.
 struct IndexMap {
     static constexpr int absent = -1;
     std::string name{};
-    std::vector<int> extents{};  ///< how many values each index has
-    std::vector<int> columns{};  ///< as many as the product of the extents; `absent` where there is no column
+    std::vector<int> extents{};  ///< number of values of each index
+    std::vector<int> columns{};  ///< one entry per combination; `absent` = no column
 
     IndexMap() = default;
     IndexMap(std::string name_, std::vector<int> extents_);
+    template <std::integral... I>
+    explicit IndexMap(std::string name_, I... extents_)
+        : IndexMap(std::move(name_), std::vector<int>{static_cast<int>(extents_)...}) {}
 
-    /// The column, or `absent`. The indices must be in range.
+    /// Returns the column, or `absent`. The indices must be in range.
     template <class... I>
     [[nodiscard]] int operator()(I... i) const noexcept {
         return columns[at({static_cast<int>(i)...})];
@@ -67,12 +72,12 @@ constexpr void visit_fields(std::type_identity<IndexMap>, F&& field) {
     field("columns", &IndexMap::columns);
 }
 
-/// minimise (or maximise) objective . x + offset subject to row_lower <= A x <= row_upper, column_lower <= x <=
-/// column_upper, and whole numbers where `integer` says so.
+/// A mixed-integer linear program: minimise (or maximise) objective . x + offset subject to row_lower <= A x
+/// <= row_upper and column_lower <= x <= column_upper, with whole numbers in the columns of `integer`.
 ///
-/// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1, by ascending row.
-/// `A(model)` of matrix.hpp is
-/// that as an Eigen matrix. Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
+/// A is stored by columns: column j has the entries column_start[j] .. column_start[j + 1] - 1, by ascending
+/// row. `A(model)` of matrix.hpp is an Eigen view of it. Missing sides are plus or minus infinity. Rows
+/// belong to groups such as "coverage" and "budget".
 struct Model {
     std::string name = "gpusched";
     Sense sense = Sense::minimise;
@@ -86,16 +91,16 @@ struct Model {
     std::vector<std::string> column_names{}, row_names{};
     std::vector<int> row_group{};  ///< one entry per row, index into `group_names`
     std::vector<std::string> group_names{};
-    std::vector<IndexMap> indices{};  ///< what the columns stand for
+    std::vector<IndexMap> indices{};  ///< the families of variables
 
     [[nodiscard]] int rows() const noexcept { return static_cast<int>(row_lower.size()); }
     [[nodiscard]] int columns() const noexcept { return static_cast<int>(objective.size()); }
     [[nodiscard]] int integer_columns() const noexcept;
     [[nodiscard]] std::size_t nonzeros() const noexcept { return value.size(); }
 
-    /// The index map of that name. @throws InvalidInput when there is none
+    /// Returns the index map of that name. @throws InvalidInput for an unknown name
     [[nodiscard]] const IndexMap& index(std::string_view map) const;
-    /// How many rows a group has; 0 for a group that does not exist.
+    /// Returns the number of rows of a group; 0 for an unknown group.
     [[nodiscard]] int rows_in(std::string_view group) const noexcept;
 
     bool operator==(const Model&) const = default;
@@ -121,8 +126,9 @@ constexpr void visit_fields(std::type_identity<Model>, F&& field) {
     field("indices", &Model::indices);
 }
 
-/// @throws InvalidInput for arrays whose sizes do not agree, entries outside the matrix or out of order, numbers that are not
-///     finite, lower sides above upper ones, lower sides of plus infinity and upper ones of minus infinity
+/// @throws InvalidInput for arrays of different sizes, entries outside the matrix or out of order, numbers
+///     that are not finite, lower sides above upper ones, lower sides of plus infinity and upper ones of
+///     minus infinity
 void validate(const Model& model);
 
 /// One entry of a row.
@@ -131,17 +137,19 @@ struct Entry {
     double value = 0;
 };
 
-/// Collects columns and rows, then makes a model of them.
+/// Builds a model from columns and rows.
 class ModelBuilder {
   public:
     explicit ModelBuilder(std::string name) { model_.name = std::move(name); }
 
-    /// Returns the column's index. An infinite `upper` means none.
+    /// Adds a column. @return its index
     int column(std::string name, double lower, double upper, double objective = 0, bool integer = false);
     int binary(std::string name, double objective = 0) {
         return column(std::move(name), 0, 1, objective, true);
     }
-    /// Adds lower <= sum of the entries <= upper to the group; entries of one column are added up, zeros left out.
+    /// Adds the row lower <= sum of the entries <= upper to a group. Entries of one column are added up,
+    /// zeros dropped.
+    /// @return its index
     int row(std::string_view group, std::string name, double lower, std::span<const Entry> entries,
             double upper);
     int at_most(std::string_view group, std::string name, std::span<const Entry> entries, double upper) {
@@ -166,12 +174,12 @@ class ModelBuilder {
     [[nodiscard]] int columns() const noexcept { return model_.columns(); }
     [[nodiscard]] int rows() const noexcept { return model_.rows(); }
 
-    /// The model; the builder is empty afterwards.
+    /// Returns the model. The builder is empty afterwards.
     [[nodiscard]] Model finish();
 
   private:
     Model model_;
-    std::vector<int> row_start_{0};  // the rows so far, entries in the order in which they came
+    std::vector<int> row_start_{0};  // the rows so far, entries in the order of the calls
     std::vector<int> entry_column_;
     std::vector<double> entry_value_;
 };
@@ -179,18 +187,18 @@ class ModelBuilder {
 /// @throws InvalidInput unless `x` has one finite entry per column
 void require_values(const Model& model, std::span<const double> x);
 
-/// The model with all columns continuous.
+/// Returns the model with all columns continuous.
 [[nodiscard]] Model lp_relaxation(Model model);
 
-/// The same as data for an LP solver: a minimisation, without offset.
+/// Returns the relaxation as the input of an LP solver: a minimisation without offset.
 [[nodiscard]] LpProblem lp_problem(const Model& model);
 
-/// A model in which every row of some groups may be violated at a price, so that it has a solution unless the rest contradicts
-/// itself: with all groups, unless the bounds of an integer column hold no whole number.
+/// A model in which the rows of some groups can be violated at a price. With all groups it always has a
+/// solution, unless the bounds of an integer column contain no whole number.
 struct ElasticModel : Model {
     int original_columns = 0;
-    std::vector<int> shortfall{},
-        excess{};  ///< per row: the columns of what is missing and what is too much, or -1
+    std::vector<int> shortfall{};  ///< per row: the column of the amount below its lower side, or -1
+    std::vector<int> excess{};     ///< per row: the column of the amount above its upper side, or -1
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ElasticModel>, F&& field) {
@@ -200,12 +208,12 @@ constexpr void visit_fields(std::type_identity<ElasticModel>, F&& field) {
     field("excess", &ElasticModel::excess);
 }
 
-/// What a solution of an elastic model violates.
+/// The violation of a group of rows by a solution of an elastic model.
 struct GroupViolation {
-    std::string group{};  ///< its name
-    double amount = 0;    ///< summed over its rows, each in units of its largest coefficient
-    int rows = 0;         ///< how many are violated
-    std::string worst{};  ///< the most violated one
+    std::string group{};  ///< name of the group
+    double amount = 0;    ///< sum over its rows, each in units of its largest coefficient
+    int rows = 0;         ///< violated rows
+    std::string worst{};  ///< name of the most violated row
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<GroupViolation>, F&& field) {
@@ -215,16 +223,57 @@ constexpr void visit_fields(std::type_identity<GroupViolation>, F&& field) {
     field("worst", &GroupViolation::worst);
 }
 
-/// The elastic form: minimise how much the rows of these groups are violated, each row in units of its largest coefficient;
-/// the objective is left out. Its optimum is 0 exactly where the model is feasible. Bounds and integrality stay.
+/// Returns the elastic form: minimise the violation of the rows of these groups, each row in units of its
+/// largest coefficient.
 ///
+/// The objective is dropped; bounds and integrality stay. The optimum is 0 if and only if the model is
+/// feasible.
 /// @param groups names of groups; empty = all
-/// @throws InvalidInput for a group that does not exist
+/// @throws InvalidInput for an unknown group
 [[nodiscard]] ElasticModel elastic(const Model& model, const std::vector<std::string>& groups = {});
 
-/// The groups that a solution of the elastic form violates by more than `tolerance`, worst first: relax these, and there is a
-/// solution.
+/// Returns the groups that a solution of the elastic form violates by more than `tolerance`, worst first.
+/// Relaxing them makes the model feasible.
 [[nodiscard]] std::vector<GroupViolation> violated_groups(const ElasticModel& model,
                                                           std::span<const double> x, double tolerance = 1e-6);
+
+/// The objective, feasibility and integrality of a vector.
+struct Evaluation {
+    double objective = 0;      ///< objective, offset included
+    double violation = 0;      ///< largest violation of a row or bound; 0 = none
+    std::string violated{};    ///< name of that row or column; empty = none
+    double fractionality = 0;  ///< largest distance of an integer column from a whole number
+    std::string fractional{};  ///< name of that column; empty = none
+    [[nodiscard]] bool feasible(double tolerance = 1e-6) const noexcept {
+        return violation <= tolerance && fractionality <= tolerance;
+    }
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Evaluation>, F&& field) {
+    field("objective", &Evaluation::objective);
+    field("violation", &Evaluation::violation);
+    field("violated", &Evaluation::violated);
+    field("fractionality", &Evaluation::fractionality);
+    field("fractional", &Evaluation::fractional);
+}
+
+/// Returns the objective of `x`, offset included. @throws InvalidInput unless `x` has one entry per column
+[[nodiscard]] double objective_value(const Model& model, std::span<const double> x);
+
+/// Evaluates `x` without a solver. Entries that are not finite violate by infinity.
+/// @throws InvalidInput unless `x` has one entry per column
+[[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
+
+/// Adds lower <= sum of the entries <= upper as the last row of a finished model, for constraints of your
+/// own.
+///
+/// `Model::index` names the columns: `add_row(model, "rack", "r1", -infinity, {{x(k, j), 1}, ...}, 3)`.
+/// @param group group of the row; a new one if the model has none of that name
+/// @param entries columns of the model, each at most once, with finite numbers other than 0
+/// @return the index of the row
+/// @throws InvalidInput for wrong entries; the model is then unchanged Complexity: O(columns + entries of the
+///     model).
+int add_row(Model& model, std::string_view group, std::string name, double lower,
+            std::span<const Entry> entries, double upper);
 
 }  // namespace gpusched::milp

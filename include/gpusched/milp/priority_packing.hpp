@@ -18,9 +18,8 @@
 namespace gpusched::milp {
 
 struct PackingOptions {
-    /// Running tasks that may be moved may end up on other nodes. Off: they stay.
-    bool allow_moves = false;
-    SolveOptions solve{};  ///< the time limit is for all steps together; `start` is not used
+    bool allow_moves = false;  ///< movable running tasks can move to other nodes; off = they stay
+    SolveOptions solve{};      ///< the time limit covers all steps; `start` is ignored
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PackingOptions>, F&& field) {
@@ -31,12 +30,12 @@ constexpr void visit_fields(std::type_identity<PackingOptions>, F&& field) {
 /// @throws InvalidInput with every option out of range
 void validate(const PackingOptions& options);
 
-/// What was proved about one priority.
+/// The result for one priority.
 struct PackingStep {
     std::int64_t priority = 0;
-    std::int64_t pending = 0;  ///< how many tasks of that priority wait
-    std::int64_t placed = 0;   ///< how many of them are placed
-    std::int64_t bound = 0;    ///< how many can be placed at most, given the steps before
+    std::int64_t pending = 0;  ///< pending tasks of this priority
+    std::int64_t placed = 0;   ///< placed ones of them
+    std::int64_t bound = 0;    ///< upper bound on the placed ones, given the steps before
     Status status = Status::failed;
     bool operator==(const PackingStep&) const = default;
 };
@@ -49,11 +48,11 @@ constexpr void visit_fields(std::type_identity<PackingStep>, F&& field) {
     field("status", &PackingStep::status);
 }
 
-/// Who runs where.
+/// The placement, and the result of each priority.
 struct PackingResult {
-    std::vector<NodeId> placement{};   ///< per task of the cluster; `none` = waits
+    std::vector<NodeId> placement{};   ///< node of each task of the cluster; `none` = pending
     std::vector<PackingStep> steps{};  ///< highest priority first
-    std::int64_t moves = 0;            ///< running tasks that end up elsewhere
+    std::int64_t moves = 0;            ///< running tasks that move
     bool optimal = false;              ///< every step was solved to optimality
 };
 template <class F>
@@ -64,20 +63,30 @@ constexpr void visit_fields(std::type_identity<PackingResult>, F&& field) {
     field("optimal", &PackingResult::optimal);
 }
 
-/// The model of one step: which tasks run where.
+/// The model of one priority.
+///
+/// Columns: a binary x(i, n) per task of whole GPUs and allowed node; card(i, n, g) per fraction and card
+/// with enough room; used(n, g) per such card that no staying task uses. Rows: `place` one per task (pending:
+/// at most once, movable: exactly once); `gpu`, `cpu` and `memory` one per node; `card` one per card with a
+/// column of a fraction; `hold` one per column `used` with a card of a movable task; `extras` one per node
+/// and named resource, and per node and accepted list of device classes; `anti_affinity` one per group and
+/// node that some member may use; `above` one per entry of `placed`.
 struct PackingModel : Model {
-    std::vector<TaskId>
-        tasks{};  ///< the i of `x(i, n)`: pending tasks and, with `allow_moves`, those that may move
-    std::vector<int>
-        untouched{};  ///< per node: cards that nobody who stays uses, the right-hand side of `gpu`
-    std::vector<std::vector<std::int64_t>>
-        card_milli{};  ///< per node and card: what fractions may take of it
-    /// Per task of the cluster that the model was made of: where it runs; `none` = waits.
+    std::vector<TaskId> tasks{};  ///< the i of `x(i, n)`: pending tasks and, with `allow_moves`, movable ones
+    /// Per node: cards that no staying task uses, the right-hand side of `gpu`.
+    std::vector<int> untouched{};
+    /// Per node and card: thousandths available to fractions.
+    std::vector<std::vector<std::int64_t>> card_milli{};
+    /// Returns the node of each task of the cluster; `none` = pending.
+    /// @param cluster the cluster of the model
     /// @throws InvalidInput unless there is one entry per column, and for a cluster of another size
     [[nodiscard]] std::vector<NodeId> decode(const Cluster& cluster, std::span<const double> values) const;
-    /// The vector of such a placement. Fractions go onto cards so that all fit, where a search of 100,000 steps per node finds
-    /// how; else onto those with the most room, and `evaluate` says which row that violates.
-    /// @throws InvalidInput with every task that is where the columns cannot express it, and for a cluster of another size
+    /// Returns the vector of a placement.
+    ///
+    /// A search of 100,000 steps per node distributes fractions over cards. If it finds no packing, each goes
+    /// to the card with the most room, and `evaluate` reports the violated row.
+    /// @throws InvalidInput with every task that the columns cannot place there, and for a cluster of another
+    ///     size
     [[nodiscard]] std::vector<double> encode(const Cluster& cluster,
                                              const std::vector<NodeId>& placement) const;
 };
@@ -89,36 +98,31 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
     field("card_milli", &PackingModel::card_milli);
 }
 
-/// The model of the step for `priority`: places the most pending tasks of it, at least `placed[k]` of the k-th priority above
-/// (by descending priority), any of those below count nothing.
+/// Builds the model for `priority`: place the most pending tasks of it, and at least `placed[k]` of the k-th
+/// higher priority (descending). Lower priorities count nothing.
 ///
-/// The tasks are the pending ones and, with `allow_moves`, those of whole GPUs that may move; daemons are left out. A task may
-/// run on its own node, and on those that are schedulable and eligible and have as much as it asks for of cores, memory and GPUs
-/// (a fraction: of one card) once all that may move is gone.
+/// Its tasks are the pending ones and, with `allow_moves`, movable ones with whole GPUs; daemons are left
+/// out. A task may run on its own node, and on schedulable and eligible nodes with enough cores, memory and
+/// GPUs (for a fraction: one card) once all movable tasks are gone.
 ///
-/// Columns: a binary x(i, n) per task of whole GPUs and node that it may run on, card(i, n, g) per fraction and card with enough
-/// room on such a node, used(n, g) per card of those that nobody who stays uses. Rows: `place` one per task (pending: at most
-/// once, movable: exactly once), `gpu`, `cpu` and `memory` one per node (whole GPUs, and used cards, within the cards that nobody
-/// who stays uses), `card` one per card that some fraction has a column for, `hold` one per column `used` whose card a movable
-/// task holds, `extras` one per node and named resource, and per node and list of device classes that some task accepts, `anti_affinity` one per group and node that some member may use, `above` one per entry of `placed`.
-///
-/// Exact for GPUs (whole and fractions), cores, memory, named resources, devices where each task accepts one class, eligibility, cordons and node-level anti-affinity of equal limits;
-/// relaxed are NUMA and socket guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of
-/// different limits. What Standby tasks lend is not used. Fractions that run stay.
-/// @throws InvalidInput for options out of range, a task to place or move that some group binds to avoid, to be avoided, near or
-/// to spread (the model has no rows for that), negative entries of `placed`, and more of them than pending tasks have priorities above
+/// Exact for GPUs, cores, memory, named resources, devices if each task accepts one class, eligibility,
+/// cordons, and node-level anti-affinity with equal limits. Relaxed: NUMA and socket guarantees, GPU memory,
+/// affinity, network levels, and other anti-affinity. GPUs that Standby tasks lend are not used. Running
+/// fractions stay.
+/// @throws InvalidInput for options out of range, tasks in groups to avoid, near or to spread (the model has
+///     no rows for them), negative entries of `placed`, and more entries than there are higher priorities of
+///     pending tasks
 [[nodiscard]] PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                          const std::vector<std::int64_t>& placed = {},
                                          const PackingOptions& options = {});
 
-/// Places pending tasks lexicographically by priority: one model per priority, the optimum of each a row in the next.
+/// Places pending tasks lexicographically by priority: one model per priority, with the optimum of each as a
+/// row in the next.
 ///
-/// Source: "Priority Matters", the Kubernetes fallback; no large weights are used. Where a step is not solved to optimality the
-/// next ones build upon what was found, and `optimal` is false.
-/// @throws InvalidInput for options out of range; BackendError where the solver is missing
-[[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
-                                             const AnySolver& solver, const Context& context = {});
+/// Source: "Priority Matters", the Kubernetes fallback; no large weights are used. If a step is not solved to
+/// optimality, the next ones build on its result, and `optimal` is false.
+/// @throws InvalidInput for options out of range; BackendError if the solver is missing
 [[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options = {},
-                                             const std::string& solver = "auto", const Context& context = {});
+                                             const AnySolver& solver = "auto", const Context& context = {});
 
 }  // namespace gpusched::milp

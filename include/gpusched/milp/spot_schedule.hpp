@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spot scheduling: which tasks run when and where, so that little is evicted and much is committed.
+// Spot scheduling as a model: when and where tasks run, with few restarts and much committed work.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -16,13 +16,13 @@ namespace gpusched::milp {
 /// A task over slots of time.
 struct SpotTask {
     std::string name{};
-    int arrival = 0;  ///< first slot in which it may run, >= 0
-    int pods = 1;     ///< all run at once, >= 1
-    int gpus = 1;     ///< per pod, >= 1
-    bool hp = false;  ///< high priority: must start, and is never evicted
-    std::vector<int>
-        checkpoints{};  ///< ascending slots of run time after which progress is kept; the last = its length
-    int max_delay = 0;  ///< high priority only: start at most so many slots after the arrival, >= 0
+    int arrival = 0;  ///< first slot in which it can run, >= 0
+    int pods = 1;     ///< pods, which run together, >= 1
+    int gpus = 1;     ///< GPUs per pod, >= 1
+    bool hp = false;  ///< high priority: it must start, and is never evicted
+    /// Ascending slots of run time at which progress is kept; the last = its length.
+    std::vector<int> checkpoints{};
+    int max_delay = 0;  ///< high priority only: latest start in slots after the arrival, >= 0
     bool operator==(const SpotTask&) const = default;
 };
 template <class F>
@@ -38,7 +38,7 @@ constexpr void visit_fields(std::type_identity<SpotTask>, F&& field) {
 
 struct SpotProblem {
     std::vector<SpotTask> tasks{};
-    std::vector<int> nodes{};  ///< GPUs of each
+    std::vector<int> nodes{};  ///< GPUs of each node
     int horizon = 0;           ///< slots, >= 1
     double alpha = 1;          ///< weight of the utilisation, >= 0
     bool operator==(const SpotProblem&) const = default;
@@ -51,10 +51,12 @@ constexpr void visit_fields(std::type_identity<SpotProblem>, F&& field) {
     field("alpha", &SpotProblem::alpha);
 }
 
-/// What the second term of the objective counts.
+/// The second term of the objective.
 enum class SpotMode : std::uint8_t {
     meaning,  ///< committed GPU slots
-    literal,  ///< the paper's (2a) as printed: each task's pod slots times its pods, GPUs per pod and last checkpoint, and
+    /// The paper's (2a) as printed: each task's pod slots times its pods, GPUs per pod and last checkpoint,
+    /// and.
+    literal,
     ///< evictions weighed with the pod slots
 };
 constexpr auto enum_names(SpotMode) {
@@ -66,14 +68,14 @@ constexpr auto enum_names(SpotMode) {
 
 /// When and where every task runs.
 struct SpotSchedule {
-    std::vector<std::vector<std::vector<int>>> pods{};  ///< [task][slot][node]: how many pods
+    std::vector<std::vector<std::vector<int>>> pods{};  ///< pods by [task][slot][node]
     bool operator==(const SpotSchedule&) const = default;
 };
 
-/// What a schedule is worth, counted slot by slot.
+/// The value of a schedule, counted slot by slot.
 struct SpotValue {
-    std::vector<int> runs{};       ///< per task: how often it started
-    std::vector<int> committed{};  ///< per task: slots of run time kept by its last checkpoint
+    std::vector<int> runs{};       ///< per task: its starts
+    std::vector<int> committed{};  ///< per task: slots of run time at its last checkpoint
     double restarts = 0;           ///< numerator of the ratio
     double starts = 0;             ///< its denominator; 0 / 0 counts as 0
     double useful = 0;             ///< the second term before the division by GPUs and slots
@@ -90,12 +92,23 @@ constexpr void visit_fields(std::type_identity<SpotValue>, F&& field) {
 }
 
 /// The model of a spot scheduling problem.
+///
+/// Rows by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`,
+/// `stay`, `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`.
+///
+/// Size with `meaning`: let h_i = H - arrival_i, C_i the length, L_i the number of levels: "never started"
+/// and all but the last checkpoint (1 for high priority), M nodes, nb = ceil(log2(Dmax + 1)), Dmax the sum
+/// over tasks of pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 except for high
+/// priority, [HP] = 1 - [LP].
+/// - columns: sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb
+/// - rows: sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task
+///   can run) + 2 + 2 nb
 struct SpotModel : Model {
     SpotProblem problem{};
     SpotMode mode = SpotMode::meaning;
-    /// The schedule of a vector. @throws InvalidInput unless it has one entry per column
+    /// Returns the schedule of a vector. @throws InvalidInput unless it has one entry per column
     [[nodiscard]] SpotSchedule decode(std::span<const double> values) const;
-    /// The vector of a schedule. @throws InvalidInput for a schedule that breaks the rules
+    /// Returns the vector of a schedule. @throws InvalidInput for a schedule that breaks the rules
     [[nodiscard]] std::vector<double> encode(const SpotSchedule& schedule) const;
 };
 template <class F>
@@ -108,25 +121,20 @@ constexpr void visit_fields(std::type_identity<SpotModel>, F&& field) {
 /// @throws InvalidInput with every field out of range
 void validate(const SpotProblem& problem);
 
-/// What a schedule is worth, counted from its pods alone.
-/// @throws InvalidInput for schedules of the wrong shape or against the rules: parts of a gang, too many GPUs, moves within a
-///     run, a restart in the slot after an eviction, high priority late or evicted
+/// Computes the value of a schedule from its pods alone.
+/// @throws InvalidInput for schedules of the wrong shape or against the rules: partial gangs, too many GPUs,
+///     moves within a run, a restart in the slot of an eviction, high-priority tasks that start late or are
+///     evicted
 [[nodiscard]] SpotValue spot_value(const SpotProblem& problem, const SpotSchedule& schedule,
                                    SpotMode mode = SpotMode::meaning);
 
-/// The time-indexed model of spot scheduling: exact, without big numbers in rows.
+/// Builds the time-indexed model of spot scheduling; see SpotModel for its size. It is exact, without big
+/// numbers in rows.
 ///
-/// A slot sees every task idle or running with a known progress; eviction takes a slot and throws back to the last checkpoint.
-/// Pods of a run stay where they are. Runs cut by the horizon are not evictions. Source: appendix A, (2a) to (2g), of the ASI
-/// heterogeneity-at-hyperscale paper, reformulated because the printed one multiplies decisions.
-///
-/// Rows, by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`, `stay`,
-/// `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`.
-/// Size with `meaning`, for h_i = H - arrival_i, L_i = number of checkpoints (1 for high priority: tasks keep levels "never
-/// started" and all but the last checkpoint), C_i the length, M nodes, nb = ceil(log2(Dmax + 1)), Dmax the sum over tasks of
-/// pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 for other than high priority tasks, else 0:
-/// columns = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb,
-/// rows = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task may run) + 2 + 2 nb.
+/// In a slot every task is idle, or runs with a known progress. An eviction takes effect at the start of a
+/// slot, and resets the task to its last checkpoint. Pods stay in place during a run. Runs cut by the horizon
+/// are not evictions. Source: appendix A, (2a) to (2g), of the ASI heterogeneity-at-hyperscale paper,
+/// reformulated because the printed one multiplies decisions.
 ///
 /// @throws InvalidInput with every field out of range
 [[nodiscard]] SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode = SpotMode::meaning);

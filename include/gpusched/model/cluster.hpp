@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cluster: a snapshot of who runs where, with O(1) apply and undo.
+// Cluster: a snapshot of the placement of every task, with O(1) apply and undo.
 #pragma once
 
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
-#include <gpusched/model/detail/domain_counts.hpp>
-#include <gpusched/model/event.hpp>
+#include <gpusched/model/events.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <array>
@@ -19,13 +18,67 @@
 #include <utility>
 #include <vector>
 
+namespace gpusched::detail {
+
+/// Counts the members of each group in each domain. There is one small open-addressing table (domain ->
+/// count) per set, all in one array. A table is large enough for the domains of three copies of every member.
+/// O(1) expected per call.
+class DomainCounts {
+  public:
+    /// Adds a table for a set with `members` and returns its number.
+    std::uint32_t add_table(std::uint32_t members);
+    /// Enlarges the table for a set with `members`; amortised O(1) if sets grow by single members.
+    void grow_table(std::uint32_t table, std::uint32_t members);
+    /// Removes an empty table. `add_table` may reuse its number.
+    void remove_table(std::uint32_t table);
+
+    [[nodiscard]] std::uint32_t count(std::uint32_t table, DomainId domain) const noexcept {
+        const auto& t = tables_[table];
+        for (auto i = slot(t, domain);; i = (i + 1) & t.mask) {
+            const auto& cell = cells_[t.first + i];
+            if (cell.count == 0) return 0;
+            if (cell.domain == domain) return cell.count;
+        }
+    }
+
+    /// The number of domains with a member.
+    [[nodiscard]] std::uint32_t domains(std::uint32_t table) const noexcept { return tables_[table].used; }
+
+    void increment(std::uint32_t table, DomainId domain) noexcept;
+
+    void decrement(std::uint32_t table, DomainId domain) noexcept;
+
+  private:
+    struct Table {
+        std::uint32_t first, mask, used;
+    };
+    struct Cell {
+        DomainId domain = none<DomainId>;
+        std::uint32_t count = 0;
+    };
+    [[nodiscard]] static std::uint32_t slot(const Table& t, DomainId domain) noexcept {
+        return (static_cast<std::uint32_t>(domain) * 0x9E3779B1u >> 7) & t.mask;
+    }
+    [[nodiscard]] static std::uint32_t capacity_for(std::uint32_t members) noexcept;
+    [[nodiscard]] std::uint32_t take_cells(std::uint32_t capacity);
+    void give_cells(const Table& table);
+    [[nodiscard]] Cell& cell_of(const Table& table, DomainId domain) noexcept;
+    std::vector<Table> tables_;
+    std::vector<Cell> cells_;
+    std::vector<std::uint32_t> free_tables_;
+    std::vector<std::vector<std::uint32_t>>
+        free_cells_;  // by the logarithm of the size of a table: its first cell
+};
+
+}  // namespace gpusched::detail
+
 namespace gpusched {
 
 class EventLog;
 namespace detail {
 struct Demand;
 
-/// Holds what a copy does not get.
+/// Owns an object that copies of the owner do not get.
 template <class T>
 class NotCopied {
   public:
@@ -52,24 +105,25 @@ class NotCopied {
 };
 }  // namespace detail
 
-/// Whether what Standby tasks lend counts as free.
+/// Whether resources that Standby tasks lend count as free.
 enum class Lent : bool { no, yes };
 
-/// How a new snapshot numbers its nodes, tasks, jobs and budgets.
+/// The numbering of nodes, tasks, jobs and budgets in a new snapshot.
 enum class IdOrder : bool {
-    by_name,    ///< in the natural order of their names: core/natural_order.hpp
-    as_listed,  ///< in the order of the data: their ids are positions there
+    by_name,    ///< the natural order of their names: core/order.hpp
+    as_listed,  ///< the order of the data: ids are positions in its lists
 };
 
-/// A snapshot: an inventory, shared between copies until one of them changes it, and the placement of every task.
+/// A snapshot of a cluster: an inventory, which copies share until one of them changes it, and the placement
+/// of tasks.
 ///
-/// Everything that runs is accounted for twice where Standby tasks lend their resources: *lendable* capacity is
-/// what nobody consumes, and is open to LP tasks; *firm* capacity is what nobody consumes or has a claim on, and
-/// is what all other tasks need. Memory is never lent.
+/// Standby tasks lend their resources, so there are two kinds of free capacity. *Lendable* capacity is not
+/// consumed by any task; LP tasks can use it. *Firm* capacity is neither consumed nor claimed; all other
+/// tasks need it. Memory is never lent.
 ///
-/// `assign` trusts its caller: ask `find_obstacle` and `gpus_fit` (feasibility.hpp) first. All changes are logged
-/// and can be undone in reverse order; each costs O(1) (at most 64 GPUs and the task's few groups). Copying costs
-/// a few megabytes per 40,000 nodes. Distinct copies may be used from distinct threads.
+/// `assign` does not check feasibility: call `find_obstacle` and `gpus_fit` (feasibility.hpp) first. All
+/// changes are logged and can be undone in reverse order. Each costs O(1): at most 64 GPUs and the groups of
+/// the task. A copy takes a few megabytes per 40,000 nodes. Different threads may use different copies.
 class Cluster {
   public:
     Cluster();
@@ -79,45 +133,41 @@ class Cluster {
     Cluster& operator=(Cluster&& other) noexcept;
     ~Cluster();
 
-    /// Validates `spec` and builds a snapshot of it. Ids follow names, so that no answer depends on the order in which a file
-    /// lists its nodes and tasks: where candidates tie, the first by name wins.
-    /// @throws InvalidInput with all problems, each naming the node, task or job
+    /// Validates `spec` and builds a snapshot. Ids follow names, so that results do not depend on the order
+    /// of nodes and tasks in a file. Between equal candidates, the first by name is chosen.
+    /// @throws InvalidInput with all problems, each with the name of the node, task or job
     static Cluster build(const ClusterSpec& spec, IdOrder order = IdOrder::by_name);
 
-    /// The snapshot as data again, in the order of the data that it was built of, with what was left out filled in: accepted GPU models
-    /// come in the order in which the nodes, by id, first name them, `preemptible` is said, jobs that only tasks named are listed.
+    /// The snapshot as data, in the order of the data from which it was built. Omitted values are filled in:
+    /// `preemptible` is set, and jobs that only tasks named are listed. Accepted GPU models come in the order
+    /// of their first node.
     [[nodiscard]] ClusterSpec to_spec() const;
 
-    /// Legal, but worth knowing: tasks that hold a failed GPU, and network levels that tasks name but no node has.
+    /// Legal but suspicious data: tasks that hold a failed GPU, and network levels that tasks name but no
+    /// node has.
     [[nodiscard]] std::vector<std::string> warnings() const;
 
-    /// One node, task or job as data, as `to_spec` has it.
+    /// One node, task, job or budget as data, as in `to_spec`.
     [[nodiscard]] NodeSpec node_spec(NodeId node) const;
     [[nodiscard]] TaskSpec task_spec(TaskId task) const;
     [[nodiscard]] JobSpec job_spec(JobId job) const;
     /// @param budget index into `Inventory::budgets`
     [[nodiscard]] BudgetSpec budget_spec(std::uint32_t budget) const;
 
-    // What only changes of membership change -----------------------------------------------------------------------------------
+    // Inventory: only changes of membership change it -------------------------------------------------------
     [[nodiscard]] const Inventory& inventory() const noexcept { return *inventory_; }
-    /// How many nodes (tasks) there are.
-    [[nodiscard]] std::size_t node_count() const noexcept {
-        return node_slots() - inventory_->nodes.free.size();
-    }
-    [[nodiscard]] std::size_t task_count() const noexcept {
-        return task_slots() - inventory_->tasks.free.size();
-    }
-    /// Length of arrays indexed by NodeId (TaskId): slots that a node has left, and no other has yet, included.
+    /// Number of nodes (tasks).
+    [[nodiscard]] std::size_t node_count() const noexcept { return inventory_->nodes.count(); }
+    [[nodiscard]] std::size_t task_count() const noexcept { return inventory_->tasks.count(); }
+    /// Length of arrays indexed by NodeId (TaskId), including free slots.
     [[nodiscard]] std::size_t node_slots() const noexcept { return inventory_->nodes.names.size(); }
     [[nodiscard]] std::size_t task_slots() const noexcept { return inventory_->tasks.names.size(); }
-    /// True where the slot is one that somebody has.
+    /// True if the slot is occupied.
     [[nodiscard]] bool contains(NodeId node) const noexcept {
-        return index(node) < node_slots() &&
-               (inventory_->nodes.free.empty() || inventory_->nodes.dead[index(node)] == 0);
+        return inventory_->nodes.contains(index(node));
     }
     [[nodiscard]] bool contains(TaskId task) const noexcept {
-        return index(task) < task_slots() &&
-               (inventory_->tasks.free.empty() || inventory_->tasks.dead[index(task)] == 0);
+        return inventory_->tasks.contains(index(task));
     }
     [[nodiscard]] LiveIds<NodeId> nodes() const noexcept { return inventory_->living_nodes(); }
     [[nodiscard]] LiveIds<TaskId> tasks() const noexcept { return inventory_->living_tasks(); }
@@ -127,7 +177,7 @@ class Cluster {
     [[nodiscard]] const std::string& name(TaskId task) const noexcept {
         return inventory_->tasks.names[index(task)];
     }
-    /// @throws InvalidInput when there is no node (task) of that name
+    /// @throws InvalidInput if there is no node (task) of that name
     [[nodiscard]] NodeId find_node(std::string_view name) const;
     [[nodiscard]] TaskId find_task(std::string_view name) const;
     [[nodiscard]] int gpu_count(NodeId node) const noexcept {
@@ -137,11 +187,11 @@ class Cluster {
         return static_cast<GpuMask>(first_gpus(gpu_count(node)) &
                                     ~inventory_->nodes.failed_gpus[index(node)]);
     }
-    /// The devices that the node has beside its whole GPUs, in a mask that goes on after those.
+    /// The devices of the node besides its whole GPUs. In masks their bits follow those of the GPUs.
     [[nodiscard]] GpuMask devices(NodeId node) const noexcept {
         return inventory_->node_devices[inventory_->nodes.devices[index(node)]].all;
     }
-    /// True for a task that asks for a part of one GPU.
+    /// True for a task that requests a fraction of one GPU.
     [[nodiscard]] bool is_fraction(TaskId task) const noexcept {
         return inventory_->tasks.is(TaskTrait::fraction, task);
     }
@@ -154,19 +204,19 @@ class Cluster {
     [[nodiscard]] bool may_borrow(TaskId task) const noexcept {
         return inventory_->tasks.is(TaskTrait::borrows, task);
     }
-    /// What counts as free to the task: LP tasks may use what Standby tasks lend.
+    /// The capacity that is free for the task: LP tasks may use resources that Standby tasks lend.
     [[nodiscard]] Lent lent_to(TaskId task) const noexcept { return may_borrow(task) ? Lent::yes : Lent::no; }
-    /// True for a placed task that consolidation may move: not locked, daemon, standby, bound to local cores or of
-    /// Mobility::none.
+    /// True for a placed task that consolidation may move: not locked, daemon, standby, bound to local cores
+    /// or of Mobility::none.
     [[nodiscard]] bool is_movable(TaskId task) const noexcept;
 
     // Placement --------------------------------------------------------------------------------------------
-    /// Where the task runs; `none<NodeId>` = pending.
+    /// The node on which the task runs; `none<NodeId>` = pending.
     [[nodiscard]] NodeId node_of(TaskId task) const noexcept {
         GPUSCHED_ASSERT(index(task) < place_.size());
         return place_[index(task)].node;
     }
-    /// Its GPUs there and its other devices.
+    /// The GPUs and other devices that the task holds.
     [[nodiscard]] GpuMask gpus_of(TaskId task) const noexcept {
         GPUSCHED_ASSERT(index(task) < place_.size());
         return place_[index(task)].gpus;
@@ -203,25 +253,25 @@ class Cluster {
     };
     /// The tasks on a node, daemons included. Do not change the cluster while iterating.
     [[nodiscard]] TaskList tasks_on(NodeId node) const noexcept { return {{this, usage(node).first_task}}; }
-    /// How many tasks other than daemons run on the node; reservations do not count.
+    /// Number of tasks on the node without daemons; reservations do not count.
     [[nodiscard]] int occupants(NodeId node) const noexcept {
         return static_cast<int>(usage(node).occupants);
     }
 
     // Free capacity (reservations count as used) -----------------------------------------------------------
-    /// Thousandths of a core that are free; with `Lent::yes` also those that Standby tasks lend.
+    /// Free CPU in thousandths of a core; with `Lent::yes` including lent CPU.
     [[nodiscard]] std::int64_t cpu_free_milli(NodeId node, Lent lent = Lent::no) const noexcept {
         const auto& u = usage(node);
         return lent == Lent::yes || u.cpu_lendable < u.cpu_firm ? u.cpu_lendable : u.cpu_firm;
     }
     [[nodiscard]] std::int64_t memory_free_mib(NodeId node) const noexcept { return usage(node).memory; }
-    /// Thousandths of one GPU that are free; 0 for a failed GPU.
+    /// Free capacity of one GPU in thousandths; 0 for a failed GPU.
     [[nodiscard]] int gpu_free_milli(NodeId node, int gpu, Lent lent = Lent::no) const noexcept {
         const auto& g = gpu_[slot(node, gpu)];
         const auto free = lent == Lent::yes || g.lendable < g.firm ? g.lendable : g.firm;
         return free > 0 ? free : 0;
     }
-    /// Memory of one GPU that is free; meaningful where the node models it.
+    /// Free memory of one GPU in MiB; only valid if the node models GPU memory.
     [[nodiscard]] std::int64_t gpu_memory_free_mib(NodeId node, int gpu) const noexcept {
         return gpu_memory_[slot(node, gpu)];
     }
@@ -230,20 +280,20 @@ class Cluster {
         const auto& u = usage(node);
         return lent == Lent::yes ? u.idle_lendable : static_cast<GpuMask>(u.idle_lendable & u.idle_firm);
     }
-    /// Free GPU quantity of the node in thousandths, summed over healthy GPUs.
+    /// Free GPU capacity of the node in thousandths: the sum over its healthy GPUs.
     [[nodiscard]] std::int64_t gpu_free_total_milli(NodeId node, Lent lent = Lent::no) const noexcept {
         std::int64_t sum = 0;
         for (int g = 0; g < gpu_count(node); ++g) sum += gpu_free_milli(node, g, lent);
         return sum;
     }
 
-    /// How much of a named resource is free; `resource` is an index into `Inventory::resource_names`.
+    /// Free amount of a named resource; `resource` is an index into `Inventory::resource_names`.
     [[nodiscard]] std::int64_t resource_free(NodeId node, std::uint32_t resource) const noexcept {
         const auto columns = inventory_->resource_names.size();
         GPUSCHED_ASSERT(index(node) < usage_.size() && resource < columns);
         return resources_[index(node) * columns + resource];
     }
-    /// Healthy devices beside the whole GPUs that nobody holds.
+    /// Free healthy devices besides the whole GPUs.
     [[nodiscard]] GpuMask free_devices(NodeId node) const noexcept {
         return devices_.empty() ? GpuMask{0} : devices_[index(node)];
     }
@@ -254,19 +304,21 @@ class Cluster {
         GPUSCHED_ASSERT(set < group_tables_.size());
         return groups_.count(group_tables_[set], domain);
     }
-    /// Members in the domain whose own limit is the set's `limit_index`-th smallest; only for sets not `uniform`.
+    /// Members in the domain with the set's `limit_index`-th smallest limit; only for sets that are not
+    /// `uniform`.
     [[nodiscard]] std::uint32_t group_count(std::uint32_t set, std::size_t limit_index,
                                             DomainId domain) const noexcept {
         GPUSCHED_ASSERT(set < group_tables_.size() && !inventory_->group_sets[set].uniform);
         GPUSCHED_ASSERT(limit_index < inventory_->group_sets[set].limits.size());
         return groups_.count(group_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index), domain);
     }
-    /// Tasks in the domain whose terms name a set of kind `avoid`: those that avoid the group.
+    /// Tasks in the domain that avoid the group; for sets of kind `avoid`.
     [[nodiscard]] std::uint32_t avoiders(std::uint32_t set, DomainId domain) const noexcept {
         GPUSCHED_ASSERT(inventory_->group_sets[set].kind == GroupKind::avoid);
         return groups_.count(second_tables_[set], domain);
     }
-    /// Members in the eligible domain that has fewest, of a set of kind `spread`; 0 where no domain is eligible.
+    /// The smallest number of members in an eligible domain, 0 without such domains; for sets of kind
+    /// `spread`.
     [[nodiscard]] std::uint32_t fewest_members(std::uint32_t set) const noexcept {
         GPUSCHED_ASSERT(inventory_->group_sets[set].kind == GroupKind::spread);
         return fewest_[set];
@@ -278,89 +330,85 @@ class Cluster {
     }
 
     // Membership -------------------------------------------------------------------------------------------
-    // Nodes, tasks and jobs come, change and go, at the cost of what changes. The first change makes look-ups in O(nodes +
-    // tasks); so does the first after a copy was made (`inventory().changes` counts what else costs as much).
-    // Each call checks as `build` does, and throws InvalidInput with all problems, nothing changed. None is possible while
-    // changes can be undone: commit or roll back first. Ids are slots: who leaves gives one up, and it is given away again,
-    // first in, first out. A handle whose slot somebody else has is refused.
-    [[nodiscard]] NodeHandle handle(NodeId node) const noexcept {
-        const auto& g = inventory_->nodes.generation;
-        return {node, g.empty() ? 0 : g[index(node)]};
-    }
-    [[nodiscard]] TaskHandle handle(TaskId task) const noexcept {
-        const auto& g = inventory_->tasks.generation;
-        return {task, g.empty() ? 0 : g[index(task)]};
-    }
+    // Adds, updates and removes nodes, tasks, jobs and budgets. A call costs as much as the object that
+    // changes. The first change, and the first after a copy, take O(nodes + tasks); `inventory().changes`
+    // counts other such changes. Each call checks its data like `build`. It throws InvalidInput with all
+    // problems and then changes nothing. No change is possible while changes can be undone: commit or roll
+    // back first. Ids are slots: a removed object frees its slot, and the slot that has been free longest is
+    // reused first. Outdated handles are rejected.
+    [[nodiscard]] NodeHandle handle(NodeId node) const noexcept { return inventory_->nodes.handle(node); }
+    [[nodiscard]] TaskHandle handle(TaskId task) const noexcept { return inventory_->tasks.handle(task); }
     [[nodiscard]] JobHandle handle(JobId job) const noexcept {
         const auto& g = inventory_->job_generation;
         return {job, g.empty() ? 0 : g[index(job)]};
     }
-    /// False when it has left.
+    /// False if the object was removed.
     [[nodiscard]] bool has(NodeHandle node) const noexcept;
     [[nodiscard]] bool has(TaskHandle task) const noexcept;
     [[nodiscard]] bool has(JobHandle job) const noexcept;
 
     NodeHandle add_node(const NodeSpec& node);
-    /// Everything about the node but its name may change; its tasks stay.
+    /// Changes any data of the node except its name; its tasks stay.
     void update_node(NodeHandle node, const NodeSpec& to);
-    /// @throws InvalidInput if tasks run or reserve room there, too
+    /// @throws InvalidInput also if the node has tasks or reservations
     void remove_node(NodeHandle node);
-    /// Makes the label key a level, which tasks that come later may name; one that is a level stays the level it is. O(nodes)
-    /// where it is new (`changes.label_levels`). Levels never leave.
+    /// Makes a label key a level that later tasks may name, and returns that level. An existing level is
+    /// returned as it is; a new one takes O(nodes). Levels are never removed.
     Level add_label_level(const std::string& key);
-    /// A task that says on which node it runs is placed there.
+    /// Adds a task, and places it if it names its node.
     TaskHandle add_task(const TaskSpec& task);
-    /// Everything about the task but its name, node and GPUs may change.
+    /// Changes any data of the task except its name, node and GPUs.
     void update_task(TaskHandle task, const TaskSpec& to);
-    /// Wherever it runs.
+    /// Removes a task, running or pending.
     void remove_task(TaskHandle task);
     JobHandle add_job(const JobSpec& job);
     void update_job(JobHandle job, const JobSpec& to);
-    /// @throws InvalidInput if it has tasks, too
+    /// @throws InvalidInput also if the job has tasks
     void remove_job(JobHandle job);
-    // Budgets go by their names.
+    // Budgets are identified by their names.
     void add_budget(const BudgetSpec& budget);
     void update_budget(const BudgetSpec& to);
     void remove_budget(std::string_view name);
-    /// Puts the task on the node with those GPUs, from wherever it was. Only what `build` checks is checked: a cluster may run
-    /// what a scheduler would not have placed there.
+    /// Places the task on the node with those GPUs, wherever it was before. Makes the same checks as `build`:
+    /// a cluster may run tasks that a scheduler would not have placed there.
     void bind(TaskHandle task, NodeHandle node, GpuMask gpus);
     /// Makes the task pending.
     void unbind(TaskHandle task);
     void set_now(std::int64_t now);
 
     // Events -----------------------------------------------------------------------------------------------
-    /// From now on keeps the last `window` committed changes, for those who follow the cluster (follower.hpp). Copies keep none;
-    /// what is assigned to the cluster ends it.
+    /// Keeps the last `window` committed changes from now on, for followers (follower.hpp). Copies keep no
+    /// events, and an assignment to the cluster ends it.
     void keep_events(std::size_t window = 16'384);
-    /// The changes that are kept; null = `keep_events` was not called.
+    /// The kept changes; null = `keep_events` was not called.
     [[nodiscard]] const EventLog* events() const noexcept { return events_.get(); }
 
     // What-if ----------------------------------------------------------------------------------------------
-    // Changes that can be undone, until `commit`.
-    /// Puts the task on `node` with those GPUs, from wherever it was; `none<NodeId>` makes it pending.
+    // Changes that can be undone until `commit`.
+    /// Places the task on `node` with those GPUs, wherever it was before; `none<NodeId>` makes it pending.
     void assign(TaskId task, NodeId node, GpuMask gpus);
     /// Makes the task pending.
     void remove(TaskId task) { assign(task, none<NodeId>, 0); }
-    /// Holds room for a second copy of the task, as make-before-break does; it counts in groups as well.
+    /// Reserves resources for a second copy of the task (make before break). The copy counts in groups as
+    /// well.
     void reserve(TaskId task, NodeId node, GpuMask gpus);
-    /// Gives back a reservation made with the same arguments.
+    /// Releases a reservation that was made with the same arguments.
     void unreserve(TaskId task, NodeId node, GpuMask gpus);
 
     /// A point in the log of changes.
     using Checkpoint = std::size_t;
     [[nodiscard]] Checkpoint checkpoint() const noexcept { return log_.size(); }
-    /// Undoes the last change, exactly: iteration orders come back too.
+    /// Undoes the last change exactly, including iteration orders.
     void undo();
     /// Undoes everything since the checkpoint.
     void rollback(Checkpoint to) {
         GPUSCHED_ASSERT(to <= log_.size());
         while (log_.size() > to) undo();
     }
-    /// Keeps what was done: it can no longer be undone, and becomes known (`events`) as what it comes to.
+    /// Makes the changes permanent and publishes their net effect (`events`).
     void commit();
-    /// Calls `visit(TaskId, NodeId)` with every task that changes that can be undone are about, and the nodes that they are
-    /// about: each at least once.
+    /// Calls `visit(TaskId, NodeId)` for every task and node of the changes that can be undone, each at least
+    /// once.
     template <class Visit>
     void for_each_open_change(Visit&& visit) const {
         for (const auto& change : log_) {
@@ -369,12 +417,12 @@ class Cluster {
         }
     }
 
-    /// Same inventory and same placements (orders and history do not matter).
+    /// Same inventory and same placements; orders and history do not matter.
     [[nodiscard]] bool same_placement(const Cluster& other) const noexcept;
 
   private:
     explicit Cluster(std::nullptr_t);  // for build
-    // A GpuMask aligned as the ids beside it: there is one per task.
+    // A GpuMask with the alignment of an id, to save memory per task.
     class PackedMask {
       public:
         PackedMask(GpuMask mask = 0) noexcept : halves_(std::bit_cast<Halves>(mask)) {}
@@ -396,28 +444,29 @@ class Cluster {
         TaskId first_task = none<TaskId>;
     };
     struct GpuFree {
-        std::int32_t
-            lendable = 0,
-            firm = 0;  // thousandths; a failed GPU has a capacity of 0. Of a device lendable: its holders
+        // Thousandths; a failed GPU has a capacity of 0. For other devices `lendable` is the number of
+        // holders.
+        std::int32_t lendable = 0, firm = 0;
     };
     struct Change {
-        GpuMask gpus;  // assign: the old ones
+        GpuMask gpus;  // assign: the old GPUs
         TaskId task;
-        NodeId node;      // assign: the old one
-        TaskId previous;  // assign: its neighbour in the old node's list
+        NodeId node;      // assign: the old node
+        TaskId previous;  // assign: the previous task in the old node's list
         enum class Kind : std::uint8_t { assign, reserve, unreserve } kind;
     };
     [[nodiscard]] const NodeUsage& usage(NodeId node) const noexcept {
         GPUSCHED_ASSERT(index(node) < usage_.size());
         return usage_[index(node)];
     }
-    // Where a GPU is in arrays over all GPUs.
+    // The index of a GPU in arrays over all GPUs.
     [[nodiscard]] std::size_t slot(NodeId node, int gpu) const noexcept {
         GPUSCHED_ASSERT(index(node) < usage_.size());
         GPUSCHED_ASSERT(gpu >= 0 && gpu < gpu_count(node));
         return inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(gpu);
     }
     void publish_open_changes();
+    void publish(const Event& event);
     void publish(EventKind kind, TaskHandle task, NodeId node);
     void use(TaskId task, NodeId node, GpuMask gpus, int sign);
     [[gnu::always_inline]] void count_groups(TaskId task, NodeId node, int sign);
@@ -447,7 +496,8 @@ class Cluster {
     void drop_tables();
     void join_groups(TaskId task);
     void recount_groups(TaskId except);
-    void check_room(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
+    void check_not_reserved(TaskId task, Problems& problems) const;
+    void check_capacity(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
     void check_devices(const NodeSpec& to, NodeId node, Problems& problems) const;
     void check_cores(TaskSpec task, NodeId node, Problems& problems) const;
     void place_initially(const ClusterSpec& spec, Problems& problems);
@@ -460,14 +510,15 @@ class Cluster {
     std::vector<NodeUsage> usage_;
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu
     std::vector<std::int64_t> gpu_memory_;  // likewise
-    std::vector<std::int64_t> resources_;   // free, [node][resource]; empty where the snapshot names none
-    std::vector<GpuMask> devices_;  // free ones beside whole GPUs, by node; empty where there are none
+    std::vector<std::int64_t> resources_;   // free amounts, [node][resource]; empty without named resources
+    std::vector<GpuMask> devices_;  // free devices besides whole GPUs, by node; empty if there are none
     detail::DomainCounts groups_;
-    std::vector<std::uint32_t> group_tables_;  // by set: its total, followed by one table per distinct limit
-    // By set, of kind avoid: who avoids; of kind spread: how many domains hold each number of members. Empty without such sets.
-    std::vector<std::uint32_t> second_tables_;
     std::vector<std::uint32_t>
-        fewest_;  // by set, of kind spread: members in the domain that has fewest; likewise
+        group_tables_;  // by set: the table of its total; one table per distinct limit follows
+    // By set. Kind avoid: table of the tasks that avoid it; kind spread: table of the domains by number of
+    // members. Empty without such sets.
+    std::vector<std::uint32_t> second_tables_;
+    std::vector<std::uint32_t> fewest_;  // by set of kind spread: the fewest members in a domain; likewise
     std::vector<Change> log_;
     struct Reservation {
         TaskId task;

@@ -1,18 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feasibility: may this task run on this node now, with which GPUs, and if not, why not.
+// Feasibility: whether a task can run on a node now, on which GPUs, and if not, why.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/device_sets.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <cstdint>
 #include <span>
+#include <string>
+
+namespace gpusched::detail {
+
+/// The node's devices of a class.
+[[nodiscard]] inline GpuMask devices_of_class(const Inventory& inventory, NodeId node,
+                                              std::uint32_t device_class) noexcept {
+    for (const auto& one : inventory.node_devices[inventory.nodes.devices[index(node)]].classes)
+        if (one.device_class == device_class) return one.devices;
+    return 0;
+}
+/// Chooses the requested number of devices among the `free` ones of the node: the lowest of the first
+/// accepted class that has enough; 0 if no class has enough.
+[[nodiscard]] inline GpuMask choose_devices(const Inventory& inventory, const Extras& extras, NodeId node,
+                                            GpuMask free) noexcept {
+    if (extras.device_count == 0) return 0;
+    for (const auto device_class : extras.device_classes) {
+        const auto here = free & devices_of_class(inventory, node, device_class);
+        if (gpu_count(here) >= extras.device_count) return lowest_gpus(here, extras.device_count);
+    }
+    return 0;
+}
+/// True if `devices` are as many as requested, all of one accepted class.
+[[nodiscard]] inline bool are_of_one_class(const Inventory& inventory, const Extras& extras, NodeId node,
+                                           GpuMask devices) noexcept {
+    return gpu_count(devices) == extras.device_count &&
+           (devices == 0 || choose_devices(inventory, extras, node, devices) == devices);
+}
+
+}  // namespace gpusched::detail
 
 namespace gpusched {
 
-/// The first constraint that keeps a task off a node, in the order in which they are looked at.
+/// The first constraint that keeps a task off a node, in the order of the checks.
 enum class Obstacle : std::uint8_t {
     none,           ///< it fits
     cordoned,       ///< the node is unschedulable
@@ -31,11 +61,11 @@ enum class Obstacle : std::uint8_t {
     anti_affinity,
     affinity,
     network,  ///< the job must stay within another domain
-    avoid,  ///< the domain holds members of a group that the task avoids, or tasks that avoid a group of its own
-    near,               ///< the domain holds no task of the kind that it wants near
-    spread,             ///< the domain would hold too many more members than another
-    gang,               ///< of evictions: they would break a gang of which somebody may not leave
-    disruption_budget,  ///< of evictions: more tasks of a budget would be down than may be
+    avoid,    ///< the domain holds members of a group that the task avoids, or tasks that avoid its groups
+    near,     ///< the domain holds no task that is a member of the required groups
+    spread,   ///< the domain would exceed another one by too many members
+    gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
+    disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
 };
 constexpr auto enum_names(Obstacle) {
     return name_table<Obstacle>({
@@ -66,35 +96,36 @@ constexpr auto enum_names(Obstacle) {
 
 /// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
 ///
-/// A placed task is judged as if it moved: its own present copy does not count against its groups, but it does
-/// hold its resources (make-before-break), and a required network level binds the new copy to the old one's
-/// domain. Reports `not_eligible` for the four static reasons at once. O(1) expected.
+/// A placed task is treated as a moving one (make before break): its old copy does not count in its groups,
+/// but keeps its resources, and a required network level binds the new copy to the domain of the old one.
+/// `not_eligible` stands for the four static reasons. O(1) expected.
 [[nodiscard]] Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// `gpu_model`, `node_selector`, `node_affinity`, `taint` or `none`, whatever else is in the way.
+/// `gpu_model`, `node_selector`, `node_affinity`, `taint` or `none`. Ignores all other constraints.
 [[nodiscard]] Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
-/// CPU, memory, named resources, devices, GPU, GPU memory and guaranteed hardware locality only.
+/// Checks only CPU, memory, named resources, devices, GPU, GPU memory and guaranteed hardware locality.
 [[nodiscard]] Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// Anti-affinity, affinity and required network level, groups to avoid, near and to spread only.
-/// @param ignored one of these that does not count, as if nobody had asked for it; `none`: all count
+/// Checks only anti-affinity, affinity, required network levels, and the constraints avoid, near and spread.
+/// @param ignored one of these that is skipped; `none` = all count
 [[nodiscard]] Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
                                            Obstacle ignored = Obstacle::none) noexcept;
 
-/// The GPUs of `node` that could each serve the task now: entirely free ones for whole GPUs, those with enough
-/// left for a fraction; with enough GPU memory where the node models it. 0 for tasks without GPUs.
+/// The GPUs of `node` that could each serve the task now: completely free ones for whole GPUs, or those with
+/// enough free capacity for a fraction. They also have enough free GPU memory if the node models it. 0 for
+/// tasks without GPUs.
 [[nodiscard]] GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// The devices beside whole GPUs that the task takes where nobody says which: the lowest free ones of the first class it
-/// accepts that has enough of them. 0 for tasks that ask for none, and where no class has enough.
+/// The default choice of devices besides whole GPUs: the lowest free ones of the first accepted class that
+/// has enough. 0 if the task requests none, or if no class has enough.
 [[nodiscard]] inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
 /// True if the task can take exactly these GPUs now (count, freedom, memory, guaranteed locality).
 [[nodiscard]] bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept;
 
-/// The localities (GPU sets) of which one must hold all GPUs of the task; empty = no such constraint, or one
-/// that the node's unknown hardware cannot show to hold (`unknown` is then set).
+/// GPU sets of which one must contain all GPUs of the task. Empty if there is no such constraint, or if the
+/// hardware of the node is unknown, so that the constraint does not hold (`unknown` is true).
 struct Localities {
     std::span<const GpuMask> masks;
     bool unknown = false;
@@ -105,12 +136,16 @@ namespace detail {
 /// Named resources and devices.
 [[nodiscard]] Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// Which group forbids it, and how: index into Inventory::group_sets; for anti-affinity and spread how many members
-/// the domain would have, and how many it may; for avoid how many tasks
-/// are in the way, and a limit of 1 where it is they who avoid.
+/// The group constraint that forbids a placement.
 struct GroupConflict {
     Obstacle obstacle = Obstacle::none;
-    std::uint32_t set = 0, members = 0, limit = 0;
+    std::uint32_t set = 0;  ///< index into Inventory::group_sets
+    /// Anti-affinity and spread: the members that the domain would have. Avoid: the number of conflicting
+    /// tasks.
+    std::uint32_t members = 0;
+    /// Anti-affinity and spread: the members that it may have. Avoid: 1 if the other tasks avoid this one,
+    /// else 0.
+    std::uint32_t limit = 0;
 };
 [[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
                                                 Obstacle ignored = Obstacle::none) noexcept;
@@ -123,5 +158,14 @@ inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node
                                         cluster.free_devices(node))
                : GpuMask{0};
 }
+
+/// Describes the first constraint that keeps `task` off `node` (see `find_obstacle`), with the required and
+/// the actual value: the GPU model, label or taint, the missing amount of a resource, the members of a group.
+///
+/// @return text that continues "does not fit: ", such as `the node's GPU model is 'B'; the task accepts 'A'`;
+///     empty if the task fits
+///
+/// For messages only: it takes far longer than `find_obstacle`.
+[[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
 }  // namespace gpusched

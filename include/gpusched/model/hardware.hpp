@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hardware: which GPUs and cores of a node share a NUMA node and a socket, and named presets.
+// Hardware: the NUMA nodes and sockets of a machine with their GPUs and cores, and named presets.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -13,7 +13,7 @@
 
 namespace gpusched {
 
-/// Most NUMA nodes of one machine that have GPUs: some algorithms look at all sets of them.
+/// Largest number of NUMA nodes with GPUs in one machine: some algorithms examine all sets of them.
 inline constexpr int most_gpu_localities = 16;
 
 /// One NUMA node: its socket, its number of cores and the GPUs attached to it.
@@ -30,7 +30,7 @@ constexpr void visit_fields(std::type_identity<NumaNode>, F&& field) {
     field("gpus", &NumaNode::gpus);
 }
 
-/// Locality inside one machine. Either a preset (named) or described inline (`preset` empty).
+/// The locality inside one machine: a named preset, or a description (`preset` empty).
 struct Hardware {
     std::string preset;
     std::vector<NumaNode> numa_nodes;
@@ -42,9 +42,9 @@ struct Hardware {
     [[nodiscard]] std::vector<GpuMask> socket_gpus() const;
 };
 
-/// The preset of that name, or nothing. Presets: `rtx4090x8` (2 sockets, 8 NUMA nodes, 64 cores, GPU i on NUMA
-/// node i and socket i/4), `a100x8` (2 sockets, 2 NUMA nodes, 128 cores, GPU i on NUMA node and socket i/4),
-/// `h100x8` (likewise with 112 cores).
+/// The preset of that name, or nothing. Presets: `rtx4090x8` (2 sockets, 8 NUMA nodes, 64 cores, GPU i on
+/// NUMA node i and socket i/4), `a100x8` (2 sockets, 2 NUMA nodes, 128 cores, GPU i on NUMA node and socket
+/// i/4), `h100x8` (like `a100x8`, with 112 cores).
 [[nodiscard]] std::optional<Hardware> hardware_preset(std::string_view name);
 /// The names of the presets.
 [[nodiscard]] std::vector<std::string_view> hardware_preset_names();

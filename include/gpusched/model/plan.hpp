@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: moves in make-before-break waves, evictions before them, placements after them, and what was proved.
+// Plan: evictions, moves in waves and placements, with the goal that it serves.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
-#include <gpusched/model/goal.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <array>
@@ -20,10 +19,54 @@
 
 namespace gpusched {
 
-/// How a move is carried out.
+/// The resources that a task of one shape needs on a node. At least one amount is above 0.
+struct SlotShape {
+    int gpu_count = 0;            ///< whole GPUs, 0 .. 64
+    std::int64_t cpu_milli = 0;   ///< thousandths of a core, >= 0
+    std::int64_t memory_mib = 0;  ///< MiB of memory, >= 0
+    bool operator==(const SlotShape&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SlotShape>, F&& field) {
+    field("gpu_count", &SlotShape::gpu_count, UnlessDefault{}, within(0, max_gpus_per_node));
+    field("cpu_milli", &SlotShape::cpu_milli, UnlessDefault{}, at_least(0));
+    field("memory_mib", &SlotShape::memory_mib, UnlessDefault{}, at_least(0));
+}
+
+/// The goal of a plan: a number of empty nodes, or a number of free slots. Nodes and slots that exist already
+/// count.
+///
+/// A node counts if it is not cordoned and the task `usable_by` may run there. Without `usable_by`, a node
+/// counts if a task may run there that tolerates only the taints (NoSchedule, NoExecute) common to all nodes
+/// of the GPU model that are not cordoned. An empty node counts only if it has a healthy GPU, unless the
+/// cluster has no GPUs.
+struct Goal {
+    /// Number of nodes without tasks other than daemons, >= 1.
+    std::optional<std::int64_t> empty_nodes{};
+    /// Shape of the slots, which use idle resources of single nodes.
+    std::optional<SlotShape> slots{};
+    /// Number of slots, >= 1; absent = 1. Only with `slots`.
+    std::optional<std::int64_t> count{};
+    /// Only nodes of this GPU model count; empty = any model.
+    std::string gpu_model{};
+    /// Only nodes count on which this task may run, by its GPU models, node selector, node affinity and
+    /// tolerations.
+    std::string usable_by{};
+    bool operator==(const Goal&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Goal>, F&& field) {
+    field("empty_nodes", &Goal::empty_nodes, at_least(1));
+    field("slots", &Goal::slots);
+    field("count", &Goal::count, at_least(1));
+    field("gpu_model", &Goal::gpu_model, UnlessDefault{});
+    field("usable_by", &Goal::usable_by, UnlessDefault{});
+}
+
+/// How a move is executed.
 enum class MoveMode : std::uint8_t {
-    copy,  ///< make before break: the task holds both places until its wave ends
-    restart,  ///< break before make: its old place is free when its wave starts, and it is down until the wave ends
+    copy,     ///< make before break: the task holds both places until its wave ends
+    restart,  ///< break before make: the task frees its old place when its wave starts and is down during it
 };
 constexpr auto enum_names(MoveMode) {
     return name_table<MoveMode>({
@@ -32,13 +75,13 @@ constexpr auto enum_names(MoveMode) {
     });
 }
 
-/// How a task that can move so is moved; Mobility::none is not for it.
+/// The mode of a task with this mobility, which is not Mobility::none.
 [[nodiscard]] constexpr MoveMode move_mode(Mobility how) noexcept {
     return how == Mobility::copy ? MoveMode::copy : MoveMode::restart;
 }
 
-/// One migration. All moves of a wave take their destination while every source of that wave is still held, but for those of
-/// tasks that restart.
+/// One migration. All moves of a wave take their destinations while all sources of the wave are still held,
+/// except the sources of tasks that restart.
 struct Move {
     TaskId task = none<TaskId>;
     NodeId from = none<NodeId>;
@@ -46,9 +89,9 @@ struct Move {
     GpuMask gpus = 0;  ///< GPUs on `to`
     std::uint32_t wave = 0;
     MoveMode how = MoveMode::copy;
-    std::uint32_t chain = no_chain;  ///< moves of one ejection chain are worth something only together
-    NodeId serves = none<NodeId>;    ///< the vacated node that it helps to vacate; none = it is not said
-    static constexpr std::uint32_t no_chain = 0xFFFFFFFFu;  ///< it is not said
+    std::uint32_t chain = no_chain;  ///< the ejection chain: its moves are useful only together
+    NodeId serves = none<NodeId>;    ///< the node that this move helps to vacate; none = unknown
+    static constexpr std::uint32_t no_chain = 0xFFFFFFFFu;  ///< unknown chain
     bool operator==(const Move&) const = default;
 };
 
@@ -60,13 +103,15 @@ struct Placement {
     bool operator==(const Placement&) const = default;
 };
 
-/// What was proved about every final placement that satisfies the constraints: of what is vacated, less the empty nodes that it opens.
+/// Proven limits of every final placement that satisfies the constraints. Vacated nodes count without the
+/// empty nodes that the placement opens.
 struct Bound {
     std::int64_t occupied_nodes_at_least = 0;
     std::int64_t vacated_nodes_at_most = 0;
     std::int64_t vacated_gpus_at_most = 0;
-    std::string method{};  ///< "counting" or "lp"; empty = nothing was computed
-    /// Where moves have a price: the most that any plan can be worth at that price, in thousandths, as `value_milli` of the statistics.
+    std::string method{};  ///< "counting" or "lp"; empty = no bound was computed
+    /// If moves have a price: the largest possible value of a plan, in thousandths, like `value_milli` of the
+    /// statistics.
     std::optional<std::int64_t> value_at_most{};
     bool operator==(const Bound&) const = default;
 };
@@ -79,17 +124,17 @@ constexpr void visit_fields(std::type_identity<Bound>, F&& field) {
     field("value_at_most", &Bound::value_at_most, Since{2});
 }
 
-/// The parts of what a plan costs, in the order in which they are written: those of `admission::Cost`.
+/// The parts of the cost of a plan, in the order of documents: those of `admission::Cost`.
 inline constexpr std::array<std::string_view, 7> cost_part_names{"moves", "lost_work", "restarts", "losses",
                                                                  "tasks", "recalls",   "budgets"};
-/// The mark of a field that holds such parts by name, each at least 0.
+/// The mark of a field with such parts by name, each at least 0.
 struct CostParts {};
 
-/// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements: of those that are possible the
-/// first, again and again.
+/// The changes to a snapshot. Evictions come first, then waves 0 to waves - 1, then placements. The first
+/// possible placement is made, repeatedly.
 ///
-/// A task is the logical replica: what replaces it after a restart or an eviction, under a new name perhaps, is the same task.
-/// So one that is evicted may be among the placements: it runs again there.
+/// A task stands for a logical replica: its replacement after a restart or an eviction is the same task, even
+/// under another name. So an evicted task may also have a placement, and then runs again there.
 struct Plan {
     std::uint32_t waves = 0;
     std::vector<Move> moves{};            ///< by ascending wave
@@ -97,16 +142,15 @@ struct Plan {
     std::vector<TaskId> evictions{};
     std::vector<Placement> placements{};
     Bound bound{};
-    std::vector<NodeId>
-        opened_nodes{};  ///< nodes that moves lead to, and that held no task but daemons before, ascending
-    std::optional<Goal> goal{};          ///< what the plan was made for
-    std::optional<bool> goal_reached{};  ///< beside a goal: whether that is there once the plan is done
-    std::optional<std::int64_t>
-        price{};  ///< of a move, in thousandths of a GPU, that the plan was made at; absent: moves were free
+    std::vector<NodeId> opened_nodes{};  ///< destinations of moves that held only daemons before, ascending
+    std::optional<Goal> goal{};          ///< the goal of the plan
+    std::optional<bool> goal_reached{};  ///< with a goal: true if the cluster meets it after the plan
+    /// The price of a move for which the plan was made, in thousandths of a GPU; absent = moves were free.
+    std::optional<std::int64_t> price{};
     bool operator==(const Plan&) const = default;
 };
 
-/// The same with names, as in `gpusched.plan` files; what checkers read.
+/// A plan with names, as in `gpusched.plan` files; the input of checkers.
 struct PlanSpec {
     struct Move {
         std::string task{}, from{}, to{};
@@ -114,7 +158,7 @@ struct PlanSpec {
         std::int64_t wave = 0;
         MoveMode how = MoveMode::copy;
         std::optional<std::int64_t> chain{};
-        std::string serves{};  ///< empty = it is not said
+        std::string serves{};  ///< empty = unknown
         bool operator==(const Move&) const = default;
     };
     struct Placement {
@@ -133,7 +177,7 @@ struct PlanSpec {
     std::optional<Goal> goal{};
     std::optional<bool> goal_reached{};
     std::optional<std::int64_t> price{};
-    /// What the plan costs by parts, in GPU-seconds, where the algorithm that made it counts that; empty = it is not said.
+    /// The cost of the plan by parts, in GPU-seconds; empty = unknown.
     std::map<std::string, double> cost{};
     bool operator==(const PlanSpec&) const = default;
 };
@@ -172,22 +216,37 @@ constexpr void visit_fields(std::type_identity<PlanSpec>, F&& field) {
 
 class Cluster;
 
-/// Checks that everything a plan names exists in `cluster`: tasks, nodes (vacated, opened and served ones
-/// too), GPUs of destinations; and that moves come in ascending waves below `waves`.
+/// Checks that all tasks, nodes and GPUs of a plan exist in `cluster`, and that moves come in ascending waves
+/// below `waves`.
 /// @throws InvalidInput with every problem
 void validate(const Plan& plan, const Cluster& cluster);
 
-/// The plan with the names of the snapshot it was made for.
-/// @param stats numbers about it by name, such as those of `consolidation::to_stats`
+/// The plan with the names of its snapshot.
+/// @param stats statistics by name, such as those of `consolidation::to_stats`
 [[nodiscard]] PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
                                std::map<std::string, double> stats = {});
 
-/// The plan with the ids of `cluster`: moves sorted by wave (order within a wave kept), vacated and opened nodes ascending,
-/// `stats` left out.
-///
-/// Only what an id can express is checked here; whether the plan is right is for `verify::plan` to say.
-/// @throws InvalidInput with every unknown name, every GPU that its node lacks or that is named twice, and every
-///     wave that is no number from 0 to 2^32 - 1
+/// The plan with the ids of `cluster`. Moves are sorted by wave and keep their order within a wave; vacated
+/// and opened nodes are ascending; `stats` are dropped. Checks only names and numbers; `verify::plan` checks
+/// the plan itself.
+/// @throws InvalidInput with every unknown name, every GPU that does not exist or is named twice, and every
+///     wave that is not from 0 to 2^32 - 1
 [[nodiscard]] Plan resolve(const PlanSpec& plan, const Cluster& cluster);
+
+/// Executes a plan: evictions first, then wave by wave, then placements. Every step must be possible at its
+/// time. All moves of a wave take their destinations while all sources of the wave are still held, except
+/// those of tasks that restart.
+///
+/// Does not check disruption limits, budgets, and the lists of vacated and opened nodes. `verify::plan` does,
+/// and reports all violations instead of the first.
+///
+/// @param plan with ids of `cluster`; moves in ascending order of waves
+/// @return a copy of `cluster` with the new placements and no history
+/// @throws InvalidInput if `validate(plan, cluster)` fails; otherwise for the first step that is not
+///     possible: a task that is not on the node of the plan, that cannot be moved or evicted, or that does
+///     not fit
+///
+/// O(size of the cluster + steps). Deterministic.
+[[nodiscard]] Cluster apply(const Cluster& cluster, const Plan& plan);
 
 }  // namespace gpusched

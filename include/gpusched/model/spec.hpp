@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster as data: nodes, tasks and jobs with names, as files and callers describe them.
+// The cluster as data: nodes, tasks, jobs and budgets with names, as files and callers describe them.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/hardware.hpp>
 
 #include <cstdint>
@@ -19,22 +18,24 @@ namespace gpusched {
 
 using Labels = std::map<std::string, std::string>;
 
-/// Amounts of named resources, each in the unit that its name implies: `pods`, `ephemeral-storage`, `rdma/hca`.
+/// Amounts of named resources, such as `pods`, `ephemeral-storage` or `rdma/hca`, each in the unit of its
+/// name.
 using Resources = std::map<std::string, std::int64_t>;
 
-/// A topology level in a constraint: `node_level`, or the 0-based index into `NodeSpec::network`. At a level that a
-/// node's network does not reach, the node is a domain of its own, so a level that no node has is legal (a snapshot may
-/// know no positions) and among the warnings.
+/// A topology level in a constraint: `node_level`, or a 0-based index into `NodeSpec::network`. At a level
+/// below its known position a node is its own domain. So a level that no node has is legal, but causes a
+/// warning.
 ///
-/// From `first_label_level` on, a level is a label key: `first_label_level + k` is `ClusterSpec::label_levels[k]`, and nodes with
-/// the same value are one domain. A node without the label is in none. For constraints on groups, not for `network_affinity`.
+/// From `first_label_level` on, levels are label keys: `first_label_level + k` is
+/// `ClusterSpec::label_levels[k]`. Nodes with the same value are one domain; a node without the label is in
+/// none. Not for `network_affinity`.
 using Level = int;
 inline constexpr Level node_level = -1;
 inline constexpr Level first_label_level = 16;
 
-/// The marks of a field that holds a level, in a table of fields (core/fields.hpp): `node_level` or an index into the network;
-/// or besides a label key.
+/// The mark of a field with a level (core/fields.hpp): `node_level` or an index into the network.
 struct IsLevel {};
+/// The mark of a field with such a level or a label key.
 struct IsGroupLevel {};
 
 /// HP = high priority, LP = low priority (spot).
@@ -59,8 +60,8 @@ constexpr void visit_fields(std::type_identity<Taint>, F&& field) {
     field("effect", &Taint::effect, Required{});
 }
 
-/// As in Kubernetes: `op` is "Equal" (default) or "Exists"; an empty key with "Exists" tolerates everything; an
-/// empty effect matches all effects. "Exists" goes without a value.
+/// As in Kubernetes: `op` is "Equal" (default) or "Exists". "Exists" has no value, and with an empty key it
+/// tolerates every taint. An empty effect matches all effects.
 struct Toleration {
     std::string key{}, op = "Equal", value{}, effect{};
     bool operator==(const Toleration&) const = default;
@@ -73,9 +74,9 @@ constexpr void visit_fields(std::type_identity<Toleration>, F&& field) {
     field("effect", &Toleration::effect);
 }
 
-/// At most `limit` members of `group` in one domain of `level`. The members are the tasks that list the group;
-/// the smallest limit among those present in a domain holds for all of them. On a node without the label of the level there is no
-/// limit.
+/// At most `limit` members of `group` in one domain of `level`. The members are the tasks that list the
+/// group. The smallest limit of the members in a domain holds for all of them. There is no limit on a node
+/// without the label of the level.
 struct AntiAffinity {
     std::string group{};
     Level level = node_level;
@@ -89,8 +90,8 @@ constexpr void visit_fields(std::type_identity<AntiAffinity>, F&& field) {
     field("limit", &AntiAffinity::limit, within(1, 1'000'000'000));
 }
 
-/// All members of `group` (the tasks that list it) in one domain of `level`. No member comes to a node without the label of the
-/// level; those that run on one do not count.
+/// All members of `group` (the tasks that list it) in one domain of `level`. No member is placed on a node
+/// without the label of the level; members that already run on such a node do not count.
 struct Affinity {
     std::string group{};
     Level level = node_level;
@@ -102,9 +103,9 @@ constexpr void visit_fields(std::type_identity<Affinity>, F&& field) {
     field("level", &Affinity::level, IsGroupLevel{});
 }
 
-/// No member of `group` in the task's domain of `level`, and no task that avoids the group in that of a member: Kubernetes
-/// pod anti-affinity. The members of a group are the tasks that list it in `TaskSpec::groups`. A node without the label of the
-/// level has no domain there, and nobody is avoided on it.
+/// No member of `group` in the task's domain of `level`, and no task that avoids the group in the domain of a
+/// member (pod anti-affinity in Kubernetes). The members are the tasks that list the group in
+/// `TaskSpec::groups`. The constraint does not apply to a node without the label of the level.
 struct Avoid {
     std::string group{};
     Level level = node_level;
@@ -116,9 +117,9 @@ constexpr void visit_fields(std::type_identity<Avoid>, F&& field) {
     field("level", &Avoid::level, IsGroupLevel{});
 }
 
-/// Some task that is a member of every group that the task wants near runs in its domain of `level`: Kubernetes pod affinity.
-/// Where no such task runs on a node that has a domain, and the task is itself a member of all these groups, any node with the
-/// labels will do.
+/// The task's domain of `level` holds a task that is a member of all groups in the task's list `near` (pod
+/// affinity in Kubernetes). If no such task runs in any domain, and the task itself is a member of all these
+/// groups, every node with the labels is allowed.
 struct Near {
     std::string group{};
     Level level = node_level;
@@ -130,17 +131,19 @@ constexpr void visit_fields(std::type_identity<Near>, F&& field) {
     field("level", &Near::level, IsGroupLevel{});
 }
 
-/// The task's domain of `level` holds at most `max_skew` more members of `group`, itself included if it is one, than the
-/// domain that holds fewest: Kubernetes topology spread with DoNotSchedule. Members and domains count on eligible nodes: those
-/// with the labels of all levels that the task spreads over, and those that the two policies leave. Fewer eligible domains than
-/// `min_domains`: the fewest are 0.
+/// The task's domain of `level` holds at most `max_skew` more members of `group` than the domain with the
+/// fewest members (topology spread with DoNotSchedule in Kubernetes). The task itself counts if it is a
+/// member. Only eligible nodes count: nodes with the labels of all levels over which the task spreads, and
+/// that satisfy the two policies. If there are fewer eligible domains than `min_domains`, the fewest members
+/// are 0.
 struct Spread {
     std::string group{};
     Level level = node_level;
-    std::int64_t max_skew = 1;        ///< 1 or more
-    std::int64_t min_domains = 1;     ///< 1 or more
+    std::int64_t max_skew = 1;        ///< 1 to 10^9
+    std::int64_t min_domains = 1;     ///< 1 to 10^9
     bool honor_node_affinity = true;  ///< only nodes that satisfy the task's selector and node affinity
-    bool honor_taints = false;        ///< only nodes whose NoSchedule and NoExecute taints it tolerates
+    bool honor_taints =
+        false;  ///< only nodes without NoSchedule and NoExecute taints that it does not tolerate
     bool operator==(const Spread&) const = default;
 };
 template <class F>
@@ -161,7 +164,7 @@ constexpr auto enum_names(NetworkMode) {
     });
 }
 
-/// All members of the task's job in one domain of `level`: a must, or a wish.
+/// All members of the task's job in one domain of `level`, required or preferred.
 struct NetworkAffinity {
     Level level = 0;
     NetworkMode mode = NetworkMode::required;
@@ -189,7 +192,7 @@ constexpr auto enum_names(HardwareQos) {
     });
 }
 
-/// The task's GPUs within one NUMA node or one socket: a must, or a wish.
+/// The task's GPUs within one NUMA node or one socket, guaranteed or best effort.
 struct HardwareAffinity {
     HardwareLevel level = HardwareLevel::numa;
     HardwareQos qos = HardwareQos::best_effort;
@@ -201,13 +204,14 @@ constexpr void visit_fields(std::type_identity<HardwareAffinity>, F&& field) {
     field("qos", &HardwareAffinity::qos);
 }
 
-/// Devices of one class that a node has beside its whole GPUs: MIG instances of a card, replicas of a shared card, other
-/// accelerators. They are numbered after the whole GPUs, in the order in which the node lists them; at most 64 in all.
+/// Devices of one class besides the whole GPUs of a node: MIG instances of a card, replicas of a shared card,
+/// other accelerators. They are numbered after the whole GPUs, in the order of the node's data. A node has at
+/// most 64 GPUs and devices.
 struct DeviceSpec {
     std::string device_class{};
-    std::int64_t count = 1;  ///< 1 .. 64
-    /// The card that each is a part of, -1 = unknown; empty = all unknown. None is a whole GPU of the node: a card is whole
-    /// or split.
+    std::int64_t count = 1;  ///< 1 to 64
+    /// The card of each device, -1 = unknown; empty = all unknown. Not the index of a whole GPU: a card is
+    /// whole or split.
     std::vector<int> parents{};
     std::int64_t memory_mib = 0;  ///< of each; 0 = not modelled
     bool operator==(const DeviceSpec&) const = default;
@@ -232,8 +236,8 @@ constexpr auto enum_names(MatchOperator) {
     });
 }
 
-/// One condition on a node's labels, as in Kubernetes: `NotIn` and `DoesNotExist` hold where the label is missing; `Gt` and
-/// `Lt` compare the label, an integer, with the one value.
+/// One condition on a node's labels, as in Kubernetes. `NotIn` and `DoesNotExist` hold if the label is
+/// missing. `Gt` and `Lt` compare the label, an integer, with the single value.
 struct NodeMatch {
     std::string key{};
     MatchOperator op = MatchOperator::in;
@@ -247,7 +251,7 @@ constexpr void visit_fields(std::type_identity<NodeMatch>, F&& field) {
     field("values", &NodeMatch::values, UnlessDefault{});
 }
 
-/// Conditions that must all hold; a term without any holds nowhere, as in Kubernetes.
+/// Conditions that must all hold. A term without conditions never holds, as in Kubernetes.
 struct NodeTerm {
     std::vector<NodeMatch> match_expressions{};  ///< on labels
     std::vector<NodeMatch> match_fields{};       ///< on `metadata.name`, the node's name; `In` or `NotIn`
@@ -259,12 +263,12 @@ constexpr void visit_fields(std::type_identity<NodeTerm>, F&& field) {
     field("match_fields", &NodeTerm::match_fields, UnlessDefault{});
 }
 
-/// How a task can move; whether it may be evicted is another matter (`TaskSpec::preemptible`).
+/// How a task can move. Independent of eviction (`TaskSpec::preemptible`).
 enum class Mobility : std::uint8_t {
-    copy,     ///< make before break: the new copy runs before the old one goes
-    restart,  ///< break before make: it is down from when it leaves its node until it runs on the next
-    suspend,  ///< it is suspended, and resumed on the next node; down meanwhile
-    none,     ///< never
+    copy,     ///< make before break: the new copy runs before the old one stops
+    restart,  ///< break before make: it is down between the old and the new node
+    suspend,  ///< it is suspended on the old node and resumed on the new one; down in between
+    none,     ///< it never moves
 };
 constexpr auto enum_names(Mobility) {
     return name_table<Mobility>({
@@ -279,7 +283,7 @@ constexpr auto enum_names(Mobility) {
 struct NodeSpec {
     std::string name{};
     std::string gpu_model{};     ///< empty = none
-    std::int64_t gpu_count = 0;  ///< 0 .. 64
+    std::int64_t gpu_count = 0;  ///< 0 to 64
     std::int64_t cpu_milli = 0;  ///< thousandths of a core
     std::int64_t memory_mib = 0;
     std::optional<std::int64_t> gpu_memory_mib{};  ///< per GPU; absent = not modelled on this node
@@ -289,9 +293,9 @@ struct NodeSpec {
     std::vector<Taint> taints{};
     std::optional<Hardware> hardware{};
     std::vector<int> failed_gpus{};     ///< whole GPUs and other devices
-    Resources resources{};              ///< a resource that it does not list is 0 there
-    std::vector<DeviceSpec> devices{};  ///< beside its whole GPUs
-    std::int64_t eviction_count = 0;  ///< how many tasks were evicted from it so far, whoever runs there now
+    Resources resources{};              ///< a resource that is not listed is 0
+    std::vector<DeviceSpec> devices{};  ///< devices besides its whole GPUs
+    std::int64_t eviction_count = 0;    ///< number of tasks evicted from the node so far
     bool operator==(const NodeSpec&) const = default;
 };
 template <class F>
@@ -320,14 +324,14 @@ struct TaskSpec {
     std::int64_t cpu_milli = 0;  ///< thousandths of a core
     std::int64_t memory_mib = 0;
     std::int64_t gpu_count = 0;             ///< whole GPUs, or 1 with a share below 1000
-    std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 .. 1000
-    std::int64_t gpu_memory_mib = 0;        ///< per GPU it uses
-    std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any; binds tasks without GPUs too
+    std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 to 1000
+    std::int64_t gpu_memory_mib = 0;        ///< per GPU that it uses
+    std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any; also for tasks without GPUs
     std::int64_t priority = 0;
     PriorityClass priority_class = PriorityClass::other;
     bool locked = false;                ///< never moved, never preempted
     std::optional<bool> preemptible{};  ///< absent = true for LP, else false
-    Mobility how = Mobility::copy;      ///< it can move
+    Mobility how = Mobility::copy;      ///< how it can move
     bool standby = false;    ///< an HP task that lent its GPUs and CPU, but keeps its claim on them
     bool daemon = false;     ///< uses resources, never moves, does not make a node occupied
     Labels node_selector{};  ///< labels the node must have
@@ -337,30 +341,31 @@ struct TaskSpec {
     std::optional<NetworkAffinity> network_affinity{};
     std::vector<HardwareAffinity> hardware_affinity{};
     bool cpu_local = false;  ///< its cores must come from the NUMA nodes of its GPUs
-    /// Absent = spread evenly over the NUMA nodes of its GPUs. Each once; of a placed `cpu_local` task they exist on
-    /// its node, and a core that it uses wholly (cpu_milli covers all its cores) is so used by no other.
+    /// Absent = spread evenly over the NUMA nodes of its GPUs. No core may be repeated. The cores of a placed
+    /// `cpu_local` task exist on its node. If its cpu_milli covers all its cores, no other such task may use
+    /// them.
     std::optional<std::vector<int>> cores{};
     std::int64_t move_cost = 1;   ///< weight of one move in a migration budget, >= 0
     std::int64_t start_time = 0;  ///< seconds
-    /// Absent = start_time. Before start_time for a task that started again after an eviction.
+    /// Absent = start_time. Earlier than start_time for a task that was restarted after an eviction.
     std::optional<std::int64_t> last_checkpoint_time{};
     std::int64_t checkpoint_interval = 0;  ///< seconds; 0 = never
     std::int64_t eviction_count = 0;
-    std::optional<std::string> node{};  ///< where it runs; absent = pending
-    std::vector<int> gpus{};            ///< which GPUs and other devices it holds there
-    /// `gpus` is not known. Tasks whose GPUs are known hold them first; then each of these, by name, gets the lowest
-    /// healthy GPUs with enough left, then failed ones that nobody holds, and the lowest free devices of the first class it
-    /// accepts that has enough of them.
+    std::optional<std::string> node{};  ///< its node; absent = pending
+    std::vector<int> gpus{};            ///< the GPUs and other devices that it holds
+    /// True if `gpus` is unknown. After the tasks with known GPUs, each of these tasks, by name, gets the
+    /// lowest healthy GPUs with enough free capacity, then unused failed ones. It also gets the lowest free
+    /// devices of the first accepted class that has enough.
     bool assign_gpus = false;
     Resources resources{};
-    std::int64_t device_count = 0;              ///< devices of one class, beside `gpu_count`
-    std::vector<std::string> device_classes{};  ///< acceptable classes of these, in order of preference
+    std::int64_t device_count = 0;              ///< devices of one class, in addition to `gpu_count`
+    std::vector<std::string> device_classes{};  ///< acceptable classes, in order of preference
     std::vector<NodeTerm> node_affinity{};      ///< one of these terms must hold; empty = any node
-    std::vector<std::string> groups{};  ///< that it is a member of; what others avoid, want near, spread
+    std::vector<std::string> groups{};  ///< groups of which it is a member, for avoid, near and spread
     std::vector<Avoid> avoid{};
     std::vector<Near> near{};
     std::vector<Spread> spread{};
-    std::string subgroup{};  ///< of its job; empty = in none
+    std::string subgroup{};  ///< of its job; empty = none
     bool operator==(const TaskSpec&) const = default;
 };
 template <class F>
@@ -406,7 +411,7 @@ constexpr void visit_fields(std::type_identity<TaskSpec>, F&& field) {
     field("subgroup", &TaskSpec::subgroup, UnlessDefault{}, Since{2});
 }
 
-/// A role of a gang: those tasks of a job that name it, and how many of them must run.
+/// A role of a gang: the tasks of a job that name it, and the number of them that must run.
 struct SubgroupSpec {
     std::string name{};
     std::int64_t min_members = 0;
@@ -421,10 +426,10 @@ constexpr void visit_fields(std::type_identity<SubgroupSpec>, F&& field) {
 /// A workload: its tasks are a gang.
 struct JobSpec {
     std::string name{};
-    /// Gang size that must run; 0 = not said. With subgroups no less than the sum of theirs.
+    /// Number of tasks that must run; 0 = not specified. At least the sum of min_members of its subgroups.
     std::int64_t min_members = 0;
-    std::optional<std::int64_t>
-        max_disrupted{};  ///< most members that may move in one wave; absent = any number
+    /// Largest number of members that may move in one wave; absent = any number.
+    std::optional<std::int64_t> max_disrupted{};
     std::vector<SubgroupSpec> subgroups{};
     bool operator==(const JobSpec&) const = default;
 };
@@ -436,14 +441,15 @@ constexpr void visit_fields(std::type_identity<JobSpec>, F&& field) {
     field("subgroups", &JobSpec::subgroups, UnlessDefault{}, Since{2});
 }
 
-/// A disruption budget: how many of a set of tasks may be down at once. A task is down from its eviction, or from when it leaves
-/// its node to restart on another, until it runs again. Moves of make-before-break take nothing from it.
+/// A disruption budget: the number of tasks of a set that may be down at once. A task is down from its
+/// eviction, or from the start of a move by restart, until it runs again. Moves by copy do not use the
+/// budget.
 struct BudgetSpec {
     std::string name{};
-    std::vector<std::string> tasks{};   ///< names
-    std::vector<std::string> groups{};  ///< all members of these, too: the tasks that list them
-    std::int64_t allowed_down = 0;      ///< how many more may be down than are now
-    bool broken = false;  ///< more are down than may be: none is allowed, whatever `allowed_down` says
+    std::vector<std::string> tasks{};   ///< names of tasks
+    std::vector<std::string> groups{};  ///< all tasks that list one of these groups also count
+    std::int64_t allowed_down = 0;      ///< number of additional tasks that may be down
+    bool broken = false;  ///< too many are down already: none is allowed, regardless of `allowed_down`
     bool operator==(const BudgetSpec&) const = default;
 };
 template <class F>
@@ -460,9 +466,9 @@ struct ClusterSpec {
     std::int64_t now = 0;  ///< seconds
     std::vector<NodeSpec> nodes{};
     std::vector<TaskSpec> tasks{};
-    std::vector<JobSpec> jobs{};  ///< jobs that tasks name but this list does not are created with defaults
+    std::vector<JobSpec> jobs{};  ///< other jobs that tasks name are created with defaults
     std::vector<BudgetSpec> budgets{};
-    std::vector<std::string> label_levels{};  ///< label keys that are levels: `first_label_level` and on
+    std::vector<std::string> label_levels{};  ///< label keys that are levels, from `first_label_level` on
     bool operator==(const ClusterSpec&) const = default;
 };
 template <class F>
@@ -474,5 +480,23 @@ constexpr void visit_fields(std::type_identity<ClusterSpec>, F&& field) {
     field("jobs", &ClusterSpec::jobs);
     field("budgets", &ClusterSpec::budgets, UnlessDefault{}, Since{2});
 }
+
+/// One task of a trace. Its `TaskSpec` is pending.
+struct TraceTask {
+    TaskSpec task{};
+    std::int64_t creation_time = 0;               ///< seconds
+    std::optional<std::int64_t> deletion_time{};  ///< seconds; absent = runs until after the trace ends
+    std::optional<std::int64_t>
+        scheduled_time{};  ///< seconds, of the recorded placement; absent = never placed
+    bool operator==(const TraceTask&) const = default;
+};
+
+/// Tasks over time on initially empty nodes, recorded or generated, in the order of the source. The input of
+/// replays.
+struct Trace {
+    std::vector<NodeSpec> nodes{};
+    std::vector<TraceTask> tasks{};
+    bool operator==(const Trace&) const = default;
+};
 
 }  // namespace gpusched

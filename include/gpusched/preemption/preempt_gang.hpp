@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// preempt_gang: room for several pods at once, within one network domain where they need that; all of them or none.
+// preempt_gang(): selects nodes and victims for all pods of a gang, or for none of them.
 #pragma once
 
 #include <gpusched/preemption/preempt.hpp>
@@ -12,7 +12,7 @@
 
 namespace gpusched::preemption {
 
-/// What domains are compared by first.
+/// The first key by which domains are compared.
 enum class GangObjective : std::uint8_t {
     cost,        ///< least lost work, then fewest lost gangs
     lost_gangs,  ///< fewest gangs that lose their work, then least lost work
@@ -24,53 +24,58 @@ constexpr auto enum_names(GangObjective) {
     });
 }
 
+/// Nodes for all pods of a gang, and the tasks to evict.
 struct GangDecision {
-    std::vector<Decision>
-        pods{};  ///< one per pod, in the order given; each with the victims that it alone adds
-    std::vector<TaskId> victims{};               ///< of all, ascending
-    std::vector<NodeId> vacated_nodes{};         ///< left to daemons alone, ascending
-    std::vector<BrokenBudget> broken_budgets{};  ///< ascending; none unless `Options::break_budgets`
-    std::vector<Placement>
-        replaced{};               ///< victims that run again, by `Options::replace_victims`; in this order
-    std::int64_t lost_gangs = 0;  ///< gangs that leave whole, tasks without a job included
+    std::vector<Decision> pods{};   ///< one per pod, in the given order; each with the victims that it adds
+    std::vector<TaskId> victims{};  ///< of all pods, ascending
+    std::vector<NodeId> vacated_nodes{};         ///< nodes on which only daemons remain, ascending
+    std::vector<BrokenBudget> broken_budgets{};  ///< ascending; empty unless `Options::break_budgets`
+    /// Victims that are placed again, in this order (`Options::replace_victims`).
+    std::vector<Placement> replaced{};
+    std::int64_t lost_gangs = 0;  ///< gangs that are evicted as a whole, including tasks without a job
     std::int64_t cost = 0;        ///< lost work in thousandths of a GPU-second
 };
 
+/// The result of `preempt_gang`.
 struct GangResult {
-    std::optional<GangDecision>
-        decision{};  ///< nothing = some pod finds no place in every domain; nobody is evicted
-    bool proven =
-        true;  ///< each pod's choice on each node was exact, as Result::proven, and so was the question whether all
-               ///< pods fit without evictions; the whole is a heuristic
-    StopReason stop_reason = StopReason::completed;  ///< else domains were left out, or one was given up
+    std::optional<GangDecision> decision{};  ///< absent if no domain holds all pods
+    /// No limit was hit: each pod's choice on each node is exact, and so is the test whether all pods fit
+    /// without evictions. The combination of pods is a heuristic.
+    bool proven = true;
+    /// If not `completed`, some domains were not searched completely.
+    StopReason stop_reason = StopReason::completed;
     std::int64_t domains_considered = 0;
-    std::string
-        reason{};  ///< without a decision: the domain that held most pods, and what the next one lacks
+    /// Without a decision: the domain that holds most pods, and the pod that does not fit.
+    std::string reason{};
 };
 
-/// Finds room for all pods of a gang, with evictions where needed (ASI's gang preemptors).
+/// Finds nodes for all pods of a gang, and the tasks to evict if they do not fit as it is (ASI's gang
+/// preemptors).
 ///
-/// The pods go into one domain of the level that they or other members of their jobs require (`network_affinity`), the one
-/// that members which run already are in; without such a requirement anywhere. In every domain the pods are placed one after
-/// the other, the largest first, each by `options.policy` with what those before it took and freed; where a pod fits as it
-/// is, nobody leaves for it, and no pod leaves for another. Before anybody is evicted, an exact search asks whether all pods
-/// of the gang fit together as it is; then nobody is. Gangs of victims and disruption budgets bind as in `preempt`, for all pods
-/// together: what was taken of a budget or a surplus for one pod is gone for the next, and no gang of the pods breaks. The domain
-/// that goes beyond budgets by the fewest tasks wins, then the best one; ties: fewer victims, then the domain's name. Each placement is checked as in `preempt`, and the
-/// whole is returned only when every pod has one.
+/// All pods go into one network domain of the level that they or other members of their jobs require
+/// (`network_affinity`). If members already run, it is their domain. Without such a requirement the domain is
+/// the cluster.
 ///
-/// A heuristic where evictions are needed: the order of the pods and greedy choices may miss the cheapest set, or room that
-/// only fits together.
+/// In each domain the pods are placed in sequence, the largest first, each by `options.policy`. A pod that
+/// fits as it is evicts no task, and no pod evicts another. An exact search first tests whether all pods fit
+/// without evictions. Gangs of victims and disruption budgets bind as in `preempt`, for all pods together,
+/// and the gangs of the pods stay intact.
+///
+/// The domain with the fewest tasks beyond budgets is chosen, then by `objective`; ties: fewer victims,
+/// domain name. Each placement is verified as in `preempt`. If evictions are needed, this is a heuristic: the
+/// order of pods and the greedy choices can miss the cheapest set of victims, or a set that lets all pods
+/// run.
 ///
 /// @param pods pending tasks, distinct, at least one, that require the same level or none
 /// @throws InvalidInput otherwise, and for options out of range; InternalError as `preempt`
-/// O(domains x pods x nodes of a domain) searches of one node, and per domain at most 200,000 steps of the exact search.
+/// O(domains x pods x nodes of a domain) searches of one node, and per domain at most 200,000 steps of the
+/// exact search.
 [[nodiscard]] GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
                                       const Options& options = {},
                                       GangObjective objective = GangObjective::cost,
                                       const Context& context = {});
 
-/// Evictions, then all placements.
+/// The decision as a plan: evictions, then the placements.
 [[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);
 
 }  // namespace gpusched::preemption

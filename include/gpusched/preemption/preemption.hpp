@@ -3,12 +3,8 @@
 #pragma once
 
 #include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/named.hpp>
-#include <gpusched/preemption/online.hpp>
 #include <gpusched/preemption/options.hpp>
-#include <gpusched/preemption/policy.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/preemption/standby.hpp>
-#include <gpusched/preemption/standby_driver.hpp>
 #include <gpusched/preemption/victim_policy.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many prefill and decode replicas should run, decided again every minute or so.
+// Autoscaling of prefill and decode replicas: arrivals over a day, pool sizes, and the policies that change
+// them.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/serving/arrivals.hpp>
 #include <gpusched/serving/estimate.hpp>
 
 #include <cstdint>
@@ -16,17 +16,73 @@
 
 namespace gpusched::serving {
 
-/// How long replicas take. Prefill replicas work on one prompt at a time, decode replicas on a batch of requests.
+/// A request that arrives at some time.
+struct Arrival {
+    double time_s = 0;  ///< seconds since midnight of the first day, >= 0
+    int input = 1;      ///< tokens of the prompt, >= 1
+    int output = 1;     ///< tokens generated, >= 1
+    bool operator==(const Arrival&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Arrival>, F&& field) {
+    field("time_s", &Arrival::time_s);
+    field("input", &Arrival::input, at_least(1));
+    field("output", &Arrival::output, at_least(1));
+}
+
+/// A daily curve of requests/s, and the deviations of a day from it.
+///
+/// The curve at hour h is `mean_rate` (1 + `swing` cos(2 pi (h - `peak_hour`) / 24)) requests/s. A day has a
+/// random level (log-normal with `level_sigma`) and one surge that starts at a random time.
+struct DailyCurve {
+    double mean_rate = 10;  ///< requests/s on average, above 0, at most 10,000
+    /// Relative amplitude, 0 .. 0.95; with 0.5 the peak is three times the minimum.
+    double swing = 0.5;
+    double peak_hour = 15;      ///< hour of the peak, 0 .. 24
+    double hours = 24;          ///< length, above 0, at most 240
+    double level_sigma = 0.1;   ///< standard deviation of the logarithm of the level, 0 .. 1
+    double surge_factor = 1.5;  ///< rate during the surge over the rate without it, 1 .. 10
+    double surge_minutes = 30;  ///< length of the surge, 0 .. 240
+    std::uint64_t seed = 0;     ///< seed of the level, the surge, and the start in the trace
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<DailyCurve>, F&& field) {
+    field("mean_rate", &DailyCurve::mean_rate, more_than(0.0, 1e4));
+    field("swing", &DailyCurve::swing, within(0.0, 0.95));
+    field("peak_hour", &DailyCurve::peak_hour, within(0.0, 24.0));
+    field("hours", &DailyCurve::hours, more_than(0.0, 240.0));
+    field("level_sigma", &DailyCurve::level_sigma, within(0.0, 1.0));
+    field("surge_factor", &DailyCurve::surge_factor, within(1.0, 10.0));
+    field("surge_minutes", &DailyCurve::surge_minutes, within(0.0, 240.0));
+    field("seed", &DailyCurve::seed);
+}
+
+/// Returns the requests/s of the curve at a time, without level and surge.
+/// @throws InvalidInput with every field out of range
+[[nodiscard]] double expected_rate(const DailyCurve& curve, double time_s);
+
+/// Stretches a trace along a daily curve. Requests keep their order and burstiness; their rate follows the
+/// curve.
+///
+/// The trace is read cyclically from a random start. For a trace of n requests in T seconds, a gap of g
+/// seconds becomes the time in which the curve brings g n / T requests.
+/// @param trace by time, at least two requests, not all at one time
+/// @throws InvalidInput with every field out of range, and for other traces Determinism: everything follows
+///     from `curve.seed`. Complexity: O(requests).
+[[nodiscard]] std::vector<Arrival> daily_arrivals(std::span<const Arrival> trace,
+                                                  const DailyCurve& curve = {});
+
+/// The times of replicas. A prefill replica works on one prompt at a time, a decode replica on a batch of
+/// requests.
 struct ReplicaTimes {
-    double prefill_base_s = 0.02;       ///< seconds of any prompt, 0 .. 1000
-    double prefill_s_per_token = 1e-4;  ///< more for each of its tokens, 0 .. 1
-    double transfer_s_per_token =
-        0;                      ///< of the KV cache to a decode replica, per token of the prompt, 0 .. 1
-    double step_base_s = 0.02;  ///< seconds of a decode step, above 0, at most 1000
-    double step_s_per_request = 2e-4;  ///< more for each request of the batch, 0 .. 1000
-    int max_batch = 128;               ///< requests that a decode replica holds, 1 .. 100,000
-    int prefill_gpus = 4;              ///< GPUs of a prefill replica, 1 .. 10,000
-    int decode_gpus = 4;               ///< GPUs of a decode replica, 1 .. 10,000
+    double prefill_base_s = 0.02;       ///< fixed seconds per prompt, 0 .. 1000
+    double prefill_s_per_token = 1e-4;  ///< seconds per token of the prompt, 0 .. 1
+    double transfer_s_per_token = 0;    ///< seconds to send the KV cache of a prompt token, 0 .. 1
+    double step_base_s = 0.02;          ///< fixed seconds per decode step, above 0, at most 1000
+    double step_s_per_request = 2e-4;   ///< seconds per request of the batch, 0 .. 1000
+    int max_batch = 128;                ///< most requests in a decode replica, 1 .. 100,000
+    int prefill_gpus = 4;               ///< GPUs of a prefill replica, 1 .. 10,000
+    int decode_gpus = 4;                ///< GPUs of a decode replica, 1 .. 10,000
     bool operator==(const ReplicaTimes&) const = default;
 };
 template <class F>
@@ -41,20 +97,23 @@ constexpr void visit_fields(std::type_identity<ReplicaTimes>, F&& field) {
     field("decode_gpus", &ReplicaTimes::decode_gpus, within(1, 10'000));
 }
 
-/// Times of replicas by the planner's estimates (or measured profiles): straight lines through those of a prompt of one token and of
-/// `longest_input`, and of a batch of one and the largest. Between these, estimates grow faster the larger the prompt or batch, so the
-/// lines are not below them.
+/// Derives times of replicas from the planner's estimates, or from measured profiles.
 ///
-/// @param prefill, decode of one stage each
-/// @param shape mean prompt and answer: what requests of a batch hold in KV cache
+/// They are straight lines through the times of a prompt of one token and of `longest_input`, and of a batch
+/// of one and the largest. Estimates grow faster the larger the prompt or batch, so in between the lines are
+/// not below them.
+///
+/// @param prefill, decode deployments with one stage each
+/// @param shape mean prompt and output, which determine the KV cache of the requests in a batch
 /// @param longest_input tokens, >= 2
-/// @throws InvalidInput for malformed arguments, and for deployments of several stages or that hold no request
+/// @throws InvalidInput for malformed arguments, deployments with several stages, and deployments without
+///     room for a request
 [[nodiscard]] ReplicaTimes replica_times(const LanguageModel& model, std::span<const GpuType> gpus,
                                          const Deployment& prefill, const Deployment& decode,
                                          const RequestShape& shape, int longest_input = 8192,
                                          const EstimateOptions& options = {});
 
-/// Replicas of both pools.
+/// The sizes of both pools.
 struct PoolSizes {
     int prefill = 1;  ///< prefill replicas, >= 0
     int decode = 1;   ///< decode replicas, >= 0
@@ -66,12 +125,12 @@ constexpr void visit_fields(std::type_identity<PoolSizes>, F&& field) {
     field("decode", &PoolSizes::decode, at_least(0));
 }
 
-/// How pool sizes are decided.
+/// The policies that decide pool sizes.
 enum class AutoscalePolicy : std::uint8_t {
-    forecast,  ///< both pools for the demand that is expected when a replica started now would be ready (ours)
-    utilization,  ///< each pool by how busy it is, as the Horizontal Pod Autoscaler of Kubernetes does
-    token_rate,  ///< both pools in a fixed ratio, by the tokens that decode makes per second, after HeteroScale
-    fixed        ///< the sizes of the start
+    forecast,     ///< both pools for the demand expected when a replica started now is ready (our policy)
+    utilization,  ///< each pool by its utilization, as the Horizontal Pod Autoscaler of Kubernetes
+    token_rate,   ///< both pools in a fixed ratio, by the decoded tokens per second, after HeteroScale
+    fixed,        ///< the initial sizes
 };
 constexpr auto enum_names(AutoscalePolicy) {
     return name_table<AutoscalePolicy>({
@@ -82,22 +141,24 @@ constexpr auto enum_names(AutoscalePolicy) {
     });
 }
 
-/// Targets, times, and how eagerly sizes follow the demand.
+/// Options of autoscaling: targets, times, delays.
 struct AutoscaleOptions {
-    AutoscalePolicy policy = AutoscalePolicy::forecast;  ///< what decides
-    ReplicaTimes times{};                                ///< of replicas, as far as the policy knows
+    AutoscalePolicy policy = AutoscalePolicy::forecast;  ///< the policy
+    ReplicaTimes times{};                                ///< times of replicas, as known to the policy
     double ttft_s = 2;        ///< target of the time to the first token, above 0, at most 10,000
     double tpot_s = 0.05;     ///< target of the time per further token, above 0, at most 10,000
-    double percent = 90;      ///< of the requests meet each target, 50 .. 99.9
-    double start_s = 180;     ///< from the decision to a replica that serves, 0 .. 86,400
+    double percent = 90;      ///< part of the requests that must meet each target, 50 .. 99.9
+    double start_s = 180;     ///< from the decision until a new replica serves, 0 .. 86,400
     double interval_s = 60;   ///< between decisions, 1 .. 3600
-    double hold_s = 600;      ///< replicas are given back when so long no more were wanted, 0 .. 86,400
-    PoolSizes start{};        ///< sizes at the beginning
-    int max_replicas = 1000;  ///< of each pool, 1 .. 100,000
-    /// `forecast`: requests/s expected over the day, at equal distances from midnight on; empty: the trend of the last minutes is followed.
+    double hold_s = 600;      ///< a pool shrinks to its largest size wanted in this time, 0 .. 86,400
+    PoolSizes start{};        ///< initial sizes
+    int max_replicas = 1000;  ///< largest size of each pool, 1 .. 100,000
+    /// `forecast`: requests/s expected over the day, at equal distances from midnight on; empty = follow the
+    /// recent trend.
     std::vector<double> expected_per_s{};
-    double utilization =
-        0.6;  ///< `utilization`, `token_rate`: of what a replica can do within the targets, 0.05 .. 1
+    /// `utilization`, `token_rate`: target load of a replica, as a part of its capacity within the targets,
+    /// 0.05 .. 1.
+    double utilization = 0.6;
     double ratio = 1;  ///< `token_rate`: prefill replicas per decode replica, 0.01 .. 100
 };
 template <class F>
@@ -117,25 +178,26 @@ constexpr void visit_fields(std::type_identity<AutoscaleOptions>, F&& field) {
     field("ratio", &AutoscaleOptions::ratio, within(0.01, 100.0));
 }
 
-/// @throws InvalidInput with everything out of range, and for targets that an idle replica does not meet
+/// @throws InvalidInput with every field out of range, and for targets that an idle replica misses
 void validate(const AutoscaleOptions& options);
 
-/// What is seen of one interval.
+/// The observations of one interval.
 struct PoolWindow {
     double time_s = 0;                 ///< its end
     double seconds = 60;               ///< its length
-    std::vector<Arrival> arrived{};    ///< requests of the interval
-    std::int64_t prefill_waiting = 0;  ///< prompts that wait for a prefill replica, at the end
-    std::int64_t decode_waiting = 0;   ///< requests that wait for room in a decode replica, at the end
-    double prefill_busy = 0;           ///< prefill replicas at work, on average
-    double decode_requests = 0;        ///< requests in decode, on average
-    double tokens_per_s = 0;           ///< that decode made
-    /// Percentile of the times to a first token that came in the interval; NaN where none came.
+    std::vector<Arrival> arrived{};    ///< requests that arrived
+    std::int64_t prefill_waiting = 0;  ///< prompts that wait for a prefill replica at the end
+    std::int64_t decode_waiting = 0;   ///< requests that wait for a decode replica at the end
+    double prefill_busy = 0;           ///< busy prefill replicas, on average
+    double decode_requests = 0;        ///< requests in decode replicas, on average
+    double tokens_per_s = 0;           ///< decoded tokens per second
+    /// Percentile of the times to the first token, for first tokens in the interval; NaN if there are none.
     double ttft_s = std::numeric_limits<double>::quiet_NaN();
-    /// Percentile of the times per further token of requests that ended in the interval; NaN where none did.
+    /// Percentile of the times per further token, for requests that ended in the interval; NaN if there are
+    /// none.
     double tpot_s = std::numeric_limits<double>::quiet_NaN();
-    PoolSizes ready{};         ///< replicas that take requests
-    PoolSizes starting{0, 0};  ///< replicas that will
+    PoolSizes ready{};         ///< replicas that serve
+    PoolSizes starting{0, 0};  ///< replicas that start
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PoolWindow>, F&& field) {
@@ -153,42 +215,48 @@ constexpr void visit_fields(std::type_identity<PoolWindow>, F&& field) {
     field("starting", &PoolWindow::starting);
 }
 
-/// The fewest replicas of both pools that meet the targets at a steady rate of such requests, by queueing formulas.
+/// Returns the fewest replicas of both pools that meet the targets at a steady rate, by queueing formulas.
 ///
-/// Prefill: c servers wait with probability P(W > t) = C(c, a) exp(-(c - a) t / (E[S] (1 + cv^2) / 2)), Erlang's C for a load of a = rate
-/// E[S]; at most a fifth of the requests that the percentile lets be late may be late for W + their own S, which leaves room for bunching. A prompt that takes
-/// longer than the target by itself is late in any case. Decode: a replica of b requests takes s(b) = base + b x per-request for a step;
-/// each of d replicas then has b = x base / (1 - x per-request) requests, x = rate E[output - 1] / d, and the batch that is exceeded
-/// with the same probability, by the normal approximation, must be within the target.
-/// @param sample requests such as are expected, at least one
+/// Prefill: a load of a = rate E[S] on c servers waits with probability P(W > t) = C(c, a) exp(-(c - a) t /
+/// (E[S] (1 + cv^2) / 2)), C being Erlang's formula. A request is late if W + S exceeds the target. A fifth
+/// of the requests that the percentile allows can be late, which leaves room for bursts. Prompts that alone
+/// take longer than the target are always late.
+///
+/// Decode: a step of b requests takes s(b) = base + b x per-request. Each of d replicas holds b = x base / (1
+/// - x per-request) requests, with x = rate E[output - 1] / d. The batch that is exceeded with the same
+/// probability, by the normal approximation, must meet the target.
+/// @param sample typical requests, at least one
 /// @param rate requests/s, >= 0
-/// @param variation of the arrivals: squared coefficient of variation of the gaps, 1 for a Poisson process, 0 .. 1000
+/// @param variation squared coefficient of variation of the gaps between arrivals, 0 .. 1000; 1 = a Poisson
+///     process
 /// @return at least one of each, at most `max_replicas`
-/// @throws InvalidInput for malformed arguments
-/// Complexity: O(requests of the sample x log max_replicas).
+/// @throws InvalidInput for malformed arguments Complexity: O(requests of the sample x log max_replicas).
 [[nodiscard]] PoolSizes pool_sizes(std::span<const Arrival> sample, double rate,
                                    const AutoscaleOptions& options, double variation = 1);
 
-/// Decides, interval by interval, how many prefill and decode replicas there should be.
+/// Decides the sizes of both pools, interval by interval.
 ///
-/// `forecast`, ours: `pool_sizes` of the largest rate between now and the moment when a replica started at the next decision would
-/// be ready, so both pools change together and in the ratio that the present requests need. The rate is the expected curve times
-/// what the last minutes were above or below it, or without a curve the trend of the last minutes; and as much more as the forecasts so far were
-/// too low, but in as many intervals as the percentile lets be late. What waits is added to the demand. While a
-/// percentile is above its target, the pool's demand is multiplied by a factor that grows by a tenth per interval, and falls back slowly:
-/// times that were promised and are not kept lead to more replicas. Replicas come at once; they go when for `hold_s` no more were wanted.
+/// `forecast` computes `pool_sizes` for the largest rate until a replica started at the next decision would
+/// be ready, so both pools change together.
+/// - The rate is the expected curve, scaled by its error in the last minutes, or without a curve the recent
+///   trend.
+/// - A margin for forecast errors and the waiting requests are added.
+/// - While a percentile exceeds its target, a factor on the pool's demand grows by 10 % per interval; it
+///   falls slowly.
+/// - New replicas start at once. A pool shrinks only after `hold_s` without a larger demand.
 ///
-/// Sources: "Taming the Chaos" (HeteroScale, arXiv 2508.19559): one signal scales both pools so that neither is left behind, in
-/// proportion to a rate and with negative feedback from latencies; its policy by decode tokens/s is `token_rate`. "P/D-Serve" (arXiv 2408.08147):
-/// the ratio of prefill to decode follows the requests; prompts go to idle prefill replicas, not to queues of their own.
+/// Sources: "Taming the Chaos" (HeteroScale, arXiv 2508.19559): one signal scales both pools, with negative
+/// feedback from latencies; `token_rate` is its policy by decoded tokens. "P/D-Serve" (arXiv 2408.08147): the
+/// ratio of prefill to decode follows the requests, and prompts go to idle prefill replicas instead of queues
+/// per replica.
 ///
-/// A value: what it does follows from options and windows alone.
+/// A value type: its decisions follow from options and windows alone.
 class Autoscaler {
   public:
-    /// @throws InvalidInput with everything out of range
+    /// @throws InvalidInput with every field out of range
     explicit Autoscaler(AutoscaleOptions options);
-    /// Sizes to have from now on. Those of `fixed` are the ones of the start.
-    /// @throws InvalidInput when the window is not later than the last one, or malformed
+    /// Returns the sizes of the pools from now on; for `fixed` the initial ones.
+    /// @throws InvalidInput for a malformed window, and one that does not end after the last one
     PoolSizes step(const PoolWindow& window);
     [[nodiscard]] const AutoscaleOptions& options() const noexcept { return options_; }
 
@@ -197,27 +265,27 @@ class Autoscaler {
         double time_s;
         PoolSizes sizes;
     };
+    struct Forecast {
+        double time_s, rate;
+    };
     PoolSizes by_forecast(const PoolWindow& window);
     PoolSizes by_utilization(const PoolWindow& window) const;
     PoolSizes by_token_rate(const PoolWindow& window) const;
-    void look(const PoolWindow& window);
+    void observe(const PoolWindow& window);
     [[nodiscard]] double rate_ahead(double time_s) const;
     [[nodiscard]] double expected(double time_s) const;
 
     AutoscaleOptions options_;
-    double time_s_ = -1;            // of the last window
-    std::deque<Arrival> sample_;    // the last requests
-    double level_ = 0, slope_ = 0;  // of the rate: average, and its change per second
-    double factor_ = 1;             // of the rate over the expected one
-    double variation_ = 1;          // of the gaps between arrivals
-    struct Forecast {
-        double time_s, rate;
-    };
-    std::deque<Forecast> forecasts_;  // whose time has not come
-    double error_variance_ = 0.01;    // of forecasts, as a part of them
-    double more_prefill_ = 1, more_decode_ = 1;
-    bool known_ = false;
-    std::deque<Wanted> wanted_;  // of the last `hold_s`
+    double time_s_ = -1;                           // end of the last window
+    std::deque<Arrival> sample_;                   // recent requests
+    double level_ = 0, slope_ = 0;                 // smoothed rate, and its change per second
+    double factor_ = 1;                            // smoothed rate over the expected one
+    double variation_ = 1;                         // of the gaps between arrivals
+    std::deque<Forecast> forecasts_;               // for future times
+    double error_variance_ = 0.01;                 // of the relative errors of forecasts
+    double prefill_boost_ = 1, decode_boost_ = 1;  // factors on the demand after missed targets
+    bool observed_ = false;                        // some window was observed
+    std::deque<Wanted> wanted_;                    // of the last `hold_s`
 };
 
 }  // namespace gpusched::serving

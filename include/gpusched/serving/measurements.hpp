@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured: throughputs and latencies of deployments, and how estimates are calibrated by them.
+// Measurements: throughputs and latencies of deployments, and the calibration of estimates by them.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -16,8 +16,8 @@ namespace gpusched::serving {
 /// Where a number of a plan comes from.
 enum class Source : std::uint8_t {
     measured,    ///< a row of `measured`
-    calibrated,  ///< an estimate times the factor that measurements of this GPU type and model give
-    estimated,   ///< nothing of this GPU type and model was measured
+    calibrated,  ///< an estimate times the factor measured for this GPU type and model
+    estimated,   ///< an estimate; no measurement of this GPU type and model exists
 };
 constexpr auto enum_names(Source) {
     return name_table<Source>({
@@ -27,17 +27,19 @@ constexpr auto enum_names(Source) {
     });
 }
 
-/// A measured throughput, which goes before every estimate; or a load at which latencies were measured.
+/// A measured throughput, or a load at which latencies were measured. It takes precedence over every
+/// estimate.
 ///
-/// Several rows may be about the same deployment and workload where their loads differ: the highest is the throughput.
+/// A deployment and workload can have several rows with different loads; the highest load counts as the
+/// throughput.
 struct MeasuredThroughput {
-    std::string model{};
-    std::string deployment{};  ///< name as `enumerate_deployments` gives it, such as `H100 4x2`
-    std::string workload{};
-    double requests_per_s = 0;  ///< >= 0; 0 = cannot serve
-    std::optional<double>
-        ttft_s{};  ///< to the first token at this load, the percentile that is asked for, > 0
-    std::optional<double> tpot_s{};  ///< per further token at this load, likewise, > 0
+    std::string model{};        ///< name of the language model
+    std::string deployment{};   ///< name as in `enumerate_deployments`, such as `H100 4x2`
+    std::string workload{};     ///< name of the workload
+    double requests_per_s = 0;  ///< requests/s, >= 0; 0 = cannot serve
+    /// Seconds to the first token at this load, as the target's percentile, > 0.
+    std::optional<double> ttft_s{};
+    std::optional<double> tpot_s{};  ///< seconds per further token at this load, likewise, > 0
     bool operator==(const MeasuredThroughput&) const = default;
 };
 template <class F>
@@ -45,21 +47,18 @@ constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
     field("model", &MeasuredThroughput::model, Required{});
     field("deployment", &MeasuredThroughput::deployment, Required{});
     field("workload", &MeasuredThroughput::workload, Required{});
-    field("requests_per_s", &MeasuredThroughput::requests_per_s, Required{},
-          within(0.0, detail::largest_finite));
-    field("ttft_s", &MeasuredThroughput::ttft_s, Since{2},
-          within(detail::smallest_positive, detail::largest_finite));
-    field("tpot_s", &MeasuredThroughput::tpot_s, Since{2},
-          within(detail::smallest_positive, detail::largest_finite));
+    field("requests_per_s", &MeasuredThroughput::requests_per_s, Required{}, detail::not_negative);
+    field("ttft_s", &MeasuredThroughput::ttft_s, Since{2}, detail::positive);
+    field("tpot_s", &MeasuredThroughput::tpot_s, Since{2}, detail::positive);
 }
 
-/// What estimates of a model on a GPU type are multiplied by.
+/// The factor that multiplies estimates of a model on a GPU type.
 struct CalibrationFactor {
-    std::string model{};
-    std::string gpu{};
-    double factor = 1;  ///< geometric mean of measured over estimated throughput
-    int rows = 0;       ///< measured throughputs of this model on this type alone; 0 = the factor is borrowed
-    double spread = 0;  ///< standard deviation of the logarithm of those ratios; 0 for fewer than two rows
+    std::string model{};  ///< name of the language model
+    std::string gpu{};    ///< name of the GPU type
+    double factor = 1;    ///< geometric mean of measured over estimated throughput
+    int rows = 0;  ///< measured throughputs on this type alone; 0 = the factor comes from other measurements
+    double spread = 0;  ///< standard deviation of the logarithm of the ratios; 0 for fewer than two rows
     bool operator==(const CalibrationFactor&) const = default;
 };
 template <class F>
@@ -71,15 +70,15 @@ constexpr void visit_fields(std::type_identity<CalibrationFactor>, F&& field) {
     field("spread", &CalibrationFactor::spread);
 }
 
-/// One measured throughput beside what would have been believed without it.
+/// One measured throughput, compared with the values used without it.
 struct MeasurementResidual {
-    std::string model{};
-    std::string deployment{};
-    std::string workload{};
-    double measured = 0;    ///< requests/s
-    double estimated = 0;   ///< requests/s, without any measurement
-    double calibrated = 0;  ///< requests/s, by the measurements of all other deployments
-    /// Seconds measured and estimated (an idle replica's; a load makes them longer), where the row has them; 0 = it has not.
+    std::string model{};       ///< name of the language model
+    std::string deployment{};  ///< name of the deployment
+    std::string workload{};    ///< name of the workload
+    double measured = 0;       ///< requests/s
+    double estimated = 0;      ///< requests/s, without any measurement
+    double calibrated = 0;     ///< requests/s, calibrated by all other deployments
+    /// Seconds, measured at the load and estimated for an idle replica; 0 = not measured.
     double ttft_s = 0, ttft_idle_s = 0, tpot_s = 0, tpot_idle_s = 0;
     bool operator==(const MeasurementResidual&) const = default;
 };
@@ -97,10 +96,10 @@ constexpr void visit_fields(std::type_identity<MeasurementResidual>, F&& field) 
     field("tpot_idle_s", &MeasurementResidual::tpot_idle_s);
 }
 
-/// How far estimates are from what was measured, and what they are multiplied by therefore.
+/// The errors of the estimates, and the factors that correct them.
 struct Calibration {
     std::vector<CalibrationFactor> factors{};      ///< one per model and GPU type
-    std::vector<MeasurementResidual> residuals{};  ///< one per deployment and workload measured
+    std::vector<MeasurementResidual> residuals{};  ///< one per measured deployment and workload
     bool operator==(const Calibration&) const = default;
 };
 template <class F>

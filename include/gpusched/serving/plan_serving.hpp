@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to rent, how to deploy models on it, and where requests go: the planner.
+// The serving planner: the plan, the options, planning, and replanning after a change.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/milp/solver.hpp>
+#include <gpusched/serving/deployment.hpp>
+#include <gpusched/serving/measurements.hpp>
 #include <gpusched/serving/serving_request.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
@@ -16,11 +18,146 @@
 
 namespace gpusched::serving {
 
-/// Which GPUs may be rented.
+/// Replicas of one deployment. Lists have one entry per workload of the model.
+struct PlannedReplicas {
+    std::string model{};                   ///< name of the language model
+    Deployment deployment{};               ///< the deployment of each replica
+    int count = 0;                         ///< replicas
+    double cost = 0;                       ///< $/h of all of them
+    std::vector<double> share{};           ///< share of the requests that they serve together, 0 .. 1
+    std::vector<double> requests_per_s{};  ///< throughput of one replica
+    std::vector<Source> source{};          ///< source of these throughputs
+    /// With targets: requests/s of one replica within them, this workload alone.
+    std::vector<double> within_targets{};
+    /// Source of those latencies; `measured` if measured for all targets.
+    std::vector<Source> latency_source{};
+    bool operator==(const PlannedReplicas&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedReplicas>, F&& field) {
+    field("model", &PlannedReplicas::model);
+    field("deployment", &PlannedReplicas::deployment);
+    field("count", &PlannedReplicas::count);
+    field("cost", &PlannedReplicas::cost);
+    field("share", &PlannedReplicas::share);
+    field("requests_per_s", &PlannedReplicas::requests_per_s);
+    field("source", &PlannedReplicas::source);
+    field("within_targets", &PlannedReplicas::within_targets);
+    field("latency_source", &PlannedReplicas::latency_source);
+}
+
+/// GPUs of one type that a plan rents.
+struct RentedGpus {
+    std::string gpu{};   ///< name of the GPU type
+    int count = 0;       ///< GPUs at the regular price; whole machines if machines are rented
+    int spot = 0;        ///< GPUs at the spot price
+    int used = 0;        ///< GPUs of both kinds that replicas use
+    int per_rental = 1;  ///< GPUs that are rented together
+    double cost = 0;     ///< $/h
+    bool operator==(const RentedGpus&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
+    field("gpu", &RentedGpus::gpu);
+    field("count", &RentedGpus::count);
+    field("spot", &RentedGpus::spot);
+    field("used", &RentedGpus::used);
+    field("per_rental", &RentedGpus::per_rental);
+    field("cost", &RentedGpus::cost);
+}
+
+/// Latencies of one kind of requests: percentiles in seconds, absent = unknown.
+///
+/// They are simulated with the arrivals of the plan. If a kind is so rare that none of its requests was
+/// simulated, they are those of an idle replica. TTFT or TPOT is `measured` if it has a target and all
+/// replicas of the kind serve only this kind and have measurements of it. Then percentiles with targets are
+/// measured, at the load of the busiest replicas; the others are unknown. Percentiles of one source never
+/// decrease from p50 to p99. TPOT of requests for one token is unknown.
+struct PlannedLatency {
+    std::string model{};     ///< name of the language model
+    std::string workload{};  ///< name of the workload
+    double rate = 0;         ///< requests/s
+    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{}, tpot_p99_s{};
+    Source ttft_source = Source::estimated;  ///< source of the percentiles of TTFT
+    Source tpot_source = Source::estimated;  ///< source of the percentiles of TPOT
+    bool met = true;                         ///< all targets are met
+    bool operator==(const PlannedLatency&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
+    field("model", &PlannedLatency::model);
+    field("workload", &PlannedLatency::workload);
+    field("rate", &PlannedLatency::rate);
+    field("ttft_p50_s", &PlannedLatency::ttft_p50_s, NullIfAbsent{});
+    field("ttft_p90_s", &PlannedLatency::ttft_p90_s, NullIfAbsent{});
+    field("ttft_p99_s", &PlannedLatency::ttft_p99_s, NullIfAbsent{});
+    field("ttft_source", &PlannedLatency::ttft_source);
+    field("tpot_p50_s", &PlannedLatency::tpot_p50_s, NullIfAbsent{});
+    field("tpot_p90_s", &PlannedLatency::tpot_p90_s, NullIfAbsent{});
+    field("tpot_p99_s", &PlannedLatency::tpot_p99_s, NullIfAbsent{});
+    field("tpot_source", &PlannedLatency::tpot_source);
+    field("met", &PlannedLatency::met);
+}
+
+/// A serving plan and its bounds. Bounds hold for all plans with the deployments considered.
+struct ServingPlan {
+    milp::Status status = milp::Status::failed;  ///< how the search ended
+    std::vector<PlannedReplicas> replicas{};     ///< empty = no plan, or no requests
+    std::vector<int> rented{};                   ///< rented GPUs of each type
+    double cost = 0;                             ///< $/h
+    /// Seconds; with rates the load of the busiest replicas; NaN = no plan.
+    double makespan = std::numeric_limits<double>::quiet_NaN();
+    double requests_per_s = 0;    ///< all requests over the makespan; 0 = no plan
+    double cost_per_request = 0;  ///< $ per request; 0 = no plan
+    double bound = 0;             ///< seconds that no plan beats; 0 with routing round_robin
+    bool optimal = false;         ///< the makespan (with a deadline or rates: the goal) is proved optimal
+    int deployments = 0;          ///< possible deployments, over all models and problems solved
+    int left_out = 0;             ///< deployments not considered because of `max_deployments`
+    std::vector<RentedGpus> rentals{};  ///< rented GPUs by type; types without rented GPUs are omitted
+    double rate = 0;                    ///< with rates: requests/s that arrive
+    double cost_bound = 0;              ///< with rates and goal `cheapest`: $/h that no plan beats
+    double rate_bound = 0;              ///< with rates and goal `most_rate`: requests/s that no plan exceeds
+    double capacity = 1;    ///< with targets: part of the capacity within targets that is used at most
+    bool separate = false;  ///< with targets: every replica serves one kind of requests
+    std::vector<PlannedLatency> latencies{};  ///< with rates: latencies of each kind of requests
+    std::vector<std::string> binding{};       ///< without a plan: changes of limits that would allow one
+    Calibration calibration{};                ///< calibration by the measurements, if there are any
+    std::string solver{};                     ///< name of the solver
+    /// Why the plan is not proved optimal, and which measurements should be extended.
+    std::string message{};
+    [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingPlan>, F&& field) {
+    field("status", &ServingPlan::status);
+    field("replicas", &ServingPlan::replicas);
+    field("rented", &ServingPlan::rented);
+    field("cost", &ServingPlan::cost);
+    field("makespan", &ServingPlan::makespan);
+    field("requests_per_s", &ServingPlan::requests_per_s);
+    field("cost_per_request", &ServingPlan::cost_per_request);
+    field("bound", &ServingPlan::bound);
+    field("optimal", &ServingPlan::optimal);
+    field("deployments", &ServingPlan::deployments);
+    field("left_out", &ServingPlan::left_out);
+    field("rentals", &ServingPlan::rentals);
+    field("rate", &ServingPlan::rate);
+    field("cost_bound", &ServingPlan::cost_bound);
+    field("rate_bound", &ServingPlan::rate_bound);
+    field("capacity", &ServingPlan::capacity);
+    field("separate", &ServingPlan::separate);
+    field("latencies", &ServingPlan::latencies);
+    field("binding", &ServingPlan::binding);
+    field("calibration", &ServingPlan::calibration);
+    field("solver", &ServingPlan::solver);
+    field("message", &ServingPlan::message);
+}
+
+/// The GPUs that a plan can rent.
 enum class Composition : std::uint8_t {
-    optimized,  ///< any
-    homogeneous,  ///< one type, of which there are as many as the budget pays (paper, App. K); the best such plan
-    uniform,      ///< as many of each type as the budget pays, or as there are
+    optimized,    ///< any available GPUs
+    homogeneous,  ///< one type, with unlimited availability (paper, App. K); the best such plan
+    uniform,      ///< the same number of each type, as many as the budget pays, up to its availability
 };
 constexpr auto enum_names(Composition) {
     return name_table<Composition>({
@@ -30,10 +167,10 @@ constexpr auto enum_names(Composition) {
     });
 }
 
-/// Where requests go.
+/// How requests are routed to replicas.
 enum class Routing : std::uint8_t {
-    optimized,    ///< where it shortens the makespan most
-    round_robin,  ///< to the replicas that can serve them in turn, whatever they are
+    optimized,    ///< shares that minimise the makespan
+    round_robin,  ///< evenly to all replicas that can serve them
 };
 constexpr auto enum_names(Routing) {
     return name_table<Routing>({
@@ -42,7 +179,7 @@ constexpr auto enum_names(Routing) {
     });
 }
 
-/// What a plan for rates is best at.
+/// The objective of a plan for rates.
 enum class Goal : std::uint8_t {
     cheapest,   ///< the cheapest rental that serves the rates within the targets
     most_rate,  ///< the highest multiple of the rates within the budget and the targets
@@ -56,31 +193,34 @@ constexpr auto enum_names(Goal) {
 
 /// How a serving plan is made.
 struct PlannerOptions {
-    DeploymentOptions deployments{};                   ///< which deployments are looked for
+    DeploymentOptions deployments{};                   ///< the deployments to enumerate
     EstimateOptions estimate{};                        ///< how throughput is estimated
-    Composition composition = Composition::optimized;  ///< which GPUs may be rented
-    Routing routing = Routing::optimized;              ///< where requests go
-    /// All replicas are one tensor-parallel group of the same degree; of the degrees allowed, the best.
+    Composition composition = Composition::optimized;  ///< the GPUs that a plan can rent
+    Routing routing = Routing::optimized;              ///< how requests are routed to replicas
+    /// Every replica is one tensor-parallel group, all of the same degree; the best of the allowed degrees.
     bool uniform_tp = false;
     /// Seconds, > 0: find the cheapest plan within them instead of the fastest. Not with `round_robin`.
     std::optional<double> deadline{};
-    /// Of each model the solver sees this many deployments at most, by turns the best per $ of every set of GPU types for every kind of
-    /// requests: the i-th of a set of t types comes at turn i t^2. 0 = all. What is left out is counted, and `bound` and `optimal`
-    /// are about the rest.
+    /// Most deployments of each model in the solver's problem, >= 0; 0 = all.
+    ///
+    /// Deployments are ranked by throughput per $. Sets of GPU types alternate: the i-th best of a set of t
+    /// types has rank i t^2. `left_out` counts the others; `bound` and `optimal` ignore them.
     int max_deployments = 40;
-    bool measured_only = false;  ///< plan with deployments and workloads that were measured, and nothing else
-    /// Consider pipelines on GPU types where no pipeline of their model was measured although it was measured otherwise or, with
-    /// rates, a tensor-parallel group of one machine holds it.
+    bool measured_only = false;  ///< use only measured deployments and workloads
+    /// Allow pipelines without a measurement on GPU types without any measured pipeline of the model. They
+    /// are excluded by default if the model was measured there otherwise or, with rates, fits into a
+    /// tensor-parallel group of one machine.
     bool unmeasured_pipelines = false;
-    bool machines = false;  ///< rent whole machines (`GpuType::per_machine` GPUs); off = any number of GPUs
-    Goal goal = Goal::cheapest;  ///< of requests with rates
-    LatencyTargets targets{};    ///< of requests with rates: for all kinds, before the targets of their own
-    /// Requests with rates: part of its throughput that a replica may be asked for at most, 0.01 .. 1.
+    bool machines = false;       ///< rent whole machines (`GpuType::per_machine` GPUs) instead of single GPUs
+    Goal goal = Goal::cheapest;  ///< with rates: the objective
+    LatencyTargets targets{};    ///< with rates: targets of all kinds; they replace the targets of a kind
+    /// With rates: the utilization limit of a replica, as a part of its throughput, 0.01 .. 1.
     double utilization = 0.9;
-    /// Requests with targets: how many a simulation has, 100 .. 1,000,000; more, up to 300,000, where a kind is so rare that
-    /// fewer than 250 of it would count.
+    /// With targets: requests of a simulation, 100 .. 1,000,000. Raised up to 300,000 if fewer than 250 of a
+    /// kind would count.
     int simulated_requests = 6000;
-    /// How the serving problem is solved. With a time limit, half of it at most goes into plans of one GPU type first.
+    /// How the serving problem is solved. At most half of a time limit is spent on plans with a single GPU
+    /// type.
     ServingSearchOptions search{.tolerance = 1e-3};
 };
 template <class F>
@@ -102,54 +242,55 @@ constexpr void visit_fields(std::type_identity<PlannerOptions>, F&& field) {
     field("search", &PlannerOptions::search, Inlined{});
 }
 
-/// @throws InvalidInput with everything that is wrong
+/// @throws InvalidInput with every problem
 void validate(const PlannerOptions& options);
 
 /// Compares the measurements of a request with the estimates.
 ///
-/// The factor of a model on a GPU type is the geometric mean of measured over estimated throughput, over the measured
-/// deployments of this type alone. Where there are none, it is borrowed: from the model's other types, else from all
-/// measurements, else it is 1. A deployment of several types takes the smallest factor of its types.
+/// The factor of a model on a GPU type is the geometric mean of measured over estimated throughput, over
+/// measured deployments of this type alone. Without such a deployment the model's other types count, else all
+/// measurements; without any measurement the factor is 1. A deployment of several types has the smallest
+/// factor of its types.
 /// @throws InvalidInput as `plan_serving`
 [[nodiscard]] Calibration calibrate(const ServingRequest& request, const EstimateOptions& options = {});
 
 /// The serving problem of a request: its deployments with their throughputs, measured or estimated.
 struct ServingInstance {
     ServingProblem problem{};
-    std::vector<Deployment> deployments{};  ///< one per configuration
-    int left_out = 0;
-    std::vector<std::vector<Source>> sources{};  ///< [configuration][workload]: of the throughputs
+    std::vector<Deployment> deployments{};       ///< one per configuration
+    int left_out = 0;                            ///< deployments omitted because of `max_deployments`
+    std::vector<std::vector<Source>> sources{};  ///< [configuration][workload]: source of the throughput
 };
 
-/// Enumerates deployments of every model, estimates their throughputs, drops dominated ones and keeps the best.
+/// Builds the serving problem of a request: enumerates deployments of every model, estimates their
+/// throughputs, drops dominated ones and keeps the best.
 /// @throws InvalidInput as `plan_serving`
 [[nodiscard]] ServingInstance serving_instance(const ServingRequest& request,
                                                const PlannerOptions& options = {});
 
-/// Which GPUs to rent, which replicas to run on them, and which share of each kind of requests to send to which, so that all
-/// requests are done as early as possible within the budget; or, with a deadline, as cheaply as possible.
+/// Plans which GPUs to rent, which replicas to run and how to route requests, so that all requests finish as
+/// early as possible within the budget; with a deadline, at the lowest cost.
 ///
-/// With rates: the cheapest rental that serves them within the targets, or the highest multiple of them within the budget.
-/// What a replica serves within the targets is found by simulating it alone (or read from measured latencies), the rental by a
-/// mixed-integer program, and the whole plan is simulated with its own arrivals; where that misses a target, replicas are
-/// filled less (`capacity`, by bisection) or serve one kind of requests each, and of the plans that keep the targets the cheapest
-/// counts. `cost_bound` is the program's, without regard to queueing.
+/// With rates, the plan is the cheapest rental that serves them within the targets, or serves the highest
+/// multiple of them within the budget. The rate of a replica within the targets comes from a simulation of
+/// this replica, or from measured latencies. A mixed-integer program finds the rental. Then the complete plan
+/// is simulated with its own arrivals. If it misses a target, replicas get less load (`capacity`, by
+/// bisection) or serve one kind of requests each. The result is the cheapest plan that meets the targets.
+/// `cost_bound` is the bound of the program, which ignores queueing.
 ///
-/// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are ours.
-/// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
+/// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are additions.
+/// @throws InvalidInput with every problem; BackendError if the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
-[[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                       const milp::AnySolver& solver, const Context& context = {});
 [[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options = {},
-                                       const std::string& solver = "auto", const Context& context = {});
+                                       const milp::AnySolver& solver = "auto", const Context& context = {});
 
-/// How much a new plan may differ from one that runs.
+/// How much a new plan can differ from the running one.
 struct ReplanOptions {
-    PlannerOptions
-        planner{};  ///< `composition` and `routing` are optimized, without `uniform_tp` and deadline
-    std::optional<int> max_starts{};  ///< replicas to start at most, >= 0
-    double slack =
-        0.0;  ///< accept a makespan (with rates: a cost) this part longer if that starts fewer replicas, 0 .. 10
+    /// `composition` and `routing` must be optimized, without `uniform_tp` and deadline.
+    PlannerOptions planner{};
+    std::optional<int> max_starts{};  ///< most replicas to start, >= 0; not with rates
+    /// Accept a makespan (with rates: a cost) that is larger by this part for fewer starts, 0 .. 10.
+    double slack = 0.0;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplanOptions>, F&& field) {
@@ -158,19 +299,19 @@ constexpr void visit_fields(std::type_identity<ReplanOptions>, F&& field) {
     field("slack", &ReplanOptions::slack, within(0.0, 10.0));
 }
 
-/// A new plan and what it changes.
+/// A new plan and its changes.
 struct ReplanResult {
-    /// `bound` is that of the best plan with as many starts as allowed, and `optimal` says that the makespan is within the
-    /// tolerance of it; where fewer starts make it longer than that, `message` is "fewest starts within slack".
+    /// `bound` is the bound for `max_starts` starts. `optimal` means that the makespan is within the
+    /// tolerance of it. If fewer starts make the makespan longer than that, `message` is "fewest starts
+    /// within slack".
     ServingPlan plan{};
-    int starts = 0;  ///< replicas that did not run before
-    int stops = 0;   ///< replicas that ran before and no longer do
-    /// With rates: $/h of the cheapest plan, however many replicas it starts; 0 where there is none.
-    double cost_free = 0;
-    double makespan_kept =
-        std::numeric_limits<double>::quiet_NaN();  ///< seconds, starting none; NaN where that serves not all
-    double makespan_free =
-        std::numeric_limits<double>::quiet_NaN();  ///< seconds, starting as many as `max_starts` allows
+    int starts = 0;        ///< replicas to start
+    int stops = 0;         ///< replicas to stop
+    double cost_free = 0;  ///< with rates: $/h of the cheapest plan with any number of starts; 0 = no plan
+    /// Seconds without a start; NaN = no such plan.
+    double makespan_kept = std::numeric_limits<double>::quiet_NaN();
+    /// Seconds with at most `max_starts` starts; NaN = no plan.
+    double makespan_free = std::numeric_limits<double>::quiet_NaN();
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
@@ -182,16 +323,19 @@ constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
     field("makespan_free", &ReplanResult::makespan_free);
 }
 
-/// The plan for changed requests, GPUs or budget that starts fewest replicas, of those that are within `slack` of the best.
-/// Replicas for which the GPUs are gone, or that the budget no longer pays, are stopped; which ones, the solver decides.
+/// Plans for changed requests, GPUs or budget: the plan within `slack` of the best that starts the fewest
+/// replicas.
 ///
-/// Source: arXiv 2502.00722, App. M (replanning); the smallest change is ours. The problem gets two configurations per deployment:
-/// running replicas come with a token of which there are as many as run, new ones with a token of which there are as many as may
-/// be started; the smallest number of tokens is found by bisection.
-/// With rates, the cheapest plan for them is found first, and of the plans that cost at most `slack` more and keep the targets
-/// the one that starts fewest replicas; `max_starts` is an error there.
-/// @param running replicas of the plan before; deployments that are no longer possible are stopped
-/// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
+/// The solver decides which replicas stop if GPUs are gone or the budget is too small. The problem has two
+/// configurations per deployment: each running replica needs a token of its deployment, each new replica a
+/// token for starts. Bisection finds the smallest number of tokens for starts.
+///
+/// With rates, the cheapest plan is found first. Of the plans that cost at most `slack` more and meet the
+/// targets, the one with the fewest starts is returned; `max_starts` is then an error.
+///
+/// Source: arXiv 2502.00722, App. M (replanning); the smallest change is an addition.
+/// @param running replicas that run now; impossible deployments are stopped
+/// @throws InvalidInput with every problem; BackendError if the solver is missing
 [[nodiscard]] ReplanResult replan(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
                                   const ReplanOptions& options, const milp::AnySolver& solver,
                                   const Context& context = {});

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents of format `gpusched.serving-request`: what a serving plan is asked for, as JSON or YAML.
+// Documents of format `gpusched.serving-request`: the input of the serving planner, as JSON or YAML.
 #pragma once
 
 #include <gpusched/json/document.hpp>
-#include <gpusched/serving/rates.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <string>
@@ -11,32 +10,35 @@
 
 namespace gpusched::serving {
 
-/// A request from a document of version 1 or 2 (docs/schema, docs/serving.md); format and version may be left out.
+/// Reads a request from a document of version 1 or 2 (docs/schema, docs/serving.md); format and version are
+/// optional.
 ///
-/// GPU types, models and workloads are objects by name. A type of the catalogue or of Table 1 and a known model need no fields,
-/// those that a document gives replace theirs; prices are those of Table 1 unless given. Targets of all kinds are merged into
-/// those of each kind.
+/// GPU types, models and workloads are objects by name. A type of the catalogue or of Table 1 and a known
+/// model need no fields; fields of the document replace theirs. Prices default to those of Table 1. Targets
+/// of all kinds are merged into the targets of each kind.
 /// @param text   UTF-8, at most `largest_document` bytes
-/// @param source how messages begin
-/// @param rates  of a call, which take the place of those of the document
-/// @throws InvalidInput with everything that is wrong, each problem with its place
+/// @param source the start of every message
+/// @param rates  arrival rates that replace those of the document
+/// @throws InvalidInput with every problem and its place
 [[nodiscard]] ServingRequest request_from_json(std::string_view text, std::string_view source = "request",
                                                const RequestRates& rates = {});
-/// The same of a document that is parsed already.
+/// Reads a request from a parsed document.
 [[nodiscard]] ServingRequest request_from_json(const json::Document& document,
                                                const RequestRates& rates = {});
 
-/// The same of a file: YAML where its name ends in .yaml or .yml.
-/// @throws BackendError when it cannot be read, and for YAML when the library was built without libyaml
+/// Reads a request from a file: YAML if its name ends in .yaml or .yml, else JSON.
+/// @throws BackendError if it cannot be read, and for YAML if the library was built without libyaml
 [[nodiscard]] ServingRequest read_request(const std::string& path, const RequestRates& rates = {});
 
-/// The document, of version 2, with everything that the reader takes from the catalogue, Table 1 or defaults: `available` counts
-/// GPUs, and targets of all kinds stand at each. It is read as the same request.
-/// @param indent blanks per level, 0 .. 16; 0: all on one line
-/// @throws InvalidInput for a request that is not valid, and text that is not UTF-8
+/// Writes a request as a document of version 2, which is read as the same request.
+///
+/// It contains every value that the reader took from the catalogue, Table 1 or defaults. `available` counts
+/// GPUs, and every kind has its targets.
+/// @param indent blanks per level, 0 .. 16; 0 = one line
+/// @throws InvalidInput for an invalid request, and text that is not UTF-8
 [[nodiscard]] std::string request_to_json(const ServingRequest& request, int indent = 2);
 
-/// @throws BackendError when the file cannot be written
+/// Writes the document of `request_to_json` to a file. @throws BackendError if it cannot be written
 void write_request(const ServingRequest& request, const std::string& path);
 
 }  // namespace gpusched::serving

@@ -2,27 +2,19 @@
 // Everything in serving.
 #pragma once
 
-#include <gpusched/serving/arrivals.hpp>
 #include <gpusched/serving/autoscale.hpp>
 #include <gpusched/serving/catalogue.hpp>
-#include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/estimate.hpp>
-#include <gpusched/serving/language_model.hpp>
-#include <gpusched/serving/latency_targets.hpp>
 #include <gpusched/serving/measurements.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/price_ranges.hpp>
-#include <gpusched/serving/profile_csv.hpp>
-#include <gpusched/serving/rates.hpp>
 #include <gpusched/serving/rental.hpp>
 #include <gpusched/serving/request_json.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 #include <gpusched/serving/serving_milp.hpp>
-#include <gpusched/serving/serving_plan.hpp>
 #include <gpusched/serving/serving_problem.hpp>
 #include <gpusched/serving/serving_request.hpp>
 #include <gpusched/serving/simulate_autoscaling.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
-#include <gpusched/serving/sweep_budgets.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serving problem as data: which GPUs may be rented, which deployments exist, what must be served.
+// ServingProblem: GPUs to rent, configurations of replicas, and workloads to serve, as data.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -11,11 +11,11 @@
 
 namespace gpusched::serving {
 
-/// A GPU type that may be rented.
+/// A GPU type to rent.
 struct RentableGpu {
     std::string name{};
-    double price = 0;   ///< $/h for one, >= 0
-    int available = 0;  ///< how many there are, >= 0
+    double price = 0;   ///< $/h of one GPU, >= 0
+    int available = 0;  ///< available GPUs, >= 0
     bool operator==(const RentableGpu&) const = default;
 };
 template <class F>
@@ -25,11 +25,11 @@ constexpr void visit_fields(std::type_identity<RentableGpu>, F&& field) {
     field("available", &RentableGpu::available);
 }
 
-/// How many requests of one workload there are; their shape is no part of the problem.
+/// The number of requests of one workload.
 struct WorkloadRequests {
     std::string name{};
-    double requests = 0;  ///< how many, >= 0; where it is 0 nothing needs to be served
-    std::string model{};  ///< the model they are for
+    double requests = 0;  ///< number of requests, >= 0
+    std::string model{};  ///< the language model of the requests
     bool operator==(const WorkloadRequests&) const = default;
 };
 template <class F>
@@ -42,10 +42,10 @@ constexpr void visit_fields(std::type_identity<WorkloadRequests>, F&& field) {
 /// One way to deploy one replica of one model.
 struct ServingConfiguration {
     std::string name{};
-    std::vector<int> gpus{};  ///< how many of each type, one entry per `ServingProblem::gpus`
-    std::vector<double>
-        throughput{};     ///< requests/s, one entry per `ServingProblem::workloads`; 0 = cannot serve
-    std::string model{};  ///< the model it serves; it can serve no other model's workloads
+    std::vector<int> gpus{};  ///< GPUs of each type, one entry per `ServingProblem::gpus`
+    /// Requests/s, one entry per `ServingProblem::workloads`; 0 = cannot serve.
+    std::vector<double> throughput{};
+    std::string model{};  ///< the model; workloads of other models have throughput 0
     bool operator==(const ServingConfiguration&) const = default;
 };
 template <class F>
@@ -56,16 +56,16 @@ constexpr void visit_fields(std::type_identity<ServingConfiguration>, F&& field)
     field("model", &ServingConfiguration::model);
 }
 
-/// Which GPUs to rent, how many replicas of which configuration to run, and where requests go, so that all requests are
-/// done as early as possible within the budget. One or several models; names are unique within their list, workloads within
-/// their model.
+/// The serving problem: rent GPUs, run replicas and assign requests, to finish all requests as early as
+/// possible within the budget.
 ///
-/// Source: arXiv 2502.00722, section 4, problem (1) to (7), and its multi-model form (8) to (12).
+/// There can be several models. Names are unique in their list, names of workloads in their model. Source:
+/// arXiv 2502.00722, section 4, problem (1) to (7), and its multi-model form (8) to (12).
 struct ServingProblem {
     std::vector<RentableGpu> gpus{};
     std::vector<WorkloadRequests> workloads{};
     std::vector<ServingConfiguration> configurations{};
-    double budget = 0;  ///< $/h for all rented GPUs together, >= 0
+    double budget = 0;  ///< $/h of all rented GPUs together, >= 0
     bool operator==(const ServingProblem&) const = default;
 };
 template <class F>
@@ -76,29 +76,34 @@ constexpr void visit_fields(std::type_identity<ServingProblem>, F&& field) {
     field("budget", &ServingProblem::budget);
 }
 
-/// @throws InvalidInput with every negative or non-finite number, every list of the wrong length, every name that appears
-///     twice, every configuration without GPUs, every throughput for another model's workload, and costs and times that are too
-///     large for a number
+/// @throws InvalidInput with every negative or non-finite number, list of the wrong length, name that appears
+///     twice, configuration without GPUs and throughput for a workload of another model, and for costs and
+///     times that overflow
 void validate(const ServingProblem& problem);
 
-/// $/h of one replica of each configuration.
+/// Returns the $/h of one replica of each configuration.
 [[nodiscard]] std::vector<double> configuration_costs(const ServingProblem& problem);
 
-/// How many replicas of each configuration availability and budget allow by themselves: min over types of
-/// floor(available / needed), and floor(budget / cost + 1e-9) where the cost is not 0.
+/// Returns how many replicas of each configuration fit if no other configuration is used.
+///
+/// This is the minimum over types of floor(available / needed), and of floor(budget / cost + 1e-9) if the
+/// cost is not 0.
 [[nodiscard]] std::vector<int> most_replicas(const ServingProblem& problem);
 
-/// The configurations that no other makes useless, ascending: one is dropped when another of the same model needs no more
-/// GPUs of any type and serves every workload at least as fast (of equal ones the first stays). The optimum is unchanged.
+/// Returns the indices of the configurations that no other dominates, ascending. Dropping the others keeps
+/// the optimum.
+///
+/// A configuration dominates another of the same model if it needs no more GPUs of any type and serves every
+/// workload at least as fast. Of equal configurations the first is kept.
 [[nodiscard]] std::vector<int> undominated_configurations(const ServingProblem& problem);
 
-/// The problem with these configurations only.
+/// Returns the problem with these configurations only.
 [[nodiscard]] ServingProblem with_configurations(const ServingProblem& problem, const std::vector<int>& keep);
 
-/// What to rent and run, and where requests go.
+/// The replicas to run, and the share of requests that they serve.
 struct ServingAllocation {
-    std::vector<int> replicas{};               ///< one entry per configuration
-    std::vector<std::vector<double>> share{};  ///< [configuration][workload]: part of the requests, 0 .. 1
+    std::vector<int> replicas{};               ///< replicas of each configuration
+    std::vector<std::vector<double>> share{};  ///< [configuration][workload]: share of the requests, 0 .. 1
     bool operator==(const ServingAllocation&) const = default;
 };
 template <class F>
@@ -107,17 +112,18 @@ constexpr void visit_fields(std::type_identity<ServingAllocation>, F&& field) {
     field("share", &ServingAllocation::share);
 }
 
-/// Seconds until the last replica is done, where the replicas of a configuration share its requests evenly. Infinite where
-/// something is sent to a configuration without replicas or one that cannot serve it.
+/// Returns the seconds until the last replica is done. Replicas of a configuration share its requests evenly.
+///
+/// Infinite if requests go to a configuration without replicas, or to one that cannot serve them.
 [[nodiscard]] double makespan(const ServingProblem& problem, const ServingAllocation& allocation);
 
-/// $/h of everything rented.
+/// Returns the $/h of all replicas.
 [[nodiscard]] double cost(const ServingProblem& problem, const ServingAllocation& allocation);
 
-/// How many of each GPU type are rented.
+/// Returns the rented GPUs of each type.
 [[nodiscard]] std::vector<int> rented(const ServingProblem& problem, const ServingAllocation& allocation);
 
-/// What is wrong with an allocation: more GPUs than there are, over budget, requests not served; empty = nothing.
+/// Returns the violations of an allocation: too many GPUs, too much cost, requests not served; empty = none.
 [[nodiscard]] std::vector<std::string>
 violations(const ServingProblem& problem, const ServingAllocation& allocation, double tolerance = 1e-6);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A day of requests on prefill and decode replicas whose numbers change: latencies, GPU-hours, starts.
+// Simulation of autoscaling: requests on prefill and decode replicas whose numbers change.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -13,11 +13,10 @@
 
 namespace gpusched::serving {
 
-/// What of the simulation is not the policy's business.
+/// Properties of the simulation that the policy does not know.
 struct AutoscalingWorld {
-    double slowdown =
-        1;  ///< how much longer everything takes than the times that the policy knows, 0.1 .. 10
-    double score_s = 300;  ///< windows in which percentiles are compared with the targets, 1 .. 86,400
+    double slowdown = 1;   ///< factor on the times that the policy knows, 0.1 .. 10
+    double score_s = 300;  ///< length of the windows whose percentiles must meet the targets, 1 .. 86,400
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<AutoscalingWorld>, F&& field) {
@@ -25,32 +24,33 @@ constexpr void visit_fields(std::type_identity<AutoscalingWorld>, F&& field) {
     field("score_s", &AutoscalingWorld::score_s, within(1.0, 86400.0));
 }
 
-/// Most intervals between decisions from time 0 to the last request.
+/// The most intervals between decisions, from time 0 to the last request.
 inline constexpr int most_intervals = 1'000'000;
 
-/// What was simulated.
+/// The result of a simulation. Lists have one entry per interval.
 struct AutoscalingResult {
-    std::int64_t requests = 0;  ///< that arrived
-    double ttft_met = 1;        ///< of the requests, with a first token within the target
-    double tpot_met = 1;        ///< of the requests, with a time per further token within the target
-    double both_met = 1;        ///< of the requests, with both
-    double ttft_s = 0;          ///< percentile of all requests (`AutoscaleOptions::percent`)
-    double tpot_s = 0;          ///< the same of the times per further token
-    double windows_met = 1;     ///< of the windows with requests (by arrival), with both percentiles in time
-    double prefill_h = 0;       ///< replica-hours from the decision to start until released
-    double decode_h = 0;        ///< the same of decode replicas
-    double gpu_h = 0;           ///< GPU-hours of both
-    double busy_gpu_h = 0;      ///< of these, at work: prompts in prefill, batches of at least one in decode
-    std::int64_t starts = 0;    ///< replicas started, both pools, those of the beginning left out
-    std::int64_t stops = 0;     ///< replicas given back
-    std::vector<double> time_s{};         ///< per interval: its end
-    std::vector<double> rate{};           ///< per interval: requests/s that arrived
-    std::vector<double> window_ttft_s{};  ///< per interval: percentile of first tokens that came, NaN of none
-    std::vector<double> window_tpot_s{};  ///< per interval: percentile of requests that ended, NaN of none
-    std::vector<std::int64_t> wanted_prefill{};  ///< per interval: prefill replicas that the policy asked for
-    std::vector<std::int64_t> wanted_decode{};   ///< per interval: decode replicas that it asked for
-    std::vector<std::int64_t> ready_prefill{};   ///< per interval: prefill replicas that served at its end
-    std::vector<std::int64_t> ready_decode{};    ///< per interval: decode replicas that did
+    std::int64_t requests = 0;  ///< requests that arrived
+    double ttft_met = 1;        ///< part of the requests with a first token within the target
+    double tpot_met = 1;        ///< part of the requests with a time per further token within the target
+    double both_met = 1;        ///< part of the requests that meet both targets
+    double ttft_s = 0;          ///< percentile of the times to the first token (`AutoscaleOptions::percent`)
+    double tpot_s = 0;          ///< percentile of the times per further token
+    /// Part of the windows (by arrival) in which both percentiles meet the targets.
+    double windows_met = 1;
+    double prefill_h = 0;          ///< hours of prefill replicas, from the decision to start until released
+    double decode_h = 0;           ///< hours of decode replicas, likewise
+    double gpu_h = 0;              ///< GPU-hours of both
+    double busy_gpu_h = 0;         ///< busy GPU-hours: prompts in prefill, at least one request in decode
+    std::int64_t starts = 0;       ///< replicas started, without the initial ones
+    std::int64_t stops = 0;        ///< replicas stopped
+    std::vector<double> time_s{};  ///< its end
+    std::vector<double> rate{};    ///< requests/s that arrived
+    std::vector<double> window_ttft_s{};         ///< percentile of first tokens in the interval; NaN = none
+    std::vector<double> window_tpot_s{};         ///< percentile of requests that ended in it; NaN = none
+    std::vector<std::int64_t> wanted_prefill{};  ///< prefill replicas that the policy requested
+    std::vector<std::int64_t> wanted_decode{};   ///< decode replicas that the policy requested
+    std::vector<std::int64_t> ready_prefill{};   ///< prefill replicas that served at its end
+    std::vector<std::int64_t> ready_decode{};    ///< decode replicas that served at its end
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<AutoscalingResult>, F&& field) {
@@ -77,36 +77,42 @@ constexpr void visit_fields(std::type_identity<AutoscalingResult>, F&& field) {
     field("ready_decode", &AutoscalingResult::ready_decode);
 }
 
-/// Answers a window with the sizes to have from then on.
+/// Returns the sizes of the pools after a window.
 using ScalingPolicy = std::function<PoolSizes(const PoolWindow&)>;
 
-/// Simulates requests one by one, event by event; it shares no formula with the policies.
+/// Simulates requests one by one, event by event. It shares no formula with the policies.
 ///
-/// A prompt waits in one queue for the first idle prefill replica. Its first token comes at the end of its prefill; then its KV cache is
-/// transferred, and it joins the decode replica with the fewest requests (or waits for room). All requests of a decode replica get
-/// their next token together; a step takes longer the more they are. A replica serves `start_s` after it was asked for, and costs from
-/// then on. One that is given back takes nothing more and is released when it is empty; it is the first to come back when more are
-/// wanted. Of those that are still starting the last is given up first. The clock goes on until all requests have ended; replicas cost until the last
-/// interval that begins before the end of the arrivals.
+/// Prompts wait in one queue for idle prefill replicas. At the end of its prefill a request has its first
+/// token. Then its KV cache is transferred, and it joins the decode replica with the fewest requests, or
+/// waits for room. All requests of a decode replica get their next token together; a step takes longer the
+/// more they are.
+///
+/// A replica serves `start_s` after the request for it, and costs from then on. A stopped replica takes no
+/// further requests and is released when it is empty; it is the first to return if the pool grows. Of
+/// starting replicas the last is cancelled first. The simulation ends when all requests have ended; replicas
+/// cost until the last interval that begins before the end of the arrivals.
 ///
 /// @param arrivals by time, within `most_intervals`
-/// @param options of the policy: times, targets, delays, sizes at the start
-/// @param policy asked at the end of every interval; sizes below one count as one
-/// @throws InvalidInput for malformed arguments
-/// Determinism: the same arguments give the same result. Complexity: O(n (d + log n)) for n requests and d decode replicas.
+/// @param options targets, times, delays, initial sizes
+/// @param policy called at the end of every interval; sizes below one count as one
+/// @throws InvalidInput for malformed arguments Determinism: the same arguments give the same result.
+///     Complexity: O(n (d + log n)) for n requests and d decode replicas.
 [[nodiscard]] AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
                                                      const AutoscaleOptions& options,
                                                      const ScalingPolicy& policy,
                                                      const AutoscalingWorld& world = {});
 
-/// The same with an `Autoscaler` of the options.
+/// Simulates with an `Autoscaler` of the options.
 [[nodiscard]] AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
                                                      const AutoscaleOptions& options,
                                                      const AutoscalingWorld& world = {});
 
-/// The fewest replicas that, never changed, meet both targets in the share `windows_met` of the windows: what peak provisioning with hindsight costs.
-/// The pools are searched one after the other, prefill with more decode replicas than any window needs; each by bisection.
-/// @throws InvalidInput for malformed arguments, for targets that idle replicas miss in too many windows, and where `max_replicas` do not do
+/// Finds the fewest fixed replicas that meet both targets in a part `windows_met` of the windows: the cost of
+/// peak provisioning with hindsight.
+///
+/// Bisection searches the decode pool with the largest prefill pool, then the prefill pool.
+/// @throws InvalidInput for malformed arguments, for targets that idle replicas miss in too many windows, and
+///     if `max_replicas` do not suffice
 [[nodiscard]] PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const AutoscaleOptions& options,
                                      double windows_met = 0.99, const AutoscalingWorld& world = {});
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long requests take under a plan: a small queueing simulation.
+// Latencies of requests under a plan, by a queueing simulation.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace gpusched::serving {
 
 /// How requests arrive.
 struct LatencyOptions {
-    double rate =
-        0;  ///< requests/s, a Poisson process, 1e-9 .. 1e12; 0 = those of the request, or all at once where it has none
-    int requests = 10000;    ///< how many to simulate, 1 .. 10,000,000; of which kind follows the workloads
-    std::uint64_t seed = 0;  ///< where random choices start
-    double warm_up =
-        0;  ///< latencies of requests that arrive in this first part of the time do not count, 0 .. 0.9
-    EstimateOptions estimate{};  ///< of the times of a request alone, and of the room for KV cache
+    /// Requests/s of a Poisson process, 1e-9 .. 1e12; 0 = rates of the request, or all at once if it has
+    /// none.
+    double rate = 0;
+    int requests = 10000;    ///< requests to simulate, 1 .. 10,000,000, in the proportions of the workloads
+    std::uint64_t seed = 0;  ///< seed of the random numbers
+    double warm_up = 0;      ///< ignore requests that arrive in this first part of the time, 0 .. 0.9
+    EstimateOptions estimate{};  ///< how times and KV cache are estimated
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
@@ -34,18 +34,19 @@ constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
 
 /// Latencies of one kind of requests, each list ascending.
 struct KindLatency {
-    std::string model{};         ///< the language model that they ask
-    std::string workload{};      ///< the kind's name
-    std::vector<double> ttft{};  ///< seconds from arrival to the first token, one per request
-    std::vector<double>
-        tpot{};  ///< mean seconds between the tokens of a request; none where it has one token
+    std::string model{};            ///< name of the language model
+    std::string workload{};         ///< name of the workload
+    std::vector<double> ttft{};     ///< seconds from arrival to the first token, one per request
+    std::vector<double> tpot{};     ///< mean seconds between tokens, one per request with several tokens
     std::vector<double> latency{};  ///< seconds from arrival to the last token, one per request
-    /// @param percent 0 .. 100; the smallest value that so many per cent do not exceed
-    /// @throws InvalidInput for other numbers; 0 where nothing was simulated
+    /// Returns a percentile of `ttft`: the smallest value that `percent` of the requests do not exceed; 0
+    /// without requests.
+    /// @param percent 0 .. 100
+    /// @throws InvalidInput for other numbers
     [[nodiscard]] double ttft_percentile(double percent) const;
-    /// Of the seconds per further token, likewise.
+    /// Returns a percentile of `tpot`, likewise.
     [[nodiscard]] double tpot_percentile(double percent) const;
-    /// Of the seconds from arrival to the last token, likewise.
+    /// Returns a percentile of `latency`, likewise.
     [[nodiscard]] double percentile(double percent) const;
 };
 template <class F>
@@ -57,13 +58,15 @@ constexpr void visit_fields(std::type_identity<KindLatency>, F&& field) {
     field("latency", &KindLatency::latency);
 }
 
-/// What was simulated.
+/// The result of a simulation.
 struct LatencyResult {
     std::vector<double> latency{};     ///< seconds from arrival to the last token, ascending, one per request
-    double makespan = 0;               ///< seconds from the first arrival to the last token of all
+    double makespan = 0;               ///< seconds from the first arrival to the last token of all requests
     std::vector<KindLatency> kinds{};  ///< by kind of requests, in the order of the request
-    /// @param percent 0 .. 100; the smallest latency that so many per cent of the requests do not exceed
-    /// @throws InvalidInput for other numbers; 0 where nothing was simulated
+    /// Returns a percentile of `latency`: the smallest value that `percent` of the requests do not exceed; 0
+    /// without requests.
+    /// @param percent 0 .. 100
+    /// @throws InvalidInput for other numbers
     [[nodiscard]] double percentile(double percent) const;
 };
 template <class F>
@@ -73,22 +76,22 @@ constexpr void visit_fields(std::type_identity<LatencyResult>, F&& field) {
     field("kinds", &LatencyResult::kinds);
 }
 
-/// Simulates requests that arrive at a rate and go to replicas as the plan's shares say (each request for itself, at random;
-/// replicas of a deployment in turn).
+/// Simulates requests that arrive at a rate and are routed by the shares of a plan.
 ///
-/// A replica works on one prompt at a time, first come, first served, while nobody decodes; otherwise the requests in flight take a
-/// step together, which is the longer the more they are. Times are those of `estimate_throughput`, stretched so that a full replica
-/// serves what the plan says (measured, say). At most as many run as KV cache and `max_batch` allow; others wait.
+/// The deployment of each request is random; replicas of a deployment take turns. A replica works on one
+/// prompt at a time, first come, first served, while decoding pauses. Otherwise the requests in flight take a
+/// step together, which takes longer the more they are. Times are those of `estimate_throughput`, scaled so
+/// that a full replica reaches the throughput in the plan, which can be measured. KV cache and `max_batch`
+/// limit the requests in flight; others wait.
 ///
-/// @param plan of this request, with one replica or more for each model that is asked for something
-/// @throws InvalidInput for malformed input, and for plans that do not serve what is asked
-/// @note deterministic
-/// Complexity: O(n log n) for n requests.
+/// @param plan replicas of this request, at least one for each model with requests
+/// @throws InvalidInput for malformed input, and for plans that do not serve all requests
+/// @note deterministic Complexity: O(n log n) for n requests.
 [[nodiscard]] LatencyResult simulate_latency(const ServingRequest& request,
                                              const std::vector<PlannedReplicas>& plan,
                                              const LatencyOptions& options = {});
 
-/// A table of percentiles by kind of requests, a line each.
+/// Returns a table of percentiles as text, one line per kind of requests.
 [[nodiscard]] std::string latency_table(const LatencyResult& result);
 
 }  // namespace gpusched::serving

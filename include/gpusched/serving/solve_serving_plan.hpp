@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serving problem solved: directly, or by binary search on the makespan (Algorithm 1).
+// Solving the serving problem: directly, by binary search on the makespan (Algorithm 1), or greedily.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -19,9 +19,10 @@ class Budget;
 
 namespace gpusched::serving {
 
+/// The method that solves the serving problem.
 enum class ServingMethod : std::uint8_t {
-    milp,           ///< one model, the makespan minimised
-    binary_search,  ///< Algorithm 1: is there a plan within T? for ever closer T
+    milp,           ///< one model that minimises the makespan
+    binary_search,  ///< Algorithm 1: bisection on the makespan
 };
 constexpr auto enum_names(ServingMethod) {
     return name_table<ServingMethod>({
@@ -32,19 +33,13 @@ constexpr auto enum_names(ServingMethod) {
 
 /// How the serving problem is solved.
 struct ServingSearchOptions {
-    ServingMethod method = ServingMethod::milp;  ///< directly, or by Algorithm 1
-    /// `milp`: which form; not `fixed_makespan`, which is what the search asks.
-    ServingForm form = ServingForm::rates;
-    /// `binary_search`: it ends when makespan and bound differ by less than this part of the makespan, 1e-9 .. 1.
-    double tolerance = 1e-4;
-    /// `binary_search`: ask the greedy check first, and the solver only where that finds nothing.
-    bool greedy_first = true;
-    /// Leave dominated configurations out.
-    bool prune = true;
-    /// Start the solver from the greedy plan.
-    bool warm_start = true;
-    /// Time limit (for everything together), gap, threads, seed, presolve; `start` is not used.
-    milp::SolveOptions solve{};
+    ServingMethod method = ServingMethod::milp;  ///< one model, or Algorithm 1
+    ServingForm form = ServingForm::rates;       ///< `milp`: the linear form, except `fixed_makespan`
+    double tolerance = 1e-4;  ///< `binary_search`: stop at this relative gap of makespan and bound, 1e-9 .. 1
+    bool greedy_first = true;    ///< `binary_search`: call the solver only if the greedy check finds no plan
+    bool prune = true;           ///< drop dominated configurations
+    bool warm_start = true;      ///< start the solver from the greedy plan
+    milp::SolveOptions solve{};  ///< total time limit, gap, threads, seed, presolve; `start` is ignored
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ServingSearchOptions>, F&& field) {
@@ -57,20 +52,19 @@ constexpr void visit_fields(std::type_identity<ServingSearchOptions>, F&& field)
     field("solve", &ServingSearchOptions::solve, Inlined{});
 }
 
-/// What to rent and run, and what was proved.
+/// The solution of a serving problem, and its bound.
 struct ServingSolution {
-    milp::Status status = milp::Status::failed;                  ///< `optimal` where the plan is, see there
-    double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
+    milp::Status status = milp::Status::failed;                  ///< how the search ended
+    double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN = no plan
     double bound = 0;                                            ///< seconds that no plan beats
     double cost = 0;                                             ///< $/h
-    ServingAllocation
-        allocation{};  ///< of the problem's own configurations; empty lists where there is no plan
-    /// The makespan (with a deadline: the cost) was proved to be the best within `mip_gap`, `tolerance` or 1e-6, whichever is
-    /// largest.
+    ServingAllocation allocation{};                              ///< empty lists = no plan
+    /// The makespan (with a deadline: the cost) is within `mip_gap`, `tolerance` or 1e-6 of the bound,
+    /// whichever is largest.
     bool optimal = false;
-    int solver_calls = 0;   ///< how often the solver was asked, linear programs included
-    std::string solver{};   ///< who solved it
-    std::string message{};  ///< what went wrong, where something did
+    int solver_calls = 0;   ///< calls of the solver, linear programs included
+    std::string solver{};   ///< name of the solver
+    std::string message{};  ///< why the search failed or stopped
     [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
 };
 template <class F>
@@ -86,49 +80,53 @@ constexpr void visit_fields(std::type_identity<ServingSolution>, F&& field) {
     field("message", &ServingSolution::message);
 }
 
-/// A plan within `makespan` seconds, found greedily; none where it finds none, which proves nothing.
+/// Finds a plan within `makespan` seconds greedily. Finding none proves nothing.
 ///
-/// Buys one replica after the other, the one with most work per part of what is left of money and GPUs, and fills it up to
-/// the makespan with the workloads at which it is best compared with the others. One way to do what the paper calls knapsack
-/// approximation and does not specify. Where hundreds of alike replicas would follow each other, several are bought at once.
+/// It adds one replica after the other: the one with the most work per part of the remaining budget and GPUs.
+/// It fills the replica up to the makespan, first with the workloads at which it is best compared with the
+/// other configurations. The paper calls this a knapsack approximation and does not specify it. If hundreds
+/// of equal replicas would follow each other, several are added at once.
 /// @throws InvalidInput for malformed problems, and a makespan that is not above 0
 [[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan);
 
-/// The best plan of `greedy_plan` over the makespan, within a thousandth; none where it finds none.
+/// Finds the smallest makespan for which `greedy_plan` finds a plan, within 0.1 %, and returns this plan.
 [[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem);
 
 namespace detail {
-/// The same of a valid problem, within a budget of time: nothing where it runs out on the way.
+/// `greedy_plan` of a valid problem within a time budget; none if the budget ends first.
 [[nodiscard]] std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
                                                                   double makespan, Budget& budget);
-/// The best until then. The first plan, of the slowest makespan, is made in any case: it takes few replicas.
+/// The best greedy plan found within a time budget. The plan for the slowest makespan, which is quick,
+/// ignores the budget.
 [[nodiscard]] std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
                                                                 Budget& budget);
 }  // namespace detail
 
 /// Solves the serving problem.
 ///
-/// The makespan is that of the best routing to the replicas found (a linear program). A solver's word that there is no plan is
-/// never enough: it is asked again with presolve off, and in the end the elastic form of the problem, which always has a
-/// solution, must confirm it; where it does not, the search goes on, and where nothing can be confirmed the plan is returned
-/// with `optimal` false and the bound that holds without the solver's word. Nor is its word that a plan is affordable: costs
-/// are added up again (to 1e-9 of the budget), and it is asked again with a little less money where they do not fit.
+/// The makespan is that of the best routing to the replicas found, a linear program. The solver's
+/// "infeasible" is not trusted: the solver runs again with presolve off, and at the end the elastic form of
+/// the problem, which always has a solution, must confirm it. If it does not, the search goes on. If nothing
+/// can be confirmed, `optimal` is false and `bound` holds without the solver's claim. Costs are added up
+/// again (to 1e-9 of the budget); if they exceed the budget, the solver runs again with a slightly smaller
+/// budget.
 ///
-/// Source: arXiv 2502.00722, section 4 and Algorithm 1; after each yes the search jumps to the exact makespan of the replicas
-/// found, which is ours.
-/// @throws InvalidInput for malformed problems and options out of range; BackendError where the solver is missing
-[[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
-                                                 const ServingSearchOptions& options,
-                                                 const milp::AnySolver& solver, const Context& context = {});
+/// Source: arXiv 2502.00722, section 4 and Algorithm 1. Going on from the exact makespan of the replicas
+/// found is an addition.
+/// @throws InvalidInput for malformed problems and options out of range; BackendError if the solver is
+///     missing
 [[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
                                                  const ServingSearchOptions& options = {},
-                                                 const std::string& solver = "auto",
+                                                 const milp::AnySolver& solver = "auto",
                                                  const Context& context = {});
 
-/// The cheapest plan within `makespan` seconds (to 1e-5 of them): `cost` is minimal, the makespan that of the best routing.
-/// `bound` is the closed-form bound on the makespan. Wrong answers of a solver are met as above; where the cost cannot be proved
-/// minimal, the cheapest plan found is returned with `optimal` false.
-/// @throws as above; InvalidInput for a makespan that is not a number above 0
+/// Finds the cheapest plan within `makespan` seconds (to a relative 1e-5).
+///
+/// The makespan of the result is that of the best routing; `bound` is the closed-form bound on the makespan.
+/// Solver claims are checked as in `solve_serving_plan`. If the cost cannot be proved minimal, `optimal` is
+/// false.
+/// @throws InvalidInput as `solve_serving_plan`, and for a makespan that is not a finite number above 0;
+///     BackendError likewise
 [[nodiscard]] ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
                                                     const ServingSearchOptions& options,
                                                     const milp::AnySolver& solver,

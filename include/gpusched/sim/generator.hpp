@@ -13,11 +13,11 @@
 
 namespace gpusched::sim {
 
-/// Where a generated task goes among the nodes that could take it.
+/// The rule that picks a node for a generated task from the nodes with room for it.
 enum class Layout : std::uint8_t {
-    random,  ///< any of them
-    spread,  ///< the one with the most idle GPUs of 30 sampled
-    packed,  ///< the one with the fewest idle GPUs of 30 sampled
+    random,  ///< any node, uniformly
+    spread,  ///< the node with the most idle GPUs of 30 sampled ones
+    packed,  ///< the node with the fewest idle GPUs of 30 sampled ones
 };
 constexpr auto enum_names(Layout) {
     return name_table<Layout>({
@@ -27,26 +27,27 @@ constexpr auto enum_names(Layout) {
     });
 }
 
-/// Shares of nodes and jobs with constraints beyond CPU, memory, GPUs and anti-affinity, each 0 .. 1. Absent = 0, and for preset
-/// "constrained" the value in docs/sim.md. All constraints hold in the generated cluster: a job is left without one that its
-/// places break.
+/// Shares of nodes and jobs with constraints beyond CPU, memory, GPUs and anti-affinity, each 0 to 1. An
+/// absent share is 0, or the value in docs/sim.md for preset "constrained". All constraints hold in the
+/// generated cluster: a job does not get a constraint that its placements violate.
 struct ConstraintShares {
-    std::optional<double> mig_fraction{};  ///< of the nodes of 8 GPUs: two cards are split into MIG instances
-    std::optional<double>
-        shared_fraction{};  ///< of the nodes of 2 or 4 GPUs: one card is shared by 4 replicas
-    std::optional<double> large_fraction{};  ///< of the nodes of 8 GPUs: they have four times of everything
-    /// Of the jobs with whole GPUs on nodes of 8 or more: they ask for RDMA adapters, of which a node has half as many as GPUs.
+    std::optional<double> mig_fraction{};  ///< nodes with 8 GPUs: two cards are split into MIG instances
+    /// Nodes with 2 or 4 GPUs: one card is shared by 4 replicas.
+    std::optional<double> shared_fraction{};
+    std::optional<double> large_fraction{};  ///< nodes with 8 GPUs: four times all resources
+    /// Jobs with whole GPUs on nodes with 8 or more: they request RDMA adapters. A node has half as many
+    /// adapters as GPUs.
     std::optional<double> rdma_fraction{};
-    std::optional<double>
-        named_node_fraction{};                ///< of the jobs: on certain nodes only, or not on certain ones
-    std::optional<double> spread_fraction{};  ///< of the jobs of 3 or more: spread over zones, racks or nodes
-    std::optional<double> avoid_fraction{};   ///< of the jobs of several: replicas avoid each other
-    std::optional<double> near_fraction{};    ///< of the jobs: near members of another job
-    std::optional<double> budget_fraction{};  ///< of the jobs of several: with a disruption budget
-    std::optional<double> restart_fraction{};  ///< of the jobs: they restart to move
-    std::optional<double> suspend_fraction{};  ///< of the jobs: they are suspended to move
-    std::optional<double> fixed_fraction{};    ///< of the jobs: they never move, and may be evicted
-    std::optional<double> gang_fraction{};  ///< of the jobs of several: most members must run, some by role
+    /// Jobs that must run on certain nodes, or must avoid certain nodes.
+    std::optional<double> named_node_fraction{};
+    std::optional<double> spread_fraction{};   ///< jobs of 3 or more tasks: spread over zones, racks or nodes
+    std::optional<double> avoid_fraction{};    ///< jobs of several tasks: replicas avoid each other
+    std::optional<double> near_fraction{};     ///< jobs that run near members of another job
+    std::optional<double> budget_fraction{};   ///< jobs of several tasks: with a disruption budget
+    std::optional<double> restart_fraction{};  ///< jobs that move by a restart
+    std::optional<double> suspend_fraction{};  ///< jobs that move by suspension
+    std::optional<double> fixed_fraction{};    ///< jobs that never move, but may be evicted
+    std::optional<double> gang_fraction{};     ///< jobs of several tasks: most members must run, some by role
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ConstraintShares>, F&& field) {
@@ -65,25 +66,27 @@ constexpr void visit_fields(std::type_identity<ConstraintShares>, F&& field) {
     field("gang_fraction", &ConstraintShares::gang_fraction, within(0, 1));
 }
 
-/// What to generate. The defaults give the ASI-like cluster at its usual load.
+/// Options of `generate_cluster`. The defaults give the ASI-like cluster at its usual load.
 struct GeneratorOptions {
-    /// "asi" (14 kinds of nodes, 155,410 GPUs as in Alibaba's ASI), "openb" (nodes and pods like Alibaba's 2023
-    /// open trace, 6,212 GPUs), "flextopo-4090" (the saturated RTX 4090 cluster of the FlexTopo paper, Table 3) or
-    /// "constrained" (as "asi", with a share of every kind of constraint).
+    /// The kind of cluster:
+    /// - "asi": 14 kinds of nodes, 155,410 GPUs as in Alibaba's ASI;
+    /// - "openb": nodes and pods like Alibaba's open trace of 2023, 6,212 GPUs;
+    /// - "flextopo-4090": the saturated RTX 4090 cluster of the FlexTopo paper, Table 3;
+    /// - "constrained": as "asi", with a share of every kind of constraint.
     std::string preset = "asi";
-    /// How many nodes, 1 .. 1,000,000, the kinds in proportion; absent = as many as the preset's original:
-    /// 37,707 (asi, constrained), 1,213 (openb), 100 (flextopo-4090).
+    /// Number of nodes, 1 to 1,000,000, in the preset's proportions of kinds. Absent: as many as the preset's
+    /// original, 37,707 (asi, constrained), 1,213 (openb) or 100 (flextopo-4090).
     std::optional<std::int64_t> nodes{};
-    std::uint64_t seed = 0;          ///< everything random follows from it
-    Layout layout = Layout::random;  ///< where a task goes among the nodes that could take it
-    /// Multiplies the allocated share of every kind of node, which is capped at 97 % (100 % for flextopo-4090);
-    /// 0 .. 10.
+    std::uint64_t seed = 0;          ///< determines all random choices
+    Layout layout = Layout::random;  ///< rule that picks a node for a task
+    /// Multiplies the allocated share of every kind of node, 0 to 10. The result is capped at 97 % (100 % for
+    /// flextopo-4090).
     double load = 1.0;
-    /// Tasks ask for about twice the cores per GPU ("asi" and "constrained" only).
+    /// Makes tasks request about twice the cores per GPU ("asi" and "constrained" only).
     bool cpu_tight = false;
-    /// Probability that a task is locked, 0 .. 1; absent = 0.4, and 0 for flextopo-4090.
+    /// Probability that a task is locked, 0 to 1. Absent: 0.4, or 0 for flextopo-4090.
     std::optional<double> locked_fraction{};
-    /// "flextopo-4090" only: GPUs within one socket where possible; false = uniformly chosen GPUs.
+    /// Picks GPUs within one socket if possible; false = uniformly chosen GPUs ("flextopo-4090" only).
     bool aligned_gpus = true;
     ConstraintShares constraints{};  ///< not for "flextopo-4090"
 };
@@ -105,21 +108,23 @@ void validate(const GeneratorOptions& options);
 
 /// Generates a loaded cluster with network, priorities, spot (LP) tasks and checkpoints.
 ///
-/// The numbers of nodes and GPUs are those of the ASI paper; kinds of nodes, shares of allocated GPUs and task shapes are
-/// assumptions after its figures. docs/sim.md has the tables. Every model (openb: the whole cluster) is filled to its target by a stream of jobs, then
-/// churned: 1 to 4 random tasks leave and the stream refills, until three times the number of tasks has left. So
-/// the free capacity is scattered as in a cluster that has run for a while. An access switch holds 32 to 64 nodes of
-/// one kind, the last one of a kind possibly fewer; an aggregation switch joins 16 access switches. `network` is
-/// {"cluster-0", "agg-i", "asw-j"}.
+/// The numbers of nodes and GPUs are those of the ASI paper. Kinds of nodes, shares of allocated GPUs and
+/// task shapes are assumptions based on its figures; docs/sim.md has the tables.
 ///
-/// `Cluster::build` accepts the result. A target that cannot be reached, because 100 jobs in a row found no room,
-/// is left where it is.
+/// A stream of jobs fills every GPU model (openb: the whole cluster) to its target. Then tasks churn: 1 to 4
+/// random tasks leave and the stream refills, until three times the number of tasks has left. This scatters
+/// the free capacity as in a cluster that has run for a while. If 100 jobs in a row find no room, a target
+/// counts as unreachable and filling stops short of it.
 ///
-/// @param context stop token, clock and progress hook; a cancelled call returns what it has so far
+/// An access switch holds 32 to 64 nodes of one kind; the last switch of a kind may hold fewer. An
+/// aggregation switch joins 16 access switches. `network` is {"cluster-0", "agg-i", "asw-j"}.
+/// `Cluster::build` accepts the result.
+///
+/// @param context stop token, clock and progress hook; a cancelled call returns the cluster generated so far
 /// @throws InvalidInput for options out of range
 ///
-/// Complexity: about O(tasks) with small constants; the default takes about a second. The same options give the
-/// same bits on every platform.
+/// Complexity: about O(tasks) with small constants; the default takes about a second. The same options give
+/// the same bits on every platform.
 [[nodiscard]] ClusterSpec generate_cluster(const GeneratorOptions& options = {}, const Context& context = {});
 
 }  // namespace gpusched::sim

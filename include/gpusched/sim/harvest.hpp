@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What spot tasks harvest from owners that sleep at night: a simulated population of Standby leases.
+// Simulates spot tasks on GPUs that a population of owners lends at night (Standby leases).
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <array>
@@ -13,23 +13,25 @@
 
 namespace gpusched::sim {
 
-/// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
+/// A simulated population of owners with nightly Standby windows, and a queue of spot tasks.
 ///
-/// The ASI trace says Standby hour by hour alone, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
-/// sleeps each night from about `sleep_hour` to about `wake_hour`, each moment uniform within an hour and a half to either
-/// side; spot tasks of the same sizes arrive minute by minute, first in, first out with later ones overtaking where they
-/// fit, and an evicted one comes back with the work since its last checkpoint to do again.
+/// The ASI trace reports Standby only by the hour, so windows and tasks are random.
+/// - An owner has 1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %. It sleeps each night from about `sleep_hour` to
+///   about `wake_hour`; both moments are uniform within 1.5 hours to either side.
+/// - Spot tasks of the same sizes arrive minute by minute. They are served first in, first out, but a later
+///   task that fits overtakes an earlier one that does not. An evicted task returns to the queue and repeats
+///   the work since its last checkpoint.
 struct HarvestOptions {
-    std::int64_t owners = 500;  ///< 1 .. 100,000
-    std::int64_t days = 7;      ///< 1 .. 1,000
-    double sleep_hour = 22;     ///< hours after midnight, 0 .. 48
-    double wake_hour = 32;      ///< hours after midnight, above sleep_hour, at most 48; 32 = 8 the next day
-    double demand = 1.0;        ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
-    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
-    std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
-    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
-    std::uint64_t seed = 0;                ///< where random choices start
-    preemption::EvictionModel eviction{};  ///< how long borrowers take to leave
+    std::int64_t owners = 500;             ///< number of owners, 1 to 100,000
+    std::int64_t days = 7;                 ///< simulated days, 1 to 1,000
+    double sleep_hour = 22;                ///< hours after midnight, 0 to 48
+    double wake_hour = 32;                 ///< as sleep_hour and above it; 32 = 8:00 the next day
+    double demand = 1.0;                   ///< GPU-time requested by tasks, per GPU-time of Standby, 0 to 10
+    std::int64_t task_minutes = 120;       ///< mean; uniform between 1/4 and 7/4 of it; 4 to 10^9
+    std::int64_t checkpoint_minutes = 30;  ///< minutes of work between checkpoints, 1 to 10^9
+    std::int64_t start_delay_s = 120;      ///< seconds from the decision to work (image, start-up), 0 to 10^9
+    std::uint64_t seed = 0;                ///< determines all random choices
+    preemption::EvictionModel eviction{};  ///< time that borrowers take to leave
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
@@ -45,21 +47,23 @@ constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
     field("eviction", &HarvestOptions::eviction);
 }
 
+/// Figures of a simulated harvest.
 struct HarvestResult {
-    double standby_gpu_h = 0;                   ///< lent
-    double borrowed_gpu_h = 0;                  ///< held by spot tasks, start-up and shutdown included
-    double useful_gpu_h = 0;                    ///< of these, work that was kept
-    double lost_gpu_h = 0;                      ///< work done again because of evictions
-    std::int64_t evictions = 0;                 ///< spot tasks that owners sent away
-    std::int64_t killed = 0;                    ///< of these, how many took SIGKILL
-    std::int64_t completed = 0;                 ///< spot tasks that ended by themselves
+    double standby_gpu_h = 0;                   ///< lent by owners
+    double borrowed_gpu_h = 0;                  ///< held by spot tasks, including start-up and shutdown
+    double useful_gpu_h = 0;                    ///< part of borrowed_gpu_h: work that was kept
+    double lost_gpu_h = 0;                      ///< work repeated because of evictions
+    std::int64_t evictions = 0;                 ///< spot tasks evicted by owners
+    std::int64_t killed = 0;                    ///< evictions that needed SIGKILL
+    std::int64_t completed = 0;                 ///< spot tasks that finished
     double eviction_mean_s = 0;                 ///< mean seconds until the owner's GPUs were free
-    double eviction_p95_s = 0;                  ///< their 95th percentile, a value that occurs (nearest rank)
-    double eviction_max_s = 0;                  ///< their maximum
+    double eviction_p95_s = 0;                  ///< 95th percentile of these times (nearest rank)
+    double eviction_max_s = 0;                  ///< maximum of these times
     std::array<double, 24> standby_by_hour{};   ///< lent GPU-hours by hour of the day
     std::array<double, 24> borrowed_by_hour{};  ///< borrowed GPU-hours by hour of the day
-    StopReason stop_reason =
-        StopReason::completed;  ///< of a cancelled run the figures are those of the time simulated
+    /// Why the run ended; the figures of a cancelled run cover the simulated time.
+    StopReason stop_reason = StopReason::completed;
+    /// Returns the borrowed part of the lent GPU-hours, 0 if none were lent.
     [[nodiscard]] double harvested() const noexcept {
         return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
     }
@@ -85,8 +89,8 @@ void validate(const HarvestOptions& options);
 
 /// Runs the simulation in steps of a minute (evictions in milliseconds).
 /// @throws InvalidInput as `validate` does
-/// O(owners x minutes), of which owners to whom nothing happens in a minute cost one comparison; the same options give the
-/// same result everywhere.
+/// Complexity: O(owners x minutes); an owner without an event in a minute costs one comparison. The same
+/// options give the same result everywhere.
 [[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {}, const Context& context = {});
 
 }  // namespace gpusched::sim

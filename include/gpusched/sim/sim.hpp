@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything in sim/.
+// Includes all headers of sim/.
 #pragma once
 
 #include <gpusched/sim/generator.hpp>

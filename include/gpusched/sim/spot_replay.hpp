@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spot replay: HP and spot (LP) jobs arrive, are ranked to nodes, preempt, lose work, start again.
+// Spot replay: HP and spot (LP) jobs arrive, are ranked to nodes, preempt, lose work and start again.
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/standby.hpp>
@@ -22,12 +22,12 @@
 
 namespace gpusched::sim {
 
-/// Whom an HP pod evicts that finds no room.
+/// Rule that picks the LP pods to evict for an HP pod that does not fit.
 enum class Victims : std::uint8_t {
-    none,        ///< nobody
-    random,      ///< any node that could host it without its LP pods; of these, in random order until it fits
+    none,        ///< no evictions
+    random,      ///< a random node that fits without its LP pods; there in random order until it fits
     spot,        ///< ASI: cheapest first until it fits, on the node that loses the least work
-    spot_exact,  ///< ours: the LP pods that lose the least work (preemption::Policy::spot_exact)
+    spot_exact,  ///< this library: the LP pods that lose the least work (preemption::Policy::spot_exact)
 };
 constexpr auto enum_names(Victims) {
     return name_table<Victims>({
@@ -38,40 +38,44 @@ constexpr auto enum_names(Victims) {
     });
 }
 
-/// Called with every plan before it is carried out: seconds, the cluster as it is, and what happens to it.
+/// Called with every plan before it is applied, with the time in seconds and the cluster before the change.
 using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& before, const Plan& plan)>;
 
+/// Options of `replay_spot`.
 struct SpotReplayOptions {
-    /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::rankers()` that need no
-    /// workload. Here "eviction_history" adds the pods evicted from a node so far to its `NodeSpec::eviction_count`. The default is ASI's.
+    /// 1 to 6 names of `allocation::rankers()` that need no workload; each breaks the ties of those before
+    /// it. The default is ASI's. Here "eviction_history" adds the pods evicted from a node so far to its
+    /// `NodeSpec::eviction_count`.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
-    /// Nodes must pass all of them; names of `allocation::filters()`. An HP pod evicts only on nodes that let it in as they are. Where that
-    /// does not help, and a filter would let it in after evictions, LP pods leave until it does.
+    /// Names of `allocation::filters()`; nodes must pass all of them. An HP pod first evicts only on nodes
+    /// that pass the filters before evictions. If that does not help, and a filter would pass after
+    /// evictions, LP pods leave until it does.
     std::vector<std::string> filters{};
     std::string gpu_picker = "tightest_gpu";  ///< a name of `allocation::gpu_pickers()`, without a workload
-    Victims victims = Victims::spot;          ///< whom an HP pod evicts that finds no room
+    Victims victims = Victims::spot;          ///< LP pods to evict for an HP pod that does not fit
     bool spot_jobs = true;                    ///< false: LP jobs never arrive
-    std::int64_t start_delay_s =
-        120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
-    /// Hours between consolidations (`consolidation::consolidate`, HP pods alone), >= 0; 0 = never. Moves take no time and lose no
-    /// work.
+    /// Seconds before an LP pod works (image, start-up, loading its checkpoint), 0 to 10^9.
+    std::int64_t start_delay_s = 120;
+    /// Hours between consolidations (`consolidation::consolidate`, HP pods only), >= 0; 0 = never. Moves take
+    /// no time and lose no work.
     std::int64_t consolidate_every_h = 0;
-    /// The algorithm of these consolidations.
+    /// Algorithm of these consolidations.
     consolidation::Preset consolidation_preset = consolidation::Preset::fast;
-    /// How much slower GPU pods work beside CPU-only pods, in thousandths where these hold 1/n, 2/n, .., n/n of the node's cores: the
-    /// values of an `allocation::SlowdownCurve`, 0 to 4000. Empty = not slower. The slowest pod sets the pace of its gang. The ranker
-    /// "interference" ranks by this curve where there is one.
+    /// Slowdown of GPU pods next to CPU-only pods, in thousandths, if these hold 1/n, 2/n, .., n/n of the
+    /// node's cores: the values of an `allocation::SlowdownCurve`, 0 to 4000. Empty = no slowdown. The
+    /// slowest pod sets the pace of its gang. If the curve is not empty, the ranker "interference" uses it.
     std::vector<std::int64_t> cpu_slowdown_milli{};
-    /// The same of HP fractions beside LP fractions on their GPU, which hold 1/n, .., n/n of it. Both slowdowns of a pod add up.
+    /// The same for HP fractions next to LP fractions on their GPU, which hold 1/n, .., n/n of it. Both
+    /// slowdowns of a pod add up.
     std::vector<std::int64_t> offline_slowdown_milli{};
-    /// How long victims take to leave. They hold no GPUs meanwhile, and their work stops at once; the HP job begins to
-    /// work when the last of its victims has left.
+    /// Time that victims take to leave. They hold no GPUs meanwhile, and their work stops at once. The HP job
+    /// begins to work when the last of its victims has left.
     preemption::EvictionModel eviction{};
-    /// Jobs that arrive from .. until are measured, and allocation between the two, whether or not jobs run that long;
-    /// 0 .. 10^9. Absent = after the last arrival.
+    /// Start and end of the measured period, 0 to 10^9. Jobs that arrive in it are measured, and so is
+    /// allocation, even if no job runs that long. An absent end = after the last arrival.
     std::int64_t measure_from_s = 0;
     std::optional<std::int64_t> measure_until_s{};  ///< see `measure_from_s`
-    std::uint64_t seed = 0;                         ///< of random victims, random rankers and eviction times
+    std::uint64_t seed = 0;                         ///< for random victims, random rankers and eviction times
     PlanObserver observer{};
 };
 template <class F>
@@ -92,19 +96,19 @@ constexpr void visit_fields(std::type_identity<SpotReplayOptions>, F&& field) {
     field("seed", &SpotReplayOptions::seed);
 }
 
-/// What became of a job, in seconds. held = startup + kept + lost + open + slowed.
+/// Course of a job, in seconds. held = startup + kept + lost + open + slowed.
 struct SpotJobRecord {
-    std::int64_t first_start_s = -1;  ///< when it first had its GPUs; -1 = never
-    std::int64_t finish_s = -1;       ///< -1 = not yet
-    std::int64_t wait_s =
-        0;  ///< from arrival until it first works: in the queue, for victims, without `start_delay_s`
-    std::int64_t evictions = 0;  ///< times that the whole gang was stopped
-    std::int64_t held_s = 0;     ///< with GPUs
-    std::int64_t startup_s = 0;  ///< of it: before work began
-    std::int64_t kept_s = 0;  ///< of it: work that a checkpoint or the end made safe; `work_s` once finished
-    std::int64_t lost_s = 0;  ///< of it: work done again or to be done again
-    std::int64_t open_s = 0;  ///< of it: work since the last checkpoint, of jobs that still run
-    std::int64_t slowed_s = 0;  ///< of it: what neighbours cost, by which work took longer than alone
+    std::int64_t first_start_s = -1;  ///< time at which it first had its GPUs; -1 = never
+    std::int64_t finish_s = -1;       ///< time at which it finished; -1 = not yet
+    /// From arrival until its first work: in the queue and for victims, without `start_delay_s`.
+    std::int64_t wait_s = 0;
+    std::int64_t evictions = 0;  ///< number of times that the whole gang was stopped
+    std::int64_t held_s = 0;     ///< time with GPUs
+    std::int64_t startup_s = 0;  ///< part of held_s before work began
+    std::int64_t kept_s = 0;     ///< part of held_s: safe work (checkpoint or end); `work_s` once finished
+    std::int64_t lost_s = 0;     ///< part of held_s: work that must be repeated
+    std::int64_t open_s = 0;     ///< part of held_s: work since the last checkpoint, of jobs that still run
+    std::int64_t slowed_s = 0;   ///< part of held_s: extra time that neighbours cost
     bool operator==(const SpotJobRecord&) const = default;
 };
 template <class F>
@@ -121,13 +125,13 @@ constexpr void visit_fields(std::type_identity<SpotJobRecord>, F&& field) {
     field("slowed_s", &SpotJobRecord::slowed_s);
 }
 
-/// Hour by hour.
+/// State hour by hour.
 struct SpotTimeline {
     std::vector<std::int64_t> time_s{};        ///< seconds
     std::vector<std::int64_t> hp_gpu_milli{};  ///< held by HP jobs, in thousandths of a GPU
     std::vector<std::int64_t> lp_gpu_milli{};  ///< held by LP jobs, in thousandths of a GPU
-    std::vector<std::int64_t> hp_waiting{};    ///< HP jobs that wait
-    std::vector<std::int64_t> lp_waiting{};    ///< LP jobs that wait
+    std::vector<std::int64_t> hp_waiting{};    ///< waiting HP jobs
+    std::vector<std::int64_t> lp_waiting{};    ///< waiting LP jobs
     [[nodiscard]] std::size_t size() const noexcept { return time_s.size(); }
     bool operator==(const SpotTimeline&) const = default;
 };
@@ -140,10 +144,11 @@ constexpr void visit_fields(std::type_identity<SpotTimeline>, F&& field) {
     field("lp_waiting", &SpotTimeline::lp_waiting);
 }
 
-/// Of a number of values; all 0 when there are none. Percentiles are values that occur (nearest rank).
+/// Distribution of a list of values; all 0 if there are none. Percentiles are values that occur (nearest
+/// rank).
 struct Spread {
-    std::int64_t count = 0;  ///< how many values
-    double mean = 0;         ///< their mean
+    std::int64_t count = 0;  ///< number of values
+    double mean = 0;         ///< mean
     double p50 = 0;          ///< median
     double p90 = 0;          ///< 90th percentile
     double p99 = 0;          ///< 99th percentile
@@ -160,11 +165,11 @@ constexpr void visit_fields(std::type_identity<Spread>, F&& field) {
     field("max", &Spread::max);
 }
 
-/// Everything but `jobs`, `timeline` and `end_s` is about what is measured.
+/// Figures of a spot replay. All except `jobs`, `timeline` and `end_s` cover only the measured period.
 struct SpotReplayResult {
-    std::vector<SpotJobRecord> jobs{};  ///< as in the trace; LP ones stay empty without `spot_jobs`
+    std::vector<SpotJobRecord> jobs{};  ///< as in the trace; LP entries stay empty without `spot_jobs`
     SpotTimeline timeline{};
-    std::int64_t end_s = 0;           ///< when the replay ended, not before what is measured does
+    std::int64_t end_s = 0;           ///< end of the replay, at or after the end of the measured period
     double hp_allocation = 0;         ///< part of the healthy GPUs that HP jobs hold, mean over time
     double lp_allocation = 0;         ///< part of the healthy GPUs that LP jobs hold, mean over time
     Spread lp_completion_s{};         ///< from arrival to end, of finished LP jobs
@@ -174,14 +179,15 @@ struct SpotReplayResult {
     std::int64_t lp_unfinished = 0;   ///< LP jobs that have not ended
     Spread hp_slowdown{};             ///< `slowed_s` / work done, of finished HP jobs with GPUs
     Spread lp_slowdown{};             ///< `slowed_s` / work done, of finished LP jobs with GPUs
-    double lp_kept_gpu_h = 0;         ///< GPU-hours of LP jobs whose work is safe
-    double lp_lost_gpu_h = 0;         ///< GPU-hours of LP jobs that evictions wasted
+    double lp_kept_gpu_h = 0;         ///< GPU-hours of LP work that is safe
+    double lp_lost_gpu_h = 0;         ///< GPU-hours of LP work wasted by evictions
     double lp_startup_gpu_h = 0;      ///< GPU-hours of LP jobs before work began
     std::int64_t lp_evictions = 0;    ///< of whole LP jobs
     std::int64_t preemptions = 0;     ///< HP jobs that evicted other jobs
-    std::int64_t moves = 0;           ///< by consolidation
-    std::int64_t consolidations = 0;  ///< those that moved anything
-    /// Microseconds per decision that placed a job, by the context's clock: the one figure here that a seed does not settle.
+    std::int64_t moves = 0;           ///< moves by consolidation
+    std::int64_t consolidations = 0;  ///< consolidations that moved a task
+    /// Microseconds per decision that placed a job, by the context's clock. This is the only figure that
+    /// depends on more than the seed.
     Spread decision_us{};
     StopReason stop_reason = StopReason::completed;  ///< why the replay ended
 };
@@ -210,35 +216,38 @@ constexpr void visit_fields(std::type_identity<SpotReplayResult>, F&& field) {
     field("stop_reason", &SpotReplayResult::stop_reason);
 }
 
-/// Replays HP and spot jobs as ASI schedules them (section 4.2), policy by policy.
+/// Replays HP and spot jobs as ASI schedules them (section 4.2), with the chosen policies.
 ///
-/// A job runs when all its pods have a place. Waiting HP jobs come first, then LP jobs, each by arrival; whoever does not
-/// fit is overtaken. A pod goes to the best-ranked node that fits. An HP pod that fits nowhere evicts LP pods; one evicted
-/// pod stops its whole gang, which frees its other places too and waits again as if it had arrived first when it did.
-/// If one pod of the HP job finds no place even so, nobody is evicted and it waits. Work since the last checkpoint is lost.
-/// HP jobs and LP jobs that finish are never disturbed.
+/// A job runs when all its pods are placed. Waiting HP jobs come first, then LP jobs, each by arrival. A job
+/// that does not fit is overtaken.
 ///
-/// A job whose pods must share a network domain (`network_affinity`, required) gets the domain of the best-ranked node
-/// that has room for all of them; an HP job else the one that loses the least work (`preemption::preempt_gang`; any that
-/// will do, for `random`).
+/// A pod goes to the best-ranked node with room. An HP pod without such a node evicts LP pods. One evicted
+/// pod stops its whole gang: the gang frees its other places, too, and waits again under its original arrival
+/// time. If one pod of the HP job still finds no place, no pod is evicted and the job waits. Work since the
+/// last checkpoint is lost. HP jobs and LP jobs that finish are never disturbed.
 ///
-/// With `cpu_slowdown_milli` or `offline_slowdown_milli` pods interfere: whenever neighbours come or go, the job goes on at another
-/// pace from then on, and its end moves. Checkpoints come at intervals of work, not of time.
+/// Pods of a job may have to share a network domain (`network_affinity`, required). Among the domains with
+/// room for all of them, the job gets that of the best-ranked node. If there is none, an HP job gets the
+/// domain that loses the least work (`preemption::preempt_gang`); with `random`, any suitable domain.
 ///
-/// It ends when all measured jobs have finished, nothing can happen any more, or at 10^9 s with
-/// StopReason::time_limit. Every change but a job's end is a plan
-/// that the observer sees first; `verify::plan` accepts each.
+/// With `cpu_slowdown_milli` or `offline_slowdown_milli` pods interfere: when neighbours come or go, the job
+/// continues at another pace, and its end moves. Checkpoints come at intervals of work, not of time.
 ///
-/// @param known the rankers, filters and GPU pickers that have names; rankers are asked with the cluster as it is
-/// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build` refuses
+/// The replay ends when all measured jobs have finished, when no event remains, or at 10^9 s with
+/// StopReason::time_limit. Every change except a job's end is a plan. The observer sees each plan first;
+/// `verify::plan` accepts it.
 ///
-/// One ranking of all nodes per waiting pod and event that freed something. The same trace, options and seed give the same
-/// result everywhere, `decision_us` apart.
+/// @param known the registered rankers, filters and GPU pickers; rankers see the current cluster
+/// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build`
+///     rejects
+///
+/// Complexity: one ranking of all nodes per waiting pod and event that freed resources. The same trace,
+/// options and seed give the same result everywhere, except `decision_us`.
 [[nodiscard]] SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options = {},
                                            const Context& context = {},
                                            const allocation::Registries& known = allocation::registries());
 
-/// The spread of these values.
+/// Returns the distribution of these values.
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
 }  // namespace gpusched::sim

@@ -12,17 +12,18 @@
 
 namespace gpusched::sim {
 
-/// Longest replay, about 31 years, hence longest time in a trace.
+/// Longest replay and largest time in a trace, about 31 years.
 inline constexpr std::int64_t longest_replay_s = 1'000'000'000;
 
-/// A job: pods alike that run together or not at all (a gang).
+/// A gang: equal pods that run together or not at all.
 struct SpotJob {
-    /// What each pod asks for, pending; its name is the job's. `priority_class` is HP or LP; only LP pods are evicted,
-    /// unless `preemptible` is false. `checkpoint_interval` counts seconds of work; 0 = none, and an eviction loses everything.
+    /// Spec of each pod, pending; its name is the job's. `priority_class` is HP or LP; only LP pods are
+    /// evicted, unless `preemptible` is false. `checkpoint_interval` counts seconds of work; 0 = no
+    /// checkpoints: an eviction loses all work.
     TaskSpec pod{};
-    std::int64_t pods = 1;       ///< 1 .. 10,000
-    std::int64_t arrival_s = 0;  ///< seconds since the trace began, 0 .. 10^9
-    std::int64_t work_s = 1;     ///< how long it runs when nobody interrupts it, 1 .. 10^9
+    std::int64_t pods = 1;       ///< number of pods, 1 to 10,000
+    std::int64_t arrival_s = 0;  ///< seconds since the trace began, 0 to 10^9
+    std::int64_t work_s = 1;     ///< running time without interruption, 1 to 10^9 s
     bool operator==(const SpotJob&) const = default;
 };
 
@@ -33,21 +34,22 @@ struct SpotTrace {
     bool operator==(const SpotTrace&) const = default;
 };
 
-/// What to generate. The defaults follow the ASI paper; docs/sim.md says which figure is whose.
+/// Options of `generate_spot_trace`. The defaults follow the ASI paper; docs/sim.md gives the source of each
+/// figure.
 struct SpotTraceOptions {
-    /// One pool: nodes of one kind of the "asi" preset, by GPU model ("T4" is the one of 4 GPUs).
+    /// GPU model of the only pool: nodes of one kind of the "asi" preset ("T4" selects the kind with 4 GPUs).
     std::string gpu_model = "H20";
-    std::int64_t nodes = 256;  ///< 1 .. 100,000
-    std::int64_t hours = 288;  ///< jobs arrive that long, 1 .. 100,000
-    double hp_load = 0.68;  ///< running time x GPUs that HP jobs ask for, as a part of all GPU-time, 0 .. 2
-    double lp_load = 0.25;  ///< the same of LP jobs
-    /// Running time x cores that CPU-only jobs ask for, as a part of all core-time, 0 .. 2. They are LP jobs: low priority,
-    /// preemptible.
+    std::int64_t nodes = 256;  ///< number of nodes, 1 to 100,000
+    std::int64_t hours = 288;  ///< period in which jobs arrive, 1 to 100,000
+    double hp_load = 0.68;  ///< running time x GPUs requested by HP jobs, as a part of all GPU-time, 0 to 2
+    double lp_load = 0.25;  ///< the same for LP jobs
+    /// Running time x cores requested by CPU-only jobs, as a part of all core-time, 0 to 2. They are LP jobs:
+    /// low priority, preemptible.
     double cpu_load = 0;
-    double hp_swing = 0.5;     ///< HP arrivals over the day: 1 + swing at 15:00, 1 - swing at 3:00, 0 .. 1
-    double lp_runtime = 0.5;   ///< running times of LP jobs, in those of HP jobs, above 0, at most 10
-    double no_checkpoint = 0;  ///< part of the LP jobs without checkpoints, 0 .. 1
-    std::uint64_t seed = 0;    ///< everything random follows from it
+    double hp_swing = 0.5;     ///< HP arrivals over the day: 1 + swing at 15:00, 1 - swing at 3:00, 0 to 1
+    double lp_runtime = 0.5;   ///< running times of LP jobs, relative to HP jobs, above 0, at most 10
+    double no_checkpoint = 0;  ///< part of the LP jobs without checkpoints, 0 to 1
+    std::uint64_t seed = 0;    ///< determines all random choices
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
@@ -63,12 +65,14 @@ constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
     field("seed", &SpotTraceOptions::seed);
 }
 
-/// Generates HP and spot jobs after the figures that the ASI paper publishes; `read_spot_trace` reads recorded ones.
+/// Generates HP and spot jobs from the figures that the ASI paper publishes. `read_spot_trace` reads recorded
+/// jobs.
 ///
-/// HP, LP and CPU-only jobs come from independent streams: other options of one kind leave the jobs of the others as they are.
+/// HP, LP and CPU-only jobs come from independent streams: changing the options of one kind does not change
+/// the jobs of the others.
 ///
 /// @throws InvalidInput with every option out of range
-/// O(seconds + jobs). The same options give the same bits on every platform.
+/// Complexity: O(seconds + jobs). The same options give the same bits on every platform.
 [[nodiscard]] SpotTrace generate_spot_trace(const SpotTraceOptions& options = {});
 
 }  // namespace gpusched::sim

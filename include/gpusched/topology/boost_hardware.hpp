@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a machine as a Boost.Graph, and any such graph as a HardwareTopology. Heavy to compile.
+// BoostHardware: the graph of a machine as a Boost.Graph, and a view that makes any such graph a
+// HardwareTopology. Slow to compile.
 #pragma once
 
 #include <gpusched/topology/hardware_concepts.hpp>
@@ -11,15 +12,15 @@
 
 namespace gpusched::topology {
 
-/// How HardwareGraph holds its graph. Edges come in the order in which they were added, and the n-th one is found in O(1).
+/// The representation of HardwareGraph. Edges are in insertion order. Access to the n-th edge costs O(1).
 struct BoostHardware : boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, HardwareVertex,
                                              HardwareEdge, boost::no_property, boost::vecS> {
     using adjacency_list::adjacency_list;
     using Base = adjacency_list;
 };
 
-/// A view of a graph that models Boost.Graph's VertexListGraph and EdgeListGraph and has HardwareVertex and
-/// HardwareEdge as bundled properties. The graph must outlive the view.
+/// A view of a graph that models Boost.Graph's VertexListGraph and EdgeListGraph. Its bundled properties must
+/// be HardwareVertex and HardwareEdge. The graph must outlive the view.
 template <class Graph>
 class BoostHardwareView {
   public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BoostNetwork: any graph of Boost.Graph as a NetworkGraph.
+// BoostNetwork: makes any Boost.Graph a NetworkGraph.
 #pragma once
 
 #include <gpusched/core/ids.hpp>
@@ -15,11 +15,10 @@
 
 namespace gpusched::topology {
 
-/// A view of a graph that models Boost.Graph's IncidenceGraph, as the library's NetworkGraph.
+/// A view that makes a graph of Boost.Graph's IncidenceGraph concept a NetworkGraph of this library.
 ///
-/// Topologies often exist as a Boost.Graph already, with properties of their own. This asks for nothing but edges
-/// that lead downwards and two functions: `NodeId node_of(vertex)` (`none` for a domain) and a name for domains. The
-/// graph must outlive the view.
+/// The graph may have any properties. It needs edges that lead downwards and two functions: `NodeId
+/// node_of(vertex)` (`none` for a domain) and a name for domains. The graph must outlive the view.
 template <class Graph, std::invocable<typename boost::graph_traits<Graph>::vertex_descriptor> NodeOf,
           std::invocable<typename boost::graph_traits<Graph>::vertex_descriptor> NameOf>
 class BoostNetwork {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network tree as a Boost.Graph, for callers who want to run its algorithms. Heavy to compile: include on demand.
+// BoostTree: the network tree as a Boost.Graph, for use with Boost's algorithms. Slow to compile, so include
+// it on demand.
 #pragma once
 
 #include <gpusched/core/ids.hpp>
@@ -12,16 +13,17 @@
 
 namespace gpusched::topology {
 
-/// Bundled with every vertex.
+/// The bundled property of every vertex.
 struct BoostTreeVertex {
-    std::string name{};                ///< of a domain; empty for the root and for nodes
-    NodeId node = none<NodeId>;        ///< at a leaf
-    DomainId domain = none<DomainId>;  ///< among those of its level; a node's index; `none` for the root
+    std::string name{};                ///< name of a domain; empty for the root and for nodes
+    NodeId node = none<NodeId>;        ///< node of a leaf; `none` otherwise
+    DomainId domain = none<DomainId>;  ///< id within its level; a node's index for nodes; `none` for the root
 };
 
-/// Edges lead from the root downwards, to domains before nodes. Vertex descriptors are the indices of
-/// `NetworkTree::Vertex`; 0 is the root. All edges are one array by source and one by target, as suits a graph that never
-/// changes. Models BidirectionalGraph, VertexListGraph and EdgeListGraph.
+/// The tree as a Boost.Graph. Edges lead from the root downwards, first to domains, then to nodes. Vertex
+/// descriptors are the indices of `NetworkTree::Vertex`; 0 is the root. Edges are stored in two arrays, by
+/// source and by target, because the graph never changes. Models BidirectionalGraph, VertexListGraph and
+/// EdgeListGraph.
 struct BoostTree
     : boost::compressed_sparse_row_graph<boost::bidirectionalS, BoostTreeVertex, boost::no_property,
                                          boost::no_property, std::size_t, std::uint32_t> {

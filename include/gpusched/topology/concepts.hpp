@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NetworkGraph: what a network topology must offer to be used by this library.
+// NetworkGraph: the interface that a network topology must offer to this library.
 #pragma once
 
 #include <gpusched/core/ids.hpp>
@@ -10,18 +10,22 @@
 
 namespace gpusched::topology {
 
-/// A sequence of vertices that a range-for can walk.
+/// A sequence of vertices that a range-based for loop can visit.
 template <class R, class Vertex>
 concept VertexRange = requires(R&& range) {
     { *std::begin(range) } -> std::convertible_to<Vertex>;
     { std::begin(range) != std::end(range) } -> std::convertible_to<bool>;
 };
 
-/// A rooted tree whose inner vertices are domains (clusters, switches, racks) and whose leaves are nodes.
+/// A rooted tree. Its inner vertices are domains (clusters, switches, racks), its leaves are nodes.
 ///
-/// `root()` stands above all domains and is none itself; `children(v)` are the vertices right below `v`;
-/// `node(v)` is the node at a leaf and `none<NodeId>` for a domain; `name(v)` is the name of a domain. Depths may
-/// differ from branch to branch. `NetworkTree` is one; boost_network.hpp makes one of any Boost.Graph.
+/// - `root()` is above all domains and is not a domain.
+/// - `children(v)` returns the vertices directly below `v`.
+/// - `node(v)` returns the node of a leaf, and `none<NodeId>` for a domain.
+/// - `name(v)` returns the name of a domain.
+///
+/// Branches may differ in depth. `NetworkTree` models this concept; boost_network.hpp adapts any Boost.Graph
+/// to it.
 template <class G>
 concept NetworkGraph =
     std::copyable<typename G::Vertex> && requires(const G& graph, const typename G::Vertex& v) {

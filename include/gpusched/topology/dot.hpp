@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network tree as a DOT file for Graphviz.
+// to_dot(): draws the network tree as a DOT file for Graphviz.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -11,19 +11,21 @@
 
 namespace gpusched::topology {
 
+/// Options of to_dot().
 struct DotOptions {
-    bool nodes = true;  ///< draw the nodes; without them every domain shows how many it has
+    bool nodes = true;  ///< draw the nodes; if false, every domain shows the number of its nodes
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<DotOptions>, F&& field) {
     field("nodes", &DotOptions::nodes);
 }
 
-/// The tree in the DOT language: domains as boxes, nodes as ellipses with their GPUs.
+/// Returns the tree in the DOT language: domains as boxes, nodes as ellipses with their GPUs.
 ///
-/// Nodes of unknown position stand alone. Vertices come in ascending order, so equal trees give equal text.
-/// @param inventory the one the tree was built from: names and GPUs of the nodes
-/// Complexity: O(nodes).
+/// Nodes of unknown position have no edges. Vertices are in ascending order, so equal trees give equal text.
+/// @param inventory the inventory from which the tree was built; has the names and GPUs of the nodes
+///
+/// O(nodes).
 [[nodiscard]] std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
                                  const DotOptions& options = {});
 

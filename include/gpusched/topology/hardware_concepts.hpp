@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HardwareTopology: what the graph of a machine must offer to be used by this library.
+// HardwareTopology: the interface that the graph of a machine must offer to this library.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
@@ -12,7 +12,8 @@
 
 namespace gpusched::topology {
 
-/// What a vertex of a machine's graph is: FlexTopo's five kinds (Table 2 of that paper), and the parts of PCIe.
+/// The kind of a vertex in a machine's graph: the five kinds of FlexTopo (Table 2 of that paper), and the
+/// parts of PCIe.
 enum class HardwareKind : std::uint8_t { socket, core_group, core, numa_node, pcie_root, pcie_switch, gpu };
 constexpr auto enum_names(HardwareKind) {
     return name_table<HardwareKind>({
@@ -26,8 +27,8 @@ constexpr auto enum_names(HardwareKind) {
     });
 }
 
-/// What an edge means. The first four are FlexTopo's (socket hosts core group, core group contains core, core group
-/// localized to NUMA node, GPU nearby NUMA node); a socket may also host a NUMA node that has no cores.
+/// The meaning of an edge. The first four are FlexTopo's: socket hosts core group, core group contains core,
+/// core group localized to NUMA node, GPU nearby NUMA node. A socket may also host a NUMA node without cores.
 enum class HardwareRelation : std::uint8_t {
     hosts,
     contains,
@@ -49,7 +50,7 @@ constexpr auto enum_names(HardwareRelation) {
     });
 }
 
-/// Whether a vertex that can be allocated is.
+/// The state of a vertex that can be allocated.
 enum class HardwareStatus : std::uint8_t { free, allocated, failed };
 constexpr auto enum_names(HardwareStatus) {
     return name_table<HardwareStatus>({
@@ -59,30 +60,34 @@ constexpr auto enum_names(HardwareStatus) {
     });
 }
 
-/// Bundled with every vertex.
+/// The bundled property of every vertex.
 struct HardwareVertex {
     HardwareKind kind = HardwareKind::core;
-    int id = 0;                 ///< >= 0, distinct within the kind; of a GPU its index on the node (0 .. 63)
-    std::string uuid{};         ///< of a GPU; may be empty
-    std::string model{};        ///< of a GPU; may be empty
-    std::int64_t memory_mib{};  ///< of a GPU; 0 = not known
-    HardwareStatus status = HardwareStatus::free;  ///< of GPUs, cores and core groups
-    std::string used_by{};                         ///< the task that holds it; empty = nobody
+    int id = 0;                 ///< >= 0, unique within the kind; for a GPU its index on the node (0 to 63)
+    std::string uuid{};         ///< GPUs only; may be empty
+    std::string model{};        ///< GPUs only; may be empty
+    std::int64_t memory_mib{};  ///< GPUs only; 0 = unknown
+    HardwareStatus status = HardwareStatus::free;  ///< for GPUs, cores and core groups
+    std::string used_by{};                         ///< the task that holds the vertex; empty if no task does
     bool operator==(const HardwareVertex&) const = default;
 };
 
-/// Bundled with every edge.
+/// The bundled property of every edge.
 struct HardwareEdge {
     HardwareRelation relation = HardwareRelation::nearby;
-    /// GB/s in one direction; infinite = this edge is no bottleneck or its bandwidth is not known.
+    /// GB/s in one direction; infinite if this edge is no bottleneck or its bandwidth is unknown.
     double bandwidth_gb_s = std::numeric_limits<double>::infinity();
     bool operator==(const HardwareEdge&) const = default;
 };
 
-/// An undirected graph of one machine. `vertices()` and `edges()` can be walked; `vertex(v)` is the bundle of a
-/// vertex, `source(e)` and `target(e)` are an edge's ends, `edge(e)` its bundle.
+/// An undirected graph of one machine.
 ///
-/// `HardwareGraph` reads any of them; boost_hardware.hpp makes one of any Boost.Graph with these bundles.
+/// - `vertices()` and `edges()` return ranges for loops.
+/// - `vertex(v)` and `edge(e)` return the bundled property of a vertex or edge.
+/// - `source(e)` and `target(e)` return the ends of an edge.
+///
+/// `HardwareGraph` reads any model of this concept. boost_hardware.hpp adapts any Boost.Graph with these
+/// bundled properties.
 template <class G>
 concept HardwareTopology = std::copyable<typename G::Vertex> &&
                            requires(const G& graph, const typename G::Vertex& v, const typename G::Edge& e) {

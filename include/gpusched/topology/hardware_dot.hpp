@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine as a DOT file for Graphviz.
+// hardware_to_dot(): draws a machine as a DOT file for Graphviz.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -10,20 +10,23 @@
 
 namespace gpusched::topology {
 
+/// Options of hardware_to_dot().
 struct HardwareDotOptions {
-    bool cores = false;  ///< draw every core; without them a core group shows how many it has
+    bool cores = false;  ///< draw every core; if false, a core group shows the number of its cores
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HardwareDotOptions>, F&& field) {
     field("cores", &HardwareDotOptions::cores);
 }
 
-/// The machine in the DOT language: sockets as clusters around their core groups and NUMA nodes, PCIe roots, switches
-/// and GPUs with their model and state, links with their GB/s where these are known.
+/// Returns the machine in the DOT language. Sockets are clusters around their core groups and NUMA nodes.
+/// PCIe roots, switches and GPUs are vertices; GPUs show their model and state. Links show their GB/s if
+/// known.
 ///
-/// Vertices and edges come in the graph's order, so equal graphs give equal text. A failed GPU is filled red, one that
-/// is held grey.
-/// Complexity: O(vertices x edges).
+/// Vertices and edges are in the graph's order, so equal graphs give equal text. A failed GPU is filled red,
+/// an allocated GPU grey.
+///
+/// O(vertices x edges).
 [[nodiscard]] std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options = {});
 
 }  // namespace gpusched::topology

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NetworkTree: the network above the nodes as a tree, with constant-time questions about it.
+// NetworkTree: the network above the nodes as a tree, with constant-time queries.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -20,26 +20,27 @@ namespace gpusched::topology {
 
 struct BoostTree;  // boost_tree.hpp
 
-/// The network as a tree of domains over nodes: any depth, uneven in width and depth.
+/// The network as a tree of domains over nodes. Branches may have any width and depth.
 ///
-/// Vertices are a root that stands for "outside" and is no domain, the domains, and the nodes. A node hangs below its
-/// deepest known domain; a node of unknown position hangs below the root, so that it shares no domain with anyone.
-/// Held as a Boost.Graph (see boost_tree.hpp for access to it), with what is computed once from it: depths, and the nodes
-/// below every vertex.
-/// Models NetworkGraph. Immutable; copies share the graph; safe to read from several threads.
+/// The vertices are the root, the domains and the nodes. The root is not a domain; it stands for "outside". A
+/// node is a child of its deepest known domain. A node of unknown position is a child of the root, so it
+/// shares no domain with any other node. The representation is a Boost.Graph (boost_tree.hpp gives access to
+/// it). Depths and the nodes below every vertex are computed once. Models NetworkGraph. Immutable; copies
+/// share the graph. Safe to read from several threads.
 class NetworkTree {
   public:
     enum class Vertex : std::uint32_t {};
 
-    /// The network of a snapshot. O(nodes x levels).
+    /// Builds the network of an inventory. O(nodes x levels).
     explicit NetworkTree(const Inventory& inventory);
 
-    /// The network that a graph of any other type describes.
+    /// Builds the network that a graph of another type describes.
     ///
-    /// Domains get ids per level in depth-first order. Nodes that the graph does not reach are of unknown position.
-    /// @param node_count how many nodes there are; the graph's NodeIds must be below
-    /// @throws InvalidInput when a node is out of range or reached twice, a node has children, a domain has no name
-    ///         or that of another one, or there are more than 16 levels (as in a graph with a cycle)
+    /// Domains get ids per level in depth-first order. Nodes that the graph does not reach have unknown
+    /// position.
+    /// @param node_count the number of nodes; the graph's NodeIds must be smaller
+    /// @throws InvalidInput if a node is out of range or reached twice, a node has children, a domain has no
+    ///     name or the name of another domain, or there are more than 16 levels (as in a graph with a cycle)
     template <NetworkGraph G>
     [[nodiscard]] static NetworkTree from_graph(const G& graph, std::size_t node_count);
 
@@ -48,60 +49,62 @@ class NetworkTree {
     [[nodiscard]] std::size_t node_count() const noexcept { return vertex_of_node_.size(); }
     [[nodiscard]] static constexpr Vertex root() noexcept { return Vertex{0}; }
     [[nodiscard]] Vertex vertex(NodeId node) const noexcept { return vertex_of_node_[index(node)]; }
-    /// The vertex of an inventory's domain; for the domain that a node of unknown position makes up, the node.
+    /// Returns the vertex of an inventory's domain. If the domain is a node of unknown position, this is the
+    /// node's vertex.
     [[nodiscard]] Vertex vertex(Level level, DomainId domain) const noexcept {
         return level == node_level ? vertex_of_node_[index(domain)]
                                    : vertex_of_domain_[static_cast<std::size_t>(level)][index(domain)];
     }
-    /// The node at a leaf; `none` for domains and the root.
+    /// Returns the node of a leaf; `none` for domains and the root.
     [[nodiscard]] NodeId node(Vertex v) const noexcept;
-    /// The id of a domain among those of its level; for a node, its index. Not for the root.
+    /// Returns the id of a domain within its level; for a node, its index. Undefined for the root.
     [[nodiscard]] DomainId domain(Vertex v) const noexcept;
-    /// The name of a domain, empty for the root and for nodes (the inventory has theirs).
+    /// Returns the name of a domain; empty for the root and for nodes (the inventory has the names of nodes).
     [[nodiscard]] const std::string& name(Vertex v) const noexcept;
 
     // Levels -----------------------------------------------------------------------------------------------
-    /// Levels of domains: 0 .. levels() - 1 from the top.
+    /// Returns the number of levels of domains. Levels are 0 to levels() - 1 from the top.
     [[nodiscard]] int levels() const noexcept { return static_cast<int>(domain_counts_.size()); }
-    /// A domain's level, `node_level` for nodes. Not for the root.
+    /// Returns a domain's level; `node_level` for nodes. Undefined for the root.
     [[nodiscard]] Level level(Vertex v) const noexcept {
         return node(v) == none<NodeId> ? depth(v) - 1 : node_level;
     }
-    /// Edges between the vertex and the root.
+    /// Returns the number of edges between the vertex and the root.
     [[nodiscard]] int depth(Vertex v) const noexcept { return at(v).depth; }
-    /// The domains of a level, by ascending id; nodes of unknown position are not among them.
+    /// Returns the domains of a level by ascending id, without nodes of unknown position.
     [[nodiscard]] std::span<const Vertex> domains(Level level) const noexcept {
         const auto l = static_cast<std::size_t>(level);
         return std::span(vertex_of_domain_[l]).first(domain_counts_[l]);
     }
 
     // Up and down ------------------------------------------------------------------------------------------
-    /// The vertex above; the root for the root.
+    /// Returns the parent; the root for the root.
     [[nodiscard]] Vertex parent(Vertex v) const noexcept;
-    /// The vertices right below, domains before nodes. O(their number).
+    /// Returns the children, domains before nodes. O(their number).
     [[nodiscard]] std::vector<Vertex> children(Vertex v) const;
-    /// All nodes in depth-first order: those of any domain are neighbours, and of two neighbouring domains those
-    /// with a common domain above come first. Nodes of unknown position come last.
+    /// Returns all nodes in depth-first order. The nodes of each domain, at every level, are contiguous.
+    /// Nodes of unknown position come last.
     [[nodiscard]] std::span<const NodeId> locality_order() const noexcept { return order_; }
-    /// The nodes below a vertex (a node: itself), in locality order. O(1).
+    /// Returns the nodes below a vertex in locality order; a node itself for a node. O(1).
     [[nodiscard]] std::span<const NodeId> nodes_under(Vertex v) const noexcept {
         return std::span(order_).subspan(at(v).first_node, at(v).node_count);
     }
-    /// The ancestor at a level, or the node (of unknown position there) itself. O(levels).
+    /// Returns the node's ancestor at a level; the node itself if its position is unknown at this level.
+    /// O(levels).
     [[nodiscard]] Vertex ancestor(NodeId node, Level level) const noexcept;
 
     // Pairs ------------------------------------------------------------------------------------------------
-    /// The deepest vertex above (or equal to) both; the root when they share no domain. O(levels).
+    /// Returns the deepest vertex above or equal to both; the root if they share no domain. O(levels).
     [[nodiscard]] Vertex common_ancestor(Vertex a, Vertex b) const noexcept;
-    /// Edges on the path between two vertices: 2 for nodes under one switch; none when they share no domain.
-    /// O(levels).
+    /// Returns the number of edges on the path between two vertices: 2 for nodes under one switch; none if
+    /// they share no domain. O(levels).
     [[nodiscard]] std::optional<int> distance(Vertex a, Vertex b) const noexcept;
 
-    /// The same tree as a Boost.Graph; its vertex descriptors are the indices of `Vertex`.
+    /// Returns the tree as a Boost.Graph. Its vertex descriptors are the indices of `Vertex`.
     [[nodiscard]] const BoostTree& boost_tree() const noexcept { return *graph_; }
 
   private:
-    struct Record {  // input of the build; parents come before their children, the root first
+    struct Record {  // input of build(); the root is first, and parents come before their children
         std::uint32_t parent = 0;
         NodeId node = none<NodeId>;
         DomainId domain = none<DomainId>;
@@ -121,11 +124,11 @@ class NetworkTree {
     std::vector<NodeId> order_;
     std::vector<Vertex> vertex_of_node_;
     std::vector<std::vector<Vertex>>
-        vertex_of_domain_;  // [level][DomainId]: domains, then nodes that stand for themselves
-    std::vector<std::size_t> domain_counts_;  // [level]: how many of them are domains
+        vertex_of_domain_;  // [level][DomainId]: domains, then nodes that are their own domain
+    std::vector<std::size_t> domain_counts_;  // [level]: number of domains, without such nodes
 };
 
-// Template bodies --------------------------------------------------------------------------------------------
+// Template bodies -------------------------------------------------------------------------------------------
 
 template <NetworkGraph G>
 NetworkTree NetworkTree::from_graph(const G& graph, std::size_t node_count) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything in topology/ that does not need Boost.Graph: see also boost_tree.hpp, boost_network.hpp and boost_hardware.hpp.
+// Includes all of topology/ that does not need Boost.Graph; see also boost_tree.hpp, boost_network.hpp and
+// boost_hardware.hpp.
 #pragma once
 
 #include <gpusched/topology/concepts.hpp>

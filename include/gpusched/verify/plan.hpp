@@ -22,8 +22,9 @@ struct Copy {
     const NodeSpec* node;
 };
 
+/// Options of plan().
 struct Options {
-    std::size_t max_violations = 100;  ///< reported in words, >= 1; all are counted
+    std::size_t max_violations = 100;  ///< limit of reported texts, >= 1; all violations are counted
     /// A constraint of the caller: returns why a task may not arrive on a node by a move or a placement, or
     /// an empty text. `copies` holds all copies at that moment, including all arrivals.
     std::function<std::string(const TaskSpec& task, const NodeSpec& node, std::span<const Copy> copies)>
@@ -34,11 +35,12 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("max_violations", &Options::max_violations, at_least(1));
 }
 
+/// The result of plan().
 struct Report {
     bool ok = true;                          ///< no violation
     std::vector<std::string> violations;     ///< in the order of the replay, up to the limit
-    std::size_t violation_count = 0;         ///< all of them
-    std::vector<std::string> vacated_nodes;  ///< by the replay, in snapshot order, whatever the plan claims
+    std::size_t violation_count = 0;         ///< number of all violations
+    std::vector<std::string> vacated_nodes;  ///< by the replay, in snapshot order; ignores the plan's claims
     std::int64_t vacated_gpus = 0;           ///< their healthy GPUs
 };
 template <class F>
@@ -75,8 +77,8 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// allows.
 ///
 /// Waves are 0 to waves - 1 without gaps. `vacated_nodes`, `opened_nodes` and `goal_reached` are exact.
-/// Evicted tasks are preemptible, placed tasks do not run. A plan of moves alone vacates no more than its
-/// bound allows, less what it opens.
+/// Evicted tasks are preemptible, placed tasks do not run. For a plan with moves only, vacated minus opened
+/// nodes must be within its bound, and likewise their GPUs.
 ///
 /// A step that violates a constraint is executed nevertheless, so that later steps are checked in context. A
 /// step that cannot be executed (unknown name, impossible GPU) is skipped. Only steps are checked, never the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything in verify/.
+// Includes all of verify/.
 #pragma once
 
 #include <gpusched/verify/plan.hpp>

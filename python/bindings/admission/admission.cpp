@@ -1,4 +1,4 @@
-// gpusched.admission.
+// The module gpusched.admission.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"
 #include "model/plan.hpp"
@@ -20,35 +20,36 @@ namespace gpusched::python {
 namespace {
 
 struct NamedAdmission {
-    /// All pods are let in.
+    /// True if all pods are admitted.
     bool admitted = false;
-    /// Evictions, waves of moves, and the placements of all pods and of the victims that run again; without steps unless admitted.
+    /// Evictions, waves of moves, and the placements of all pods and of victims that restart; empty unless
+    /// admitted.
     NamedPlan plan;
-    /// What the plan costs, in GPU-seconds.
+    /// Cost of the plan in GPU-seconds.
     double cost = 0;
     /// The cost by parts: "moves", "lost_work", "restarts", "losses", "tasks", "recalls", "budgets".
     std::map<std::string, double> cost_parts;
-    /// No way of letting the job in costs less, in GPU-seconds; None: there is no way at all.
+    /// Lower bound on the cost of every plan, in GPU-seconds; None if the job cannot be admitted at all.
     std::optional<double> bound;
-    /// The plan costs no more than the bound; without a plan: there is no way.
+    /// True if the cost equals the bound, or if it is proved that no plan exists.
     bool proven = false;
-    /// Where the pods go, in the order of the job; empty unless admitted.
+    /// Placements of the pods, in the order of the job; empty unless admitted.
     std::vector<PlanSpec::Placement> pods;
-    /// Who moves to another node, in the order of the plan.
+    /// Tasks that move to another node, in the order of the plan.
     std::vector<std::string> moved;
-    /// Who is evicted, whether or not it is placed again.
+    /// Evicted tasks, including those that restart.
     std::vector<std::string> evicted;
-    /// Evicted and not placed again, in snapshot order.
+    /// Evicted tasks that do not restart, in snapshot order.
     std::vector<std::string> lost;
-    /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `budget_price_s`.
+    /// Tasks down beyond the limit of each disruption budget, by name; empty unless `budget_price_s` is set.
     std::map<std::string, std::int64_t> broken_budgets;
-    /// Without a plan: what binds, such as "gpu"; else "none".
+    /// The binding constraint if there is no plan, such as "gpu"; otherwise "none".
     Obstacle obstacle{};
-    /// The same in words; empty when admitted.
+    /// The reason in words; empty if admitted.
     std::string reason;
-    /// How the search went: "steps", "sets_checked", "plans_found", "unorderable", "domains_considered".
+    /// Statistics of the search: "steps", "sets_checked", "plans_found", "unorderable", "domains_considered".
     std::map<std::string, std::int64_t> stats;
-    /// Why the search ended.
+    /// The reason why the search ended.
     StopReason stop_reason{};
 };
 template <class F>
@@ -80,7 +81,7 @@ struct AdmitArguments : admission::Options {
 struct JobToAdmit {
     ClusterPtr cluster{};
     std::vector<TaskId> pods{};
-    bool is_new = false;  // its pods are in no snapshot yet
+    bool is_new = false;  // its pods are not in any snapshot yet
     allocation::AllocateOptions options{};
 };
 
@@ -137,27 +138,28 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
 void bind_admission(py::module_& parent) {
     auto m = submodule(parent, "admission");
     using R = NamedAdmission;
-    auto type = py::class_<R>(m, "Admission", "The answer of `admit`; true when the job is let in.");
+    auto type = py::class_<R>(m, "Admission", "The result of `admit`. True if the job is admitted.");
     define_record(type);
     type.def("__bool__", [](const R& r) { return r.admitted; });
     const auto keywords =
         Keywords<AdmitArguments>()
             .fields<admission::Options>()
             .field("filter", &AdmitArguments::own_filter,
-                   "Where tasks may go, on top of all constraints of the cluster: a name "
-                   "(`filter_names`) or a callable (cluster, task, node), asked of the pods "
-                   "and of whoever is displaced, with the snapshot as it is. None: "
-                   "everywhere.")
+                   "Additional constraint on the target nodes of pods and of displaced tasks: a name "
+                   "(`filter_names`) or a callable (cluster, task, node) -> bool that gets the unchanged "
+                   "snapshot. None: no constraint.")
             .field("progress", &AdmitArguments::progress, progress_text)
+            .group("search", "Options of the search for experts.", {"depth", "search_limit"})
             .shared_as("admission.admit");
     const auto decide = [keywords](const char* name, const ClusterPtr& cluster, const py::object& job,
                                    const py::kwargs& given, bool moves_alone) {
         Problems problems;
         const auto in = job_to_admit(cluster, job);
-        // Names become ids of the cluster that has the new pods: they shift those of the caller's.
+        // Names become ids of the cluster with the new pods, because these pods shift the ids of the caller's
+        // cluster.
         auto options = keywords.read(name, given, problems, in.cluster.get());
         if (moves_alone && given.contains("evictions") && py::object(given["evictions"]).ptr() == Py_True)
-            problems.add("evictions: True; expected False: make_room moves tasks, and evicts nobody");
+            problems.add("evictions: True; expected False, because make_room only moves tasks");
         options.evictions = options.evictions && !moves_alone;
         collect(problems, [&] { admission::validate(options, *in.cluster); });
         problems.throw_if_any();
@@ -178,18 +180,17 @@ void bind_admission(py::module_& parent) {
         keywords
             .documented(
                 "admit(cluster, job",
-                "Lets a job in at the least cost over all means together: an `Admission` with one plan.\n\n"
-                "`job` is a job as for `allocate` (a dict, or the name of one of the cluster, whose pending "
-                "tasks are "
-                "meant), or a list of names of pending tasks. Where it does not fit, tasks are moved (make "
-                "before "
-                "break), evicted and placed again, or evicted, and LP tasks borrow what Standby tasks lend, "
-                "as the "
-                "prices say; who may be moved is as for `consolidate`, who may be evicted as for `preempt`. "
-                "Costs are "
-                "in GPU-seconds. The plan brings along the pods of a job given as a dict, so that "
-                "`verify.plan(cluster, plan)` and `apply(cluster, plan)` know them, also from "
-                "a file.")
+                "Admits a job at the lowest cost. Returns an `Admission` with one plan.\n"
+                "\n"
+                "If the job does not fit, the plan moves tasks (make before break), evicts tasks with or "
+                "without a new placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the "
+                "same tasks as `consolidate` and evict the same tasks as `preempt`. Costs are in "
+                "GPU-seconds. "
+                "A plan for a job given as a dict contains its pods, so `verify.plan(cluster, plan)` and "
+                "`apply(cluster, plan)` accept it.\n"
+                "\n"
+                "`job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
+                "names of pending tasks.")
             .c_str());
     m.def(
         "make_room",
@@ -201,9 +202,10 @@ void bind_admission(py::module_& parent) {
         },
         py::arg("cluster"), py::arg("job"),
         keywords
-            .documented("make_room(cluster, job",
-                        "The plan of `admit` without evictions: moves that make room for all pods of a job, "
-                        "and where these go. None where moves alone do not let the job in; `admit` says why.")
+            .documented(
+                "make_room(cluster, job",
+                "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
+                "Returns None if moves do not suffice; `admit` gives the reason.")
             .c_str());
 }
 

@@ -1,4 +1,4 @@
-// gpusched.allocation: placing one task.
+// The module gpusched.allocation: placement of one task.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"
 #include "fragmentation/workload.hpp"
@@ -26,7 +26,7 @@
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_gangs(py::module_& m);
 
 ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks) {
@@ -62,7 +62,7 @@ struct ObstaclesArguments {
     a::OldCopy old_copy = a::OldCopy::stays;
 };
 
-/// Policies by name, or as Python functions.
+/// Policies: names, or Python functions.
 struct PlaceArguments {
     std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
         py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
@@ -70,7 +70,7 @@ struct PlaceArguments {
     Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
         py::str(a::PlaceOptions{}.gpu_picker);
     Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
-    /// Where random choices start.
+    /// Seed of random choices.
     std::uint64_t seed = 0;
 
     [[nodiscard]] bool any_python() const {
@@ -97,7 +97,7 @@ struct PythonPicker : PythonPolicy {
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
         }
         if (!gpus_fit(c, task, node, mask | free_devices_for(c, task, node)))
-            bad_option(about, answer, "GPUs of the node that the task can take now");
+            bad_option(about, answer, "GPUs of the node that are free for the task");
         return mask;
     }
 };
@@ -145,7 +145,7 @@ Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py:
     return py::make_tuple(with_task->name(found->node), gpu_list(found->gpus));
 }
 
-/// Machines by name, of a dict of graphs.
+/// Reads machines by name from a dict of graphs.
 std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field, const py::object& value,
                                                               Problems& problems) {
     std::map<std::string, topology::HardwareGraph> out;
@@ -173,11 +173,15 @@ void bind_by_links(py::module_& m) {
              }),
              py::arg("cluster"), py::kw_only(), py::arg("by_gpu_model") = py::dict(),
              py::arg("by_node") = py::dict(),
-             documented(
-                 "__init__(self, cluster, *, by_gpu_model={}, by_node={})",
-                 "A `gpu_picker` for `place`.\n\nby_gpu_model, by_node\n    Dicts from GPU models and from "
-                 "nodes to `gpusched.topology.HardwareGraph`s; a node's own goes first. Who holds a GPU "
-                 "and which ones have failed is asked of the cluster, not of them.")
+             documented("__init__(self, cluster, *, by_gpu_model={}, by_node={})",
+                        "A `gpu_picker` for `place` that prefers well-connected GPUs.\n"
+                        "\n"
+                        "by_gpu_model, by_node\n"
+                        "    dicts from GPU models and from nodes to `gpusched.topology.HardwareGraph`s; a "
+                        "node's own "
+                        "graph takes precedence. Holders and failures of GPUs are read from the cluster, not "
+                        "from the "
+                        "graphs.")
                  .c_str())
         .def("__repr__", [](const a::ByLinks&) { return "<gpusched.allocation.ByLinks>"; })
         .def("__copy__", [](const a::ByLinks& p) { return p; })
@@ -204,10 +208,11 @@ void bind_switch_counts(py::module_& m) {
                 OptionType<std::vector<std::vector<std::uint32_t>>>::read("groups", groups));
         },
         py::arg("capacity"), py::arg("pods"), py::arg("groups") = py::list(),
-        documented("least_entropy(capacity, pods, groups=[])",
-                   doc("allocation::least_entropy") + "\n\n`groups` has per further level, the most "
-                                                      "important one first, the group of every switch: "
-                                                      "ties are broken by the entropy there.")
+        documented(
+            "least_entropy(capacity, pods, groups=[])",
+            doc("allocation::least_entropy") +
+                "\n\n`groups`: for each further level, the most important first, the group of every switch. "
+                "Ties are broken by the entropy over these groups.")
             .c_str());
 }
 
@@ -227,9 +232,9 @@ void bind_slowdown(py::module_& m) {
         documented(
             "fit_slowdown(observations, values=1)",
             doc("allocation::fit_slowdown") +
-                "\n\n`observations` are pairs: the part that neighbours held, 0 to 1, and by how much longer "
-                "work took (0.1 = a tenth). The answer is in thousandths at 1/n, 2/n, .. of n values, as "
-                "`sim.replay_spot` takes them.")
+                "\n\n`observations`: pairs of the share that neighbours held, 0 to 1, and the relative "
+                "slowdown of the work (0.1 = 10 %). Returns thousandths at 1/n, 2/n, ... of n values, as for "
+                "`sim.replay_spot`.")
             .c_str());
 }
 
@@ -246,34 +251,34 @@ void bind_allocation(py::module_& parent) {
     auto m = submodule(parent, "allocation");
     m.def(
         "ranker_names", [] { return name_list(a::rankers().names()); },
-        documented("ranker_names()", "The rankers that `place` knows by name.").c_str());
+        documented("ranker_names()", "Names of the rankers for `place`.").c_str());
     m.def(
         "filter_names", [] { return name_list(a::filters().names()); },
-        documented("filter_names()", "The node filters that `place` knows by name.").c_str());
+        documented("filter_names()", "Names of the node filters for `place`.").c_str());
     m.def(
         "gpu_picker_names", [] { return name_list(a::gpu_pickers().names()); },
-        documented("gpu_picker_names()", "The GPU pickers that `place` knows by name.").c_str());
+        documented("gpu_picker_names()", "Names of the GPU pickers for `place`.").c_str());
     m.def(
         "placement_names", [] { return name_list(a::placements().names()); },
         documented("placement_names()", doc("allocation::placements")).c_str());
 
     const auto options =
         Keywords<PlaceArguments>()
+            .field("rankers", &PlaceArguments::rankers,
+                   "Rankers in order of precedence; each breaks the ties of the ones before. Names "
+                   "(`ranker_names`) or callables (cluster, task, node) -> integer; at least one.")
             .field(
-                "rankers", &PlaceArguments::rankers,
-                "One after the other: each breaks the ties that those before it leave; at least one. Names "
-                "(`ranker_names`), or callables (cluster, task, node) that answer a whole number.")
-            .field("filters", &PlaceArguments::filters,
-                   "The node must pass all of them. Names (`filter_names`), or callables (cluster, task, "
-                   "node) that answer True or False.")
-            .field(
-                "gpu_picker", &PlaceArguments::gpu_picker,
-                "Which GPUs of the node. A name (`gpu_picker_names`), a `ByLinks`, or a callable (cluster, "
-                "task, node) that answers a list of GPUs.")
+                "filters", &PlaceArguments::filters,
+                "Filters that a node must pass. Names (`filter_names`) or callables (cluster, task, node) -> "
+                "bool.")
+            .field("gpu_picker", &PlaceArguments::gpu_picker,
+                   "Chooses the GPUs of the node: a name (`gpu_picker_names`), a `ByLinks`, or a callable "
+                   "(cluster, task, node) -> list of GPUs.")
             .field("seed", &PlaceArguments::seed, doc("allocation::PlaceOptions::seed"))
-            .field("workload", &PlaceArguments::workload,
-                   "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
-                   "makes one; None for tasks like the cluster's own, which costs O(tasks) each time.");
+            .field(
+                "workload", &PlaceArguments::workload,
+                "Expected workload of \"fgd\" and \"expected_fill\": a `fragmentation.Workload` or a source "
+                "of one. None: the tasks of the cluster, which takes O(tasks) per call.");
     m.def(
         "place",
         [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
@@ -283,13 +288,12 @@ void bind_allocation(py::module_& parent) {
         options
             .documented(
                 "place(cluster, task",
-                "Where one task would go without moving or evicting anybody: (node, gpus), or None.\n\n"
-                "`task` is a dict as in the cluster format, or a pending task of the cluster: its name or "
-                "`Task`. Feasible "
-                "nodes that pass the filters are ranked by the first ranker, its ties by the second and so "
-                "on; what is equal then goes to the first node of the cluster. The default is ASI's "
-                "non-preemptive scheduling. The cluster is not changed. A task given as a dict costs as much "
-                "as building the snapshot again.")
+                "Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.\n\n"
+                "`task`: a dict as in the cluster format, or a pending task of the cluster (its name or "
+                "`Task`).\n\n"
+                "Feasible nodes that pass the filters are ranked; remaining ties go to the first node of the "
+                "cluster. The default is ASI's non-preemptive scheduling. The cluster is not changed. A task "
+                "given as a dict takes as long as building the snapshot.")
             .c_str());
     m.def(
         "feasible_nodes",
@@ -304,13 +308,13 @@ void bind_allocation(py::module_& parent) {
         documented(
             "feasible_nodes(cluster, task)",
             doc("allocation::feasible_nodes") +
-                "\n\nNodes are given by position in `cluster.nodes`, as an array that selects from its "
-                "columns. `task` is what `place` takes, or a task that runs.")
+                "\n\nReturns an array of positions in `cluster.nodes`, which indexes its columns. `task`: as "
+                "for `place`, or a running task.")
             .c_str());
-    const auto obstacles =
-        Keywords<ObstaclesArguments>().field("old_copy", &ObstaclesArguments::old_copy,
-                                             "Of a task that runs: it \"stays\" until the new copy runs, and "
-                                             "holds its resources; or it \"leaves\" first.");
+    const auto obstacles = Keywords<ObstaclesArguments>().field(
+        "old_copy", &ObstaclesArguments::old_copy,
+        "For a running task: it \"stays\" and holds its resources until the "
+        "new copy runs, or it \"leaves\" first.");
     m.def(
         "find_obstacles",
         [obstacles](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) -> Strings {
@@ -327,8 +331,8 @@ void bind_allocation(py::module_& parent) {
             .documented(
                 "find_obstacles(cluster, task",
                 doc("allocation::find_obstacles") +
-                    "\n\nNames of obstacles, one for each of `cluster.nodes`; \"none\" where the task "
-                    "would fit. `task` is what `place` takes, or a task that runs.")
+                    "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
+                    "fits. `task`: as for `place`, or a running task.")
             .c_str());
     bind_by_links(m);
     bind_slowdown(m);

@@ -1,4 +1,4 @@
-// gpusched.allocation: jobs over switches.
+// The module gpusched.allocation: placement of jobs over switches.
 #include "allocation/gangs.hpp"
 #include "model/plan.hpp"
 #include "model/task_argument.hpp"
@@ -21,30 +21,32 @@ namespace a = allocation;
 using Gpus = std::variant<std::int64_t, double>;
 
 struct NamedAllocation {
-    /// The job's name.
+    /// Name of the job.
     std::string job;
-    /// All pods have a place; none has otherwise.
+    /// True if all pods are placed; otherwise none is.
     bool placed = false;
-    /// Where the pods go, in the order of the job; pods of a new job are `<job>-0` and on. Empty unless placed.
+    /// Placements of the pods, in the order of the job; pods of a new job are named `<job>-0`, `<job>-1`, ...
+    /// Empty unless placed.
     std::vector<PlanSpec::Placement> pods;
-    /// Where the entropy is measured: an index, or "node".
+    /// Level of the entropy: an index, or "node".
     std::variant<std::int64_t, std::string> level;
-    /// GPUs per domain of `level` that is used; a node of unknown position has its own name, with " (node)" behind
-    /// it where a domain is called the same.
+    /// GPUs per used domain of `level`. A node of unknown position appears with its own name, with " (node)"
+    /// appended if a domain has the same name.
     std::map<std::string, Gpus> per_domain;
-    /// over their GPUs (over pods where there is no GPU), in nats
+    /// Entropy over GPUs (over pods if there are no GPUs), in nats.
     double entropy = 0;
-    /// what crosses domains, in the unit of `traffic`
+    /// Traffic between domains, in the unit of `traffic`.
     double cross_traffic = 0;
-    /// The best possible: the entropy is the least (with traffic: none crosses), or no placement exists. False
-    /// where a search over several shapes hit a limit or may have missed a better spread, where one over group
-    /// constraints across domains may have missed something, and for Algorithm 2 unless its entropy is the least.
+    /// True if the result is proved optimal: the entropy is minimal (with traffic: no traffic crosses
+    /// domains), or no placement exists. False if a limit ended the search, if the search may have missed a
+    /// better result, or for Algorithm 2 unless its entropy is minimal.
     bool proven = false;
-    /// Where it is not placed: what binds, such as "gpu"; else "none".
+    /// The binding constraint if the job is not placed, such as "gpu"; otherwise "none".
     Obstacle obstacle{};
-    /// The same in words, with figures; empty when placed.
+    /// The reason in words, with figures; empty if placed.
     std::string reason;
-    /// Why the search ended: where a limit ended it, a job without a place may have one all the same.
+    /// The reason why the search ended. If a limit ended it, a job that is not placed may still have a
+    /// placement.
     StopReason stop_reason{};
 };
 template <class F>
@@ -62,7 +64,7 @@ constexpr void visit_fields(std::type_identity<NamedAllocation>, F&& field) {
     field("stop_reason", &NamedAllocation::stop_reason);
 }
 
-/// Each job of a list is called by its place in it.
+/// Messages name each job of a list by its position.
 std::vector<JobArgument> job_arguments(const py::iterable& jobs, const ClusterPtr& cluster) {
     std::vector<JobArgument> out;
     for (const auto& job : jobs)
@@ -77,21 +79,22 @@ Gpus gpus_of(std::int64_t milli) {
 }
 
 struct NamedJointAllocation {
-    /// An `Allocation` per job, in the order given.
+    /// One `Allocation` per job, in the given order.
     std::vector<Typed<"Allocation">> jobs;
-    /// Indices of the placed jobs. In this order each is feasible while those before it stand: a job may want another one near.
+    /// Indices of the placed jobs. In this order, each is feasible after those before it, because a job may
+    /// depend on another one being near.
     std::vector<int> order;
-    /// How many jobs are placed.
+    /// Number of placed jobs.
     std::int64_t placed = 0;
-    /// of the placed jobs, each weighed with its part of all jobs' GPUs; nats
+    /// Mean entropy of the placed jobs in nats, weighted by their share of all jobs' GPUs.
     double entropy = 0;
-    /// of the placed jobs
+    /// Traffic between domains of the placed jobs.
     double cross_traffic = 0;
-    /// As many jobs are placed as have a place alone, each with the least entropy that it would have alone.
+    /// True if all jobs that fit alone are placed, each with the minimal entropy that it has alone.
     bool proven = false;
     /// Trials of the local search.
     std::int64_t trials = 0;
-    /// Why the search ended.
+    /// The reason why the search ended.
     StopReason stop_reason{};
 };
 template <class F>
@@ -106,7 +109,7 @@ constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field)
     field("stop_reason", &NamedJointAllocation::stop_reason);
 }
 
-/// What the job's own description and the keywords say; a field that both name follows the keyword.
+/// Reads the job's description and the keywords. A keyword overrides the field of the same name.
 struct AllocateArguments : a::AllocateOptions {
     Typed<"Sequence[Mapping[str, Any]] | None"> further_dicts = py::none();
     Typed<"Sequence[Sequence[float]] | None"> traffic_rows = py::none();
@@ -118,11 +121,11 @@ Keywords<AllocateArguments> allocate_keywords() {
     return Keywords<A>()
         .fields<a::AllocateOptions>()
         .field("further", &A::further_dicts,
-               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.")
+               "Preferences at other levels: a list of {\"level\", \"mode\"}; None = as in the job's dict.")
         .field("traffic", &A::traffic_rows,
-               "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
-               "groups of a job by "
-               "name are its pending pods that ask for the same, in the order of their first pods.")
+               "Traffic between groups of pods: a symmetric matrix; None = as in the job's dict. Groups of a "
+               "job given by name are its pending pods with equal requests, in the order of their first "
+               "pods.")
         .field("progress", &A::progress, progress_text)
         .shared_as("allocation.allocate");
 }
@@ -143,8 +146,7 @@ a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywo
 
 void bind_joint(py::module_& m) {
     using J = NamedJointAllocation;
-    auto result =
-        py::class_<J>(m, "JointAllocation", "Where the pods of several jobs go; see `allocate_many`.");
+    auto result = py::class_<J>(m, "JointAllocation", "Placements of several jobs; see `allocate_many`.");
     define_record(result);
     using O = a::JointOptions;
     struct WithProgress : O {
@@ -186,11 +188,10 @@ void bind_joint(py::module_& m) {
         options
             .documented(
                 "allocate_many(cluster, jobs",
-                "Where the pods of several jobs go, each job whole or not at all: a `JointAllocation`.\n\n"
-                "Places the most jobs it can, then with the least traffic across domains, then with the "
-                "least entropy, each job's weighed with its GPUs. Jobs are what `allocate` takes. Starts "
-                "from "
-                "the jobs sorted by size and only improves on that. The cluster is not changed.")
+                "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
+                "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
+                "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
+                "`jobs`: as for `allocate`. The cluster is not changed.")
             .c_str());
 }
 
@@ -206,7 +207,7 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
     else
         out.level = std::int64_t{found.level};
     for (const auto& share : found.per_domain) {
-        // A node of unknown position may be called as a domain is, which comes first.
+        // If a domain and a node of unknown position have the same name, the domain comes first.
         auto domain = cluster.inventory().domain_name(found.level, share.domain);
         while (!out.per_domain.emplace(domain, gpus_of(share.gpu_milli)).second) domain += " (node)";
     }
@@ -220,7 +221,7 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
 }
 
 void bind_gangs(py::module_& m) {
-    // For the console script, which says in which file a job is wrong.
+    // For the console script, which reports the file of a job.
     m.def(
         "_require_job",
         [](const JobLike& job, const ClusterPtr& cluster) {
@@ -228,7 +229,7 @@ void bind_gangs(py::module_& m) {
         },
         py::arg("job"), py::arg("cluster"));
     using A = NamedAllocation;
-    auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
+    auto result = py::class_<A>(m, "Allocation", "Placement of a job; see `allocate`.");
     define_record(result);
     const auto options = allocate_keywords();
     m.def(
@@ -249,18 +250,17 @@ void bind_gangs(py::module_& m) {
         options
             .documented(
                 "allocate(cluster, job",
-                "Where all pods of a job go, all or none, without moving or evicting anybody: an "
+                "Places all pods of a job without moving or evicting tasks, or none. Returns an "
                 "`Allocation`.\n\n"
-                "`job` is a dict: \"name\"; \"pods\", a list of groups, each a task as in the cluster format "
-                "with a \"count\"; and, if wanted, \"min_members\" and \"subgroups\" as a job of that format "
-                "has "
-                "them (a group says its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not "
-                "placed; \"preferred\", the default: least entropy), \"level\", \"further\" (a list of "
-                "{\"level\", \"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups, "
-                "of which as little as possible crosses domains). Or it is the name of a job of the cluster, "
-                "whose pending tasks are placed; their own `network_affinity` binds. Keywords win over the "
-                "dict. The cluster is not changed; a job given as a dict costs as much as building the "
-                "snapshot again. See docs/allocation.md for the rules.")
+                "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
+                "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
+                "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
+                "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
+                "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
+                "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
+                "between domains is minimised).\n\n"
+                "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
+                "as building the snapshot. See docs/allocation.md.")
             .c_str());
     bind_joint(m);
     m.def(
@@ -269,8 +269,10 @@ void bind_gangs(py::module_& m) {
             return in_cluster(cluster, job_arguments(jobs, cluster)).cluster;
         },
         py::arg("cluster"),
-        documented("with_job(cluster, *jobs)", "The cluster with the pods of new jobs, pending: what plans "
-                                               "that place the jobs are applied to and checked against.")
+        documented(
+            "with_job(cluster, *jobs)",
+            "Returns the cluster with the pending pods of new jobs, for applying and verifying plans that "
+            "place them.")
             .c_str());
     m.def(
         "pending_pods",
@@ -280,7 +282,8 @@ void bind_gangs(py::module_& m) {
             return names;
         },
         py::arg("cluster"), py::arg("job"),
-        documented("pending_pods(cluster, job)", "The names of a job's pending tasks, in snapshot order.")
+        documented("pending_pods(cluster, job)",
+                   "Returns the names of a job's pending tasks, in snapshot order.")
             .c_str());
     m.def(
         "with_task",
@@ -293,10 +296,9 @@ void bind_gangs(py::module_& m) {
             return with_tasks(cluster, std::move(fresh));
         },
         py::arg("cluster"),
-        documented(
-            "with_task(cluster, *tasks)",
-            "The cluster with new tasks, dicts as in the cluster format: what decisions about them are "
-            "applied to and checked against.")
+        documented("with_task(cluster, *tasks)",
+                   "Returns the cluster with new tasks (dicts as in the cluster format), for applying and "
+                   "verifying decisions about them.")
             .c_str());
     m.def(
         "to_plan",
@@ -311,7 +313,8 @@ void bind_gangs(py::module_& m) {
             }
             return plan;
         },
-        documented("to_plan(*allocations)", "The placements of these `Allocation`s as one `Plan`.").c_str());
+        documented("to_plan(*allocations)", "Returns the placements of these `Allocation`s as one `Plan`.")
+            .c_str());
 }
 
 }  // namespace gpusched::python

@@ -1,4 +1,4 @@
-// Jobs as callers describe them where they are to be allocated.
+// Jobs to be allocated, as callers describe them.
 #pragma once
 
 #include "model/cluster_views.hpp"
@@ -13,19 +13,19 @@
 
 namespace gpusched::python {
 
-/// A job with what its description says about how to allocate it.
+/// A job, and the options of its allocation from its description.
 struct JobArgument {
     std::string name{};
-    allocation::JobRequest request{};  ///< without pods for a job of the cluster
+    allocation::JobRequest request{};  ///< without pods if the job is in the cluster
     allocation::AllocateOptions options{};
 };
 
-/// A list of {"level", "mode"}.
+/// Reads a list of {"level", "mode"}.
 std::vector<NetworkAffinity> further_levels(py::handle value);
 using TrafficMatrix = OptionType<std::vector<std::vector<double>>>;
 
-/// @throws InvalidInput with everything that is wrong; TypeError for what is no job
-/// @param source how messages call it
+/// @throws InvalidInput with all problems; TypeError if it is not a job
+/// @param source name of the job in messages
 JobArgument job_argument(const py::object& job, const Cluster* cluster = nullptr,
                          const std::string& source = "job");
 
@@ -34,13 +34,13 @@ struct JobsInCluster {
     std::vector<allocation::JobPods> jobs{};
 };
 
-/// The jobs as pending pods of a cluster that has them.
+/// The jobs as pending pods of a cluster that contains them.
 JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgument>& jobs);
 
-/// The result of one allocation with names, as Python's `Allocation`.
+/// The result of one allocation with names: Python's `Allocation`.
 py::object named_allocation(const Cluster& cluster, const std::string& job,
                             const allocation::Allocation& found);
 
-/// Adds what places jobs to gpusched.allocation.
+/// Adds the functions that place jobs to gpusched.allocation.
 
 }  // namespace gpusched::python

@@ -1,4 +1,4 @@
-// Jobs as callers describe them: dicts, or names of jobs of the cluster.
+// Reads jobs as callers describe them: dicts, or names of jobs of the cluster.
 #include "allocation/gangs.hpp"
 #include "model/task_argument.hpp"
 #include "support/documents.hpp"
@@ -14,7 +14,7 @@ namespace gpusched::python {
 
 namespace {
 
-/// A group of pods: a task of the cluster format without what the job says, or where it is placed says later.
+/// A group of pods: a task of the cluster format without the fields that the job or the placement determines.
 struct PodsDocument : TaskSpec {
     std::int64_t count = 1;
 };
@@ -46,7 +46,7 @@ constexpr void visit_fields(std::type_identity<JobDocument>, F&& field) {
     field("traffic", &JobDocument::traffic);
 }
 
-/// The keys of the labels that levels of the cluster's tasks may be.
+/// The label keys that levels of the cluster's tasks may name.
 std::vector<std::string> label_keys(const Cluster* cluster) {
     std::vector<std::string> keys;
     if (cluster != nullptr)
@@ -104,7 +104,7 @@ JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgumen
             made = std::move(with.jobs);
         }
         std::size_t next = 0;
-        // Of the cluster that has the new pods: they shift the ids of the caller's.
+        // Ids refer to the cluster with the new pods, which shift the ids of the caller's cluster.
         const auto& known = out.cluster->inventory().job_names;
         for (std::size_t j = 0; j < jobs.size(); ++j) {
             if (!jobs[j].request.name.empty())
@@ -112,8 +112,9 @@ JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgumen
             else
                 out.jobs[j].pods = allocation::pending_pods(*out.cluster, jobs[j].name);
             if (out.jobs[j].pods.empty())
-                throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods") +
-                                   (known.find(jobs[j].name) ? "" : did_you_mean(jobs[j].name, known)));
+                throw InvalidInput(
+                    bad_value("job", gpusched::quoted(jobs[j].name), "a job with pending pods") +
+                    (known.find(jobs[j].name) ? "" : did_you_mean(jobs[j].name, known)));
         }
         return std::move(out);
     });

@@ -1,4 +1,4 @@
-// Policies of placement written in Python: functions of the cluster, a task and a node.
+// Placement policies written in Python: functions of the cluster, a task and a node.
 #pragma once
 
 #include "model/cluster_views.hpp"
@@ -12,11 +12,12 @@
 
 namespace gpusched::python {
 
-/// A Python function asked about a task and a node of one cluster. It takes the interpreter lock where its thread does not hold it.
+/// A Python function of a task and a node of one cluster. Takes the interpreter lock if the thread does not
+/// hold it.
 struct PythonPolicy {
     ClusterPtr cluster;
     py::object function;
-    std::string name;  // how messages call it
+    std::string name;  // its name in messages
     [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
         return ask_function(name, function, "(cluster, task, node)", cluster, TaskView{cluster, task},
                             NodeView{cluster, node});
@@ -28,13 +29,13 @@ struct PythonPolicy {
 };
 struct PythonFilter : PythonPolicy {
     bool operator()(const Cluster&, TaskId task, NodeId node) const {
-        const py::gil_scoped_acquire lock;  // also asked by algorithms that run without it
+        const py::gil_scoped_acquire lock;  // algorithms without the lock also call it
         return OptionType<bool>::read(answer_about(task, node), ask(task, node));
     }
 };
 
-/// A policy from its name through `make`, or from a Python function as a `Python`.
-/// @param name how messages call the function
+/// A policy: `make(name)` for a name, a `Python` for a Python function.
+/// @param name name of the function in messages
 template <class Any, class Python, class Make>
 Any policy(const char* field, const std::string& name, const py::object& which, const ClusterPtr& cluster,
            Make&& make) {
@@ -47,7 +48,7 @@ Any policy(const char* field, const std::string& name, const py::object& which, 
 using FilterChoice = Typed<"str | Callable[[Cluster, Task, Node], bool]">;
 
 /// A filter from its name, or from a Python function.
-/// @param name how messages call the function
+/// @param name name of the function in messages
 inline allocation::AnyFilter chosen_filter(const char* field, const std::string& name,
                                            const py::object& which, const ClusterPtr& cluster) {
     return policy<allocation::AnyFilter, PythonFilter>(

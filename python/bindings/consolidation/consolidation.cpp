@@ -1,4 +1,4 @@
-// gpusched.consolidation.
+// The module gpusched.consolidation.
 #include "consolidation/python_policies.hpp"
 #include "model/cluster_views.hpp"
 #include "model/named.hpp"
@@ -8,17 +8,17 @@
 #include "support/fields.hpp"
 #include "support/keywords.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/replan.hpp>
-#include <gpusched/consolidation/value_report.hpp>
+#include <gpusched/consolidation/result.hpp>
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_frontier(py::module_& m);
 void bind_waves(py::module_& m);
 
@@ -34,8 +34,8 @@ struct ConsolidateArguments : c::Options {
     ProgressLike progress = py::none();
 };
 
-/// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
-/// @param problems what was found before
+/// Reads the options of the keywords. Reports bad values, unknown nodes and values out of range together.
+/// @param problems earlier problems, which are reported as well
 template <class A>
 A read_options(const Keywords<A>& keywords, const char* function, const py::kwargs& given,
                const ClusterPtr& cluster, Problems& problems) {
@@ -46,12 +46,12 @@ A read_options(const Keywords<A>& keywords, const char* function, const py::kwar
     return arguments;
 }
 
-/// What every call that judges nodes and tasks takes.
+/// The options of every function that judges nodes and tasks.
 Keywords<ConsolidateArguments> scope_keywords() {
     return Keywords<ConsolidateArguments>().fields<c::Options>(
         {"open_price", "max_disrupted", "protect_core_members", "clear", "exempt"});
 }
-/// What `explain` takes: that, and what the plan was worth its moves by.
+/// The options of `explain`: these, and the price of moves for the plan.
 Keywords<ConsolidateArguments> explain_keywords() {
     return scope_keywords()
         .fields<c::Options>({"price", "objective"})
@@ -65,14 +65,14 @@ void bind_explain(py::module_& m) {
     define_record(blocker);
     using E = Named<c::Explanation>;
     py::class_<E> explanation(m, "Explanation",
-                              "Why a node did or did not become empty; `str` tells it in words.");
+                              "The reason why a node did or did not become empty; `str` gives it in words.");
     define_record(explanation);
     explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(
         explanation, "to_pandas", "_views.frames.explanation_to_pandas",
-        "A pandas frame with one row for each blocker, and the node and its fate in every row.");
+        "A pandas DataFrame with one row per blocker; every row has the node and its fate.");
     define_in_python<py::str>(explanation, "_repr_html_", "_views.html.explanation",
-                              "The explanation as notebooks show it.");
+                              "The explanation as HTML, for notebooks.");
     const auto keywords = explain_keywords();
     m.def(
         "explain",
@@ -108,12 +108,12 @@ void bind_value_report(py::module_& m) {
     py::class_<V> model(m, "ModelValue", doc("consolidation::ModelValue").c_str());
     define_record(model);
     using R = c::ValueReport;
-    py::class_<R> report(m, "ValueReport", "Costs and gains of a plan; `str` tells them in words.");
+    py::class_<R> report(m, "ValueReport", "Costs and gains of a plan; `str` gives them in words.");
     define_record(report);
     report.def_property_readonly("vacated_gpus_per_move", &R::vacated_gpus_per_move,
-                                 "GPUs vacated per move.");
+                                 "Vacated GPUs per move.");
     report.def_property_readonly("vacated_nodes_per_move", &R::vacated_nodes_per_move,
-                                 "Nodes vacated per move.");
+                                 "Vacated nodes per move.");
     report.def("__str__", [](const R& r) { return c::to_text(r); });
     m.def(
         "value_report",
@@ -128,7 +128,7 @@ void bind_value_report(py::module_& m) {
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
 }
 
-/// @throws TypeError where a kind of policy is given as a keyword of its own
+/// @throws TypeError if a kind of policy is given as a separate keyword
 void refuse_kinds(const py::kwargs& given) {
     visit_fields(std::type_identity<c::PolicyNames>{}, [&](const char* kind, auto, const auto&...) {
         if (given.contains(kind))
@@ -148,18 +148,21 @@ void bind_consolidation(py::module_& parent) {
     const auto again = Keywords<ConsolidateArguments>()
                            .fields<c::Options>()
                            .field("rule", &ConsolidateArguments::own_rule, rule_text)
-                           .field("progress", &ConsolidateArguments::progress, progress_text);
+                           .field("progress", &ConsolidateArguments::progress, progress_text)
+                           .group("search", "Options of the search for experts.",
+                                  {"partition_size", "depth", "rounds", "polish_time", "max_others",
+                                   "bound_method", "record_chains"});
     const auto keywords =
         Keywords(again)
-            .field("policies", &ConsolidateArguments::policies,
-                   "Policies in place of the preset's, such as {\"node_order\": "
-                   "\"fewest_pods\"}; `policy_names()` has the kinds and their names. A "
-                   "node_order, a partitioner and a node_weight may be a callable (cluster) "
-                   "that answers one whole number for each node: a key, lower = tried "
-                   "earlier; the number of its group, negative = none; what it is worth, "
-                   "at least 0.")
+            .field(
+                "policies", &ConsolidateArguments::policies,
+                "Policies that replace the preset's, such as {\"node_order\": \"fewest_pods\"}; "
+                "`policy_names()` lists kinds and names. A node_order, a partitioner and a node_weight can "
+                "be "
+                "a callable (cluster) that returns an integer per node: its order (lower first), its group "
+                "(negative = none), its value (at least 0).")
             .shared_as("consolidation.consolidate");
-    Keywords<Goal>().fields().shared_as("model.Goal");  // no function: what the console's --goal may say
+    Keywords<Goal>().fields().shared_as("model.Goal");  // not a function: the fields of the console's --goal
     Keywords<SlotShape>().fields().shared_as("model.SlotShape");
     m.def(
         "consolidate",
@@ -197,12 +200,12 @@ void bind_consolidation(py::module_& parent) {
             });
             return names;
         },
-        documented("policy_names()", "By kind of policy: the names that `policies` of `consolidate` knows.")
+        documented("policy_names()", "Returns the policy names for `policies` of `consolidate`, by kind.")
             .c_str());
 
     const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,
-                                  "Seconds, >= 0, after which \"lp\" falls back to counting.")
+                                  "Seconds, at least 0, after which \"lp\" falls back to counting.")
                            .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "bound",

@@ -1,4 +1,4 @@
-// gpusched.consolidation.frontier.
+// The function gpusched.consolidation.frontier.
 #include "consolidation/python_policies.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
@@ -25,26 +25,25 @@ struct FrontierArguments : c::FrontierOptions {
 };
 
 struct NamedPoint {
-    /// The price at which the plan was found, in thousandths of a GPU (of a node) for each unit of `move_cost`.
+    /// Price of the plan, in thousandths of a GPU (of a node) per unit of `move_cost`.
     std::int64_t price = 0;
-    /// Moves of the plan, hops included.
+    /// Moves of the plan, including intermediate moves.
     std::int64_t moves = 0;
-    /// What the moves cost: the sum of `move_cost` over the tasks whose last node differs from their first.
+    /// Cost of the moves: the sum of `move_cost` over the tasks that end on another node.
     std::int64_t relocation_cost = 0;
-    /// Nodes that the plan vacates.
+    /// Number of vacated nodes.
     std::int64_t vacated_nodes = 0;
-    /// Their healthy GPUs.
+    /// Healthy GPUs of the vacated nodes.
     std::int64_t vacated_gpus = 0;
-    /// What they are worth: their GPUs, or one each.
+    /// Weight of the vacated nodes: their GPUs, or 1 each.
     std::int64_t vacated_weight = 0;
-    /// The most weight that any plan vacates whose moves, and opened nodes, cost no more.
+    /// Upper bound on the weight that a plan vacates at no more cost of moves and opened nodes.
     std::int64_t weight_at_most = 0;
-    /// The most GPUs that any plan vacates whose moves, and opened nodes, cost no more: `weight_at_most` in GPUs; None with objective
-    /// 'nodes', and without bounds.
+    /// The bound `weight_at_most` in GPUs; None with objective 'nodes' and without bounds.
     std::optional<std::int64_t> vacated_gpus_at_most{};
-    /// 1000 x `vacated_weight` - `price` x `relocation_cost`, less what opening nodes costs.
+    /// 1000 x `vacated_weight` - `price` x `relocation_cost`, minus the cost of opened nodes.
     std::int64_t value_milli = 0;
-    /// The most that any plan's value at that price can be.
+    /// Upper bound on the value of every plan at this price.
     std::int64_t value_at_most_milli = 0;
     /// The plan.
     NamedPlan plan;
@@ -64,11 +63,11 @@ constexpr void visit_fields(std::type_identity<NamedPoint>, F&& field) {
     field("plan", &NamedPoint::plan);
 }
 struct NamedFrontier {
-    /// Plans by ascending cost of their moves, and so by ascending weight of what they vacate.
+    /// Points by ascending cost of their moves, and therefore by ascending vacated weight.
     std::vector<NamedPoint> points;
-    /// 'counting' or 'lp'; empty where no bounds were asked for.
+    /// 'counting' or 'lp'; empty without bounds.
     std::string bound_method;
-    /// Why the search ended.
+    /// The reason why the search ended.
     StopReason stop_reason{};
 };
 template <class F>
@@ -111,16 +110,15 @@ void bind_frontier(py::module_& m) {
         },
         py::arg("index"), py::return_value_policy::copy);
     define_in_python<Frame>(frontier, "to_pandas", "_views.frames.frontier_to_pandas",
-                            "A pandas frame with one row for each point, without the plans.");
+                            "A pandas DataFrame with one row per point, without the plans.");
     frontier.def(
         "plot", [](const py::object& self, const Axes& ax) -> Typed<"matplotlib.axes.Axes"> {
             return py::module_::import("gpusched.plotting").attr("plot_frontier")(self, ax);
         },
         py::arg("ax") = py::none(),
-        documented(
-            "plot(self, ax=None)",
-            "Draws what the plans vacate for what their moves cost, and the most that any plan vacates for "
-            "it, by `plotting.plot_frontier`; returns the axes.")
+        documented("plot(self, ax=None)",
+                   "Draws the vacated weight over the cost of the moves, and its upper bound "
+                   "(`plotting.plot_frontier`). Returns the axes.")
             .c_str());
     const auto keywords = Keywords<FrontierArguments>()
                               .fields<c::FrontierOptions>()

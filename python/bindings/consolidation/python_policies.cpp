@@ -19,12 +19,12 @@ namespace {
 
 namespace c = consolidation;
 
-using NumberByNode = std::vector<std::int64_t>;  // by NodeId
+using NumberByNode = std::vector<std::int64_t>;  // indexed by NodeId
 
-/// A function's answer about all nodes, or all tasks.
-/// @param field how messages call it
+/// Reads the values that a function returned for all nodes or all tasks.
+/// @param field name of the function in messages
 /// @param ids of all nodes or tasks, ascending
-/// @return by id
+/// @return values indexed by id
 template <class Ids>
 std::vector<std::int64_t> numbers_by_id(const std::string& field, const py::object& answer, const Ids& ids,
                                         std::size_t slots, const char* what, const Cluster& cluster) {
@@ -39,7 +39,8 @@ std::vector<std::int64_t> numbers_by_id(const std::string& field, const py::obje
     }
     const auto kind = array.dtype().kind();
     if (array.ndim() == 0) bad_option(field, answer, expected);
-    const auto refuse = [&](const std::string& given, const std::string& wanted) {  // arrays are not shown
+    const auto refuse = [&](const std::string& given,
+                            const std::string& wanted) {  // messages do not show arrays
         throw InvalidInput(bad_value(field, given, wanted));
     };
     if (array.ndim() != 1)
@@ -77,20 +78,20 @@ NumberByNode ask(const std::string& function, const py::object& policy, const Cl
                          cluster->nodes(), cluster->node_slots(), "node", *cluster);
 }
 
-/// Classes below `count`, by id.
+/// Classes below `count`, indexed by id.
 std::vector<std::uint32_t> classes(const std::string& field, const std::vector<std::int64_t>& numbers,
                                    py::ssize_t count) {
     std::vector<std::uint32_t> result;
     for (const auto number : numbers) {
         if (number < 0 || number >= count)
             bad_option(field, py::int_(number),
-                       "0 to " + std::to_string(count - 1) + ", as the table has rows and columns");
+                       "0 to " + std::to_string(count - 1) + ", the size of the table");
         result.push_back(static_cast<std::uint32_t>(number));
     }
     return result;
 }
 
-/// The keys of one round.
+/// The order of the nodes in one round.
 class PythonNodeOrder {
   public:
     PythonNodeOrder(std::string name, py::object function)
@@ -107,11 +108,12 @@ class PythonNodeOrder {
 
   private:
     std::string name_;
-    std::shared_ptr<py::object> function_;  // shared: references are counted only while the lock is held
+    std::shared_ptr<py::object> function_;  // shared, because references are counted only under the lock
     std::shared_ptr<const NumberByNode> keys_;
 };
 
-/// Nodes with the same number are a group; those with a negative one are in none. Groups come in the order of their numbers.
+/// Nodes with the same number form a group, and groups are ordered by number. Nodes with a negative number
+/// are in no group.
 c::Partition partition_of(const NumberByNode& group_of, const Cluster& cluster) {
     std::map<std::int64_t, std::vector<NodeId>> groups;
     for (const auto node : cluster.nodes())
@@ -121,8 +123,8 @@ c::Partition partition_of(const NumberByNode& group_of, const Cluster& cluster) 
     return partition;
 }
 
-/// Adds a policy that the function makes to the registry of its kind.
-/// @return whether policies of this kind may be functions
+/// Adds a policy made by the function to the registry of its kind.
+/// @return false if policies of this kind cannot be functions
 bool add_function(c::Registries& known, std::string_view kind, const std::string& name,
                   const py::object& function, const ClusterPtr& cluster) {
     if (kind == "node_order") {
@@ -190,7 +192,7 @@ c::AnyPlacementRule chosen_rule(const py::object& choice, const ClusterPtr& clus
 ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& cluster) {
     ChosenPolicies chosen;
     if (!is_mapping(choice)) bad_option("policies", choice, "a dict");
-    // A function is registered under a name of its own, which then stands in its place.
+    // A function is registered under a generated name, which replaces it.
     py::dict names;
     names.attr("update")(choice);
     Problems problems;
@@ -204,8 +206,8 @@ ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& clust
         collect(problems, [&] {
             if (!add_function(chosen.known, kind, field, value, cluster))
                 bad_option(field, value,
-                           "a name: policies of this kind are asked within the search and cannot be "
-                           "written in Python; a node_order, a partitioner and a node_weight can");
+                           "a name; policies of this kind cannot be Python functions, because the search "
+                           "calls them too often (a node_order, a partitioner and a node_weight can)");
         });
     });
     collect(problems, [&] { chosen.names = from_python<c::PolicyNames>("policies", names); });

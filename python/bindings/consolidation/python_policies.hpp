@@ -1,4 +1,4 @@
-// Policies of consolidation written in Python: functions of the cluster that answer one whole number for each node.
+// Consolidation policies written in Python: functions of the cluster that return an integer per node.
 #pragma once
 
 #include "model/cluster_views.hpp"
@@ -9,30 +9,32 @@
 
 namespace gpusched::python {
 
-/// Policies of consolidation by name, and the registries that know these names.
+/// Names of consolidation policies, with the registries that resolve them.
 struct ChosenPolicies {
     consolidation::PolicyNames names{};
     consolidation::Registries known = consolidation::registries();
 };
 
-/// Reads `{"node_order": "fewest_pods", "node_weight": f}`. A node order, a partitioner and a weight may be a Python callable
-/// `f(cluster)` that answers one whole number for each node of `cluster.nodes`: a key, the number of a group, what the node is
-/// worth. A node order is asked at the start of every round, with a copy of the cluster as it then is; the others once, here,
-/// with the snapshot. All are asked on the calling thread, with the interpreter lock held; exceptions pass through.
-/// @throws InvalidInput for unknown kinds and values that are neither a name nor such a callable, and for bad answers
+/// Reads `{"node_order": "fewest_pods", "node_weight": f}`. A node order, a partitioner and a weight can be a
+/// Python callable `f(cluster)` that returns an integer for each of `cluster.nodes`: an order, a group
+/// number, a value. A node order is called at the start of every round with a copy of the current cluster;
+/// the others are called once, here, with the snapshot. All are called on the calling thread with the
+/// interpreter lock held; exceptions pass through.
+/// @throws InvalidInput for unknown kinds, for values that are neither a name nor such a callable, and for
+/// bad results
 ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& cluster);
 
 using RuleChoice = Typed<"Callable[[Cluster], tuple[numpy.typing.ArrayLike, numpy.typing.ArrayLike, "
                          "numpy.typing.ArrayLike]] | None">;
 inline constexpr const char* rule_text =
-    "A constraint of your own on where tasks may go: a callable (cluster), asked once, that answers three "
-    "arrays: for each task of "
-    "cluster.tasks the number of its class, for each node of cluster.nodes the number of its class, and a "
-    "table of bools, by class of "
-    "the task and class of the node: may come. What runs where it may not come stays there.";
+    "Additional constraint: a callable (cluster), called once, that returns three arrays: the "
+    "class of each of cluster.tasks, the class of each of cluster.nodes, and a table of bools by "
+    "class of task and class of node: True = allowed. A task that already runs on a forbidden "
+    "node stays there.";
 
-/// The rule that a Python function makes; none for None. The function is asked once, here, with the interpreter lock held.
-/// @throws InvalidInput for what cannot be called, and for bad answers
+/// The rule of a Python function; no rule for None. The function is called once, here, with the interpreter
+/// lock held.
+/// @throws InvalidInput if it is not callable or returns a bad result
 consolidation::AnyPlacementRule chosen_rule(const py::object& choice, const ClusterPtr& cluster);
 
 }  // namespace gpusched::python

@@ -1,4 +1,4 @@
-// gpusched.consolidation: one move explained, and moves of the caller's own made a plan.
+// The module gpusched.consolidation: explanation of one move, and plans from the caller's moves.
 #include "consolidation/python_policies.hpp"
 #include "model/cluster_views.hpp"
 #include "model/named.hpp"
@@ -7,10 +7,10 @@
 #include "support/fields.hpp"
 #include "support/keywords.hpp"
 
-#include <gpusched/consolidation/explain_move.hpp>
+#include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/wave_plan.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/consolidation/waves.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 
 namespace gpusched::python {
 
@@ -27,9 +27,10 @@ struct MoveArguments : c::Options {
 };
 
 struct NamedOrder {
-    /// A valid plan of the moves that can be made, hops among them.
+    /// A valid plan of the possible moves, including intermediate moves.
     NamedPlan plan;
-    /// Of each move that the plan does not make what is in its way when the plan is done, in the order of the list; `str` tells it.
+    /// For each move that the plan omits, its obstacle after the plan, in the order of the list; `str` gives
+    /// it in words.
     std::vector<Named<c::MoveExplanation>> dropped;
 };
 template <class F>
@@ -38,7 +39,7 @@ constexpr void visit_fields(std::type_identity<NamedOrder>, F&& field) {
     field("dropped", &NamedOrder::dropped);
 }
 
-/// One move of the list: (task, node), (task, node, gpus), or the move of a plan.
+/// Reads one move of the list: (task, node), (task, node, gpus), or the move of a plan.
 c::WantedMove wanted_move(const std::string& owner, py::handle value, const Cluster& cluster) {
     if (py::isinstance<PlanSpec::Move>(value)) {
         const auto& move = value.cast<const PlanSpec::Move&>();
@@ -74,16 +75,16 @@ c::WantedMove wanted_move(const std::string& owner, py::handle value, const Clus
 
 void bind_explain_move(py::module_& m) {
     py::class_<Named<c::MoveExplanation>> move(
-        m, "MoveExplanation", "What one move would meet, and what it would change; `str` tells it in words.");
+        m, "MoveExplanation", "Obstacles and effects of one move; `str` gives them in words.");
     define_record(move);
     move.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     const auto keywords =
         Keywords<MoveArguments>()
             .fields<c::Options>({"open_price", "max_disrupted", "protect_core_members", "clear", "exempt",
                                  "price", "objective"})
-            .field("plan", &MoveArguments::plan,
-                   "The plan after which the move would be made: a Plan, a dict or the path of a "
-                   "file; None = in the cluster as it is.")
+            .field(
+                "plan", &MoveArguments::plan,
+                "Plan that is applied before the move: a Plan, a dict or the path of a file; None = no plan.")
             .field("rule", &MoveArguments::own_rule, rule_text)
             .shared_as("consolidation.explain_move");
     m.def(
@@ -91,7 +92,7 @@ void bind_explain_move(py::module_& m) {
         [keywords](const ClusterPtr& cluster, const Typed<"str | Task">& task,
                    const Typed<"str | Node">& node, const py::kwargs& given) {
             Problems problems;
-            // First, for it may bring pods along.
+            // First, because it may add pods.
             const auto plan = given.contains("plan") ? py::object(given["plan"]) : py::none();
             const auto named = plan.is_none() ? NamedPlan() : named_plan(plan);
             const auto with = with_brought(cluster, named);
@@ -112,22 +113,24 @@ void bind_explain_move(py::module_& m) {
 }
 
 constexpr auto order_text =
-    R"(Makes a plan of moves that a heuristic of your own has chosen: orders them into waves, chooses GPUs, and drops what cannot be done.
+    R"(Makes a plan of given moves: orders them into waves, chooses GPUs, and drops moves that are not
+possible.
 
-Of several moves of one task the last counts. A wave takes every move that fits while all sources of the wave are still held, in
-the order of the list; where moves wait for each other in a circle, one of them hops to a temporary place, and where that does
-not help the first of them is put aside, and tried again once the others are made. What is left then is dropped. Nothing moves
-onto nodes that were empty before the plan, unless open_price opens them.
+Of several moves of one task, the last counts. A wave takes every move that fits while all sources of the
+wave are still held, in the order of the list. If moves wait for each other in a cycle, one of them moves to
+a temporary node first. If that is not possible, the first of them is tried again after the others, and
+dropped if it still does not fit. No task moves to a node that was empty before the plan, unless open_price
+allows it.
 
 Parameters
 ----------
 moves
-    (task, node) or (task, node, gpus), names or objects and a list of GPUs; without gpus (or None) the tightest that fit are taken. Moves of
-    plans (Move) will do as well: their wave is not looked at
+    (task, node) or (task, node, gpus), with names or objects and a list of GPUs; without gpus, the tightest
+    GPUs are chosen. Moves of plans (Move) are also accepted; their waves are ignored
 
 Returns
 -------
-the plan, which `verify.plan` accepts, and what is in the way of each move that it does not make
+the plan, which `verify.plan` accepts, and the obstacle of each dropped move
 
 Raises
 ------

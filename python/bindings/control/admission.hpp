@@ -1,4 +1,4 @@
-// Answers of the admission of tenants, as Python has them: with keys of profiles.
+// Results of the admission of tenants for Python, with keys of profiles.
 #pragma once
 
 #include "support/records.hpp"
@@ -12,13 +12,13 @@
 
 namespace gpusched::python {
 
-/// A place with the profile's key.
+/// A placement with the key of its profile.
 struct NamedPlace {
     std::int32_t gpu = 0;    ///< Index of the GPU.
-    std::string profile;     ///< Key of the instance.
-    std::int32_t slice = 0;  ///< Its first memory slice.
-    double score = 0;        ///< The scorer's; lower is better.
-    /// The highest predicted p99 / target, of protected tenants and of the newcomer.
+    std::string profile;     ///< Key of the instance's profile.
+    std::int32_t slice = 0;  ///< First memory slice of the instance.
+    double score = 0;        ///< Score; lower is better.
+    /// Highest predicted p99 / target of the protected tenants and the new tenant.
     double worst_ratio = 0;
 };
 template <class F>
@@ -30,9 +30,9 @@ constexpr void visit_fields(std::type_identity<NamedPlace>, F&& field) {
     field("worst_ratio", &NamedPlace::worst_ratio);
 }
 struct NamedAnswer {
-    control::AdmissionVerdict verdict{};  ///< What became of the newcomer.
-    control::Newcomer newcomer{};         ///< Who asked.
-    std::optional<NamedPlace> place{};    ///< Where it is to go; None where it was not admitted.
+    control::AdmissionVerdict verdict{};  ///< State of the new tenant.
+    control::Newcomer newcomer{};         ///< Name of the new tenant.
+    std::optional<NamedPlace> place{};    ///< Placement; None if it was not admitted.
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedAnswer>, F&& field) {

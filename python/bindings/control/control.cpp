@@ -1,9 +1,9 @@
-// gpusched.control.
+// The module gpusched.control.
 #include "support/bindings.hpp"
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_mig(py::module_& m);
 void bind_controller(py::module_& m);
 void bind_tenant_admission(py::module_& m);

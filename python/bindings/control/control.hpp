@@ -1,4 +1,4 @@
-// The decision core of the controller in Python: with its state, its last window and its log.
+// The decision core of the controller in Python, with its state, its last window and its log.
 #pragma once
 
 #include "support/arguments.hpp"
@@ -19,14 +19,33 @@
 
 namespace gpusched::python {
 
+/// What the controller may change of a tenant, with names.
+struct NamedConfiguration {
+    std::int32_t gpu = 0;              ///< Index of the GPU.
+    std::string profile;               ///< Key of the instance.
+    std::int32_t slice = 0;            ///< Its first memory slice.
+    std::int32_t quota_percent = 100;  ///< Active threads of the MPS client in the instance.
+    std::string cpus;                  ///< Cores, such as "0-3,8"; empty: not pinned.
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedConfiguration>, F&& field) {
+    field("gpu", &NamedConfiguration::gpu);
+    field("profile", &NamedConfiguration::profile);
+    field("slice", &NamedConfiguration::slice);
+    field("quota_percent", &NamedConfiguration::quota_percent);
+    field("cpus", &NamedConfiguration::cpus);
+}
+
 /// An action with names.
 struct NamedAction {
-    control::ActionKind kind{};  ///< What is done.
-    control::Lever lever{};      ///< Which of the controller's levers does it.
-    std::string tenant;          ///< For whose sake.
-    std::string target;          ///< Whom it hits.
+    control::ActionKind kind{};  ///< Kind of the action.
+    control::Lever lever{};      ///< Lever of the controller.
+    std::string tenant;          ///< Tenant that benefits.
+    std::string target;          ///< Tenant that is restricted.
     std::int32_t value = 0;      ///< MB/s or percent.
-    std::string text;            ///< The same in words.
+    NamedConfiguration before;   ///< Present configuration of the tenant.
+    NamedConfiguration after;    ///< Configuration after the action.
+    std::string text;            ///< Description in words.
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedAction>, F&& field) {
@@ -35,18 +54,20 @@ constexpr void visit_fields(std::type_identity<NamedAction>, F&& field) {
     field("tenant", &NamedAction::tenant);
     field("target", &NamedAction::target);
     field("value", &NamedAction::value);
+    field("before", &NamedAction::before);
+    field("after", &NamedAction::after);
     field("text", &NamedAction::text);
 }
 /// An event with names.
 struct NamedEvent {
-    std::string tenant;  ///< Whose.
-    control::Row row{};  ///< Of the transition table in docs/control.md; "remark" where it is no transition.
+    std::string tenant;       ///< Tenant of the event.
+    control::Row row{};       ///< Row of the transition table in docs/control.md; "remark" if there is none.
     control::Phase before{};  ///< State before.
     control::Phase after{};   ///< State after.
-    control::Cause cause{};   ///< What the trouble is put down to.
-    std::string reason;       ///< Why.
+    control::Cause cause{};   ///< Suspected cause of the violation.
+    std::string reason;       ///< Reason.
     double loss = 0;          ///< Predicted, of the tenant's throughput over the hour.
-    std::string text;         ///< The same in words.
+    std::string text;         ///< Description in words.
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedEvent>, F&& field) {
@@ -78,19 +99,25 @@ struct Controller {
     std::int64_t next = 0;
     std::string log{};
     std::optional<control::Observation> seen{};  ///< the last window
+    control::ControllerCarryover carryover;      ///< of the controller before
 
-    explicit Controller(control::ControllerOptions o)
-        : options(std::move(o)), state(control::initial_state(options)),
-          hash(control::options_hash(options)) {}
+    explicit Controller(control::ControllerOptions o, control::ControllerCarryover before = {})
+        : options(std::move(o)), state(control::initial_state(options, before)),
+          hash(control::options_hash(options)), carryover(std::move(before)) {}
 
     [[nodiscard]] const std::string& name(std::int32_t tenant) const {
         return options.host.tenants[static_cast<std::size_t>(tenant)].name;
     }
+    [[nodiscard]] NamedConfiguration named(const control::Configuration& c) const {
+        const auto& gpu = options.host.gpus[static_cast<std::size_t>(c.gpu)];
+        return {c.gpu, std::string(control::mig_device(gpu.device).profiles[c.instance.profile].key),
+                c.instance.start, c.quota_percent, control::cpus_text(c.cpus)};
+    }
     [[nodiscard]] std::vector<NamedAction> named(const std::vector<control::Action>& actions) const {
         std::vector<NamedAction> out;
         for (const auto& a : actions)
-            out.push_back(
-                {a.kind, a.lever, name(a.tenant), name(a.target), a.value, control::describe(options, a)});
+            out.push_back({a.kind, a.lever, name(a.tenant), name(a.target), a.value, named(a.before),
+                           named(a.after), control::describe(options, a)});
         return out;
     }
     [[nodiscard]] std::vector<NamedEvent> events() const {
@@ -123,6 +150,7 @@ struct Controller {
             row["quota_percent"] = t.place.current.quota_percent;
             row["cpus"] = control::cpus_text(t.place.current.cpus);
             row["frozen"] = t.frozen;
+            row["lease"] = t.lease.offender < 0 ? py::object(py::none()) : py::str(name(t.lease.offender));
             out[options.host.tenants[i].name.c_str()] = row;
         }
         return out;

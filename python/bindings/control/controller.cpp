@@ -1,4 +1,4 @@
-// Within gpusched.control: the controller's decision core and its audit log.
+// The module gpusched.control: the decision core of the controller and its audit log.
 #include "control/control.hpp"
 #include "control/mig.hpp"
 #include "support/fields.hpp"
@@ -18,19 +18,20 @@ namespace {
 
 using Layout = MigLayoutValue;
 
-/// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
+/// A configuration without a host gets one GPU with the layout. Its first instance belongs to the protected
+/// tenant.
 control::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
     if (options.is_none() && mig.is_none()) bad_option("options", options, "a configuration, or `mig`");
     if (mig.is_none()) return control::parse_config(control_document(options, "configuration"));
     if (!py::isinstance<Layout>(mig)) bad_option("mig", mig, "a MigLayout or None");
     const auto& layout = mig.cast<const Layout&>();
     if (!options.is_none() && !is_mapping(options))
-        bad_option("options", options, "a dict or None, where `mig` is given");
+        bad_option("options", options, "a dict or None, because `mig` is given");
     py::dict document;
     if (!options.is_none()) document.attr("update")(options);
     document["format"] = "gpusched.control";
     document["version"] = 1;
-    if (document.contains("host")) bad_option("mig", mig, "None, where `options` has a host");
+    if (document.contains("host")) bad_option("mig", mig, "None, because `options` has a host");
     auto instances = layout.instances();
     if (instances.empty()) instances.emplace_back(std::string(layout.device->profiles[0].key), 0);
     const auto dict = [](auto&&... pairs) {
@@ -52,28 +53,46 @@ control::ControllerOptions with_layout(const py::object& options, const py::obje
     return control::parse_config(to_document(document, "configuration"));
 }
 
+/// @param carryover by tenant, or none
+Controller with_carryover(control::ControllerOptions options, const py::object& carryover, double age_s) {
+    if (carryover.is_none()) return Controller(std::move(options));
+    if (!is_mapping(carryover)) bad_option("carryover", carryover, "a dict or None");
+    if (!(age_s >= 0)) throw InvalidInput(bad_value("carryover_age_s", number_text(age_s), "at least 0"));
+    auto before = control::parse_carryover(to_document(carryover, "carryover"), options.host);
+    for (auto& tenant : before) tenant = control::aged(std::move(tenant), age_s, options.window_s);
+    return Controller(std::move(options), std::move(before));
+}
+
 }  // namespace
 
 void bind_controller(py::module_& m) {
-    py::class_<NamedAction> action(m, "Action", "One of at most two actions of a window.");
+    py::class_<NamedConfiguration> configuration(m, "Configuration", doc("control::Configuration").c_str());
+    define_record(configuration);
+    py::class_<NamedAction> action(m, "Action", "An action of the controller; a window has at most two.");
     define_record(action);
     action.def("__str__", [](const NamedAction& a) { return a.text; });
-    py::class_<NamedEvent> event(m, "Event", "A transition or remark of a window.");
+    py::class_<NamedEvent> event(m, "Event", "A state transition or a remark in a window.");
     define_record(event);
     event.def("__str__", [](const NamedEvent& e) { return e.text; });
 
-    py::class_<Controller>(m, "Controller",
-                           "The decision core with its state and audit log: one window in, actions out.")
-        .def(py::init(
-                 [](const Typed<"Mapping[str, Any] | str | None">& options,
-                    const Typed<"MigLayout | None">& mig) { return Controller(with_layout(options, mig)); }),
-             py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
-             documented(
-                 "__init__(self, options=None, *, mig=None)",
-                 "From a configuration (a dict, or JSON text; docs/control.md). `mig`: a `MigLayout`, "
-                 "instead of a host: one GPU, and the protected tenant \"T1\" in its first instance, or "
-                 "in the part's smallest one.")
-                 .c_str())
+    py::class_<Controller>(
+        m, "Controller",
+        "The decision core of the controller: takes one window at a time and returns actions.")
+        .def(
+            py::init([](const Typed<"Mapping[str, Any] | str | None">& options,
+                        const Typed<"MigLayout | None">& mig,
+                        const Typed<"Mapping[str, Any] | None">& carryover, double carryover_age_s) {
+                return with_carryover(with_layout(options, mig), carryover, carryover_age_s);
+            }),
+            py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
+            py::arg("carryover") = py::none(), py::arg("carryover_age_s") = 0.0,
+            documented(
+                "__init__(self, options=None, *, mig=None, carryover=None, carryover_age_s=0.0)",
+                "Takes a configuration (a dict, or JSON text; see docs/control.md). `mig`: a `MigLayout` "
+                "that replaces the host: one GPU, with the protected tenant \"T1\" in its first instance, "
+                "or in the smallest instance of the GPU model. `carryover`: that of the previous controller, "
+                "from its property `carryover`; `carryover_age_s`: seconds since then without a controller.")
+                .c_str())
         .def(
             "step",
             [](Controller& self, const Document& observation) {
@@ -83,26 +102,53 @@ void bind_controller(py::module_& m) {
             py::arg("observation"),
             documented(
                 "step(self, observation)",
-                "One window: a list of at most two `Action`, mostly empty. They count as done; how a "
-                "change of instance ended comes with `feedback` of a later window.\n\n`observation`: a "
-                "dict, or a line of JSON, as docs/control.md has it; what is left out is unknown.")
+                "Evaluates one window. Returns at most two `Action`s, usually none.\n\n"
+                "Actions count as executed. `feedback` of a later window reports the result of a change of "
+                "instance.\n\n"
+                "`observation`: a dict or a line of JSON, see docs/control.md; missing values are unknown.")
                 .c_str())
         .def_property_readonly("state", &Controller::states,
-                               "By protected tenant: its phase and configuration.")
+                               "Phase and configuration of each protected tenant.")
         .def_property_readonly(
             "wished", [](const Controller& self) { return self.named(self.result.wished); },
-            "The last window's actions, also in a dry run.")
-        .def_property_readonly("events", &Controller::events, "What happened in the last window, and why.")
+            "Actions that the last window requested, also in a dry run.")
+        .def_property_readonly("events", &Controller::events, "Events of the last window, with reasons.")
         .def_property_readonly(
             "admission_open", [](const Controller& self) { return self.state.admission_open; },
-            "Whether new tenants may come.")
+            "True if new tenants are admitted.")
+        .def_property_readonly(
+            "carryover",
+            [](const Controller& self) -> JsonObject {
+                return parsed(control::write_carryover(control::carryover_of(self.state, self.options),
+                                                       self.options.host));
+            },
+            "By protected tenant: cooldowns and counts that the next controller must take over.")
+        .def_property_readonly(
+            "deeds", [](const Controller& self) { return self.state.deeds; },
+            "Grows whenever `carryover` changes by more than its age.")
+        .def(
+            "record_start",
+            [](Controller& self) { control::append_start_record(self.log, self.options, self.carryover); },
+            documented("record_start(self)", doc("control::append_start_record")).c_str())
+        .def(
+            "end_leases",
+            [](Controller& self) {
+                if (std::exchange(self.options.release_on_disable, true)) return;
+                control::append_release_record(self.log);
+            },
+            documented(
+                "end_leases(self)",
+                "From here on leases end when the controller is disabled, whatever the options say. The "
+                "log records it.")
+                .c_str())
         .def_property_readonly(
             "audit_log", [](const Controller& self) { return self.log; },
-            "JSON lines, one per window; `replay_audit` takes them.")
+            "The audit log: one line of JSON per window, the input of `replay_audit`.")
         .def(
             "take_log", [](Controller& self) { return std::exchange(self.log, {}); },
-            documented("take_log(self)",
-                       "The lines since the last call, which `audit_log` then leaves out: for long runs.")
+            documented(
+                "take_log(self)",
+                "Returns the log lines since the last call and removes them from `audit_log`, for long runs.")
                 .c_str())
         .def_property_readonly(
             "config",
@@ -111,6 +157,22 @@ void bind_controller(py::module_& m) {
         .def("__repr__", [](const Controller& self) {
             return "<gpusched.control.Controller: " + counted(self.options.host.tenants, "tenant") + ", " +
                    counted(self.next, "window") + ">";
+        });
+
+    using A = control::ActivityCorrelation;
+    py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation").c_str())
+        .def(py::init<>())
+        .def("update", &A::update, py::arg("activity"), py::arg("pressure"),
+             documented("update(self, activity, pressure)",
+                        "Takes a window. NaN is not known and changes nothing.")
+                 .c_str())
+        .def_property_readonly("correlation", &A::correlation,
+                               doc("control::ActivityCorrelation::correlation").c_str())
+        .def_property_readonly(
+            "inferred", [](const A& self) { return self.attribution() == control::Attribution::inferred; },
+            "Whether the tenant is held to be the cause.")
+        .def("__repr__", [](const A& self) {
+            return "<gpusched.control.ActivityCorrelation: " + number_text(self.correlation()) + ">";
         });
 
     py::class_<control::AuditReplay> replay(m, "AuditReplay", doc("control::AuditReplay").c_str());
@@ -124,7 +186,7 @@ void bind_controller(py::module_& m) {
         py::arg("log"), py::arg("options"),
         documented("replay_audit(log, options)",
                    doc("control::replay_audit") +
-                       "\n\n`log`: text; `options`: a configuration, dict or text.")
+                       "\n\n`log`: text of an audit log. `options`: its configuration, a dict or text.")
             .c_str());
     m.def(
         "variant_flags", [](const Name<control::Variant>& variant) -> Typed<"dict[str, bool]"> {

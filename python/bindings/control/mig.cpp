@@ -1,4 +1,4 @@
-// gpusched.control: MIG tables and layouts.
+// The module gpusched.control: MIG tables and layouts.
 #include "control/mig.hpp"
 #include "support/arguments.hpp"
 #include "support/records.hpp"
@@ -17,16 +17,16 @@ using Instance = MigInstanceName;
 /// A profile that owns its texts, with its starts as a list.
 struct Profile {
     std::string
-        key;  ///< "1g", "1g+me", "1g.2mem", "2g", "2g+me", "3g", "4g" or "7g"; the same for all parts.
-    std::string name;         ///< The vendor's, such as "3g.20gb".
+        key;  ///< "1g", "1g+me", "1g.2mem", "2g", "2g+me", "3g", "4g" or "7g"; the same for all GPU models.
+    std::string name;         ///< The vendor's name, such as "3g.20gb".
     int id = 0;               ///< Profile id of `nvidia-smi mig -lgip`.
     int nvml_index = 0;       ///< Argument of nvmlDeviceGetGpuInstanceProfileInfo.
-    int compute_slices = 0;   ///< Of the GPU's seven (A30: four).
-    int memory_slices = 0;    ///< How many of the GPU's memory slices an instance occupies.
-    int memory_mib = 0;       ///< 0 where no published figure is known.
-    int max_count = 0;        ///< Instances of this profile at a time.
+    int compute_slices = 0;   ///< Number of the GPU's seven (A30: four) compute slices.
+    int memory_slices = 0;    ///< Memory slices of an instance.
+    int memory_mib = 0;       ///< 0 if no figure is published.
+    int max_count = 0;        ///< Maximum number of instances of this profile.
     int sm_count = 0;         ///< Streaming multiprocessors; not proportional to slices on Hopper.
-    std::vector<int> starts;  ///< Memory slices where it may start.
+    std::vector<int> starts;  ///< Possible first memory slices.
     bool media = false;       ///< With media engines ("+me"): at most one such instance per GPU.
 };
 template <class F>
@@ -69,10 +69,10 @@ void bind_mig(py::module_& m) {
     py::class_<Profile> profile(m, "MigProfile", doc("control::MigProfile").c_str());
     define_record(profile);
     py::class_<Layout> type(m, "MigLayout",
-                            "A part and the instances of one GPU, a value: calls return new layouts.");
+                            "The MIG instances of one GPU. Layouts never change; methods return new ones.");
     type.def_property_readonly(
             "device", [](const Layout& l) { return std::string(l.device->name); },
-            "The part, such as \"A100-80GB\".")
+            "The GPU model, such as \"A100-80GB\".")
         .def_property_readonly(
             "profiles",
             [](const Layout& l) {
@@ -80,9 +80,9 @@ void bind_mig(py::module_& m) {
                 for (const auto& p : l.device->profiles) out.push_back(profile_of(p));
                 return out;
             },
-            "The part's profiles, by SM count, then memory slices.")
+            "Profiles of the GPU model, by number of SMs, then memory slices.")
         .def_property_readonly("instances", &Layout::instances,
-                               "Pairs of a profile's key and the first memory slice, by slice.")
+                               "Pairs of profile key and first memory slice, in the order of slices.")
         .def_property_readonly(
             "largest_free_block",
             [](const Layout& l) { return control::largest_free_block(*l.device, l.layout); },
@@ -93,7 +93,7 @@ void bind_mig(py::module_& m) {
                 return control::can_create(*l.device, l.layout, l.instance(key, l.slice("start", start)));
             },
             py::arg("profile"), py::arg("start"),
-            documented("can_create(self, profile, start)", "Whether it fits beside the other instances.")
+            documented("can_create(self, profile, start)", "True if the instance fits next to the others.")
                 .c_str())
         .def(
             "create",
@@ -101,14 +101,14 @@ void bind_mig(py::module_& m) {
                 return l.created(key, l.slice("start", start));
             },
             py::arg("profile"), py::arg("start"),
-            documented("create(self, profile, start)", "The layout with one more instance.").c_str())
+            documented("create(self, profile, start)", "Returns the layout with one more instance.").c_str())
         .def(
             "destroy",
             [](const Layout& l, const std::string& key, const Integer& start) {
                 return l.destroyed(key, l.slice("start", start));
             },
             py::arg("profile"), py::arg("start"),
-            documented("destroy(self, profile, start)", "The layout without this instance.").c_str())
+            documented("destroy(self, profile, start)", "Returns the layout without this instance.").c_str())
         .def(
             "least_fragmenting",
             [](const Layout& l, const std::string& key) -> std::optional<int> {
@@ -129,10 +129,10 @@ void bind_mig(py::module_& m) {
                 return out;
             },
             py::arg("profile"), py::arg("start"), py::kw_only(), py::arg("largest_first") = false,
-            documented("enlargements(self, profile, start, *, largest_first=False)",
-                       "What this instance can be enlarged to while every other one stays: placements with "
-                       "more SMs and without media engines, the smallest first, or the largest; [] if there "
-                       "is none.")
+            documented(
+                "enlargements(self, profile, start, *, largest_first=False)",
+                "Returns the placements to which this instance can be enlarged while all others stay: more "
+                "SMs and no media engines, the smallest (or largest) first.")
                 .c_str())
         .def(
             "transition_to",
@@ -151,9 +151,12 @@ void bind_mig(py::module_& m) {
                 return py::cast(out);
             },
             py::arg("layout"),
-            documented("transition_to(self, layout)",
-                       "Steps (\"create\" or \"destroy\", profile, start) to another layout of the part. "
-                       "What fits is created before anything is destroyed; every layout on the way is valid.")
+            documented(
+                "transition_to(self, layout)",
+                "Returns the steps (\"create\" or \"destroy\", profile, start) to another layout of the same "
+                "GPU model. Creates instances before destroying others if they fit; every intermediate "
+                "layout "
+                "is valid.")
                 .c_str())
         .def(
             "count_layouts",
@@ -166,9 +169,9 @@ void bind_mig(py::module_& m) {
             py::arg("multisets") = false,
             documented(
                 "count_layouts(self, *, profiles=[], maximal=False, multisets=False)",
-                "How many valid layouts the part has, the empty one included. `profiles`: keys to use, "
-                "all if empty; `maximal`: only those to which nothing can be added; `multisets`: "
-                "layouts that differ in starts only count once.")
+                "Returns the number of valid layouts of the GPU model, including the empty one. `profiles`: "
+                "allowed keys, empty = all; `maximal`: only layouts without space for another instance; "
+                "`multisets`: count layouts once that differ only in starts.")
                 .c_str())
         .def(
             "all_layouts",
@@ -179,7 +182,7 @@ void bind_mig(py::module_& m) {
                 return out;
             },
             py::kw_only(), py::arg("profiles") = std::vector<std::string>{},
-            documented("all_layouts(self, *, profiles=[])", "All of them, as layouts.").c_str())
+            documented("all_layouts(self, *, profiles=[])", "Returns all valid layouts.").c_str())
         .def("__repr__", [](const Layout& l) {
             return "mig_layout('" + std::string(l.device->name) + "', " +
                    py::repr(py::cast(l.instances())).cast<std::string>() + ")";
@@ -196,7 +199,7 @@ void bind_mig(py::module_& m) {
             for (const auto& d : control::mig_devices()) names.emplace_back(d.name);
             return names;
         },
-        documented("mig_devices()", "The parts with a table, such as \"A100-80GB\".").c_str());
+        documented("mig_devices()", "Returns the supported GPU models, such as \"A100-80GB\".").c_str());
     m.def(
         "mig_layout",
         [](const std::string& device, const Typed<"Sequence[tuple[str, int]]">& instances) {
@@ -206,16 +209,17 @@ void bind_mig(py::module_& m) {
                 const auto field = "instances[" + std::to_string(i++) + "]";
                 if (!py::isinstance<py::sequence>(pair) || py::isinstance<py::str>(pair) ||
                     py::len(pair) != 2)
-                    bad_option(field, pair, "a pair of a profile's key and its first memory slice");
+                    bad_option(field, pair, "a pair of profile key and first memory slice");
                 out = out.created(OptionType<std::string>::read(field + "[0]", pair[py::int_(0)]),
                                   out.slice(field + "[1]", pair[py::int_(1)]));
             }
             return out;
         },
         py::arg("device"), py::arg("instances") = py::list(),
-        documented("mig_layout(device, instances=[])",
-                   "A layout of a part. `instances`: pairs of a profile's key and its first memory slice, "
-                   "such as (\"2g\", 0); InvalidInput if they do not fit.")
+        documented(
+            "mig_layout(device, instances=[])",
+            "Returns a layout of a GPU model. `instances`: pairs of profile key and first memory slice, "
+            "such as (\"2g\", 0). Raises InvalidInput if they do not fit.")
             .c_str());
 }
 

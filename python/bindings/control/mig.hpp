@@ -1,4 +1,4 @@
-// MIG layouts in Python: a part and the instances of one GPU.
+// MIG layouts in Python: a GPU model and the instances of one GPU.
 #pragma once
 
 #include "support/arguments.hpp"
@@ -6,7 +6,6 @@
 
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace gpusched::python {
 
 using MigInstanceName = std::pair<std::string, int>;
 
-/// A layout and its part.
+/// A layout and its GPU model.
 struct MigLayoutValue {
     const control::MigDevice* device = nullptr;
     control::MigLayout layout{};
@@ -35,7 +34,7 @@ struct MigLayoutValue {
         require_range("start", start, 0, device->memory_slices - 1);
         return {static_cast<std::uint8_t>(profile(key)), static_cast<std::uint8_t>(start)};
     }
-    /// A first memory slice that a caller names.
+    /// Reads a first memory slice.
     [[nodiscard]] int slice(const std::string& field, py::handle value) const {
         return read_within(field, value, 0, device->memory_slices - 1);
     }

@@ -1,4 +1,4 @@
-// gpusched.control: admission of new tenants of a host.
+// The module gpusched.control: admission of new tenants of a host.
 #include "control/admission.hpp"
 #include "control/control.hpp"
 #include "support/keywords.hpp"
@@ -27,7 +27,14 @@ namespace {
 
 using Newcomer = control::Newcomer;
 
-/// The window that the state was last stepped with.
+/// The state, closed to newcomers if the caller allows none.
+control::ControllerState state_for_newcomers(const Controller& controller, bool open) {
+    auto state = controller.state;
+    state.admission_open = state.admission_open && open;
+    return state;
+}
+
+/// The last window of the controller.
 const control::Observation& last_window(const Controller& controller) {
     if (!controller.seen) throw InvalidInput("controller: no window yet; expected at least one call of step");
     return *controller.seen;
@@ -43,6 +50,15 @@ void bind_records(py::module_& m) {
     define_record(place);
     py::class_<NamedAnswer> answer(m, "AdmissionAnswer", doc("control::AdmissionAnswer").c_str());
     define_record(answer);
+    answer.def(
+        "rejected",
+        [](NamedAnswer self) {
+            self.verdict = control::AdmissionVerdict::rejected;
+            self.place.reset();
+            return self;
+        },
+        documented("rejected(self)", "The answer to a newcomer that was admitted and could not be started.")
+            .c_str());
 }
 
 }  // namespace
@@ -58,7 +74,7 @@ void bind_tenant_admission(py::module_& m) {
         },
         py::arg("controller"), py::arg("newcomer"),
         documented("find_place(controller, newcomer)",
-                   doc("control::find_place") + "\n\nThe state and the window are those of `controller`.")
+                   doc("control::find_place") + "\n\nUses the state and the last window of `controller`.")
             .c_str());
 
     using Q = control::AdmissionQueue;
@@ -71,28 +87,36 @@ void bind_tenant_admission(py::module_& m) {
             documented("__init__(self, capacity=16)", doc("control::AdmissionQueue::AdmissionQueue")).c_str())
         .def(
             "offer",
-            [](Q& self, const Controller& controller, const Newcomer& newcomer) {
-                return named(controller.options.host, self.offer(controller.state, last_window(controller),
-                                                                 controller.options, newcomer));
+            [](Q& self, const Controller& controller, const Newcomer& newcomer, bool open) {
+                return named(controller.options.host,
+                             self.offer(state_for_newcomers(controller, open), last_window(controller),
+                                        controller.options, newcomer));
             },
-            py::arg("controller"), py::arg("newcomer"),
-            documented("offer(self, controller, newcomer)", doc("control::AdmissionQueue::offer")).c_str())
+            py::arg("controller"), py::arg("newcomer"), py::kw_only(), py::arg("open") = true,
+            documented("offer(self, controller, newcomer, *, open=True)",
+                       doc("control::AdmissionQueue::offer") +
+                           "\n\n`open`: False closes admission, whatever the controller says.")
+                .c_str())
         .def(
             "next",
-            [](Q& self, const Controller& controller) -> std::optional<NamedAnswer> {
-                const auto answer = self.next(controller.state, last_window(controller), controller.options);
+            [](Q& self, const Controller& controller, bool open) -> std::optional<NamedAnswer> {
+                const auto answer = self.next(state_for_newcomers(controller, open), last_window(controller),
+                                              controller.options);
                 if (!answer) return std::nullopt;
                 return named(controller.options.host, *answer);
             },
-            py::arg("controller"),
-            documented("next(self, controller)", doc("control::AdmissionQueue::next")).c_str())
+            py::arg("controller"), py::kw_only(), py::arg("open") = true,
+            documented("next(self, controller, *, open=True)",
+                       doc("control::AdmissionQueue::next") +
+                           "\n\n`open`: False closes admission, whatever the controller says.")
+                .c_str())
         .def(
             "withdraw",
             [](Q& self, const Integer& id) {
                 return self.withdraw(OptionType<std::int64_t>::read("id", id));
             },
             py::arg("id"), documented("withdraw(self, id)", doc("control::AdmissionQueue::withdraw")).c_str())
-        .def_property_readonly("waiting", &Q::waiting, "Those who wait, in order of service.")
+        .def_property_readonly("waiting", &Q::waiting, "Waiting tenants, in the order of service.")
         .def("__len__", &Q::size)
         .def("__repr__", [](const Q& self) {
             return "<gpusched.control.AdmissionQueue: " + std::to_string(self.size()) + " waiting>";

@@ -1,8 +1,8 @@
 // Errors and the version.
 #include "support/keywords.hpp"
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/version.hpp>
 
 #include <string>

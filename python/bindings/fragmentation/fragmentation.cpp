@@ -1,4 +1,4 @@
-// gpusched.fragmentation.
+// The module gpusched.fragmentation.
 #include "fragmentation/workload.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
@@ -25,7 +25,7 @@ namespace gpusched::python {
 
 namespace f = fragmentation;
 
-/// "by": None for no groups.
+/// The option "by"; None for no groups.
 template <>
 struct OptionType<f::GroupBy> {
     static f::GroupBy read(const std::string& field, py::handle value) {
@@ -45,7 +45,7 @@ py::object table(const py::object& columns, const py::list& rows) {
     return py::module_::import("gpusched._views.tables").attr("Table")(columns, rows);
 }
 
-/// A number of cores as Python gives it: whole or with a fraction.
+/// A number of cores for Python: an int if it is whole.
 std::int64_t to_milli(const std::string& field, py::handle cores) {
     const double value = OptionType<double>::read(field, cores);
     if (!(value >= 0 && value <= 1e9)) bad_option(field, cores, "a number of cores >= 0");
@@ -56,7 +56,7 @@ py::object cores(std::int64_t milli) {
     return py::float_(static_cast<double>(milli) / 1000);
 }
 
-/// What cannot be understood is added to `problems` and keeps its default.
+/// Adds a problem for each value that cannot be read; its default stays.
 std::vector<f::Shape> shapes_argument(const Cluster& cluster, const py::object& shapes, Problems& problems) {
     if (shapes.is_none()) return f::own_shapes(cluster);
     if (py::isinstance<py::str>(shapes) && shapes.equal(py::str("asi")))
@@ -88,7 +88,7 @@ void bind_report(py::module_& m) {
         "report",
         [options](const ClusterPtr& cluster,
                   const Typed<"Sequence[tuple[int, float]] | Literal['asi'] | None">& shapes,
-                  const py::kwargs& keywords) -> Typed<"gpusched._views.report.Report"> {
+                  const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Report"> {
             Problems problems;
             const auto o = options.read("report", keywords, problems);
             const auto wanted = shapes_argument(*cluster, shapes, problems);
@@ -111,13 +111,15 @@ void bind_report(py::module_& m) {
                     row.append(value);
                 rows.append(row);
             }
-            return py::module_::import("gpusched._views.report").attr("Report")(columns, rows);
+            return py::module_::import("gpusched._views.tables").attr("Report")(columns, rows);
         },
         py::arg("cluster"), py::arg("shapes") = py::none(),
         options
-            .documented("report(cluster, shapes=None",
-                        doc("fragmentation::report") +
-                            "\n\n`shapes` are pairs (gpus, cores), or 'asi': those of the paper's Fig. 13.")
+            .documented(
+                "report(cluster, shapes=None",
+                doc("fragmentation::report") +
+                    "\n\n"
+                    "`shapes`: pairs (gpus, cores), or 'asi' for the requests of Fig. 13 of the ASI paper.")
             .c_str());
 
     m.def(
@@ -151,8 +153,8 @@ void bind_report(py::module_& m) {
             .documented(
                 "unusable_nodes(cluster, shape",
                 doc("fragmentation::unusable_nodes") +
-                    "\n\n`shape` is a pair (gpus, cores). Columns: node, cause, gpus, and the tasks that "
-                    "run there.")
+                    "\n\n"
+                    "`shape`: a pair (gpus, cores). Columns: node, cause, gpus, and the names of its tasks.")
             .c_str());
 }
 
@@ -188,9 +190,9 @@ void bind_slots(py::module_& m) {
         largest.documented("largest_job(cluster", doc("fragmentation::largest_job")).c_str());
 }
 
-// FGD ------------------------------------------------------------------------------------------------------
+// FGD.
 
-/// A shape with a weight that may be any number above 0.
+/// A shape with any weight above 0.
 struct GivenShape : f::WorkloadShape {
     double given_weight = 1;
 };
@@ -200,7 +202,7 @@ constexpr void visit_fields(std::type_identity<GivenShape>, F&& field) {
     field("weight", &GivenShape::given_weight, more_than(0.0));
 }
 
-/// Whole weights as they are; others in ten-millionths of their sum.
+/// Whole weights stay as they are; others become ten-millionths of their sum.
 f::Workload workload_of(const std::vector<GivenShape>& given) {
     double sum = 0;
     bool whole = true;
@@ -261,9 +263,8 @@ void bind_fgd(py::module_& m) {
         typical.documented("typical_workload(tasks", doc("fragmentation::typical_workload")).c_str());
 
     const std::string accepts =
-        "\n\n`workload` is a `Workload`, a trace or cluster whose typical tasks are meant, or a list of "
-        "dicts with the keys "
-        "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
+        "\n\n`workload`: a `Workload`, a trace or cluster (its typical tasks), or a list of dicts with the "
+        "keys of `WorkloadShape`. Weights that are not integers count as probabilities.";
     using F = f::FgdOptions;
     const auto options = Keywords<F>().fields();
     m.def(
@@ -302,7 +303,7 @@ void bind_fgd(py::module_& m) {
             .c_str());
 }
 
-// Counts ---------------------------------------------------------------------------------------------------
+// Counts.
 
 void bind_counts(py::module_& m) {
     using O = f::OccupancyOptions;
@@ -372,7 +373,7 @@ void bind_counts(py::module_& m) {
         },
         py::arg("cluster"), py::kw_only(), py::arg("level") = py::none(),
         documented("job_entropies(cluster, *, level=None)",
-                   "The GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
+                   "Returns the GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
             .c_str());
     m.def(
         "job_entropy",
@@ -380,7 +381,7 @@ void bind_counts(py::module_& m) {
             const auto l = read_optional_level("level", level);
             const auto found = cluster->inventory().job_names.find(job);
             if (!found)
-                throw InvalidInput("no job is named '" + job + "'" +
+                throw InvalidInput("job: '" + job + "'; expected a job of the cluster" +
                                    did_you_mean(job, cluster->inventory().job_names));
             return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
         },

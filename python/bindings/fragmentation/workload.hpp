@@ -1,4 +1,4 @@
-// A workload from what callers may pass for one.
+// Reads workloads from the objects that callers pass.
 #pragma once
 
 #include "support/bindings.hpp"
@@ -7,7 +7,7 @@
 
 namespace gpusched::python {
 
-/// From a Workload, a Trace or a Cluster whose typical tasks are meant, or a list of dicts.
+/// From a Workload, a Trace or a Cluster (its typical tasks), or a list of dicts.
 /// @param options for a Trace or a Cluster
 fragmentation::Workload workload_argument(const py::object& source,
                                           const fragmentation::WorkloadOptions& options = {});

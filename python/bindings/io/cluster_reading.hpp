@@ -1,11 +1,10 @@
-// A cluster that was read from elsewhere, and where it was read from.
+// A cluster from another system, with its reading report.
 #pragma once
 
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 
-#include <gpusched/io/named_text.hpp>
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 
 #include <string>
 #include <utility>
@@ -13,19 +12,19 @@
 
 namespace gpusched::python {
 
-/// A cluster that was read from elsewhere, and how.
+/// A cluster from another system, with a report on how it was read.
 struct ClusterReading {
     ClusterPtr cluster{};
     io::ReadingReport report{};
 
-    /// Of what a reader of the library gives.
+    /// From the result of a reader of the library.
     template <class Reading>
     static ClusterReading of(Reading read) {
         return {std::make_shared<Cluster>(Cluster::build(read.cluster)), std::move(read.report)};
     }
 };
 
-/// Texts and what messages call them.
+/// Texts and their names in messages.
 struct Sources {
     std::vector<std::string> contents{}, names{};
     [[nodiscard]] std::vector<io::NamedText> texts() const {

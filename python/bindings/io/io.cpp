@@ -1,4 +1,4 @@
-// gpusched.io.
+// The module gpusched.io.
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "model/trace.hpp"
@@ -6,14 +6,12 @@
 #include "support/sources.hpp"
 
 #include <gpusched/io/anonymize.hpp>
-#include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/openb.hpp>
-#include <gpusched/io/plan_csv.hpp>
-#include <gpusched/io/pod_migration_jobs.hpp>
+#include <gpusched/io/plan_export.hpp>
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_readings(py::module_& m);
 void bind_kubernetes(py::module_& m);
 void bind_slurm(py::module_& m);

@@ -1,4 +1,4 @@
-// Within gpusched.io: the reader of Kubernetes objects, and reports of readings.
+// The module gpusched.io: the reader of Kubernetes objects, and reading reports.
 #include "io/cluster_reading.hpp"
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
@@ -8,7 +8,6 @@
 #include "support/sources.hpp"
 
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/kai.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <algorithm>
@@ -45,7 +44,7 @@ void bind_import_report(py::module_& m) {
                  return made;
              }),
              py::arg("rows"),
-             documented("__init__(self, rows)", "A report of a reader of one's own.").c_str())
+             documented("__init__(self, rows)", "Makes the report of a custom reader.").c_str())
         .def("__str__", [](const ReadingReport& r) { return io::reading_report_to_text(r); })
         .def("__repr__",
              [](const ReadingReport& r) {
@@ -56,7 +55,7 @@ void bind_import_report(py::module_& m) {
             documented("to_json(self)", doc("io::reading_report_to_json")).c_str());
 }
 
-/// The text that gzip packed, by Python's gzip; another text as it is.
+/// The text of a gzip archive, with Python's gzip; other texts stay as they are.
 std::string unpacked(std::string text, const std::string& name) {
     if (!text.starts_with("\x1f\x8b")) return text;
     try {
@@ -69,12 +68,11 @@ std::string unpacked(std::string text, const std::string& name) {
         return out;
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_Exception)) throw;
-        throw InvalidInput(name +
-                           ": expected what gzip packed: " + py::str(error.value()).cast<std::string>());
+        throw InvalidInput(name + ": expected gzip data: " + py::str(error.value()).cast<std::string>());
     }
 }
 
-/// A document, or the texts of the files that a path stands for.
+/// A document, or the texts of the files at a path.
 void take_source(const py::handle& source, Sources& out) {
     if (is_mapping(source)) {
         out.contents.push_back(json_text(to_document(source, "<dict>")));
@@ -88,7 +86,7 @@ void take_source(const py::handle& source, Sources& out) {
     }
 }
 
-/// The text of snapshot.json, which a zip archive holds, by Python's zipfile.
+/// The text of snapshot.json in a zip archive, with Python's zipfile.
 std::string archived_text(const py::object& path, const std::string& name) {
     const auto zipfile = py::module_::import("zipfile");
     try {
@@ -106,8 +104,8 @@ std::string archived_text(const py::object& path, const std::string& name) {
         return archive.attr("read")(*found).cast<std::string>();
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_Exception) || error.matches(PyExc_OSError)) throw;
-        throw InvalidInput(name + ": expected a zip archive that can be read: " +
-                           py::str(error.value()).cast<std::string>());
+        throw InvalidInput(
+            name + ": expected a readable zip archive: " + py::str(error.value()).cast<std::string>());
     }
 }
 
@@ -131,7 +129,7 @@ void take_kai_source(const py::object& source, Sources& out) {
 void bind_kubernetes(py::module_& m) {
     bind_import_report(m);
     py::class_<ClusterReading> reading(
-        m, "ClusterReading", "A cluster that was read from elsewhere, and how each part of it was read.");
+        m, "ClusterReading", "A cluster from another system, with a report on how each part was read.");
     define_value(
         reading, [](const ClusterReading& r) { return std::tuple(r.cluster, r.report); },
         [](const std::tuple<ClusterPtr, ReadingReport>& state) {
@@ -142,10 +140,10 @@ void bind_kubernetes(py::module_& m) {
                  return ClusterReading{cluster, report};
              }),
              py::arg("cluster"), py::arg("report"),
-             documented("__init__(self, cluster, report)", "What a reader of one's own has read.").c_str())
+             documented("__init__(self, cluster, report)", "Makes the result of a custom reader.").c_str())
         .def_readonly("cluster", &ClusterReading::cluster, "The snapshot.")
         .def_readonly("report", &ClusterReading::report,
-                      "What was read exactly, approximated, ignored or left out.")
+                      "Report on the parts that were read exactly, approximated, ignored or left out.")
         .def("__str__", [](const ClusterReading& r) { return io::reading_report_to_text(r.report); })
         .def("__repr__", [](const ClusterReading& r) {
             return "<gpusched.io.ClusterReading: " +
@@ -170,9 +168,9 @@ void bind_kubernetes(py::module_& m) {
         },
         py::arg("paths"),
         options
-            .documented("read_kubernetes(paths", doc("io::kubernetes_from_texts") +
-                                                     "\n\n`paths` is a file, a folder, a document as "
-                                                     "`json.load` gives it, or a list of these.")
+            .documented("read_kubernetes(paths",
+                        doc("io::kubernetes_from_texts") +
+                            "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.")
             .c_str());
     const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
     m.def(
@@ -186,9 +184,10 @@ void bind_kubernetes(py::module_& m) {
             });
         },
         py::arg("path"),
-        kai.documented("read_kai_snapshot(path", doc("io::kai_snapshot_from_text") +
-                                                     "\n\n`path` is the zip archive, its snapshot.json, or "
-                                                     "that document as `json.load` gives it.")
+        kai.documented("read_kai_snapshot(path",
+                       doc("io::kai_snapshot_from_text") +
+                           "\n\n"
+                           "`path`: the zip archive, its snapshot.json, or this document from `json.load`.")
             .c_str());
 }
 

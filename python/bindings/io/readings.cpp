@@ -1,4 +1,4 @@
-// Within gpusched.io: the readers of machines and networks.
+// The module gpusched.io: readers of machines and networks.
 #include "model/cluster_views.hpp"
 #include "support/documents.hpp"
 #include "support/keywords.hpp"
@@ -6,17 +6,9 @@
 #include "support/sources.hpp"
 #include "support/values.hpp"
 
-#include <gpusched/io/flextopo.hpp>
-#include <gpusched/io/flextopo_json.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/io/hwloc.hpp>
-#include <gpusched/io/kubernetes_topology.hpp>
-#include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 #include <gpusched/io/node_resource_topology.hpp>
-#include <gpusched/io/nvidia_smi_topo.hpp>
-#include <gpusched/io/slurm_topology.hpp>
-#include <gpusched/io/this_machine.hpp>
 #include <gpusched/json/document.hpp>
 
 namespace gpusched::python {
@@ -50,7 +42,7 @@ void bind_results(py::module_& m) {
     hardware
         .def_property_readonly(
             "graph", [](const io::HardwareReading& r) { return std::make_shared<HardwareGraph>(r.graph); },
-            "The machine: a new copy each time, since it can be changed.")
+            "The machine: a new copy at every access, because it can be changed.")
         .def_readonly("notes", &io::HardwareReading::notes, doc("io::HardwareReading::notes").c_str())
         .def("__repr__", [](const io::HardwareReading& r) {
             return "<gpusched.io.HardwareReading: " + counted(gpu_count(r.graph.masks().healthy), "GPU") +
@@ -75,7 +67,7 @@ void bind_results(py::module_& m) {
     network
         .def_property_readonly(
             "nodes", positions,
-            "A list of (name, [domains from the root down]); no domains: position unknown.")
+            "A list of (name, [domains from the root down]); no domains if the position is unknown.")
         .def_readonly("levels", &N::levels, doc("io::NetworkReading::levels").c_str())
         .def_readonly("notes", &N::notes, doc("io::NetworkReading::notes").c_str())
         .def("__repr__",
@@ -176,7 +168,7 @@ void bind_readings(py::module_& m) {
         py::arg("cluster"), py::arg("reading"),
         documented(
             "set_network(cluster, reading)",
-            "A snapshot in which every node that the reading names has its domains; the others keep theirs.")
+            "Returns a snapshot in which the nodes of the reading have its domains; others keep theirs.")
             .c_str());
     m.def("reads_xml", io::reads_xml, documented("reads_xml()", doc("io::reads_xml")).c_str());
     m.def("reads_yaml", json::reads_yaml, documented("reads_yaml()", doc("json::reads_yaml")).c_str());

@@ -1,4 +1,4 @@
-// Within gpusched.io: the reader of what Slurm's scontrol prints.
+// The module gpusched.io: the reader of the output of Slurm's scontrol.
 #include "io/cluster_reading.hpp"
 #include "support/arguments.hpp"
 #include "support/documents.hpp"
@@ -43,9 +43,9 @@ void bind_slurm(py::module_& m) {
             return unlocked([&] { return ClusterReading::of(io::slurm_from_texts(read.texts(), given)); });
         },
         options
-            .documented("read_slurm(*paths", doc("io::slurm_from_texts") +
-                                                 "\n\n`paths` are files, documents as `json.load` gives "
-                                                 "them, or lists of these.")
+            .documented("read_slurm(*paths",
+                        doc("io::slurm_from_texts") +
+                            "\n\n`paths`: files, documents from `json.load`, or lists of these.")
             .c_str());
 }
 

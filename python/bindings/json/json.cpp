@@ -1,4 +1,4 @@
-// JSON documents for the package's own modules; users have no gpusched.json.
+// JSON documents for the package's own modules. There is no public module gpusched.json.
 #include "support/arguments.hpp"
 #include "support/documents.hpp"
 #include "support/sources.hpp"
@@ -33,17 +33,17 @@ void bind_json(py::module_& m) {
         py::arg("document"), py::arg("source"),
         documented(
             "json_text(document, source)",
-            "A document of dicts, lists, numbers and text as JSON on one line. Raises InvalidInput with "
-            "the place of everything that has no JSON form; `source` is what messages call the document.")
+            "Returns a document of dicts, lists, numbers and text as JSON on one line. Raises "
+            "InvalidInput with the position of everything that has no JSON form. `source`: the document's "
+            "name in messages.")
             .c_str());
-    m.def(
-        "read_mapping", read_mapping, py::arg("path"),
-        documented(
-            "read_mapping(path)",
-            "The mapping in a file: YAML if its name ends in .yaml or .yml, else JSON. Raises "
-            "InvalidInput, with the file and the line or pointer, for text that is neither, keys that occur "
-            "twice and nesting deeper than 64 levels; BackendError for a file that cannot be read.")
-            .c_str());
+    m.def("read_mapping", read_mapping, py::arg("path"),
+          documented(
+              "read_mapping(path)",
+              "Reads a mapping from a file: YAML if the name ends in .yaml or .yml, otherwise JSON. Raises "
+              "InvalidInput, with file and line or pointer, for other texts, duplicate keys and nesting "
+              "deeper than 64 levels; BackendError if the file cannot be read.")
+              .c_str());
 }
 
 }  // namespace gpusched::python

@@ -1,4 +1,5 @@
-// Other builders of gpusched.milp: spot scheduling, consolidation. Jobs are in milp/jobs.cpp.
+// The module gpusched.milp: builders of spot scheduling and consolidation. Builders about jobs are in
+// milp/jobs.cpp.
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
 #include "support/arrays.hpp"
@@ -27,7 +28,7 @@ void bind_spot(py::module_& m) {
     model
         .def(
             "decode", [](const M& self, const std::vector<double>& x) { return self.decode(x).pods; },
-            py::arg("x"), documented("decode(self, x)", "Pods as [task][slot][node].").c_str())
+            py::arg("x"), documented("decode(self, x)", "Returns the pods as [task][slot][node].").c_str())
         .def(
             "encode",
             [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
@@ -76,7 +77,7 @@ void bind_consolidation_model(py::module_& m) {
             [](const M& self, const std::vector<double>& x) {
                 return placement_dict(*self.cluster, self.decode(x));
             },
-            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
+            py::arg("x"), documented("decode(self, x)", "Returns {task: node or None}.").c_str())
         .def(
             "encode",
             [](const M& self, const PlacementDict& placement) {
@@ -90,13 +91,14 @@ void bind_consolidation_model(py::module_& m) {
                 return self.occupied(read_placement(*self.cluster, placement));
             },
             py::arg("placement"),
-            documented("occupied(self, placement)", "How many nodes it occupies.").c_str())
+            documented("occupied(self, placement)", "Returns the number of occupied nodes.").c_str())
         .def(
             "moves",
             [](const M& self, const PlacementDict& placement) {
                 return self.moves(read_placement(*self.cluster, placement));
             },
-            py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());
+            py::arg("placement"),
+            documented("moves(self, placement)", "Returns the number of moved tasks.").c_str());
     const auto options = Keywords<milp::ConsolidationOptions>().fields();
     define_value(model);
     m.def(

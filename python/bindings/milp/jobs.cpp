@@ -1,4 +1,4 @@
-// Builders of gpusched.milp about pending work: joint allocation, priority packing.
+// The module gpusched.milp: builders about pending jobs (joint allocation, priority packing).
 #include "allocation/gangs.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
@@ -7,7 +7,7 @@
 #include "support/fields.hpp"
 #include "support/struct_states.hpp"
 
-#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/forms.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
@@ -38,8 +38,8 @@ constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
     field("cluster", &NamedPackingModel::cluster);
 }
 
-/// One entry of `jobs`: a job as `allocate` takes it, of one kind of pod. A pod that does not say how many cores and how much
-/// memory it asks for asks for none.
+/// One entry of `jobs`: a job as for `allocate` with one kind of pod. A pod without cores and memory requests
+/// none.
 JobArgument read_joint_job(const std::string& field, py::handle value, const Cluster& cluster, Level level) {
     if (!is_mapping(value)) bad_option(field, value, "a dict");
     py::dict job;
@@ -66,7 +66,7 @@ JobArgument read_joint_job(const std::string& field, py::handle value, const Clu
     for (const auto& [name, given] : {std::pair("further", !out.options.further.empty()),
                                       std::pair("traffic", !out.options.traffic.empty())})
         if (given)
-            problems.add(field + "." + name + ": joint allocation does not hold it; allocate_many does");
+            problems.add(field + "." + name + ": not supported by joint allocation; use allocate_many");
     problems.throw_if_any();
     return out;
 }
@@ -113,7 +113,9 @@ void bind_joint_model(py::module_& m) {
                 }
                 return result;
             },
-            py::arg("x"), documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str())
+            py::arg("x"),
+            documented("decode(self, x)", "Returns {job: {switch: pods}}; empty if the job is not placed.")
+                .c_str())
         .def(
             "encode",
             [](const M& self,
@@ -158,11 +160,10 @@ void bind_joint_model(py::module_& m) {
             "joint_allocation(cluster, jobs, level=None)",
             doc("milp::joint_allocation") +
                 "\n\n`jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: "
-                "{\"name\", "
-                "\"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", \"gpu_models\", ...}], "
-                "\"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for none. With \"mode\" "
-                "\"required\" all pods are on one switch. The slots of a switch are the pods that its nodes "
-                "host: " +
+                "{\"name\", \"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", "
+                "\"gpu_models\", ...}], \"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for "
+                "none. With \"mode\" \"required\" all pods are on one switch. The slots of a switch are the "
+                "pods that its nodes host: " +
                 doc("milp::joint_problem"))
             .c_str());
 }
@@ -177,7 +178,7 @@ void bind_packing_model(py::module_& m) {
             [](const M& self, const std::vector<double>& x) {
                 return placement_dict(*self.cluster, self.decode(*self.cluster, x));
             },
-            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
+            py::arg("x"), documented("decode(self, x)", "Returns {task: node or None}.").c_str())
         .def(
             "encode",
             [](const M& self, const PlacementDict& placement) {

@@ -1,4 +1,4 @@
-// gpusched.milp: models and solvers. Builders are in milp/builders.cpp.
+// The module gpusched.milp: models and solvers. Builders are in milp/builders.cpp.
 #include "milp/milp.hpp"
 
 #include "support/arrays.hpp"
@@ -8,7 +8,7 @@
 #include "support/struct_states.hpp"
 
 #include <gpusched/core/budget.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>
@@ -17,13 +17,13 @@
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_milp_builders(py::module_& m);
 void bind_milp_jobs(py::module_& m);
 
 namespace {
 
-/// Lends a budget to Python for as long as this object lives. With the GIL held.
+/// Lends a budget to Python during the lifetime of this object. Created and destroyed with the GIL held.
 class Watched {
   public:
     explicit Watched(Budget& budget) : lent_(std::make_shared<Budget*>(&budget)) {}
@@ -34,7 +34,7 @@ class Watched {
     [[nodiscard]] py::object go_on() const {
         return py::cpp_function(
             [lent = lent_](std::int64_t done) {
-                if (*lent == nullptr) return false;  // the call is over
+                if (*lent == nullptr) return false;  // the call has ended
                 (*lent)->report("solving", done, 0);
                 return !(*lent)->exhausted();
             },
@@ -47,7 +47,7 @@ class Watched {
 
 /// A solver written in Python: takes the model and a dict of options, returns a dict.
 milp::AnySolver python_solver(std::string name, py::object solve) {
-    // The callable outlives the C++ copies of it and is let go with the GIL held.
+    // The callable outlives its C++ copies and is released with the GIL held.
     auto held = std::shared_ptr<py::object>(new py::object(std::move(solve)), [](py::object* object) {
         const py::gil_scoped_acquire lock;
         delete object;
@@ -58,7 +58,7 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 Budget budget(context);
                 budget.report("solving", 0, 0);
                 const double worst = model.sense == milp::Sense::minimise ? -milp::infinity : milp::infinity;
-                // Asked at once, so that something is shown whatever the solver tells.
+                // Called at once, so that progress is visible even if the solver reports none.
                 if (budget.exhausted())
                     return milp::Solution{.status = milp::Status::cancelled, .bound = worst, .solver = name};
                 const py::gil_scoped_acquire lock;
@@ -122,16 +122,16 @@ void bind_model_class(py::module_& m) {
         model.def_property_readonly(
             name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
     };
-    model.def_property_readonly("A", &matrix, "The constraint matrix: scipy.sparse.csc_matrix, a view.");
-    array("c", &M::objective, "Objective, one entry per column.");
-    array("row_lower", &M::row_lower, "Lower sides of the rows; -inf = none.");
-    array("row_upper", &M::row_upper, "Upper sides of the rows; inf = none.");
+    model.def_property_readonly("A", &matrix, "The constraint matrix as a scipy.sparse.csc_matrix, a view.");
+    array("c", &M::objective, "Objective coefficients, one per column.");
+    array("row_lower", &M::row_lower, "Lower bounds of the rows; -inf = none.");
+    array("row_upper", &M::row_upper, "Upper bounds of the rows; inf = none.");
     array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
     array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
-    array("integrality", &M::integer, "1 where a column takes whole numbers only.");
+    array("integrality", &M::integer, "1 for integer columns, otherwise 0.");
     model.def_property_readonly(
         "column_start", [](const Ptr& self) { return positions(self->column_start, self); },
-        "Where each column's entries start in `row_index` and `value`.");
+        "Start of each column's entries in `row_index` and `value`.");
     model.def_property_readonly(
         "row_index", [](const Ptr& self) { return positions(self->row_index, self); },
         "The row of each entry of the matrix.");
@@ -145,9 +145,8 @@ void bind_model_class(py::module_& m) {
         .def_readonly("group_names", &M::group_names, "Names of the groups of rows.")
         .def_property_readonly(
             "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
-        .def_property_readonly(
-            "index", &index_dict,
-            "Which column stands for which indices: arrays by name, -1 where there is none.")
+        .def_property_readonly("index", &index_dict,
+                               "Indices of each column: arrays by name; -1 if an index does not apply.")
         .def("rows_in", &M::rows_in, py::arg("group"),
              documented("rows_in(self, group)", doc("milp::Model::rows_in")).c_str())
         .def(
@@ -230,8 +229,10 @@ void bind_milp(py::module_& parent) {
     using E = milp::Evaluation;
     py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
     define_record(evaluation);
-    evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
-                   documented("feasible(self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
+    evaluation.def(
+        "feasible", &E::feasible, py::arg("tolerance") = 1e-6,
+        documented("feasible(self, tolerance=1e-06)", "Returns True if no violation exceeds the tolerance.")
+            .c_str());
     using G = milp::GroupViolation;
     py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
     define_record(violation);
@@ -240,15 +241,15 @@ void bind_milp(py::module_& parent) {
     solution.def_readonly("status", &S::status, doc("milp::Status").c_str())
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
-            "With the model's offset; None where there is no solution.")
+            "Objective value including the offset; None without a solution.")
         .def_property_readonly(
             "bound", [](const S& s) { return none_if_nan(s.bound); },
-            "No solution is better; None where nothing is known.")
+            "Bound on the objective of every solution; None if unknown.")
         .def_property_readonly(
             "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
                 return s->has_solution() ? py::object(view(s->x, s)) : py::none();
             },
-            "One entry per column; None where there is no solution.")
+            "Values of the columns; None without a solution.")
         .def_readonly("solver", &S::solver, doc("milp::Solution::solver").c_str())
         .def_readonly("message", &S::message, doc("milp::Solution::message").c_str())
         .def("__repr__", [](const S& s) {
@@ -257,7 +258,8 @@ void bind_milp(py::module_& parent) {
         });
     define_value(solution);
     m.def("available_solvers", &milp::available_solvers,
-          documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
+          documented("available_solvers()", "Returns the solvers built into the library: 'highs', 'cbc'.")
+              .c_str());
     bind_model_class(m);
     bind_milp_builders(m);
     bind_milp_jobs(m);

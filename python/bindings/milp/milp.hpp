@@ -1,4 +1,4 @@
-// What the binding units of gpusched.milp share.
+// Shared parts of the bindings of gpusched.milp.
 #pragma once
 
 #include "support/arguments.hpp"
@@ -9,26 +9,26 @@
 
 namespace gpusched::python {
 
-/// What a call of a solver takes in Python besides its options.
+/// Python arguments of a solver call, in addition to its options.
 struct SolverArguments {
     SolverLike solver = "auto";
     ProgressLike progress = py::none();
 };
 struct SolveArguments : milp::SolveOptions, SolverArguments {};
 
-/// The keywords of the options' table, and those.
+/// The keywords of the options and of these arguments.
 template <class Arguments, Described Options>
 Keywords<Arguments> solver_keywords() {
     return Keywords<Arguments>()
         .template fields<Options>()
         .field("solver", &Arguments::solver,
-               "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
-               "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
-               "False once the call shall end.")
+               "'auto', 'highs' (highspy, or the built-in one), 'cbc', 'scipy', or a callable (model, "
+               "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress; it "
+               "returns False when the solver must stop.")
         .field("progress", &Arguments::progress, progress_text);
 }
 
-/// @throws InvalidInput for an unknown name, BackendError that says what to install
+/// @throws InvalidInput for an unknown name; BackendError, which names the package to install
 milp::AnySolver solver_argument(const py::object& solver);
 
 }  // namespace gpusched::python

@@ -8,7 +8,7 @@
 
 namespace gpusched::python {
 
-/// Nodes by the names of tasks; None is pending.
+/// Nodes by names of tasks; None means pending.
 using PlacementDict = py::typing::Dict<py::str, OptionalString>;
 
 inline PlacementDict placement_dict(const Cluster& cluster, const std::vector<NodeId>& placement) {
@@ -20,7 +20,7 @@ inline PlacementDict placement_dict(const Cluster& cluster, const std::vector<No
     return result;
 }
 
-/// Tasks that are not named are where they are.
+/// Tasks without an entry stay.
 inline std::vector<NodeId> read_placement(const Cluster& cluster, const py::dict& places) {
     std::vector<NodeId> placement;
     Problems problems;

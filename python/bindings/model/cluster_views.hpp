@@ -1,11 +1,11 @@
-// What Python holds of a snapshot: the cluster itself, and nodes and tasks as light views that keep it alive.
+// Snapshots in Python: the cluster, and nodes and tasks as light views that keep it alive.
 #pragma once
 
 #include "support/arguments.hpp"
 #include "support/values.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <memory>
@@ -16,11 +16,11 @@
 
 namespace gpusched::python {
 
-/// Python's clusters never change, so views and arrays of them stay valid and threads may share them.
+/// Clusters never change in Python, so views and arrays of them stay valid and threads may share them.
 using ClusterPtr = std::shared_ptr<Cluster>;
 
-/// A snapshot as data, from the path of a file or a dict, as written there: it never was a `Cluster`.
-/// @throws InvalidInput with everything that is malformed, InvalidType for what is neither, with these words
+/// Reads a snapshot as data, without building a `Cluster`, from the path of a file or a dict.
+/// @throws InvalidInput with all problems; InvalidType, with these words, for other arguments
 ClusterSpec read_cluster(const py::object& source, const char* argument, const char* expectation);
 
 struct NodeView {
@@ -36,7 +36,7 @@ struct TaskView {
     TaskId id;
     [[nodiscard]] std::size_t at() const { return index(id); }
     [[nodiscard]] const TaskTable& table() const { return cluster->inventory().tasks; }
-    [[nodiscard]] const TaskAffinities& wishes() const {
+    [[nodiscard]] const TaskAffinities& affinities() const {
         return cluster->inventory().task_affinities[table().affinities[at()]];
     }
     [[nodiscard]] const Requirement& requirement() const {
@@ -71,7 +71,7 @@ inline py::object level_object(Level level) {
     return py::int_(level);
 }
 
-/// Pickles a view: with its cluster, which all views in one pickle share.
+/// Pickles a view together with its cluster, which all views in one pickle share.
 template <class View, class... Rest>
 void define_view_pickling(py::class_<View, Rest...>& type) {
     define_pickling(
@@ -81,7 +81,7 @@ void define_view_pickling(py::class_<View, Rest...>& type) {
         });
 }
 
-/// Adds what both sequences share: length, access by position, slice and name, search.
+/// Adds the shared methods of both sequences: length, access by position, slice and name, search.
 template <class Sequence, class... Rest>
 void define_sequence(py::class_<Sequence, Rest...>& type) {
     type.def("__len__", &Sequence::size)
@@ -125,7 +125,7 @@ void define_sequence(py::class_<Sequence, Rest...>& type) {
                                    did_you_mean(name, s.names()));
             },
             py::arg("name"),
-            documented("index(self, name)", "The position of the one with that name.").c_str())
+            documented("index(self, name)", "Returns the position of an entry by its name.").c_str())
         .def_property_readonly(
             "name",
             [](const Sequence& s) -> Strings {

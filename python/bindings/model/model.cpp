@@ -1,4 +1,4 @@
-// gpusched.model: the cluster.
+// The module gpusched.model: the cluster.
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
@@ -47,7 +47,7 @@ ClusterSpec read_cluster(const py::object& source, const char* argument, const c
     return unlocked([&] { return io::cluster_from_json(document); });
 }
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_nodes(py::module_& m);
 void bind_tasks(py::module_& m);
 void bind_plan(py::module_& m);
@@ -56,22 +56,20 @@ void bind_model(py::module_& parent) {
     auto m = submodule(parent, "model");
     py::class_<Cluster, ClusterPtr> cluster(
         m, "Cluster",
-        "A snapshot of a cluster: nodes, tasks and who runs where.\n\n"
-        "It never changes: what-if calls such as `apply` return new snapshots, which share all that stays "
-        "the same. "
-        "So threads may share one, and arrays and views of it stay valid.");
+        "A snapshot of a cluster: nodes, tasks, and the placement of each task.\n\n"
+        "A snapshot never changes. Calls such as `apply` return new snapshots, which share unchanged "
+        "data. Threads may share a snapshot, and its arrays and views stay valid.");
     bind_nodes(m);
     bind_tasks(m);
     cluster
-        .def_static(
-            "from_json", from_json, py::arg("source"),
-            documented(
-                "from_json(source)",
-                "Reads and validates a `gpusched.cluster` document.\n\nParameters\n----------\nsource\n"
-                "    the path of a file, or the document as a dict\n\nRaises\n------\nInvalidInput\n"
-                "    with every problem, each naming the node, task or field\nBackendError\n"
-                "    when the file cannot be read")
-                .c_str())
+        .def_static("from_json", from_json, py::arg("source"),
+                    documented("from_json(source)",
+                               "Reads and validates a `gpusched.cluster` document.\n\n"
+                               "Parameters\n----------\nsource\n    the path of a file, or the document as a "
+                               "dict\n\n"
+                               "Raises\n------\nInvalidInput\n    with all problems; each names the node, "
+                               "task or field\nBackendError\n    if the file cannot be read")
+                        .c_str())
         .def(
             "to_json",
             [](const Cluster& c, const py::none&) -> JsonObject {
@@ -79,7 +77,7 @@ void bind_model(py::module_& parent) {
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
-                       "The `gpusched.cluster` document: as a dict, or written to a file.")
+                       "Returns the `gpusched.cluster` document as a dict, or writes it to a file.")
                 .c_str())
         .def(
             "to_json",
@@ -95,7 +93,7 @@ void bind_model(py::module_& parent) {
             "tasks", [](const ClusterPtr& c) { return TaskSequence{c}; },
             "All tasks, in the natural order of their names.")
         .def_property_readonly(
-            "now", [](const Cluster& c) { return c.inventory().now; }, "When this was, in seconds.")
+            "now", [](const Cluster& c) { return c.inventory().now; }, "Time of the snapshot in seconds.")
         .def_property_readonly(
             "network_levels", [](const Cluster& c) { return c.inventory().network_levels(); },
             doc("Inventory::network_levels").c_str())
@@ -127,7 +125,7 @@ void bind_model(py::module_& parent) {
             documented("warnings(self)", doc("Cluster::warnings")).c_str())
         .def(
             "copy", [](const Cluster& c) { return std::make_shared<Cluster>(c); },
-            documented("copy(self)", "Another snapshot with the same content.").c_str())
+            documented("copy(self)", "Returns another snapshot with the same content.").c_str())
         .def("__copy__", [](const Cluster& c) { return std::make_shared<Cluster>(c); })
         .def(
             "__deepcopy__", [](const Cluster& c, const py::dict&) { return std::make_shared<Cluster>(c); },
@@ -144,11 +142,12 @@ void bind_model(py::module_& parent) {
             return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
         });
     define_in_python<Frames>(cluster, "to_pandas", "_views.frames.cluster_to_pandas",
-                             "Two pandas frames, nodes and tasks, one row each.");
-    define_in_python<ArrowTables>(cluster, "to_arrow", "_views.frames.cluster_to_arrow",
-                                  "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
+                             "Returns two pandas DataFrames, for nodes and tasks, with one row each.");
+    define_in_python<ArrowTables>(
+        cluster, "to_arrow", "_views.frames.cluster_to_arrow",
+        "Returns two Arrow tables (pyarrow), for nodes and tasks, with one row each.");
     define_in_python<py::str>(cluster, "_repr_html_", "_views.html.cluster",
-                              "The cluster as notebooks show it.");
+                              "The cluster as HTML, for notebooks.");
     bind_plan(m);
 }
 

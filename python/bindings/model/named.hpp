@@ -1,4 +1,4 @@
-// Records about a cluster, with names in the place of its ids, so that they stand on their own.
+// Records about a cluster with names instead of ids, so that they do not depend on the cluster.
 #pragma once
 
 #include "model/cluster_views.hpp"
@@ -12,19 +12,20 @@
 
 namespace gpusched::python {
 
-/// A record of ids, with names: see `with_names`. It holds what Python sees of each field, in the order of the table of `T`.
+/// A record of ids with names: see `with_names`. It holds the Python value of each field, in the order of the
+/// table of `T`.
 template <Described T>
 struct Named {
     py::tuple values;
 };
 
-/// What Python sees of a value in a `Named` record.
+/// The Python value of a field in a `Named` record.
 template <class V>
 struct Shown {
     using type = V;
     static const V& of(const Cluster&, const V& value) { return value; }
 };
-/// '' for none.
+/// '' for no id.
 template <class Id>
     requires std::is_same_v<Id, NodeId> || std::is_same_v<Id, TaskId>
 struct Shown<Id> {
@@ -61,7 +62,7 @@ struct Shown<T> {
     }
 };
 
-/// A record, or a list of records, with the names that its ids have in the cluster. Needs the interpreter lock.
+/// Converts a record, or a list of records, from ids of the cluster to names. Needs the interpreter lock.
 template <class T>
 typename Shown<T>::type with_names(const Cluster& cluster, const T& record) {
     return Shown<T>::of(cluster, record);

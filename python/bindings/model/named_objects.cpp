@@ -1,4 +1,4 @@
-// Nodes and tasks given as objects where their names may stand.
+// Replaces `Node` and `Task` objects by their names.
 #include "support/named_objects.hpp"
 
 #include "model/cluster_views.hpp"

@@ -1,4 +1,4 @@
-// gpusched.model: nodes.
+// The module gpusched.model: nodes.
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
@@ -91,7 +91,7 @@ std::int64_t amount_free(const Cluster& c, NodeId n, std::uint32_t resource) {
 }
 using Amount = std::int64_t (*)(const Cluster&, NodeId, std::uint32_t);
 
-/// Named resources of which the node has some, with what `amount` says of each.
+/// The named resources of a node that are not zero, with the result of `amount` for each.
 std::map<std::string, std::int64_t> resource_amounts(const NodeView& n, Amount amount) {
     std::map<std::string, std::int64_t> found;
     const auto& names = n.cluster->inventory().resource_names;
@@ -100,7 +100,7 @@ std::map<std::string, std::int64_t> resource_amounts(const NodeView& n, Amount a
     return found;
 }
 
-/// A named resource of every node, with what `amount` says of it.
+/// A named resource of every node, with the result of `amount` for it.
 auto resource_column(Amount amount) {
     return [amount](const NodeSequence& s, const std::string& name) {
         const auto& names = s.cluster->inventory().resource_names;
@@ -132,15 +132,16 @@ void bind_nodes(py::module_& m) {
             return described(*preset);
         },
         py::arg("name"),
-        documented("hardware_preset(name)",
-                   doc("hardware_preset") +
-                       "\n\nAs a dict of the cluster format. InvalidInput, with the nearest names, where "
-                       "there is none.")
+        documented(
+            "hardware_preset(name)",
+            doc("hardware_preset") +
+                "\n\nReturns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
+                "unknown names.")
             .c_str());
     py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
     node.def_property_readonly(
-            "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Unique in its cluster.")
-        .def_property_readonly("gpu_model", gpu_model, "None where the node has no GPU model.")
+            "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Name, unique in the cluster.")
+        .def_property_readonly("gpu_model", gpu_model, "GPU model, or None.")
         .def_property_readonly(
             "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 64")
         .def_property_readonly(
@@ -154,61 +155,61 @@ void bind_nodes(py::module_& m) {
                 if (memory < 0) return py::none();
                 return py::int_(memory);
             },
-            "Per GPU; None where the node does not model it.")
+            "GPU memory per GPU; None if unknown.")
         .def_property_readonly(
             "schedulable", [](const NodeView& n) { return !n.table().is_cordoned(make_id<NodeId>(n.at())); },
-            "False for a cordoned node, which keeps its tasks and receives none but those that tolerate its "
-            "taint `node.kubernetes.io/unschedulable`, if it has it.")
+            "False for a cordoned node. It keeps its tasks, and receives only tasks that tolerate its "
+            "taint `node.kubernetes.io/unschedulable`.")
         .def_property_readonly("network", network,
-                               "Domains from the root down; empty where the position is unknown.")
+                               "Network domains from the root down; empty if the position is unknown.")
         .def_property_readonly(
             "labels",
             [](const NodeView& n) {
                 return n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].labels;
             },
             "Labels by key.")
-        .def_property_readonly("taints", taints, "Dicts with key, value and effect.")
+        .def_property_readonly("taints", taints, "Taints: dicts with key, value and effect.")
         .def_property_readonly(
             "hardware", hardware,
-            "A preset's name, a description as in the cluster format, or None where unknown.")
+            "Hardware: name of a preset, a description as in the cluster format, or None if unknown.")
         .def_property_readonly(
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
-            "GPUs and other devices that nothing can use.")
+            "Failed GPUs and other devices.")
         .def_property_readonly(
             "eviction_count", [](const NodeView& n) { return n.table().eviction_count[n.at()]; },
             doc("NodeSpec::eviction_count").c_str())
         .def_property_readonly(
             "resources", [](const NodeView& n) { return resource_amounts(n, amount_of); },
-            "Named resources that it has.")
+            "Named resources of the node.")
         .def_property_readonly(
             "resources_free", [](const NodeView& n) { return resource_amounts(n, amount_free); },
-            "What is free of these.")
+            "Free amounts of the named resources.")
         .def_property_readonly("devices", devices, doc("NodeSpec::devices").c_str())
         .def_property_readonly(
             "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
             doc("Cluster::free_devices").c_str())
         .def_property_readonly(
             "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
-            "How many GPUs nothing can use.")
+            "Number of failed GPUs.")
         .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
         .def_property_readonly(
             "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
-            "How many tasks other than daemons run here.")
+            "Number of tasks on the node, without daemons.")
         .def_property_readonly(
             "cpu_free_milli", [](const NodeView& n) { return cpu_free_milli(*n.cluster, n.id); },
-            "Thousandths of a core that are free.")
+            "Free cores in thousandths.")
         .def_property_readonly(
             "memory_free_mib", [](const NodeView& n) { return memory_free_mib(*n.cluster, n.id); },
             "Free memory in MiB.")
         .def_property_readonly(
             "gpu_free_milli", [](const NodeView& n) { return gpu_free(*n.cluster, n.id); },
-            "Free GPU quantity in thousandths, summed over healthy GPUs.")
+            "Free GPUs in thousandths, summed over healthy GPUs.")
         .def_property_readonly(
             "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
             doc("Cluster::idle_gpus").c_str())
         .def_property_readonly(
             "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
-            "How many healthy GPUs are entirely free.")
+            "Number of completely free, healthy GPUs.")
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
@@ -227,7 +228,8 @@ void bind_nodes(py::module_& m) {
 
     py::class_<NodeSequence> nodes(
         m, "Nodes",
-        "All nodes of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
+        "All nodes of a cluster: a sequence with access by position or name. Attributes are read-only "
+        "arrays.");
     define_sequence(nodes);
     nodes
         .def_property_readonly(
@@ -264,14 +266,13 @@ void bind_nodes(py::module_& m) {
                 return column;
             },
             py::arg("level"),
-            documented("domain(self, level)",
-                       "The network domain of every node at a level, or None where unknown; at \"node\" its "
-                       "own name.")
+            documented("domain(self, level)", "Returns the network domain of every node at a level, or None "
+                                              "if unknown; at \"node\" its own name.")
                 .c_str())
         .def_property_readonly(
             "gpu_count",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.gpu_count, s.cluster); },
-            "GPUs of every node.")
+            "Number of GPUs of every node.")
         .def_property_readonly(
             "cpu_milli",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.cpu_milli, s.cluster); },
@@ -293,13 +294,13 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "failed_gpu_mask",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
-            "Bit masks of GPUs and other devices that nothing can use: bit i is GPU i.")
+            "Bit masks of failed GPUs and other devices: bit i is GPU i.")
         .def_property_readonly(
             "eviction_count",
             [](const NodeSequence& s) {
                 return view(s.cluster->inventory().nodes.eviction_count, s.cluster);
             },
-            "How many tasks were evicted from every node so far.")
+            "Number of tasks evicted from every node so far.")
         .def_property_readonly(
             "resource_names",
             [](const NodeSequence& s) {
@@ -308,25 +309,28 @@ void bind_nodes(py::module_& m) {
                 for (std::size_t r = 0; r < known.size(); ++r) names.push_back(known[r]);
                 return names;
             },
-            "The resources that some node has or some task asks for.")
+            "Names of the resources that nodes have or tasks request.")
         .def("resource", resource_column(amount_of), py::arg("name"),
-             documented("resource(self, name)", "How much of a named resource every node has.").c_str())
+             documented("resource(self, name)", "Returns the amount of a named resource on every node.")
+                 .c_str())
         .def("resource_free", resource_column(amount_free), py::arg("name"),
-             documented("resource_free(self, name)", "How much of it is free.").c_str())
-        .def_property_readonly("device_count", column(device_count), "Devices beside the whole GPUs.")
+             documented("resource_free(self, name)",
+                        "Returns the free amount of a named resource on every node.")
+                 .c_str())
+        .def_property_readonly("device_count", column(device_count),
+                               "Number of devices that are not whole GPUs.")
         .def_property_readonly("free_device_count", column(free_device_count),
-                               "How many of these are healthy and held by nobody.")
-        .def_property_readonly("failed_gpu_count", column(failed_gpu_count), "How many GPUs nothing can use.")
+                               "Number of these devices that are healthy and free.")
+        .def_property_readonly("failed_gpu_count", column(failed_gpu_count), "Number of failed GPUs.")
         .def_property_readonly("idle_gpu_mask",
                                column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
-                               "Bit masks of healthy GPUs that are entirely free: bit i is GPU i.")
+                               "Bit masks of completely free, healthy GPUs: bit i is GPU i.")
         .def_property_readonly("idle_gpu_count", column(idle_gpu_count),
-                               "How many healthy GPUs are entirely free.")
-        .def_property_readonly("occupants", column(occupants), "How many tasks other than daemons run there.")
-        .def_property_readonly("cpu_free_milli", column(cpu_free_milli),
-                               "Thousandths of a core that are free.")
+                               "Number of completely free, healthy GPUs.")
+        .def_property_readonly("occupants", column(occupants), "Number of tasks, without daemons.")
+        .def_property_readonly("cpu_free_milli", column(cpu_free_milli), "Free cores in thousandths.")
         .def_property_readonly("memory_free_mib", column(memory_free_mib), "Free memory in MiB.")
-        .def_property_readonly("gpu_free_milli", column(gpu_free), "Free GPU quantity in thousandths.");
+        .def_property_readonly("gpu_free_milli", column(gpu_free), "Free GPUs in thousandths.");
 }
 
 }  // namespace gpusched::python

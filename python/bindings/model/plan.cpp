@@ -1,4 +1,4 @@
-// gpusched.model: plans.
+// The module gpusched.model: plans.
 #include "model/plan.hpp"
 
 #include "model/cluster_views.hpp"
@@ -9,10 +9,11 @@
 
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +27,7 @@ namespace gpusched::python {
 
 namespace {
 
-/// A statistic as Python shows it: whole numbers as int.
+/// A statistic for Python: an int if it is whole.
 py::object number(double value) {
     if (std::abs(value) < 0x1p53 && std::trunc(value) == value)
         return py::int_(static_cast<std::int64_t>(value));
@@ -51,18 +52,18 @@ py::dict bound_dict(const Bound& bound) { return stated_fields(bound); }
 
 namespace {
 
-/// The key of a document under which the tasks and jobs are that its plan brings along: a `gpusched.cluster` without nodes.
+/// The key of a document for the added tasks and jobs of its plan: a `gpusched.cluster` without nodes.
 constexpr const char* brings = "x-brings";
 
-/// A plan brings pending tasks that it places, each once, and nothing else.
-/// @param where the snapshot is, as messages begin
+/// Checks that a plan adds only pending tasks that it places, each once.
+/// @param where position of the snapshot, which begins the messages
 void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::string& where) {
     Problems problems;
     auto others = brought;
     others.tasks.clear();
     others.jobs.clear();
     others.label_levels.clear();
-    if (others != ClusterSpec{}) problems.add(where + "expected tasks, jobs and label_levels alone");
+    if (others != ClusterSpec{}) problems.add(where + "expected only tasks, jobs and label_levels");
     std::set<std::string> placed, seen;
     for (const auto& placement : plan.placements) placed.insert(placement.task);
     for (const auto& task : brought.tasks) {
@@ -70,13 +71,13 @@ void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::
         if (!seen.insert(task.name).second) problems.add(owner + ": appears twice");
         if (task.node) problems.add(owner + ": runs on a node; expected a pending task");
         if (task.locked || task.standby)
-            problems.add(owner + ": locked or standby; expected a task that may start");
-        if (!placed.contains(task.name)) problems.add(owner + ": the plan does not place it");
+            problems.add(owner + ": locked or standby; expected a task that can start");
+        if (!placed.contains(task.name)) problems.add(owner + ": not placed by the plan");
     }
     for (const auto& job : brought.jobs)
         if (std::none_of(brought.tasks.begin(), brought.tasks.end(),
                          [&](const TaskSpec& task) { return task.job == job.name; }))
-            problems.add(where + "job " + quoted(job.name) + ": no task is of it");
+            problems.add(where + "job " + quoted(job.name) + ": no tasks; expected at least one");
     problems.throw_if_any();
 }
 
@@ -110,7 +111,7 @@ std::string plan_text(const NamedPlan& plan, int indent) {
     ClusterSpec brought;
     add(brought, plan.brought);
     const auto end =
-        text.substr(text.rfind('}') - (indent > 0));  // "}", or that with a line before and after it
+        text.substr(text.rfind('}') - (indent > 0));  // "}", with a line break before it if indented
     text.resize(text.rfind('}') - (indent > 0));
     return text + (indent > 0 ? ",\n \"" : ",\"") + brings + "\":" + io::cluster_to_json(brought, 0) + end;
 }
@@ -121,13 +122,13 @@ std::string plan_repr(const NamedPlan& p) {
            counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
 }
 
-/// A goal with what it says, as `consolidate` takes it.
+/// A goal as a dict, as for `consolidate`.
 Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     if (!goal) return py::none();
     return stated_fields(*goal);
 }
 
-/// What each round found.
+/// Statistics of each round.
 JsonObjects rounds(const NamedPlan& p) {
     py::list list;
     for (const auto& round : consolidation::rounds_of(p.spec)) list.append(dict_from(round));
@@ -137,7 +138,7 @@ JsonObjects rounds(const NamedPlan& p) {
 }  // namespace
 
 Brought::Brought(ClusterSpec snapshot) {
-    // Of the levels those that are referred to, in the order of their first use.
+    // The levels that are referred to, in the order of their first use.
     Brought given;
     given.tasks = std::move(snapshot.tasks);
     given.jobs = std::move(snapshot.jobs);
@@ -172,7 +173,7 @@ void add(ClusterSpec& snapshot, const Brought& brought) {
         for (const auto& one : more)
             if (!known.contains(one.name)) all.push_back(one);
     };
-    // The snapshot may have the same levels under other numbers.
+    // The snapshot may have the same levels with other numbers.
     auto tasks = brought.tasks;
     const auto renumber = [&](auto& terms) {
         for (auto& term : terms) {
@@ -209,33 +210,32 @@ PlanSpec plan_argument(const py::object& plan) {
 }
 
 void bind_plan(py::module_& m) {
-    // Attributes are called as in the format, with an underscore where that is a word of Python.
+    // Attributes have the names of the format, with an underscore if the name is a Python keyword.
     py::class_<PlanSpec::Move> move(m, "Move", doc("Move").c_str());
     define_value(move);
     move.def_readonly("task", &PlanSpec::Move::task, "The task's name.")
-        .def_readonly("from_", &PlanSpec::Move::from, "The node where it is then.")
-        .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
+        .def_readonly("from_", &PlanSpec::Move::from, "Name of the node before the move.")
+        .def_readonly("to", &PlanSpec::Move::to, "Name of the target node.")
         .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
-        .def_readonly("wave", &PlanSpec::Move::wave, "Waves run one after another, from 0.")
+        .def_readonly("wave", &PlanSpec::Move::wave,
+                      "Number of the wave; waves run one after another, from 0.")
         .def_readonly("how", &PlanSpec::Move::how, doc("MoveMode").c_str())
-        .def_readonly("chain", &PlanSpec::Move::chain,
-                      "The number of its ejection chain; None = it is not said.")
+        .def_readonly("chain", &PlanSpec::Move::chain, "Number of the ejection chain; None if unknown.")
         .def_property_readonly(
             "for_",
             [](const PlanSpec::Move& x) { return x.serves.empty() ? std::nullopt : std::optional(x.serves); },
-            "The vacated node that it helps to vacate; None = it is not said.")
+            "The vacated node that this move helps to vacate; None if unknown.")
         .def("__repr__", [](const PlanSpec::Move& x) {
             return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
                    std::to_string(x.wave) + ">";
         });
     py::class_<PlanSpec::Placement> placement(
         m, "Placement",
-        (doc("Placement") + "\n\nReads as the tuple (task, node, gpus), too: `task, node, gpus = placement`.")
-            .c_str());
+        (doc("Placement") + "\n\nAlso unpacks as a tuple: `task, node, gpus = placement`.").c_str());
     define_value(placement);
     placement.def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
-        .def_readonly("node", &PlanSpec::Placement::node, "The node where it starts.")
-        .def_readonly("gpus", &PlanSpec::Placement::gpus, "Its GPUs there.")
+        .def_readonly("node", &PlanSpec::Placement::node, "Name of the node.")
+        .def_readonly("gpus", &PlanSpec::Placement::gpus, "GPUs on the node.")
         .def("__len__", [](const PlanSpec::Placement& x) { return py::len(as_tuple(x)); })
         .def(
             "__iter__",
@@ -254,7 +254,7 @@ void bind_plan(py::module_& m) {
 
     py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
     type.def_property_readonly(
-            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
+            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "Number of waves.")
         .def_property_readonly(
             "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
                 if (!p.moves_tuple) {
@@ -265,19 +265,19 @@ void bind_plan(py::module_& m) {
                 }
                 return p.moves_tuple;
             },
-            (doc("Plan::moves") + " The same tuple at every access.").c_str())
+            (doc("Plan::moves") + " Every access returns the same tuple.").c_str())
         .def_property_readonly(
             "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
-            "Names of the nodes with a non-daemon task before and none after.")
+            "Names of the nodes that had non-daemon tasks before and have none after the plan.")
         .def_property_readonly(
             "opened_nodes", [](const NamedPlan& p) { return p.spec.opened_nodes; },
-            "Names of the nodes that moves lead to, and that held no task but daemons before.")
+            "Names of the nodes that had no non-daemon tasks before and receive some.")
         .def_property_readonly(
             "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
             "Names of the tasks that are evicted before the first wave.")
         .def_property_readonly(
             "placements", [](const NamedPlan& p) { return p.spec.placements; },
-            "Pending tasks that start after the last wave.")
+            "Placements of pending tasks after the last wave.")
         .def_property_readonly(
             "stats",
             [](const NamedPlan& p) -> JsonObject {
@@ -285,41 +285,41 @@ void bind_plan(py::module_& m) {
                 for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
                 return stats;
             },
-            "Numbers about the plan and the search for it.")
+            "Statistics of the plan and of the search.")
         .def_property_readonly(
             "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
             doc("Bound").c_str())
         .def_readonly("stop_reason", &NamedPlan::stop_reason,
-                      "Why the algorithm returned; None for a plan that was read.")
+                      "The reason why the algorithm returned; None for a plan from a file.")
         .def_property_readonly(
             "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
-            "What the plan was made for, as `consolidate` takes it; None = no goal.")
+            "Goal of the plan, as for `consolidate`; None = no goal.")
         .def_property_readonly(
             "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
-            "Whether the goal is there once the plan is done; None = no goal.")
+            "True if the plan reaches its goal; None = no goal.")
         .def_property_readonly(
             "price", [](const NamedPlan& p) { return p.spec.price; },
-            "Of a move, in thousandths of a GPU, that the plan was made at; None = moves were free.")
+            "Price of a move at which the plan was made, in thousandths of a GPU; None = moves are free.")
         .def_property_readonly(
             "cost", [](const NamedPlan& p) { return p.spec.cost; },
-            "What the plan costs by parts, in GPU-seconds, as `admit` counts it; empty = it is not said.")
+            "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
         .def_property_readonly("rounds", rounds,
-                               "What each round of the search found: a dict per round, out of `stats` "
-                               "(`round_1_moves` and so on).")
+                               "Statistics of each round of the search: one dict per round, "
+                               "from `stats` (`round_1_moves`, ...).")
         .def_static(
             "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
-            documented("from_json(source)",
-                       "Reads a `gpusched.plan` document.\n\nParameters\n----------\n"
-                       "source\n    the path of a file, or the document as a dict\n\n"
-                       "Raises\n------\nInvalidInput\n    with everything that is wrong\n"
-                       "BackendError\n    when the file cannot be read")
+            documented("from_json(source)", "Reads a `gpusched.plan` document.\n\n"
+                                            "Parameters\n----------\nsource\n    the path of a file, or the "
+                                            "document as a dict\n\n"
+                                            "Raises\n------\nInvalidInput\n    with all problems\n"
+                                            "BackendError\n    if the file cannot be read")
                 .c_str())
         .def(
             "to_json",
             [](const NamedPlan& p, const py::none&) -> JsonObject { return parsed(plan_text(p, 0)); },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
-                       "The `gpusched.plan` document: as a dict, or written to a file.")
+                       "Returns the `gpusched.plan` document as a dict, or writes it to a file.")
                 .c_str())
         .def(
             "to_json",
@@ -347,12 +347,11 @@ void bind_plan(py::module_& m) {
 
     define_in_python<Frame>(
         type, "to_pandas", "_views.frames.plan_to_pandas",
-        "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
-        "columns are step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = not said) and "
-        "for.");
+        "Returns a pandas DataFrame with one row per step: evictions, moves by wave, placements. Columns: "
+        "step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = unknown), for.");
     define_in_python<ArrowTable>(type, "to_arrow", "_views.frames.plan_to_arrow",
-                                 "The table of `to_pandas` for Arrow (pyarrow).");
-    define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as notebooks show it.");
+                                 "Returns the table of `to_pandas` as an Arrow table (pyarrow).");
+    define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as HTML, for notebooks.");
 
     m.def(
         "apply",

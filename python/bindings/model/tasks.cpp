@@ -1,4 +1,4 @@
-// gpusched.model: tasks.
+// The module gpusched.model: tasks.
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
@@ -53,7 +53,7 @@ Typed<"list[dict[str, str]]"> tolerations(const TaskView& t) {
     return result;
 }
 
-/// A level as in the formats, labels included.
+/// A level as in the formats, including labels.
 py::object any_level_object(const TaskView& t, Level level) {
     if (level < first_label_level) return level_object(level);
     return py::str(
@@ -62,7 +62,7 @@ py::object any_level_object(const TaskView& t, Level level) {
 
 JsonObjects anti_affinity(const TaskView& t) {
     py::list result;
-    for (const auto& a : t.wishes().anti_affinity)
+    for (const auto& a : t.affinities().anti_affinity)
         result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level),
                                py::arg("limit") = a.limit));
     return result;
@@ -70,12 +70,12 @@ JsonObjects anti_affinity(const TaskView& t) {
 
 JsonObjects affinity(const TaskView& t) {
     py::list result;
-    for (const auto& a : t.wishes().affinity)
+    for (const auto& a : t.affinities().affinity)
         result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level)));
     return result;
 }
 
-/// What the task avoids, or wants near.
+/// Groups that the task avoids or prefers to be near.
 template <class Term>
 auto selected_groups(std::vector<Term> GroupTerms::*terms) {
     return [terms](const TaskView& t) -> JsonObjects {
@@ -99,15 +99,15 @@ JsonObjects spread(const TaskView& t) {
 }
 
 Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
-    const auto& wish = t.wishes().network_affinity;
-    if (!wish) return py::none();
-    return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = wish->mode);
+    const auto& affinity = t.affinities().network_affinity;
+    if (!affinity) return py::none();
+    return py::dict(py::arg("level") = level_object(affinity->level), py::arg("mode") = affinity->mode);
 }
 
 Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
     py::list result;
-    for (const auto& wish : t.wishes().hardware_affinity)
-        result.append(py::dict(py::arg("level") = wish.level, py::arg("qos") = wish.qos));
+    for (const auto& affinity : t.affinities().hardware_affinity)
+        result.append(py::dict(py::arg("level") = affinity.level, py::arg("qos") = affinity.qos));
     return result;
 }
 
@@ -162,10 +162,10 @@ void bind_tasks(py::module_& m) {
     using T = TaskTable;
     py::class_<TaskView> task(m, "Task", doc("TaskSpec").c_str());
     task.def_property_readonly(
-            "name", [](const TaskView& t) { return t.cluster->name(t.id); }, "Unique in its cluster.")
-        .def_property_readonly("job", job, "The job's name; None for a task on its own.")
-        .def_property_readonly("subgroup", subgroup, "The subgroup of its job that it is in; None = in none.")
-        .def_property_readonly("node", node, "The name of the node it runs on; None while pending.")
+            "name", [](const TaskView& t) { return t.cluster->name(t.id); }, "Name, unique in the cluster.")
+        .def_property_readonly("job", job, "Name of the job; None for a task without a job.")
+        .def_property_readonly("subgroup", subgroup, "Subgroup of the job; None = none.")
+        .def_property_readonly("node", node, "Name of the node; None while pending.")
         .def_property_readonly(
             "gpus", [](const TaskView& t) { return gpu_list(t.cluster->gpus_of(t.id)); },
             doc("TaskSpec::gpus").c_str())
@@ -179,8 +179,8 @@ void bind_tasks(py::module_& m) {
             doc("Cluster::gpu_milli").c_str())
         .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib),
                                doc("TaskSpec::gpu_memory_mib").c_str())
-        .def_property_readonly("gpu_models", gpu_models, "Acceptable models; empty = any.")
-        .def_property_readonly("priority", one(&T::priority), "Higher is more important.")
+        .def_property_readonly("gpu_models", gpu_models, "Acceptable GPU models; empty = any.")
+        .def_property_readonly("priority", one(&T::priority), "Priority; higher is more important.")
         .def_property_readonly(
             "priority_class", [](const TaskView& t) { return t.table().priority_class[t.at()]; },
             doc("PriorityClass").c_str())
@@ -197,12 +197,13 @@ void bind_tasks(py::module_& m) {
             "node_selector", [](const TaskView& t) { return t.cluster->inventory().node_selector(t.id); },
             doc("TaskSpec::node_selector").c_str())
         .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
-        .def_property_readonly("resources", resources, "Named resources that it asks for.")
+        .def_property_readonly("resources", resources, "Requested amounts of named resources.")
         .def_property_readonly(
             "device_count", [](const TaskView& t) { return t.extras().device_count; },
             doc("TaskSpec::device_count").c_str())
         .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes").c_str())
-        .def_property_readonly("tolerations", tolerations, "Dicts with key, operator, value and effect.")
+        .def_property_readonly("tolerations", tolerations,
+                               "Tolerations: dicts with key, operator, value and effect.")
         .def_property_readonly("anti_affinity", anti_affinity, doc("AntiAffinity").c_str())
         .def_property_readonly("affinity", affinity, doc("Affinity").c_str())
         .def_property_readonly(
@@ -214,10 +215,10 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity").c_str())
         .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity").c_str())
         .def_property_readonly(
-            "cpu_local", [](const TaskView& t) { return t.wishes().cpu_local; },
+            "cpu_local", [](const TaskView& t) { return t.affinities().cpu_local; },
             doc("TaskSpec::cpu_local").c_str())
         .def_property_readonly(
-            "cores", [](const TaskView& t) { return t.wishes().cores; }, doc("TaskSpec::cores").c_str())
+            "cores", [](const TaskView& t) { return t.affinities().cores; }, doc("TaskSpec::cores").c_str())
         .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost").c_str())
         .def_property_readonly("start_time", one(&T::start_time), "In seconds.")
         .def_property_readonly(
@@ -229,7 +230,7 @@ void bind_tasks(py::module_& m) {
             doc("TaskSpec::last_checkpoint_time").c_str())
         .def_property_readonly("checkpoint_interval", one(&T::checkpoint_interval),
                                doc("TaskSpec::checkpoint_interval").c_str())
-        .def_property_readonly("eviction_count", one(&T::eviction_count), "How often it was evicted before.")
+        .def_property_readonly("eviction_count", one(&T::eviction_count), "Number of earlier evictions.")
         .def(
             "__eq__", [](const TaskView& a, const TaskView& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const TaskView& t) { return std::hash<std::size_t>{}(t.at()); })
@@ -245,17 +246,19 @@ void bind_tasks(py::module_& m) {
 
     py::class_<TaskSequence> tasks(
         m, "Tasks",
-        "All tasks of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
+        "All tasks of a cluster: a sequence with access by position or name. Attributes are read-only "
+        "arrays.");
     define_sequence(tasks);
     tasks.def_property_readonly("cpu_milli", stored(&T::cpu_milli), "Thousandths of a core.")
         .def_property_readonly("memory_mib", stored(&T::memory_mib), "Memory in MiB.")
-        .def_property_readonly("gpu_count", stored(&T::gpu_count), "Whole GPUs, or 1 for a fraction.")
-        .def_property_readonly("gpu_share_milli", stored(&T::gpu_share_milli), "1000 unless a fraction.")
-        .def_property_readonly("priority", stored(&T::priority), "Higher is more important.")
-        .def_property_readonly("start_time", stored(&T::start_time), "In seconds.")
+        .def_property_readonly("gpu_count", stored(&T::gpu_count), "Number of GPUs; 1 for a part of a GPU.")
+        .def_property_readonly("gpu_share_milli", stored(&T::gpu_share_milli),
+                               "Thousandths of each GPU; 1000 except for a part of a GPU.")
+        .def_property_readonly("priority", stored(&T::priority), "Priority; higher is more important.")
+        .def_property_readonly("start_time", stored(&T::start_time), "Start time in seconds.")
         .def_property_readonly("move_cost", stored(&T::move_cost), doc("TaskSpec::move_cost").c_str())
         .def_property_readonly("eviction_count", stored(&T::eviction_count),
-                               "How often each was evicted before.")
+                               "Number of earlier evictions of each task.")
         .def_property_readonly("locked", stored_flags(&T::locked), doc("TaskSpec::locked").c_str())
         .def_property_readonly("preemptible", stored_flags(&T::preemptible), "May be evicted.")
         .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby").c_str())
@@ -268,14 +271,14 @@ void bind_tasks(py::module_& m) {
                     column[i] = s.cluster->inventory().tasks.priority_class[i];
                 return column;
             },
-            "'HP', 'LP' or 'other' of every task.")
+            "Class of every task: 'HP', 'LP' or 'other'.")
         .def_property_readonly(
             "job", [](const TaskSequence& s) -> Typed<"list[str | None]"> {
                 py::list column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = job(s.view(i));
                 return column;
             },
-            "Job name of every task, or None.")
+            "Job of every task, or None.")
         .def_property_readonly(
             "node_index",
             [](const TaskSequence& s) {
@@ -286,7 +289,7 @@ void bind_tasks(py::module_& m) {
                 }
                 return own(std::move(column));
             },
-            "Position in `nodes` of the node each runs on; -1 while pending.")
+            "Position of every task's node in `nodes`; -1 while pending.")
         .def_property_readonly(
             "gpu_mask",
             [](const TaskSequence& s) {
@@ -294,7 +297,7 @@ void bind_tasks(py::module_& m) {
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.cluster->gpus_of(make_id<TaskId>(i));
                 return own(std::move(column));
             },
-            "Bit masks of the GPUs and other devices that each holds: bit i is GPU i.")
+            "Bit masks of the GPUs and other devices of each task: bit i is GPU i.")
         .def_property_readonly(
             "device_count",
             [](const TaskSequence& s) {

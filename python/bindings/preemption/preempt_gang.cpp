@@ -1,4 +1,4 @@
-// gpusched.preemption: gangs of preemptors, and decisions as plans.
+// The module gpusched.preemption: preemption for gangs, and decisions as plans.
 #include "allocation/gangs.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
@@ -22,17 +22,17 @@ namespace {
 namespace p = preemption;
 
 struct NamedGangDecision {
-    /// A `Decision` per pod, each with the victims that it alone adds.
+    /// One `Decision` per pod, with the victims that this pod adds.
     std::vector<NamedDecision> pods;
-    /// Of all pods, in snapshot order.
+    /// Victims of all pods, in snapshot order.
     std::vector<std::string> victims;
-    /// left to daemons alone, ascending
+    /// Nodes that keep only daemons, in snapshot order.
     std::vector<std::string> vacated_nodes;
-    /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `break_budgets`.
+    /// Tasks down beyond the limit of each disruption budget, by name; empty unless `break_budgets` is set.
     std::map<std::string, std::int64_t> broken_budgets;
-    /// Victims that run again, in this order; empty unless `replace_victims`.
+    /// New placements of victims, in this order; empty unless `replace_victims` is set.
     std::vector<PlanSpec::Placement> replaced;
-    /// gangs that leave whole, tasks without a job included
+    /// Number of gangs that stop completely, counting tasks without a job.
     std::int64_t lost_gangs = 0;
     /// Lost work in GPU-seconds.
     double cost = 0;
@@ -54,17 +54,17 @@ struct GangOptions : DecisionArguments {
     p::GangObjective objective = p::GangObjective::cost;
 };
 
-/// A gang: a snapshot that has its pods, and these.
+/// A gang: its pods, and a snapshot that contains them.
 struct GangInCluster {
     ClusterPtr cluster{};
     std::vector<TaskId> pods{};
 };
 
-/// The job's wishes about the network, written into its pods.
+/// The job's preferences about the network become part of its pods.
 void require_level(JobArgument& job, const Cluster& cluster) {
     auto& options = job.options;
     if (!options.further.empty() || !options.traffic.empty())
-        throw InvalidInput("job: further, traffic: not looked at where tasks are evicted; expected none");
+        throw InvalidInput("job: further and traffic are not supported with evictions; expected neither");
     const auto level = options.level.value_or(cluster.inventory().deepest_level());
     if (options.mode != NetworkMode::required) return;
     for (auto& group : job.request.pods)
@@ -96,12 +96,13 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) 
 
 void bind_preempt_gang(py::module_& m) {
     using G = NamedGangDecision;
-    auto type = py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
+    auto type = py::class_<G>(m, "GangDecision",
+                              "Placements of all pods of a gang, and the tasks to evict for them.");
     define_record(type);
     const auto options = decision_options<GangOptions>().field(
         "objective", &GangOptions::objective,
-        "What domains are compared by first: \"cost\", least lost work, or "
-        "\"lost_gangs\", fewest gangs that lose their work.");
+        "First criterion for comparing domains: \"cost\", least lost work, or \"lost_gangs\", fewest "
+        "gangs that lose their work.");
     m.def(
         "preempt_gang",
         [options](const ClusterPtr& cluster, const GangLike& pods,
@@ -113,7 +114,7 @@ void bind_preempt_gang(py::module_& m) {
                 return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
             });
             if (!found.decision) {
-                if (!found.proven) warn_of_limit(found.stop_reason, "evictions may help all the same");
+                if (!found.proven) warn_of_limit(found.stop_reason, "evictions may still help");
                 return std::nullopt;
             }
             NamedGangDecision out;
@@ -134,18 +135,14 @@ void bind_preempt_gang(py::module_& m) {
         options.shared_as("preemption.preempt_gang")
             .documented(
                 "preempt_gang(cluster, pods",
-                "Finds room for all pods of a gang, by evictions where there is none: a `GangDecision`, or "
-                "None "
-                "when some pod finds no place; nobody is evicted then.\n\n`pods` is a job as for `allocate` "
-                "(a "
-                "dict, or the name of one of the cluster, whose pending tasks are meant), or a list of names "
-                "of "
-                "pending tasks. They go into one domain of the network level that they require (\"mode\": "
-                "\"required\" of a dict, `network_affinity` of tasks), the one that members which run "
-                "already are "
-                "in. Each pod's node is chosen exactly by the policy, the whole is a heuristic. The cluster "
-                "is not "
-                "changed; `allocation.with_job` gives the one that has the pods of a dict.")
+                "Finds space for all pods of a gang, with evictions if necessary. Returns a `GangDecision`, "
+                "or None if a pod cannot be placed; no task is evicted then.\n\n"
+                "The pods go into one domain of the network level that they require (\"mode\": \"required\" "
+                "of a dict, `network_affinity` of tasks); if members already run, into their domain. The "
+                "policy chooses the node of each pod exactly; the whole is a heuristic. The cluster is not "
+                "changed; `allocation.with_job` returns the cluster with the pods of a dict.\n\n"
+                "`pods`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
+                "names of pending tasks.")
             .c_str());
     m.def(
         "explain_gang",
@@ -161,8 +158,8 @@ void bind_preempt_gang(py::module_& m) {
         options
             .documented(
                 "explain_gang(cluster, pods",
-                "Why `preempt_gang` finds nothing, in words: the domain that came closest, and which pod "
-                "found no place in it; empty where it finds something.")
+                "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
+                "does not fit there. Returns an empty text if it finds something.")
             .c_str());
     m.def(
         "to_plan",
@@ -187,8 +184,8 @@ void bind_preempt_gang(py::module_& m) {
         py::arg("decision"),
         documented(
             "to_plan(decision)",
-            "A `Decision` or `GangDecision` as a plan: evictions, then the placements, those of victims "
-            "that run again last.")
+            "Returns a `Decision` or `GangDecision` as a plan: evictions, then placements, with restarted "
+            "victims last.")
             .c_str());
 }
 

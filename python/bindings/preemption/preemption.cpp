@@ -1,4 +1,4 @@
-// gpusched.preemption: whom to evict so that a task can run; the online index.
+// The module gpusched.preemption: tasks to evict for a pending task, and the online index.
 #include "preemption/preemption.hpp"
 #include "model/named.hpp"
 #include "model/plan.hpp"
@@ -6,8 +6,8 @@
 #include "support/call.hpp"
 #include "support/python_function.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/preemption/online.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/preemption/index.hpp>
 
 #include <cmath>
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_preempt_gang(py::module_& m);
 void bind_standby(py::module_& m);
 
@@ -51,17 +51,17 @@ struct PythonOrder {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
         const py::gil_scoped_acquire lock;
         return whole_number(
-            "a victim order's answer for task " + gpusched::quoted(cluster->name(task)),
+            "the policy's result for task " + gpusched::quoted(cluster->name(task)),
             ask_function("policy", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now));
     }
 };
 
-/// What the index takes besides what decisions are made by.
+/// Options of the index, in addition to the options of decisions.
 struct IndexArguments : DecisionArguments {
     std::size_t most_shapes = 64;
 };
 
-/// The time asked for, else that of the snapshot.
+/// The given time, or the time of the snapshot.
 std::int64_t time_or_now(const Cluster& cluster, const std::optional<std::int64_t>& now) {
     return now.value_or(cluster.inventory().now);
 }
@@ -74,7 +74,7 @@ GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpu
     return gpu_mask(gpus, cluster.gpu_count(node) + gpu_count(cluster.devices(node)), bad, bad);
 }
 
-/// The decision that a caller gives by names.
+/// A decision that a caller gives by names.
 p::Decision decision_of(const Cluster& cluster, const NamedDecision& named) {
     const auto node = cluster.find_node(named.node);
     p::Decision decision;
@@ -90,10 +90,9 @@ p::Decision decision_of(const Cluster& cluster, const NamedDecision& named) {
 
 void bind_index(py::module_& m) {
     using Index = p::OnlinePreemption;
-    const auto options =
-        decision_options<IndexArguments>().field("most_shapes", &IndexArguments::most_shapes,
-                                                 "How many shapes of preemptors are kept, at least 1; beyond "
-                                                 "them the one not asked for longest makes room.");
+    const auto options = decision_options<IndexArguments>().field(
+        "most_shapes", &IndexArguments::most_shapes,
+        "Maximum number of request shapes to keep, at least 1; the least recently used one is dropped.");
     const auto documented_as = [](const char* signature) {
         const std::string_view text(signature);
         return documented(text, doc("preemption::OnlinePreemption::" + std::string(text, 0, text.find('('))));
@@ -105,7 +104,8 @@ void bind_index(py::module_& m) {
                  return std::make_unique<Index>(*cluster, o, o.most_shapes);
              }),
              py::arg("cluster"),
-             options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
+             options.documented("__init__(self, cluster", "Makes an index over a copy of the cluster.")
+                 .c_str())
         .def(
             "place",
             [](Index& i, const TaskArgument& task, const NodeArgument& node, const Integers& gpus) {
@@ -138,9 +138,9 @@ void bind_index(py::module_& m) {
             py::arg("now"), documented_as("set_now(self, now)").c_str())
         .def(
             "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.cluster()); },
-            documented("cluster(self)", "A copy of the snapshot as it is now: what was reported is in it. A "
-                                        "node that has failed is cordoned "
-                                        "there.")
+            documented("cluster(self)",
+                       "Returns a copy of the current snapshot, with all reported changes. A failed node is "
+                       "cordoned.")
                 .c_str())
         .def(
             "failed_gpus",
@@ -149,14 +149,15 @@ void bind_index(py::module_& m) {
             },
             py::arg("node"),
             documented("failed_gpus(self, node)",
-                       "GPUs that have failed: those of the snapshot, and what `fail_gpu` said since.")
+                       "Returns the failed GPUs: those of the snapshot, and changes by `fail_gpu`.")
                 .c_str())
         .def(
             "has_failed",
             [](const Index& i, const NodeArgument& node) { return i.has_failed(node_of(i.cluster(), node)); },
             py::arg("node"), documented_as("has_failed(self, node)").c_str())
         .def_property_readonly(
-            "proven", [](const Index& i) { return i.index().proven(); }, "No limit was hit so far.")
+            "proven", [](const Index& i) { return i.index().proven(); },
+            "True if no search has hit a limit so far.")
         .def_property_readonly(
             "shapes", [](const Index& i) { return i.index().shapes(); },
             doc("preemption::PreemptionIndex::shapes").c_str())
@@ -166,16 +167,14 @@ void bind_index(py::module_& m) {
                 const auto id = task_of(i.cluster(), task);
                 const auto* const d = i.decide(id);
                 if (d == nullptr) {
-                    if (!i.index().proven())
-                        warn_of_limit(StopReason::completed, "evictions may help all the same");
+                    if (!i.index().proven()) warn_of_limit(StopReason::completed, "evictions may still help");
                     return std::nullopt;
                 }
                 return named_decision(i.cluster(), id, *d, i.index().proven());
             },
             py::arg("task"),
-            documented(
-                "decide(self, task)",
-                "What `preempt` would decide for a pending task of the cluster: a `Decision`, or None.")
+            documented("decide(self, task)",
+                       "Returns the `Decision` of `preempt` for a pending task of the cluster, or None.")
                 .c_str())
         .def(
             "apply",
@@ -247,9 +246,9 @@ void bind_preemption(py::module_& parent) {
     define_record(explanation);
     explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(explanation, "to_pandas", "_views.frames.preemption_explanation_to_pandas",
-                            "A pandas frame with one row: node, obstacle, missing and text.");
+                            "Returns a pandas DataFrame with one row: node, obstacle, missing and text.");
     define_in_python<py::str>(explanation, "_repr_html_", "_views.html.preemption_explanation",
-                              "The explanation as notebooks show it.");
+                              "The explanation as HTML, for notebooks.");
 
     const auto options = decision_options();
     m.def(
@@ -262,7 +261,7 @@ void bind_preemption(py::module_& parent) {
             const auto result = Call().run(
                 [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
             if (!result.decision) {
-                if (!result.proven) warn_of_limit(result.stop_reason, "evictions may help all the same");
+                if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
                 return std::nullopt;
             }
             return named_decision(*with_task, id, *result.decision, result.proven);
@@ -271,19 +270,18 @@ void bind_preemption(py::module_& parent) {
         options.shared_as("preemption.preempt")
             .documented(
                 "preempt(cluster, task",
-                "Finds room for a task, by evictions where there is none: a `Decision`, or None when no "
-                "eviction that is allowed helps, with a RuntimeWarning where a limit was hit before that was "
-                "certain.\n\n`task` is a dict as in the cluster format, or the name "
-                "of a pending task of the cluster. The cluster is not changed. See docs/preemption.md for "
-                "the policies, who may be a victim, and how ties are broken. A task given as a dict costs "
-                "as much as building the snapshot again.")
+                "Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no "
+                "allowed eviction helps; warns (RuntimeWarning) if a limit ended the search before that was "
+                "certain.\n\n"
+                "`task`: a dict as in the cluster format, or the name of a pending task of the cluster. A "
+                "dict takes as long as building the snapshot. The cluster is not changed. docs/preemption.md "
+                "describes policies, possible victims and tie-breaking.")
             .c_str());
-    const auto of_sets =
-        Keywords<MinimalSetsArguments>()
-            .field("policy", &MinimalSetsArguments::policy_choice,
-                   "Who may be a victim: with a spot policy LP tasks, with the others, and with a callable, "
-                   "tasks of lower priority.")
-            .fields<p::MinimalSetsOptions>();
+    const auto of_sets = Keywords<MinimalSetsArguments>()
+                             .field("policy", &MinimalSetsArguments::policy_choice,
+                                    "Determines the possible victims: LP tasks for spot policies, tasks of "
+                                    "lower priority for the others and for a callable.")
+                             .fields<p::MinimalSetsOptions>();
     m.def(
         "minimal_victim_sets",
         [of_sets](const ClusterPtr& cluster, const TaskLike& task, const NodeArgument& node,
@@ -305,11 +303,11 @@ void bind_preemption(py::module_& parent) {
         },
         py::arg("cluster"), py::arg("task"), py::arg("node"),
         of_sets
-            .documented("minimal_victim_sets(cluster, task, node",
-                        "IMP's answer for one node: all sets of as few victims as possible that make room, "
-                        "as lists of "
-                        "names in snapshot order; [[]] if the task fits as it is, [] if no eviction helps, "
-                        "as under \"guaranteed\" where the hardware is not known.")
+            .documented(
+                "minimal_victim_sets(cluster, task, node",
+                "Returns all minimal sets of victims on one node (IMP's result R), as lists of names in "
+                "snapshot order: [[]] if the task fits without evictions, [] if no eviction helps. If the "
+                "hardware is unknown, the sets are as under \"guaranteed\".")
             .c_str());
     m.def(
         "explain",
@@ -323,8 +321,8 @@ void bind_preemption(py::module_& parent) {
         options
             .documented(
                 "explain(cluster, task",
-                "Why nothing helps: an `Explanation` with the node that came closest and what it lacks with "
-                "all potential victims gone.")
+                "Explains why no eviction helps. Returns an `Explanation` with the closest node and the "
+                "resources that it lacks without all potential victims.")
             .c_str());
     const auto work = [&m](const char* name, auto work_of, const std::string& text) {
         m.def(
@@ -336,20 +334,17 @@ void bind_preemption(py::module_& parent) {
             },
             py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
             documented(name + std::string("(cluster, task, now=None)"),
-                       text + "\n\n`task` is a name or a `Task`; `now` in seconds, None for the snapshot's.")
+                       text + "\n\n`task`: a name or a `Task`. `now`: seconds, None = time of the snapshot.")
                 .c_str());
     };
     work("lost_work", &p::lost_work,
-         "What evicting a task loses by default, in GPU-seconds: the GPUs and other devices that it holds, "
-         "each device as one GPU, times the seconds since its "
-         "last checkpoint or, where none is known, its start; 0 for times in the future. ASI's C_t, of one "
-         "pod.");
+         "Returns the default lost work of evicting a task in GPU-seconds: its number of GPUs and "
+         "other devices, times the seconds since its last checkpoint or, without one, its start; 0 for "
+         "times in the future. This is ASI's C_t of one pod.");
     work("gang_lost_work", &p::gang_lost_work,
-         "What evicting a task loses where its gang stops with it, in GPU-seconds: the sum of `lost_work` "
-         "over all "
-         "running tasks of its job, or the task's own where it is beyond the `min_members` of the job and of "
-         "its subgroup, has no job or runs "
-         "alone.");
+         "Returns the lost work of evicting a task together with its gang, in GPU-seconds: the sum of "
+         "`lost_work` over all running tasks of its job. It is the task's own lost work if the job and "
+         "its subgroup keep their `min_members` without it, or if it has no job.");
     m.def("priority_weight", &p::priority_weight, py::arg("priority"),
           documented("priority_weight(priority)", doc("preemption::priority_weight")).c_str());
     m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,

@@ -1,4 +1,4 @@
-// What the units of gpusched.preemption share: decisions with names, and their options.
+// Shared parts of the bindings of gpusched.preemption: decisions with names, and their options.
 #pragma once
 
 #include "model/cluster_views.hpp"
@@ -16,32 +16,32 @@
 
 namespace gpusched::python {
 
-/// A decision with names, so that it stands on its own.
+/// A decision with names, so that it does not depend on the cluster.
 struct NamedDecision {
-    /// The preemptor.
+    /// The preempting task.
     std::string task;
-    /// Where it goes.
+    /// Its node.
     std::string node;
-    /// Whom to evict, in snapshot order; empty = it fits as it is. They run on the node, but for members elsewhere of gangs that
-    /// break.
+    /// Tasks to evict, in snapshot order; empty if the task fits without evictions. They run on the node,
+    /// except for other members of gangs that stop.
     std::vector<std::string> victims;
-    /// The GPUs that it takes.
+    /// GPUs of the task.
     std::vector<int> gpus;
-    /// Of these GPUs.
+    /// Locality of these GPUs.
     topology::GpuLocality topology{};
-    /// Equation 1; absent for spot policies and without victims
+    /// Score of Equation 1; absent for spot policies and without victims.
     std::optional<double> score;
-    /// of the victims
+    /// Sum of the victims' priorities.
     std::int64_t priority_sum = 0;
-    /// Work lost, in GPU-seconds.
+    /// Lost work in GPU-seconds.
     double cost = 0;
-    /// Nodes that victims leave to daemons alone, in snapshot order.
+    /// Nodes that keep only daemons, in snapshot order.
     std::vector<std::string> vacated_nodes;
-    /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `break_budgets`.
+    /// Tasks down beyond the limit of each disruption budget, by name; empty unless `break_budgets` is set.
     std::map<std::string, std::int64_t> broken_budgets;
-    /// Victims that run again, in this order; empty unless `replace_victims`.
+    /// New placements of victims, in this order; empty unless `replace_victims` is set.
     std::vector<PlanSpec::Placement> replaced;
-    /// The policy's answer is exact: no limit was hit. Also "nothing" is then certain.
+    /// True if the result is exact: no limit ended the search. A negative result is then certain.
     bool proven = true;
 };
 template <class F>
@@ -77,7 +77,7 @@ struct OptionType<preemption::EvictionModel> {
     static std::string type() { return "EvictionModel | None"; }
 };
 
-/// The name of a `preemption::Policy`, or a callable (cluster, task, now) that answers a whole number.
+/// The name of a `preemption::Policy`, or a callable (cluster, task, now) -> integer.
 class VictimPolicyLike : public py::object {
   public:
     VictimPolicyLike() : py::object(py::str(preemption::Options{}.policy.name())) {}
@@ -103,45 +103,44 @@ struct OptionType<VictimPolicyLike> {
     }
 };
 
-/// What decisions are made by; the functions are not yet among the options, since they are asked about a snapshot.
+/// Options of decisions. The functions become options later, because they are called with a snapshot.
 struct DecisionArguments : preemption::Options {
     VictimPolicyLike policy_choice;
     Typed<"Callable[[Cluster, Task, int], float] | None"> cost_function = py::none();
 };
 
-/// What `minimal_victim_sets` takes.
+/// Options of `minimal_victim_sets`.
 struct MinimalSetsArguments : preemption::MinimalSetsOptions {
     VictimPolicyLike policy_choice;
 };
 
-/// The policy that a caller chose; a function is asked about tasks of that snapshot.
+/// The policy of the caller; a function gets tasks of this snapshot.
 preemption::VictimPolicy chosen_policy(const VictimPolicyLike& policy, const ClusterPtr& cluster);
 
-/// Makes `policy_choice` the options' policy, and `cost_function`, if there is one, their cost; both are asked about tasks of that
-/// snapshot.
-/// @throws InvalidInput when `cost_function` cannot be called
+/// Sets the policy from `policy_choice` and the cost from `cost_function`, if given; functions get tasks of
+/// this snapshot.
+/// @throws InvalidInput if `cost_function` is not callable
 void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster);
 
 /// The keywords of decisions, for options that are or extend DecisionArguments.
 template <class O = DecisionArguments>
 Keywords<O> decision_options() {
     return Keywords<O>()
-        .field(
-            "policy", &DecisionArguments::policy_choice,
-            "How victims and node are chosen. A callable (cluster, task, now) answers a whole number for a "
-            "`Task` and seconds: the potential victims of a node leave by ascending number until the "
-            "preemptor fits, those who need not leave come back, and the node whose victims cost the "
-            "least wins. It must depend on its arguments alone.")
+        .field("policy", &DecisionArguments::policy_choice,
+               "Policy that chooses victims and node. A callable (cluster, task, now) returns an integer for "
+               "a `Task` and a time in seconds: potential victims are evicted in ascending order until the "
+               "task fits, unnecessary ones are kept, and the node with the least cost wins. The result must "
+               "depend only on the arguments.")
         .template fields<preemption::Options>()
         .field("cost", &DecisionArguments::cost_function,
-               "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
-               "least 0, "
-               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.");
+               "Lost work of an eviction: a callable (cluster, task, now) that returns GPU-seconds, at least "
+               "0, for a `Task` and a time in seconds; None for `lost_work`. The result must depend only on "
+               "the arguments.");
 }
 
-/// Warns that a limit cut the search short.
+/// Warns that a limit ended the search.
 void warn_of_limit(StopReason reason, const char* consequence);
 
-/// Adds gangs of preemptors, and Standby's leases, to gpusched.preemption.
+/// Adds preemption for gangs and leases of Standby tasks to gpusched.preemption.
 
 }  // namespace gpusched::python

@@ -1,10 +1,10 @@
-// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
+// The module gpusched.preemption: Standby tasks that lend their GPUs, and the duration of evictions.
 #include "preemption/preemption.hpp"
 #include "support/arguments.hpp"
 #include "support/keywords.hpp"
 #include "support/records.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <algorithm>
@@ -21,11 +21,11 @@ namespace p = preemption;
 using EvictionTimeline = p::EvictionModel::Timeline;
 
 struct NamedBorrower {
-    /// Its name.
+    /// Name of the borrower.
     std::string task;
-    /// The GPUs that it borrows.
+    /// Borrowed GPUs.
     std::vector<int> gpus;
-    /// An `EvictionTimeline` once it was told to leave, else None.
+    /// An `EvictionTimeline` after it was asked to leave, otherwise None.
     std::optional<EvictionTimeline> eviction;
 };
 template <class F>
@@ -45,12 +45,12 @@ GpuMask any_gpus(const Integers& gpus) {
 
 std::int64_t milliseconds(const Integer& now) { return OptionType<std::int64_t>::read("now_ms", now); }
 
-/// A lease whose borrowers have names, with its own source of chance.
+/// A lease with names of borrowers, and with its own random numbers.
 struct Lease {
     std::string owner, node;
     p::StandbyLease live;
     Rng rng;
-    std::vector<std::string> names{};  // of the borrowers so far, by TaskId - 1; 0 is the owner
+    std::vector<std::string> names{};  // of the borrowers so far, indexed by TaskId - 1; 0 is the owner
 
     TaskId id_of(const std::string& task) {
         if (task == owner) return live.owner();
@@ -85,12 +85,14 @@ struct ModelKeywords : p::EvictionModel {
 
 void bind_evictions(py::module_& m) {
     using E = p::EvictionModel;
-    auto timeline = py::class_<EvictionTimeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
+    auto timeline =
+        py::class_<EvictionTimeline>(m, "EvictionTimeline", "Timeline of one eviction in milliseconds.");
     define_record(timeline);
     const auto options =
         Keywords<ModelKeywords>()
-            .field("shutdown_ms", &ModelKeywords::quantiles,
-                   "21 quantiles, milliseconds at 0, 5, .., 100 %, ascending; None = the published figures.")
+            .field(
+                "shutdown_ms", &ModelKeywords::quantiles,
+                "21 quantiles in milliseconds at 0, 5, ..., 100 %, ascending; None = the published figures.")
             .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
     auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
     define_record(model);
@@ -99,7 +101,7 @@ void bind_evictions(py::module_& m) {
                  const auto k = options.read("EvictionModel", keywords);
                  return eviction_model(k.quantiles, k.grace_ms, k.reclaim_ms);
              }),
-             options.documented("__init__(self", "How long evictions take.").c_str())
+             options.documented("__init__(self", "Model of the duration of evictions.").c_str())
         .def(
             "draw",
             [](const E& e, const Integer& now_ms, const Integer& seed) {
@@ -107,12 +109,13 @@ void bind_evictions(py::module_& m) {
                 return e.draw(milliseconds(now_ms), rng);
             },
             py::arg("now_ms"), py::arg("seed"),
-            documented("draw(self, now_ms, seed)", "One eviction that begins at `now_ms`.").c_str());
+            documented("draw(self, now_ms, seed)", "Returns a random eviction that begins at `now_ms`.")
+                .c_str());
 }
 
 void bind_lease(py::module_& m) {
     using B = NamedBorrower;
-    auto borrower = py::class_<B>(m, "Borrower", "A task that runs on GPUs which a Standby task lends.");
+    auto borrower = py::class_<B>(m, "Borrower", "A task that runs on GPUs of a Standby task.");
     define_record(borrower);
     const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
     const auto lease = [&of](const char* name) { return of(name); };
@@ -126,18 +129,18 @@ void bind_lease(py::module_& m) {
              }),
              py::arg("owner"), py::arg("node"), py::arg("gpus"), py::kw_only(), py::arg("model") = py::none(),
              py::arg("seed") = 0,
-             documented("__init__(self, owner, node, gpus, *, model=None, seed=0)",
-                        "The GPUs of one HP task on its node.\n\nmodel\n    An `EvictionModel`: how long "
-                        "borrowers take to leave; None = the published figures.\n"
-                        "seed\n    The same seed draws the same evictions everywhere.")
+             documented(
+                 "__init__(self, owner, node, gpus, *, model=None, seed=0)",
+                 "Makes a lease for the GPUs of one HP task on its node.\n\n"
+                 "model\n    an `EvictionModel` for the time until borrowers leave; None = the published "
+                 "figures\nseed\n    seed of the random evictions")
                  .c_str())
         .def_property_readonly(
             "state", [](const Lease& l) { return l.live.state(); },
-            "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" (borrowers "
-            "are "
-            "leaving).")
+            "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" "
+            "(borrowers are leaving).")
         .def_readonly("owner", &Lease::owner, "The HP task.")
-        .def_readonly("node", &Lease::node, "Where it runs.")
+        .def_readonly("node", &Lease::node, "Name of its node.")
         .def_property_readonly(
             "gpus", [](const Lease& l) { return gpu_list(l.live.gpus()); }, "Its GPUs.")
         .def_property_readonly(
@@ -149,7 +152,7 @@ void bind_lease(py::module_& m) {
                 for (const auto& b : l.live.borrowers()) out.push_back(l.named(b));
                 return out;
             },
-            "The tasks that borrow now, in the order of their borrowing.")
+            "Current borrowers, in the order in which they began.")
         .def(
             "lend", [](Lease& l, const Integer& now_ms) { l.live.lend(milliseconds(now_ms)); },
             py::arg("now_ms"), documented("lend(self, now_ms)", lease("lend")).c_str())

@@ -1,4 +1,4 @@
-// gpusched.serving: a day of arrivals, and how many prefill and decode replicas serve it.
+// The module gpusched.serving: a day of arrivals, and the prefill and decode replicas that serve it.
 #include "serving/serving.hpp"
 #include "support/arrays.hpp"
 #include "support/records.hpp"
@@ -14,7 +14,7 @@ namespace gpusched::python {
 
 namespace s = serving;
 
-/// Sizes as a pair, or as what `pool_sizes` answers.
+/// Sizes as a pair, or as a result of `pool_sizes`.
 template <>
 struct OptionType<s::PoolSizes> {
     static s::PoolSizes read(const std::string& field, py::handle value) {
@@ -59,7 +59,7 @@ namespace {
 using RequestRows = Typed<"numpy.typing.ArrayLike">;
 using RequestTable = Typed<"numpy.typing.NDArray[numpy.float64]">;
 
-/// Requests of an array or a list of rows: time_s, tokens of the prompt, tokens of the answer.
+/// Requests of an array or a list of rows: time_s, prompt tokens, output tokens.
 std::vector<s::Arrival> read_arrivals(const std::string& field, const py::object& value) {
     const auto array = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(value);
     if (!array) {
@@ -137,11 +137,10 @@ void bind_arrivals(py::module_& m) {
         },
         py::arg("trace"),
         curve
-            .documented(
-                "daily_arrivals(trace",
-                doc("serving::daily_arrivals") +
-                    "\n\nTraces and days are rows of time_s, tokens of the prompt and of the answer.\n\n" +
-                    doc("serving::DailyCurve"))
+            .documented("daily_arrivals(trace",
+                        doc("serving::daily_arrivals") +
+                            "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
+                            doc("serving::DailyCurve"))
             .c_str());
     m.def(
         "expected_rate",
@@ -163,9 +162,9 @@ void bind_scaling(py::module_& m) {
         .def("step", &s::Autoscaler::step, py::arg("window"),
              documented("step(self, window)", doc("serving::Autoscaler::step")).c_str());
     auto sizing = Keywords<SizingArguments>().fields<s::AutoscaleOptions>();
-    sizing.field(
-        "variation", &SizingArguments::variation,
-        "Of the arrivals: squared coefficient of variation of the gaps, 1 for a Poisson process, 0 .. 1000.");
+    sizing.field("variation", &SizingArguments::variation,
+                 "Squared coefficient of variation of the times between arrivals, 0 to 1000; 1 for a Poisson "
+                 "process.");
     m.def(
         "pool_sizes",
         [sizing](const RequestRows& sample, const Number& rate, const py::kwargs& given) {
@@ -197,8 +196,7 @@ void bind_scaling(py::module_& m) {
         py::arg("output"), py::arg("longest_input") = 8192,
         estimates
             .documented("replica_times(model, gpus, prefill, decode, input, output, longest_input=8192",
-                        doc("serving::replica_times") +
-                            "\n\n`input`, `output`: the mean tokens of a request.")
+                        doc("serving::replica_times") + "\n\n`input`, `output`: mean tokens of a request.")
             .c_str());
 }
 
@@ -227,15 +225,15 @@ void bind_simulation(py::module_& m) {
         },
         py::arg("arrivals"), py::arg("policy") = "forecast",
         options
-            .documented("simulate_autoscaling(arrivals, policy='forecast'",
-                        doc("serving::simulate_autoscaling") +
-                            "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see "
-                            "`Autoscaler`), or a "
-                            "function of a `PoolWindow` that answers the sizes to have.")
+            .documented(
+                "simulate_autoscaling(arrivals, policy='forecast'",
+                doc("serving::simulate_autoscaling") +
+                    "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
+                    "a function of a `PoolWindow` that returns the sizes.")
             .c_str());
     auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
     fixed.field("windows_met", &FixedArguments::windows_met,
-                "Part of the windows that must meet both targets, 0 .. 1.");
+                "Part of the windows that must meet both targets, 0 to 1.");
     m.def(
         "fewest_fixed",
         [fixed](const RequestRows& arrivals, const py::kwargs& given) {

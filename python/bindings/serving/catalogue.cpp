@@ -1,9 +1,9 @@
-// GPU types, models, deployments, estimates and profiles in gpusched.serving.
+// The module gpusched.serving: GPU types, models, deployments, estimates and profiles.
 #include "serving/serving.hpp"
 #include "support/records.hpp"
 #include "support/sources.hpp"
 
-#include <gpusched/serving/profile_csv.hpp>
+#include <gpusched/serving/estimate.hpp>
 
 namespace gpusched::python {
 
@@ -21,14 +21,14 @@ struct DeploymentArguments : s::DeploymentOptions {
     double memory_fraction = s::usual_memory_fraction;
 };
 
-/// A type of the catalogue, or of the paper's where the name is only there.
+/// A GPU type of the catalogue, or of the paper if only the paper has the name.
 s::GpuType find_gpu(const std::string& name) {
     if (const auto known = s::find_gpu_type(name)) return *known;
-    return s::gpu_type(name);  // which names those that there are
+    return s::gpu_type(name);  // which names the known types
 }
 
-/// A model that is known, or one with this name and nothing else.
-/// @param described the fields of a model that nobody knows
+/// A known model, or a model with only this name.
+/// @param described the fields of an unknown model
 s::LanguageModel find_model(const std::string& name, const py::kwargs& described) {
     std::string expected;
     std::vector<std::string> known;
@@ -87,7 +87,7 @@ void bind_catalogue(py::module_& m) {
         },
         py::arg("name"),
         documented("gpu_type(name, **changes)",
-                   doc("serving::gpu_type") + "\n\nFields given as keywords replace those of the catalogue.")
+                   doc("serving::gpu_type") + "\n\nKeywords replace fields of the catalogue.")
             .c_str());
     m.def(
         "language_model",
@@ -100,8 +100,8 @@ void bind_catalogue(py::module_& m) {
         py::arg("name"),
         documented(
             "language_model(name, **changes)",
-            "'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'; fields given as keywords replace those known. "
-            "With any other name all of them must be given.")
+            "Returns the model 'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'. Keywords replace its fields. "
+            "For any other name, all fields are required.")
             .c_str());
     const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
         "memory_fraction", &DeploymentArguments::memory_fraction,
@@ -158,7 +158,7 @@ void bind_catalogue(py::module_& m) {
         py::arg("unit_s") = 1e-3,
         documented("read_layer_profile(prefill, decode, model, gpu, degree=1, unit_s=0.001)",
                    doc("serving::read_layer_profile") +
-                       "\n\nThe dict that `profiles` of `estimate_throughput` takes.\n\n" +
+                       "\n\nReturns the dict for `profiles` of `estimate_throughput`.\n\n" +
                        doc("serving::parse_profile_csv"))
             .c_str());
     m.def(

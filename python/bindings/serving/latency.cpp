@@ -1,4 +1,4 @@
-// gpusched.serving: how long requests take.
+// The module gpusched.serving: latencies of requests.
 #include "serving/serving.hpp"
 #include "support/call.hpp"
 #include "support/records.hpp"
@@ -14,7 +14,7 @@ namespace s = serving;
 
 namespace {
 
-/// The replicas of a plan and what each of them serves: a plan, its document, or its replicas as dicts.
+/// The replicas of a plan and their requests: from a plan, its document, or its replicas as dicts.
 std::vector<s::PlannedReplicas> read_served(const py::object& given, const s::ServingRequest& request,
                                             const s::LatencyOptions& options) {
     if (py::isinstance<PlannedServing>(given)) return given.cast<const PlannedServing&>().replicas;
@@ -55,9 +55,11 @@ void bind_serving_latency(py::module_& m) {
             .documented(
                 "simulate_latency(request, plan",
                 doc("serving::simulate_latency") +
-                    "\n\n`plan`: a plan, the document that `plan_to_dict` made of one, or a list of dicts "
-                    "with `model`, `deployment` or `stages`, `count` and `share` (of each kind of requests), "
-                    "and perhaps `requests_per_s` of one replica.")
+                    "\n\n"
+                    "`plan`: a plan, its document from `plan_to_dict`, or a list of dicts with `model`, "
+                    "`deployment` or `stages`, `count` and `share` (of each kind of requests), and "
+                    "optionally "
+                    "`requests_per_s` of one replica.")
             .c_str());
 }
 

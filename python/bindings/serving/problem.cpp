@@ -1,10 +1,10 @@
-// gpusched.serving: the serving problem by itself, its MILP and its solution.
+// The module gpusched.serving: the serving problem, its MILP and its solution.
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"
 #include "support/arrays.hpp"
 #include "support/struct_states.hpp"
 
-#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/forms.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace gpusched::python {
 
-/// A serving model that knows the names of its problem.
+/// A serving model with the names of its problem.
 struct NamedServingMilp : serving::ServingMilp {
     serving::ServingProblem problem{};
 };
@@ -57,7 +57,8 @@ constexpr void visit_fields(std::type_identity<GivenConfiguration>, F&& field) {
     field("model", &GivenConfiguration::model);
 }
 
-/// Reads the arguments of `serving_milp`. What is wrong with each by itself is told together, then what they say of each other.
+/// Reads the arguments of `serving_milp`. Reports problems of single arguments first, then contradictions
+/// between them.
 class ProblemReader {
   public:
     serving::ServingProblem read(const py::object& configs, const py::object& workloads,
@@ -115,8 +116,7 @@ class ProblemReader {
                     add_to("")(name, at);
                 }
             });
-            if (nested_ && flat)
-                reader.report(0, "expected numbers, or a dict of numbers per model, not both");
+            if (nested_ && flat) reader.report(0, "expected either numbers, or a dict of numbers per model");
         });
     }
 
@@ -145,7 +145,7 @@ class ProblemReader {
         }
     }
 
-    /// Where workloads are flat, configurations may name one model, which is theirs.
+    /// With flat workloads, all configurations must name the same model.
     void choose_model(const std::optional<std::string>& model, const std::string& owner,
                       serving::ServingConfiguration& c) {
         if (!nested_) {
@@ -153,7 +153,7 @@ class ProblemReader {
             const bool first = !only_, other = !first && *only_ != *model;
             if (other && !several_)
                 problems_.add(
-                    "workloads: expected a dict per model, since configurations name several models");
+                    "workloads: expected a dict per model, because configurations name several models");
             if (first) only_ = model;
             several_ = several_ || other;
         } else if (model) {
@@ -219,7 +219,8 @@ serving::ServingAllocation read_allocation(const serving::ServingProblem& p, con
     const auto find = [&](const std::string& name) {
         for (std::size_t c = 0; c < p.configurations.size(); ++c)
             if (p.configurations[c].name == name) return c;
-        throw InvalidInput("replicas: there is no configuration " + gpusched::quoted(name));
+        throw InvalidInput("replicas: " + gpusched::quoted(name) +
+                           "; expected a configuration of the problem");
     };
     for (const auto& [name, count] : from_python<ByName<int>>("replicas", replicas).entries)
         a.replicas[find(name)] = count;
@@ -232,7 +233,9 @@ serving::ServingAllocation read_allocation(const serving::ServingProblem& p, con
                     a.share[c][w] = share;
                     found = true;
                 }
-            if (!found) throw InvalidInput("assignment: there is no workload " + gpusched::quoted(name));
+            if (!found)
+                throw InvalidInput("assignment: " + gpusched::quoted(name) +
+                                   "; expected a workload of the problem");
         }
     }
     return a;
@@ -251,7 +254,7 @@ void bind_serving_problem(py::module_& m) {
     model
         .def_property_readonly(
             "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
-            "The form it was built in.")
+            "Form of the model.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
              documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
         .def(
@@ -268,8 +271,8 @@ void bind_serving_problem(py::module_& m) {
                 return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
-            documented("decode(self, x)",
-                       "(replicas, assignment) of a vector.\n\n" + doc("serving::ServingMilp::decode"))
+            documented("decode(self, x)", "Converts a vector to (replicas, assignment).\n\n" +
+                                              doc("serving::ServingMilp::decode"))
                 .c_str());
     define_value(model);
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
@@ -303,10 +306,11 @@ void bind_serving_problem(py::module_& m) {
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
         py::arg("budget"), py::arg("makespan") = py::none(),
-        documented("greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
-                   "(replicas, assignment), or None. Without a makespan the best plan it finds; needs no "
-                   "solver.\n\n" +
-                       doc("serving::greedy_plan"))
+        documented(
+            "greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
+            "Returns (replicas, assignment) of a heuristic without a solver, or None. Without a makespan, "
+            "it minimises the makespan.\n\n" +
+                doc("serving::greedy_plan"))
             .c_str());
     m.def(
         "closed_form_bound",
@@ -330,24 +334,24 @@ void bind_serving_problem(py::module_& m) {
             doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [number](const P& p) { return number(p.makespan); },
-            "Seconds; None where there is no plan.")
+            "Makespan in seconds; None without a plan.")
         .def_property_readonly(
             "bound", [number](const P& p) { return number(p.bound); },
-            "Seconds that no plan beats; None where there can be none.")
-        .def_readonly("cost", &P::cost, "$/h of everything rented.")
+            "Lower bound on the makespan in seconds; None if no plan exists.")
+        .def_readonly("cost", &P::cost, "Cost of all rented GPUs in $/h.")
         .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal").c_str())
         .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver").c_str())
         .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls").c_str())
         .def_readonly("message", &P::message, doc("serving::ServingSolution::message").c_str())
         .def_property_readonly(
             "rented", [](const P& p) { return rented_dict(p.problem, p.allocation); },
-            "{GPU type: how many}.")
+            "Rented GPUs: {GPU type: count}.")
         .def_property_readonly(
             "replicas", [](const P& p) { return replica_dict(p.problem, p.allocation); },
             "{configuration: how many}.")
         .def_property_readonly(
             "assignment", [](const P& p) { return assignment_dict(p.problem, p.allocation); },
-            "{configuration: {workload: share of its requests}}.")
+            "Shares of requests: {configuration: {workload: share}}.")
         .def("__repr__", [](const py::object& self) {
             return "ServingSolution(status=" + py::repr(self.attr("status")).cast<std::string>() +
                    ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
@@ -356,7 +360,7 @@ void bind_serving_problem(py::module_& m) {
     define_value(plan);
     const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
         "deadline", &ServingArguments::deadline,
-        "Seconds: find the cheapest plan within them instead of the fastest.");
+        "Finds the cheapest plan within this time in seconds, instead of the fastest plan.");
     m.def(
         "solve_serving_plan",
         [options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,

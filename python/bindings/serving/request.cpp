@@ -1,4 +1,4 @@
-// Requests and plans of the serving planner as dicts: documents that the library reads and writes.
+// Requests and plans of the serving planner as dicts, which the library reads and writes as documents.
 #include "serving/serving.hpp"
 #include "support/documents.hpp"
 
@@ -11,8 +11,8 @@ namespace s = serving;
 
 namespace {
 
-/// The rates of a call: of all kinds together, or a dict by name. What is wrong is added, with a rate of 1 in its place: the
-/// document is read as one of a call with rates.
+/// The rates of a call: for all kinds together, or a dict by kind. For wrong rates it adds a problem and uses
+/// the rate 1, so that the document is still read as a request with rates.
 s::RequestRates read_rates(const py::object& rate, Problems& problems) {
     s::RequestRates result;
     if (!rate || rate.is_none()) return result;
@@ -36,7 +36,7 @@ s::RequestRates read_rates(const py::object& rate, Problems& problems) {
     return result;
 }
 
-/// A request with the names of a plan and nothing else, for its document.
+/// A request with only the names of a plan, for its document.
 s::ServingRequest names_of(const PlannedServing& plan) {
     s::ServingRequest request;
     for (const auto& name : plan.gpus) request.gpus.push_back({.name = name});
@@ -74,11 +74,12 @@ py::dict write_serving_plan(const PlannedServing& plan, const s::PlanExtras& ext
 
 namespace {
 
-/// The names of plans that are of one request.
+/// The names of plans for one request.
 s::ServingRequest names_of(const std::vector<const PlannedServing*>& plans) {
     for (const auto* plan : plans)
         if (plan->gpus != plans.front()->gpus || plan->models != plans.front()->models)
-            throw InvalidInput("plans: of several requests; expected GPU types and models of one");
+            throw InvalidInput(
+                "plans: of different requests; expected plans with the same GPU types and models");
     return plans.empty() ? s::ServingRequest{} : names_of(*plans.front());
 }
 

@@ -1,4 +1,4 @@
-// gpusched.serving.
+// The module gpusched.serving.
 #include "serving/serving.hpp"
 #include "milp/milp.hpp"
 #include "support/call.hpp"
@@ -7,16 +7,14 @@
 #include "support/struct_states.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/price_ranges.hpp>
-#include <gpusched/serving/sweep_budgets.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <cmath>
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_autoscale(py::module_& m);
 void bind_serving_catalogue(py::module_& m);
 void bind_serving_latency(py::module_& m);
@@ -33,15 +31,13 @@ struct RateArguments {
 struct PlanArguments : s::PlannerOptions, SolverArguments, RateArguments {};
 struct ReplanArguments : s::ReplanOptions, SolverArguments, RateArguments {};
 
-/// The keywords of a solver's call and `rate`.
+/// The keywords of a solver call, and `rate`.
 template <class Arguments, Described Options>
 Keywords<Arguments> planner_keywords() {
     return solver_keywords<Arguments, Options>().field(
         "rate", &Arguments::rate,
-        "Requests per second: of all kinds together, in the "
-        "proportions of the request, or of each kind by name: 'KIND', or 'MODEL/KIND' where several models "
-        "have a kind of this name. "
-        "None: those of the request.");
+        "Requests per second: of all kinds together, in the proportions of the request, or a dict by kind: "
+        "'KIND', or 'MODEL/KIND' if several models have the kind. None: the rates of the request.");
 }
 
 struct NamedReplan : s::ReplanResult {
@@ -53,7 +49,7 @@ constexpr void visit_fields(std::type_identity<NamedReplan>, F&& field) {
     field("named", &NamedReplan::named);
 }
 
-/// A request and options, with everything that is wrong in either.
+/// Reads a request and options, and reports all problems of both.
 template <class Arguments>
 std::pair<s::ServingRequest, Arguments> asked_for(const char* function, const Keywords<Arguments>& keywords,
                                                   const py::object& request, const py::kwargs& given,
@@ -91,7 +87,7 @@ py::dict calibration_dict(const s::Calibration& calibration) {
     return result;
 }
 
-/// Between which prices the plan stays the cheapest; found when first asked for.
+/// The price ranges in which the plan stays the cheapest; computed at the first access.
 const std::vector<s::PriceRange>& price_ranges_of(PlannedServing& plan) {
     if (plan.asked.empty()) return plan.price_ranges;
     if (!plan.found_ranges) {
@@ -117,7 +113,7 @@ void bind_planner(py::module_& m) {
             doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [](const P& p) { return number(p.makespan); },
-            "Seconds; None where there is no plan.")
+            "Makespan in seconds; None without a plan.")
         .def_property_readonly(
             "bound", [](const P& p) { return number(p.bound); }, doc("serving::ServingPlan::bound").c_str())
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
@@ -147,19 +143,17 @@ void bind_planner(py::module_& m) {
             doc("serving::ServingPlan::calibration").c_str())
         .def_property_readonly(
             "price_ranges", [](P& p) { return dicts_from(price_ranges_of(p)); },
-            "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which usual and "
-            "between "
-            "which spot prices this plan stays the cheapest of those that fill replicas as far (`capacity`, "
-            "`separate`). Found when first asked for, by a few "
-            "mixed-integer "
+            "For plans of `plan_serving` with rates and goal 'cheapest': for each GPU type, the ranges of "
+            "its on-demand and spot price in which this plan stays the cheapest of the plans with the "
+            "same `capacity` and `separate`. Computed at the first access with a few mixed-integer "
             "programs per price.")
-        .def_readonly("solver", &P::solver, "Who solved it.")
+        .def_readonly("solver", &P::solver, "Name of the solver.")
         .def_readonly("message", &P::message, doc("serving::ServingPlan::message").c_str())
-        .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
+        .def_property_readonly("rented", &rented_by_name, "Rented GPUs: {GPU type: count}.")
         .def_property_readonly(
             "replicas", [](const P& p) -> JsonObjects { return write_serving_plan(p)["replicas"]; },
-            "A dict for the replicas of each deployment: model, deployment, count, cost, gpus, stages, "
-            "share (of each kind of requests, what all of them serve), requests_per_s (of one).")
+            "One dict per deployment: model, deployment, count, cost, gpus, stages, share (of each kind "
+            "of requests, of all replicas together), requests_per_s (of one replica).")
         .def("__repr__", [](const py::object& self) {
             return "ServingPlan(status=" + py::repr(self.attr("status")).cast<std::string>() +
                    ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
@@ -169,7 +163,7 @@ void bind_planner(py::module_& m) {
     define_value(plan);
     const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
     const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
-    const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
+    const std::string more = "\n\nThe request is a dict as described in docs/serving.md.";
     m.def(
         "plan_serving",
         [options, itself](const Request& request, const py::kwargs& given) {
@@ -177,7 +171,7 @@ void bind_planner(py::module_& m) {
             const auto& asked = both.first;
             const auto& arguments = both.second;
             const auto solver = solver_argument(arguments.solver);
-            const bool lazy = py::isinstance<py::str>(arguments.solver);  // a callable may not be there later
+            const bool lazy = py::isinstance<py::str>(arguments.solver);  // a callable may not exist later
             std::vector<s::PriceRange> ranges;
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 auto made = s::plan_serving(asked, arguments, solver, context);
@@ -227,13 +221,13 @@ void bind_planner(py::module_& m) {
         sweep
             .documented("sweep_budgets(request, budgets",
                         doc("serving::sweep_budgets") + more +
-                            " The result is {budget: plan}, smallest first.")
+                            " Returns {budget: plan}, smallest budget first.")
             .c_str());
 
     const auto curve = planner_keywords<PlanArguments, s::PlannerOptions>().without(
         {"deadline", "rate", "goal", "composition", "routing", "uniform_tp"});
     m.def(
-        "curve",
+        "_curve",
         [ curve, itself ](const Request& request, const Typed<"Sequence[float]">& rates,
                           const Typed<"Sequence[Mapping[str, float]]">& targets, const py::kwargs& given)
             -> Typed<"list[tuple[float, dict[str, float | None], ServingPlan]]"> {
@@ -264,8 +258,8 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"), py::arg("rates") = py::list(), py::arg("targets") = py::list(),
         curve.shared_as("serving.curve")
-            .documented("curve(request, rates=[], targets=[]",
-                        doc("serving::curve") + more + " The result is a list of (rate, targets, plan).")
+            .documented("_curve(request, rates=[], targets=[]",
+                        doc("serving::curve") + more + " Returns a list of (rate, targets, plan).")
             .c_str());
     m.def(
         "calibrate", [](const Request& request) -> Typed<"dict[str, list[dict[str, Any]]]"> {
@@ -281,10 +275,10 @@ void bind_planner(py::module_& m) {
         py::arg("request"),
         documented(
             "request_to_dict(request)",
-            "A request as the document `gpusched.serving-request` v2 (docs/schema) with everything that "
-            "its reader takes from the catalogue, Table 1 or defaults; `available` counts GPUs, and "
-            "targets of all kinds stand at each.\n\n"
-            "It is read as the same request, whichever version the first one had.")
+            "Returns a request as a document of the format `gpusched.serving-request` v2 (docs/schema), "
+            "with all values from the catalogue, Table 1 or defaults. `available` counts GPUs, and "
+            "targets for all kinds are repeated at each kind. The document is equivalent to the request, "
+            "for every version of its format.")
             .c_str());
 
     m.def(
@@ -336,9 +330,10 @@ void bind_planner(py::module_& m) {
         py::arg("plan"), py::arg("changed") = py::none(), py::kw_only(), py::arg("price_ranges") = false,
         documented(
             "plan_to_dict(plan, changed=None, *, price_ranges=False)",
-            "A plan as the document `gpusched.serving-plan` v2 (docs/schema); with what a replanning "
-            "changed, if given.\n\n`price_ranges` are written where they are asked for, since they take a "
-            "few mixed-integer programs per GPU type.")
+            "Returns a plan as a document of the format `gpusched.serving-plan` v2 (docs/schema), with "
+            "the changes of a replanning if given.\n\n"
+            "`price_ranges` are only written on request, because they take a few mixed-integer programs "
+            "per GPU type.")
             .c_str());
     const auto changes = planner_keywords<ReplanArguments, s::ReplanOptions>().without(
         {"composition", "routing", "uniform_tp", "deadline", "goal"});
@@ -350,7 +345,7 @@ void bind_planner(py::module_& m) {
                 [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
             const auto& asked = both.first;
             const auto& arguments = both.second;
-            // By name: the request may have other types, or have them in another order.
+            // Matched by name: the request may have other types, or another order.
             const auto before = read_running(running, asked);
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
@@ -363,9 +358,8 @@ void bind_planner(py::module_& m) {
         py::arg("request"), py::arg("running"),
         changes.shared_as("serving.replan")
             .documented("replan(request, running", doc("serving::replan") + more +
-                                                       " `running` is a plan, the document that "
-                                                       "`plan_to_dict` made of one, or the replicas of one "
-                                                       "as dicts.")
+                                                       " `running`: a plan, its document from "
+                                                       "`plan_to_dict`, or its replicas as dicts.")
             .c_str());
 }
 
@@ -378,7 +372,7 @@ void bind_serving(py::module_& parent) {
     bind_serving_latency(m);
     bind_serving_problem(m);
     bind_autoscale(m);
-    // For the console script, which says in which file a request or a plan is wrong.
+    // For the console script, which reports the file of a request or a plan.
     m.def(
         "_require_request",
         [](const Request& request, const Rate& rate) {

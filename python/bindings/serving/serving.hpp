@@ -1,4 +1,4 @@
-// What the binding units of gpusched.serving share.
+// Shared parts of the bindings of gpusched.serving.
 #pragma once
 
 #include "support/arguments.hpp"
@@ -8,7 +8,7 @@
 
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/price_ranges.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <optional>
 #include <string>
@@ -34,7 +34,7 @@ struct gpusched::json::Form<std::pair<int, int>> {
 
 namespace gpusched::python {
 
-/// A request as docs/serving.md describes it, as a dict.
+/// A request as described in docs/serving.md, as a dict.
 using Request = Typed<"Mapping[str, Any]">;
 
 namespace detail {
@@ -53,16 +53,16 @@ struct StateOf<std::pair<A, B>> {
 
 }  // namespace detail
 
-/// A plan that knows the names of its request.
+/// A plan with the names of its request.
 struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};
     std::vector<serving::ServedModel> models{};
     std::vector<serving::PriceRange> price_ranges{};
-    // What `price_ranges` are found from when they are asked for: the request (none = they are known), options and solver.
+    // Request (none = price ranges are known), options and solver for computing `price_ranges`.
     std::vector<serving::ServingRequest> asked{};
     serving::PlannerOptions planner{};
     std::string chosen_solver{};
-    std::optional<std::vector<serving::PriceRange>> found_ranges{};  // once they were asked for
+    std::optional<std::vector<serving::PriceRange>> found_ranges{};  // after the first access
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
@@ -83,10 +83,10 @@ struct OptionType<std::pair<int, int>> {
     static std::string type() { return "tuple[int, int]"; }
 };
 
-/// A request as docs/serving.md describes it.
-/// @param rate  of all kinds together, or by kind; empty or None = those of the request
+/// Reads a request as described in docs/serving.md.
+/// @param rate of all kinds together, or by kind; empty or None = the rates of the request
 serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate = {});
-/// A request as a dict that is read as the same request, with everything that the reader adds: prices, fields of types and models.
+/// An equivalent request as a dict with all values that the reader adds: prices, fields of types and models.
 py::dict write_serving_request(const serving::ServingRequest& request);
 /// Documents of plans as dicts.
 py::dict write_serving_plan(const PlannedServing& plan, const serving::PlanExtras& extras = {});
@@ -95,7 +95,8 @@ py::dict write_serving_curve(const std::vector<double>& rates,
                              const std::vector<const PlannedServing*>& plans);
 py::dict write_serving_sweep(const std::vector<double>& budgets,
                              const std::vector<const PlannedServing*>& plans);
-/// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as dicts.
+/// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as
+/// dicts.
 using Replicas = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
 /// Models, deployments and counts of replicas.
 std::vector<serving::PlannedReplicas> read_running(const py::object& given,

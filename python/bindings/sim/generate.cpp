@@ -1,4 +1,4 @@
-// Within gpusched.sim: generated clusters.
+// The module gpusched.sim: generated clusters.
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
 #include "support/call.hpp"
@@ -51,7 +51,7 @@ void bind_generate(py::module_& m) {
             problems.throw_if_any();
             return Call(arguments.progress).run([&](const Context& context) -> ClusterPtr {
                 const auto spec = sim::generate_cluster(o, context);
-                if (context.stop.stop_requested()) return nullptr;  // an exception is on its way
+                if (context.stop.stop_requested()) return nullptr;  // an exception is being raised
                 return std::make_shared<Cluster>(Cluster::build(spec));
             });
         },
@@ -68,7 +68,7 @@ void bind_generate(py::module_& m) {
         },
         py::arg("trace"), py::arg("ratio"), py::kw_only(), py::arg("seed") = 0,
         documented("resample(trace, ratio, *, seed=0)",
-                   doc("sim::resample") + "\n\n`seed` is where random choices start.")
+                   doc("sim::resample") + "\n\n`seed`: seed of the random choices.")
             .c_str());
 }
 

@@ -1,4 +1,4 @@
-// gpusched.sim: the simulated harvest of Standby GPUs.
+// The module gpusched.sim: the simulated harvest of Standby GPUs.
 #include "preemption/preemption.hpp"
 #include "support/call.hpp"
 #include "support/records.hpp"
@@ -16,7 +16,7 @@ struct HarvestArguments : sim::HarvestOptions {
 }  // namespace
 
 void bind_harvest(py::module_& m) {
-    py::class_<sim::HarvestResult> result(m, "HarvestResult", "What `simulate_harvest` counted.");
+    py::class_<sim::HarvestResult> result(m, "HarvestResult", "Counts of `simulate_harvest`.");
     define_record(result);
     result.def_property_readonly("harvested", &sim::HarvestResult::harvested, "Borrowed / lent GPU-hours.");
     const auto options = Keywords<HarvestArguments>().fields<sim::HarvestOptions>().field(

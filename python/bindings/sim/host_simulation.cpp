@@ -1,4 +1,4 @@
-// gpusched.sim: the simulated host of the controller, and queueing formulas.
+// The module gpusched.sim: the simulated host of the controller, and queueing formulas.
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
 #include "support/fields.hpp"
@@ -29,7 +29,7 @@ namespace {
 using sim::HostResult;
 using sim::HostScenario;
 
-/// A scenario as `overrides` may change it: how long it takes is an option of its own.
+/// A scenario that `overrides` may change. Its duration is a separate option.
 struct OverriddenScenario : HostScenario {};
 template <class F>
 constexpr void visit_fields(std::type_identity<OverriddenScenario>, F&& field) {
@@ -55,30 +55,29 @@ struct SeededArguments : HostArguments {
     Typed<"Iterable[int]"> seeds = py::make_tuple(0, 1, 2, 3, 4, 5, 6);
 };
 
-/// The options of both calls; those of `simulate_host` have seeds too.
+/// The options of both functions; `simulate_host` also has seeds.
 template <class O>
 Keywords<O> host_options() {
     using A = HostArguments;
     Keywords<O> options;
     options.field("variant", &A::variant, doc("control::Variant"));
     if constexpr (std::is_same_v<O, SeededArguments>)
-        options.field("seeds", &O::seeds, "Integers; runs of two variants under the same seed are a pair.");
+        options.field("seeds", &O::seeds,
+                      "Integers. With the same seed, two variants serve the same requests.");
     options.field("duration_s", &A::duration_s, "Simulated seconds, above 0.")
         .field("scenario", &A::scenario, doc("sim::HostScenarioName"))
-        .field(
-            "overrides", &A::overrides,
-            "None or a dict of fields of the scenario, with the names and units of C++'s `HostScenario`, "
-            "such as t2_weight, mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or "
-            "\"mbb\"), tau_ms (the target), threshold_ms (above which the controller acts; the target "
-            "unless given), window_s, persistence and dwell (windows), quota_levels (per cent, falling), "
-            "io_levels_mb_s (falling), classes (rows of share, bytes, compute_ms) and llm_requests (rows of "
-            "time_s, tokens of prompt and answer, as read_llm_trace gives them).");
+        .field("overrides", &A::overrides,
+               "Fields of the scenario that differ: a dict with the names and units of C++'s `HostScenario`, "
+               "such as t2_weight, mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or "
+               "\"mbb\"), tau_ms (target), threshold_ms (default: the target), window_s, persistence and "
+               "dwell (windows), quota_levels (%, descending), io_levels_mb_s (descending), classes (rows of "
+               "share, bytes, compute_ms) and llm_requests (rows as from read_llm_trace).");
     return options;
 }
 
 void bind_result(py::module_& m) {
     py::class_<HostResult> type(m, "HostResult",
-                                "Runs of the simulated host: arrays with one entry per seed.");
+                                "Results of the simulated host: arrays with one entry per seed.");
     visit_fields(std::type_identity<sim::HostRun>{}, [&](const char* name, auto member, const auto&...) {
         const auto column = [member](const HostResult& r) {
             std::vector<std::remove_cvref_t<decltype(r.runs[0].*member)>> values;
@@ -123,9 +122,10 @@ void bind_host_simulation(py::module_& m) {
             return all;
         },
         seeded.shared_as("sim.simulate_host")
-            .documented("simulate_host(",
-                        "Runs the controller on a simulated host, once per seed: a `HostResult`.\n\n" +
-                            doc("sim::run_host"))
+            .documented(
+                "simulate_host(",
+                "Runs the controller on a simulated host, once per seed. Returns a `HostResult`.\n\n" +
+                    doc("sim::run_host"))
             .c_str());
     m.def(
         "record_host",
@@ -142,8 +142,8 @@ void bind_host_simulation(py::module_& m) {
         py::arg("seed") = 0,
         options
             .documented("record_host(seed=0",
-                        "One run of the simulated host: its audit log, and the configuration under which "
-                        "`control.replay_audit` takes it.")
+                        "Runs the simulated host once. Returns its audit log and the configuration for "
+                        "`control.replay_audit`.")
             .c_str());
     m.def(
         "read_llm_trace",
@@ -161,9 +161,10 @@ void bind_host_simulation(py::module_& m) {
             std::size_t failed = 0;
             const auto requests = unlocked([&] { return sim::read_llm_trace(text, source, &failed); });
             if (failed > 0) {
-                const auto told = source + ": " + counted(static_cast<std::int64_t>(failed), "request") +
-                                  " without response tokens (failed) left out";
-                if (PyErr_WarnEx(PyExc_RuntimeWarning, told.c_str(), 1) != 0) throw py::error_already_set();
+                const auto warning = source + ": " + counted(static_cast<std::int64_t>(failed), "request") +
+                                     " without response tokens (failed) skipped";
+                if (PyErr_WarnEx(PyExc_RuntimeWarning, warning.c_str(), 1) != 0)
+                    throw py::error_already_set();
             }
             std::vector<std::tuple<double, std::int32_t, std::int32_t>> rows;
             for (const auto& r : requests) rows.emplace_back(r.time_s, r.prompt_tokens, r.output_tokens);
@@ -173,9 +174,8 @@ void bind_host_simulation(py::module_& m) {
         documented(
             "read_llm_trace(csv)",
             doc("sim::read_llm_trace") +
-                "\n\n`csv` is the path of a file, or the text itself: a str with a line break. Requests that "
-                "are "
-                "left out are counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens).")
+                "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
+                "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens).")
             .c_str());
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),
           py::arg("mean_service"),

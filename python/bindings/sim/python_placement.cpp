@@ -6,7 +6,6 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 namespace gpusched::python {
@@ -19,7 +18,7 @@ void PythonPlacement::Mirror::rebuild(const Cluster& of) {
     behind.clear();
 }
 
-// Node by node: while one task has left a node already, another may not have come yet.
+// Node by node: a task that has left a node may not have reached its new node yet.
 void PythonPlacement::Mirror::catch_up(const Cluster& with) {
     auto& mirror = *cluster;
     std::vector<TaskId> gone;
@@ -44,7 +43,7 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
                                TaskView{mirror.cluster, task});
     if (answer.is_none()) return std::nullopt;
     const auto about = "task " + gpusched::quoted(cluster.name(task));
-    const auto field = "a placement policy's answer for " + about;
+    const auto field = "the placement policy's result for " + about;
     constexpr const char* expected = "None, a node, or a pair (node, gpus)";
     std::optional<GpuMask> gpus;
     if (py::isinstance<py::tuple>(answer)) {
@@ -53,7 +52,7 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         GpuMask mask = 0;
         for (const int gpu : OptionType<std::vector<int>>::read(field, pair[1])) {
             if (gpu < 0 || gpu >= max_gpus_per_node)
-                throw InvalidInput(bad_value("the policy answers for " + about + " with GPU",
+                throw InvalidInput(bad_value("the policy returned for " + about + " with GPU",
                                              std::to_string(gpu),
                                              "0 to " + std::to_string(max_gpus_per_node - 1)));
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
@@ -66,9 +65,9 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         const auto& view = answer.cast<const NodeView&>();
         // Copies of a snapshot share the inventory, and ids mean the same in all of them.
         if (&view.cluster->inventory() != &cluster.inventory())
-            throw InvalidInput("the policy answers for " + about + " with node " +
+            throw InvalidInput("the policy returned for " + about + " with node " +
                                gpusched::quoted(view.cluster->name(view.id)) +
-                               " of another cluster; expected a node of the one that it was called with");
+                               " of another cluster; expected a node of its argument");
         node = view.id;
     } else if (py::isinstance<py::str>(answer))
         node = OptionType<NodeId>::read(field, answer, cluster);
@@ -80,9 +79,9 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         return allocation::Destination{node, 0};
     const auto obstacle = find_obstacle(cluster, task, node);
     if (obstacle != Obstacle::none)
-        throw InvalidInput("the policy answers with node '" + cluster.name(node) + "' for task '" +
+        throw InvalidInput("the policy returned node '" + cluster.name(node) + "' for task '" +
                            cluster.name(task) +
-                           "', which does not fit there: " + describe_obstacle(cluster, task, node));
+                           "', but the task does not fit there: " + describe_obstacle(cluster, task, node));
     return allocation::Destination{node,
                                    allocation::pick_gpus(allocation::TightestGpu{}, cluster, task, node)};
 }

@@ -13,11 +13,12 @@
 
 namespace gpusched::python {
 
-/// Asks a Python callable `policy(cluster, task)` where a pending task goes.
+/// Calls a Python function `policy(cluster, task)` for each pending task.
 ///
-/// The callable gets a snapshot that follows the replay; it must not be used by other threads meanwhile. It is a
-/// copy that this policy keeps in step, so that whatever Python holds on to stays alive. Answers: None (it fits
-/// nowhere), a node or its name (the tightest GPUs are taken), or a pair of node and GPUs. Exceptions pass through.
+/// The function gets a snapshot that follows the replay; other threads must not use it meanwhile. It is a
+/// copy that this policy keeps up to date, so that Python objects that refer to it stay valid. Results: None
+/// (the task does not fit), a node or its name (the tightest GPUs are used), or a pair of node and GPUs.
+/// Exceptions pass through.
 class PythonPlacement {
   public:
     explicit PythonPlacement(py::object policy);
@@ -25,16 +26,16 @@ class PythonPlacement {
     std::optional<allocation::Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng);
 
   private:
-    /// The copy, a follower.
+    /// The copy, which follows the replay.
     struct Mirror {
         ClusterPtr cluster{};
-        std::vector<NodeId> behind{};  // nodes on which it is
+        std::vector<NodeId> behind{};  // nodes of each task
         void rebuild(const Cluster& of);
         void usage_changed(const Cluster&, NodeId node) { behind.push_back(node); }
         void catch_up(const Cluster& with);
     };
 
-    std::shared_ptr<py::object> policy_;  // shared: references are counted only while the lock is held
+    std::shared_ptr<py::object> policy_;  // shared, because references are counted only under the lock
     Followed<Mirror> mirror_;
 };
 

@@ -1,4 +1,4 @@
-// gpusched.sim: replay of traces.
+// The module gpusched.sim: replay of traces.
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
 #include "sim/python_placement.hpp"
@@ -33,7 +33,7 @@ void bind_outcome(py::module_& m) {
     const auto parts = [](const Outcome& r) {
         return std::tuple(r.cluster, r.unplaced, r.timeline, r.stop_reason);
     };
-    py::class_<Outcome> type(m, "ReplayResult", "The state at the end of a replay, and how it came about.");
+    py::class_<Outcome> type(m, "ReplayResult", "The final state of a replay, and its course.");
     define_value(type, parts, [](const std::invoke_result_t<decltype(parts), const Outcome&>& state) {
         return std::make_from_tuple<Outcome>(state);
     });
@@ -43,9 +43,9 @@ void bind_outcome(py::module_& m) {
             "unplaced", [](const Outcome& r) { return r.unplaced; },
             doc("sim::ReplayResult::unplaced").c_str())
         .def_property_readonly(
-            "timeline", [](const Outcome& r) { return r.timeline; }, "What happened, by arrival.")
+            "timeline", [](const Outcome& r) { return r.timeline; }, "State after every arrival.")
         .def_property_readonly(
-            "stop_reason", [](const Outcome& r) { return r.stop_reason; }, "Why the replay ended.")
+            "stop_reason", [](const Outcome& r) { return r.stop_reason; }, "The reason why the replay ended.")
         .def("__repr__", [](const Outcome& r) {
             return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +
                    std::to_string(r.unplaced.size()) + " unplaced>";
@@ -55,15 +55,14 @@ void bind_outcome(py::module_& m) {
 }  // namespace
 
 void bind_replay(py::module_& m) {
-    bind_timeline<Timeline>(
-        m, "Timeline", "What happened in a replay: read-only arrays with one entry per arrival.", "arrivals");
+    bind_timeline<Timeline>(m, "Timeline", "Course of a replay: read-only arrays with one entry per arrival.",
+                            "arrivals");
     bind_outcome(m);
     const auto options =
         Keywords<ReplayArguments>()
             .field("placement", &ReplayArguments::policy,
-                   "A name of `allocation.placement_names`, or a callable (cluster, task) that answers None, "
-                   "a node, or a "
-                   "pair (node, gpus).")
+                   "Placement policy: a name of `allocation.placement_names`, or a callable (cluster, task) "
+                   "that returns None, a node, or a pair (node, gpus).")
             .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
             .field("progress", &ReplayArguments::progress, progress_text)
             .shared_as("sim.replay");

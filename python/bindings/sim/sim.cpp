@@ -1,9 +1,9 @@
-// gpusched.sim.
+// The module gpusched.sim.
 #include "support/bindings.hpp"
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_trace(py::module_& m);
 void bind_replay(py::module_& m);
 void bind_host_simulation(py::module_& m);

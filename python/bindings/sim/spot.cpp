@@ -1,4 +1,4 @@
-// gpusched.sim: HP and spot jobs, and their replay.
+// The module gpusched.sim: HP and spot jobs, and their replay.
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
@@ -49,8 +49,8 @@ struct SpotReplayArguments : sim::SpotReplayOptions {
     Typed<"Callable[[int, Cluster, Plan], object] | None"> watcher = py::none();
 };
 
-/// A ranker written in Python: a callable (cluster, task, node) that answers a whole number. Whenever nodes are ranked for a
-/// task it gets a copy of the cluster as it is, which is its to keep. Exceptions pass through.
+/// A ranker written in Python: a callable (cluster, task, node) -> integer. For each task, it gets its own
+/// copy of the current cluster. Exceptions pass through.
 class PythonRanker {
   public:
     PythonRanker(std::string name, py::object function)
@@ -70,12 +70,12 @@ class PythonRanker {
     }
 
   private:
-    std::string name_;                      // how messages call it
-    std::shared_ptr<py::object> function_;  // shared: references are counted only while the lock is held
+    std::string name_;                      // its name in messages
+    std::shared_ptr<py::object> function_;  // shared, because references are counted only under the lock
     ClusterPtr cluster_;
 };
 
-/// The rankers that are asked for: functions get names of their own in a copy of the library's registries.
+/// The given rankers. Functions get generated names in a copy of the library's registries.
 allocation::Registries named_rankers(SpotReplayArguments& arguments) {
     auto known = allocation::registries();
     arguments.rankers.clear();
@@ -94,7 +94,7 @@ allocation::Registries named_rankers(SpotReplayArguments& arguments) {
     return known;
 }
 
-/// An observer of plans written in Python; it gets a copy of the cluster, which is its to keep.
+/// An observer of plans written in Python. It gets its own copy of the cluster.
 sim::PlanObserver python_observer(const py::object& function) {
     if (function.is_none()) return {};
     if (PyCallable_Check(function.ptr()) == 0)
@@ -105,7 +105,7 @@ sim::PlanObserver python_observer(const py::object& function) {
     };
 }
 
-// Traces -----------------------------------------------------------------------------------------------------
+// Traces.
 
 /// Pods, arrival and work of each job.
 using JobTimes = std::vector<std::array<std::int64_t, 3>>;
@@ -189,8 +189,8 @@ Frame frame(const SpotTrace& trace) {
 }
 
 void bind_spot_trace(py::module_& m) {
-    py::class_<SpotTrace, SpotTracePtr> type(
-        m, "SpotTrace", "Empty nodes, and the HP and spot (LP) jobs that arrive on them.");
+    py::class_<SpotTrace, SpotTracePtr> type(m, "SpotTrace",
+                                             "Empty nodes, and the HP and spot (LP) jobs that arrive.");
     define_value(type, &spot_trace_state, [](const SpotTraceState& from) {
         const auto& [document, times] = from;
         return make_spot_trace(io::cluster_from_json(document.cast<std::string>(), "<pickle>"), times);
@@ -198,15 +198,16 @@ void bind_spot_trace(py::module_& m) {
     type.def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
              documented(
                  "__init__(self, nodes, jobs)",
-                 "A trace of one's own. `nodes` and `jobs` are lists of dicts as in the cluster format, "
-                 "nodes and "
-                 "pending tasks; a job has `pods` (default 1), `arrival_s` (0) and `work_s` (1) besides.")
+                 "Makes a custom trace.\n\n"
+                 "`nodes`: dicts as in the cluster format. `jobs`: dicts of pending tasks as in the cluster "
+                 "format, with additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1).")
                  .c_str())
         .def_property_readonly(
-            "node_count", [](const SpotTrace& t) { return t.nodes.size(); }, "How many nodes there are.")
+            "node_count", [](const SpotTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(
-            "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "How many jobs arrive.")
-        .def("to_pandas", frame, documented("to_pandas(self)", "A pandas frame, one job a row.").c_str())
+            "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "Number of jobs.")
+        .def("to_pandas", frame,
+             documented("to_pandas(self)", "Returns a pandas DataFrame with one row per job.").c_str())
         .def("__repr__", [](const SpotTrace& t) {
             return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " + counted(t.jobs, "job") +
                    ">";
@@ -233,7 +234,7 @@ void bind_spot_trace(py::module_& m) {
         lists.documented("read_spot_trace(node_csv, job_csv", doc("sim::read_spot_trace")).c_str());
 }
 
-// Results ----------------------------------------------------------------------------------------------------
+// Results.
 
 using Arrays = Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]">;
 
@@ -252,15 +253,14 @@ Arrays job_columns(const SpotReplayResult& r) {
 void bind_spot_result(py::module_& m) {
     auto spread = py::class_<Spread>(m, "Spread", doc("sim::Spread").c_str());
     define_record(spread);
-    bind_timeline<SpotTimeline>(m, "SpotTimeline",
-                                "What happened in a spot replay: read-only arrays with one entry per hour.",
-                                "hours");
+    bind_timeline<SpotTimeline>(
+        m, "SpotTimeline", "Course of a spot replay: read-only arrays with one entry per hour.", "hours");
     using R = SpotReplayResult;
     const auto of = [](const char* name) { return doc(std::string("sim::SpotReplayResult::") + name); };
     py::class_<R> type(
         m, "SpotReplayResult",
-        "What became of HP and spot jobs. Everything but `jobs`, `timeline` and `end_s` is about what is "
-        "measured.");
+        "Results of HP and spot jobs. All values except `jobs`, `timeline` and `end_s` cover only the "
+        "measured part.");
     define_value(type);
     visit_fields(std::type_identity<R>{}, [&]<class V>(const char* name, V R::*member) {
         if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V> || std::is_same_v<V, Spread>)
@@ -268,11 +268,11 @@ void bind_spot_result(py::module_& m) {
     });
     type.def_property_readonly(
             "jobs", &job_columns,
-            "What became of each job of the trace, in seconds: a dict of arrays. held_s = startup_s + kept_s "
-            "+ lost_s + open_s + slowed_s; -1 = never.")
+            "Times of every job of the trace in seconds: a dict of arrays; -1 = never. held_s = startup_s "
+            "+ kept_s + lost_s + open_s + slowed_s.")
         .def_property_readonly(
             "timeline", [](const R& r) { return std::make_shared<SpotTimeline>(r.timeline); },
-            "Hour by hour: GPUs that jobs hold, and jobs that wait.")
+            "GPUs of running jobs, and waiting jobs, hour by hour.")
         .def("__repr__", [](const R& r) {
             return "<gpusched.sim.SpotReplayResult: " + counted(r.jobs, "job") + ", " +
                    counted(r.preemptions, "preemption") + ">";
@@ -289,14 +289,14 @@ void bind_spot_jobs(py::module_& m) {
         Keywords<A>()
             .field(
                 "rankers", &A::ranking,
-                "One after the other, each breaks the ties of those before it; 1 to 6 names of "
-                "`allocation.ranker_names()` that need no workload, or callables (cluster, task, node) that "
-                "answer a whole number and get a copy of the cluster as it is. Here \"eviction_history\" "
-                "counts the pods evicted from a node so far. The default is ASI's.")
+                "Rankers in order of precedence, 1 to 6: names of `allocation.ranker_names()` that need no "
+                "workload, or callables (cluster, task, node) -> integer, which get a copy of the current "
+                "cluster. Here, \"eviction_history\" counts the pods evicted from a node so far. The default "
+                "is ASI's.")
             .fields<sim::SpotReplayOptions>()
             .field("observer", &A::watcher,
-                   "Called with every plan before it is carried out: (now_s, cluster, plan), with a "
-                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.")
+                   "Called with every plan before its execution: (now_s, cluster, plan), with a copy of the "
+                   "current cluster. An exception ends the replay and is raised.")
             .field("progress", &A::progress, progress_text);
     m.def(
         "replay_spot",

@@ -1,4 +1,4 @@
-// Timelines of replays in Python: structs of columns as classes with one read-only array per column.
+// Timelines of replays in Python: classes with one read-only array per column.
 #pragma once
 
 #include "support/arguments.hpp"
@@ -16,7 +16,7 @@
 namespace gpusched::python {
 
 /// @param name of the class
-/// @param entries what there is one entry per, such as "arrivals"
+/// @param entries unit of the entries, such as "arrivals"
 template <class T>
 void bind_timeline(py::module_& m, const char* name, const char* text, const char* entries) {
     using Shared = std::shared_ptr<T>;
@@ -42,7 +42,7 @@ void bind_timeline(py::module_& m, const char* name, const char* text, const cha
                 });
                 return py::module_::import("pandas").attr("DataFrame")(frame);
             },
-            documented("to_pandas(self)", "The timeline as a pandas frame.").c_str())
+            documented("to_pandas(self)", "Returns the timeline as a pandas DataFrame.").c_str())
         .def(
             "__eq__", [](const T& a, const T& b) { return a == b; }, py::is_operator())
         .def("__repr__", [name = std::string(name), entries = std::string(entries)](const T& t) {

@@ -1,4 +1,4 @@
-// gpusched.sim: traces.
+// The module gpusched.sim: traces.
 #include "model/trace.hpp"
 
 #include "support/arguments.hpp"
@@ -8,7 +8,7 @@
 #include "support/values.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/quantity.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -31,7 +31,7 @@ namespace gpusched::python {
 
 namespace {
 
-/// Seconds, with NaN for an absent time: what numpy and pandas make of it.
+/// Seconds, with NaN for an absent time, as in numpy and pandas.
 double seconds(const std::optional<std::int64_t>& time) {
     return time ? static_cast<double>(*time) : std::numeric_limits<double>::quiet_NaN();
 }
@@ -72,13 +72,13 @@ py::dict task_columns(const Trace& trace) {
     return columns;
 }
 
-/// Entries of a list of dicts: what the cluster format knows, and all other keys by column.
+/// Reads entries of a list of dicts: fields of the cluster format, and all other keys as columns.
 struct Entries {
     py::list known{};
     py::dict others{};
 };
 
-/// @param take is offered every key first; true = it is neither for the format nor a column
+/// @param take gets every key first; true = the key is neither a field of the format nor a column
 template <class Take>
 Entries read_entries(const char* list, py::handle given, std::span<const std::string_view> keys,
                      Problems& problems, Take take) {
@@ -117,7 +117,7 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
     return out;
 }
 
-/// @throws InvalidInput with every value that has no JSON form, by entry and key
+/// @throws InvalidInput, with entry and key, for every value that has no JSON form
 std::string columns_text(const py::dict& columns, const std::string& list) {
     if (columns.empty()) return {};
     try {
@@ -138,7 +138,7 @@ std::string columns_text(const py::dict& columns, const std::string& list) {
     }
 }
 
-/// A number of whole seconds; nothing for None and for what is not a number, as pandas writes an absent one.
+/// A number of whole seconds; nothing for None and for NaN, which pandas writes for absent values.
 std::optional<std::int64_t> time_of(const std::string& field, py::handle value) {
     if (value.is_none()) return std::nullopt;
     if (PyFloat_Check(value.ptr())) {
@@ -150,7 +150,7 @@ std::optional<std::int64_t> time_of(const std::string& field, py::handle value) 
         try {
             const auto number = OptionType<std::int64_t>::read(field, value);
             if (number >= 0 && number <= largest_quantity) return number;
-        } catch (const InvalidInput&) {  // told below
+        } catch (const InvalidInput&) {  // reported below
         }
     }
     bad_option(field, value, "whole seconds from 0 to " + std::to_string(largest_quantity));
@@ -181,9 +181,9 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
             } else if (name == "duration") {
                 times[owner].duration = time_of(field, value);
             } else if (name == "creation_time" || name == "deletion_time" || name == "scheduled_time") {
-                throw InvalidInput(field + ": expected 'arrival' and 'duration', of which this follows");
+                throw InvalidInput(field + ": expected 'arrival' and 'duration' instead, which determine it");
             } else if (name == "node" && !value.is_none()) {
-                throw InvalidInput(field + ": expected none; tasks of a trace are pending");
+                throw InvalidInput(field + ": expected none, because tasks of a trace are pending");
             } else {
                 return false;
             }
@@ -193,8 +193,8 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
     for (std::size_t i = 0; i < of_tasks.known.size(); ++i) {
         const auto owner = "tasks[" + std::to_string(i) + "]";
         in_order.push_back(times[owner]);
-        const auto& told = in_order.back();
-        if (!told.arrival && !told.wrong_arrival && !of_tasks.known[i].is_none())
+        const auto& entry = in_order.back();
+        if (!entry.arrival && !entry.wrong_arrival && !of_tasks.known[i].is_none())
             problems.add(owner + ".arrival: missing; expected whole seconds");
     }
     problems.throw_if_any();
@@ -205,7 +205,7 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
     trace->task_columns = columns_text(of_tasks.others, "tasks");
     auto spec = io::cluster_from_json(to_document(document, "<trace>"));
     unlocked(
-        [&] { static_cast<void>(Cluster::build(spec)); });  // names and quantities that do not fit together
+        [&] { static_cast<void>(Cluster::build(spec)); });  // checks names and quantities against each other
     trace->nodes = std::move(spec.nodes);
     for (std::size_t i = 0; i < in_order.size(); ++i) {
         const auto& [arrival, duration, wrong] = in_order[i];
@@ -215,13 +215,13 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
     return trace;
 }
 
-/// Adds the columns that the cluster format does not know.
+/// Adds the columns that the cluster format does not have.
 void add_columns(py::dict& frame, const std::string& columns) {
     if (columns.empty()) return;
     for (const auto& [name, column] : py::dict(parsed(columns))) frame[name] = column;
 }
 
-/// A trace as a cluster document plus creation, deletion and scheduled times and the other columns, for pickling.
+/// State for pickles: a cluster document, creation, deletion and scheduled times, and the other columns.
 using TaskTimes = std::tuple<std::int64_t, std::optional<std::int64_t>, std::optional<std::int64_t>>;
 using TraceState = std::tuple<py::bytes, std::vector<TaskTimes>, std::string, std::string>;
 
@@ -256,20 +256,20 @@ TracePtr trace_from_state(const TraceState& state) {
 void bind_trace(py::module_& m) {
     py::class_<NamedTrace, TracePtr> type(m, "Trace", doc("Trace").c_str());
     define_value(type, &trace_state, &trace_from_state);
-    type.def(py::init(&trace_from_dicts), py::arg("nodes"), py::arg("tasks"),
-             documented(
-                 "__init__(self, nodes, tasks)",
-                 "A trace of one's own. `nodes` and `tasks` are lists of dicts as in the cluster format, "
-                 "nodes and "
-                 "pending tasks; a task has `arrival` besides and, unless it runs on, `duration`, both in "
-                 "whole seconds. Keys that the format does not know are kept: `to_pandas` has them as "
-                 "columns, None "
-                 "where an entry has none. NaN is None.")
-                 .c_str())
+    type.def(
+            py::init(&trace_from_dicts), py::arg("nodes"), py::arg("tasks"),
+            documented(
+                "__init__(self, nodes, tasks)",
+                "Makes a custom trace.\n\n"
+                "`nodes`: dicts as in the cluster format. `tasks`: dicts of pending tasks as in the cluster "
+                "format, with an additional `arrival` and, unless the task never ends, a `duration`, both in "
+                "whole seconds. `to_pandas` shows other keys as columns, None if missing. NaN counts as "
+                "None.")
+                .c_str())
         .def_property_readonly(
-            "node_count", [](const NamedTrace& t) { return t.nodes.size(); }, "How many nodes there are.")
+            "node_count", [](const NamedTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(
-            "task_count", [](const NamedTrace& t) { return t.tasks.size(); }, "How many tasks arrive.")
+            "task_count", [](const NamedTrace& t) { return t.tasks.size(); }, "Number of tasks.")
         .def_property_readonly(
             "gpu_count",
             [](const NamedTrace& t) {
@@ -277,7 +277,7 @@ void bind_trace(py::module_& m) {
                 for (const auto& node : t.nodes) gpus += node.gpu_count;
                 return gpus;
             },
-            "How many GPUs all nodes have.")
+            "Number of GPUs of all nodes.")
         .def(
             "to_pandas",
             [](const NamedTrace& t) -> Frames {
@@ -304,7 +304,9 @@ void bind_trace(py::module_& m) {
                 add_columns(tasks, t.task_columns);
                 return py::make_tuple(frame(nodes), frame(tasks));
             },
-            documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
+            documented("to_pandas(self)",
+                       "Returns two pandas DataFrames, for nodes and tasks, with one row each.")
+                .c_str())
         .def("__repr__", [](const NamedTrace& t) {
             return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") + ">";
         });

@@ -1,5 +1,6 @@
-// Errors of calls whose arguments fit no signature: which argument, what it is and what was expected, instead of pybind11's
-// list of C++ signatures. One entry in front of pybind11's does this for every function, method and constructor.
+// Errors of calls with arguments that match no signature. They name the argument, its value and the
+// expectation, instead of pybind11's list of C++ signatures. One function replaces pybind11's entry point for
+// every function, method and constructor.
 #include "support/bindings.hpp"
 
 #include <unordered_map>
@@ -9,7 +10,8 @@ namespace gpusched::python {
 
 namespace {
 
-// pybind11 gives all functions of a module the same entry. Up to version 3.0 it takes a tuple and a dict.
+// pybind11 gives all functions of a module the same entry point. Up to version 3.0 it takes a tuple and a
+// dict.
 using ArrayEntry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 using TupleEntry = PyObject* (*)(PyObject*, PyObject*, PyObject*);
 PyCFunction pybind_entry = nullptr;
@@ -19,14 +21,14 @@ To function_cast(From function) {
     return reinterpret_cast<To>(reinterpret_cast<void (*)()>(function));
 }
 
-/// The functions of the module, by the record that CPython passes to their entry. They live as long as the process.
+/// The functions of the module, by the record that CPython passes to their entry point. They are never freed.
 std::unordered_map<PyObject*, PyObject*>& functions() {
     static auto* table = new std::unordered_map<PyObject*, PyObject*>;
     return *table;
 }
 
-/// Whether the error that is set says that no signature fits; if so it is taken, and this is its text.
-py::object take_misfit() {
+/// If the current Python error says that no signature matches, clears it and returns its text.
+py::object take_mismatch() {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return {};
     py::error_already_set error;
     const py::object text = py::str(error.value());
@@ -37,16 +39,16 @@ py::object take_misfit() {
     return {};
 }
 
-/// @param arguments makes a tuple and a dict of what the function was called with
+/// @param arguments returns the positional arguments as a tuple and the keywords as a dict
 template <class Arguments>
 PyObject* explained(PyObject* record, PyObject* result, Arguments&& arguments) {
     if (result != nullptr) return result;
     try {
-        if (const auto text = take_misfit()) {
+        if (const auto text = take_mismatch()) {
             const auto [positional, keywords] = arguments();
             const auto error =
-                py::module_::import("gpusched._arguments")
-                    .attr("misfit")(py::handle(functions().at(record)), text, positional, keywords);
+                py::module_::import("gpusched._call_errors")
+                    .attr("call_error")(py::handle(functions().at(record)), text, positional, keywords);
             PyErr_SetObject(py::type::of(error).ptr(), error.ptr());
         }
     } catch (py::error_already_set& error) {

@@ -1,4 +1,4 @@
-// Python objects whose type a signature says: arguments that may be several things, and results made of dicts and lists.
+// Python objects with a type for signatures: arguments of several types, and results made of dicts and lists.
 #pragma once
 
 #include "support/keywords.hpp"
@@ -14,8 +14,9 @@
 
 namespace gpusched::python {
 
-/// A Python object that signatures and stubs show with this type. Nothing checks that it is one: arguments are checked where
-/// they are read, with messages of our own. Classes of the package may be named without their module.
+/// A Python object that signatures and stubs show with this type. The type is not checked here: the code that
+/// reads an argument checks it, with our own messages. Classes of the package may be named without their
+/// module.
 template <TypeText type>
 class Typed : public py::object {
   public:
@@ -32,7 +33,7 @@ class Typed : public py::object {
 
 // Arguments.
 
-/// The name of an enumerator, for `OptionType<E>` to read, whose messages list the names of all.
+/// The name of an enumerator. `OptionType<E>` reads it; its messages list all names.
 template <NamedEnum E>
 using Name = Typed<literal_type<E>>;
 using Integer = Typed<"int">;
@@ -50,8 +51,8 @@ using WorkloadLike = Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, A
 using ProgressLike = Typed<"bool | Callable[[str, int, int], object] | None">;
 using SolverLike = Typed<"str | Callable[[Model, dict[str, Any]], Mapping[str, Any]]">;
 
-/// GPUs of some node by number.
-/// @throws InvalidInput for numbers that no node's GPU has
+/// Numbers of GPUs of a node.
+/// @throws InvalidInput for numbers above the limit of a node
 inline std::vector<int> gpu_numbers(const Integers& gpus) {
     std::vector<int> numbers;
     for (const auto& gpu : OptionType<std::vector<py::object>>::read("gpus", gpus))

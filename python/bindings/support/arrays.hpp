@@ -23,11 +23,11 @@ py::array_t<T> read_only(std::span<const T> values, std::shared_ptr<Owner> owner
 }
 }  // namespace detail
 
-/// How an element appears in Python: every integer as int64, whatever the library stores, so that arithmetic cannot wrap.
+/// The type of an element in Python. All integers are int64, so that arithmetic does not overflow.
 template <class T>
 using Element = std::conditional_t<std::integral<T>, std::int64_t, T>;
 
-/// A read-only array that takes over `values`.
+/// A read-only array that takes ownership of `values`.
 template <class T>
 py::array_t<Element<T>> own(std::vector<T> values) {
     auto owner = [&] {
@@ -40,7 +40,8 @@ py::array_t<Element<T>> own(std::vector<T> values) {
     return detail::read_only(span, std::move(owner));
 }
 
-/// A read-only array of values that `owner` keeps alive: a view of its memory where that holds what Python sees, else a copy.
+/// A read-only array of values that `owner` keeps alive: a view of its memory, or a copy if Python's type
+/// differs.
 template <class T, class Owner>
 py::array_t<Element<T>> view(const std::vector<T>& values, std::shared_ptr<Owner> owner) {
     if constexpr (std::same_as<T, Element<T>>)

@@ -1,4 +1,4 @@
-// Texts from elsewhere, and pickles of the old protocols.
+// Text from other sources, and pickles with old protocols.
 #include "support/bindings.hpp"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ py::list foreign_texts(const std::vector<std::string>& texts) {
 }
 
 void allow_old_protocols(const py::handle& scope) {
-    // For these protocols Python makes an object of the last class not written in Python, pybind11's base, whose
-    // constructor ends the process. Protocol 2 asks the object itself, and what it answers suits the older ones.
+    // For these protocols, Python calls the constructor of pybind11's base class, which ends the process.
+    // Protocol 2 calls a method of the object instead, and its result is also valid for the older protocols.
     const auto reduce = py::module_::import("builtins").attr("object").attr("__reduce_ex__");
     const auto metaclass = reinterpret_cast<PyObject*>(py::detail::get_internals().default_metaclass);
     for (const auto member : scope.attr("__dict__").attr("values")()) {

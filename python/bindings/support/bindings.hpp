@@ -1,5 +1,5 @@
-// First include of every binding unit: pybind11 with all its casters (all units must see the same ones), the functions of the
-// rooms, and what all of them use.
+// First include of every binding unit: pybind11 with all its casters (all units must see the same ones), the
+// functions that bind the components, and shared helpers.
 #pragma once
 
 #include "support/enumerations.hpp"
@@ -18,8 +18,9 @@
 
 namespace pybind11::detail {
 
-/// None is never an object: pybind11's own caster makes a null pointer of it, which no function here expects. Refused,
-/// it is a TypeError. Narrower than pybind11's caster by its constraint, so this one is chosen.
+/// Rejects None with a TypeError. pybind11's own caster would make a null pointer, which no function here
+/// expects. The constraint makes this specialisation more specific than pybind11's, so the compiler chooses
+/// it.
 template <class T>
     requires std::is_class_v<T>
 class type_caster<std::shared_ptr<T>> : public copyable_holder_caster<T, std::shared_ptr<T>> {
@@ -35,7 +36,8 @@ namespace gpusched::python {
 
 namespace py = pybind11;
 
-// One function for each room, in <room>/<room>.cpp: it adds gpusched.<room>, and alone knows the room's other files.
+// One function per component, in <component>/<component>.cpp: it adds gpusched.<component> and calls its
+// other files.
 void bind_core(py::module_& m);
 void bind_json(py::module_& m);
 void bind_model(py::module_& m);
@@ -50,28 +52,28 @@ void bind_admission(py::module_& m);
 void bind_milp(py::module_& m);
 void bind_serving(py::module_& m);
 void bind_control(py::module_& m);
-void bind_host(py::module_& m);
 void bind_sim(py::module_& m);
 
-/// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
+/// The documentation of a C++ declaration, which `extract_docs.py` extracts from the headers at build time.
 /// @param name qualified, without the leading `gpusched::`, such as `consolidation::Options::depth`
-/// @throws std::logic_error when no header documents that name; the import then fails, and so do the tests
+/// @throws std::logic_error if no header documents the name; the import of the module fails then
 const std::string& doc(std::string_view name);
 
-/// A docstring that carries its own signature: Python shows it in `help` and `inspect.signature`.
+/// A docstring with its own signature, which Python shows in `help` and `inspect.signature`.
 /// @param signature such as `place(cluster, task, *, rankers=None)`
 inline std::string documented(std::string_view signature, std::string_view text) {
     return std::string(signature) + "\n--\n\n" + std::string(text);
 }
 
-/// Text from elsewhere, such as a program's output or a broken file, in which bytes that are no UTF-8 come as `\xff`.
+/// Text from other sources, such as the output of a program. Bytes that are not UTF-8 become `\xff`.
 py::str foreign_text(std::string_view text);
 py::list foreign_texts(const std::vector<std::string>& texts);
 
-/// Lets the objects of all classes of a module be pickled with the protocols 0 and 1 too.
+/// Adds support for the pickle protocols 0 and 1 to all classes of a module.
 void allow_old_protocols(const py::handle& scope);
 
-/// Makes every function of the module say which argument does not fit, and what it expects. After all functions are bound.
+/// Lets error messages of all functions name the wrong argument and the expectation. Call it after all
+/// functions are bound.
 void explain_arguments(const py::module_& m);
 
 /// Runs a short computation without the interpreter lock.
@@ -87,12 +89,12 @@ inline std::string counted(std::int64_t count, const std::string& one) {
 }
 template <class Container>
     requires requires(const Container& c) { c.size(); }
-std::string counted(const Container& counted_ones, const std::string& one) {
-    return counted(static_cast<std::int64_t>(counted_ones.size()), one);
+std::string counted(const Container& items, const std::string& one) {
+    return counted(static_cast<std::int64_t>(items.size()), one);
 }
 
-/// Adds a method without arguments that a function of one of the package's Python modules carries out.
-/// @tparam Result its type, such as `py::str`
+/// Adds a method without arguments that calls a function of one of the package's Python modules.
+/// @tparam Result type of the result, such as `py::str`
 /// @param function such as `_views.frames.cluster_to_pandas`
 template <class Result, class Class>
 void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
@@ -106,7 +108,8 @@ void define_in_python(Class& type, const char* name, std::string_view function, 
         documented(std::string(name) + "(self)", text).c_str());
 }
 
-/// A part of `_core` whose classes and functions say that they live in `gpusched.<name>`, where users find them.
+/// A submodule of `_core` with classes and functions that show `gpusched.<name>`, the public module, as their
+/// module.
 inline py::module_ submodule(py::module_& m, const char* name) {
     auto sub = m.def_submodule(name);
     sub.attr("__name__") = std::string("gpusched.") + name;

@@ -4,7 +4,7 @@
 #include "support/keywords.hpp"
 
 #include <gpusched/core/context.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 
 #include <exception>
 #include <memory>
@@ -13,11 +13,12 @@
 
 namespace gpusched::python {
 
-/// What every `progress` keyword says.
-inline constexpr const char* progress_text =
-    "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
+/// Documentation of every `progress` keyword.
+inline constexpr const char* progress_text = "Progress reports: True for a progress bar, or a callable "
+                                             "(phase, done, total), called about every 50 ms.";
 
-/// A Python object for code that runs without the interpreter lock: its references are counted only while the lock is held.
+/// A Python object for code without the interpreter lock. Its references are counted only while the lock is
+/// held.
 inline std::shared_ptr<py::object> shared_object(py::object object) {
     return {new py::object(std::move(object)), [](py::object* held) {
                 const py::gil_scoped_acquire lock;
@@ -25,9 +26,9 @@ inline std::shared_ptr<py::object> shared_object(py::object object) {
             }};
 }
 
-/// Runs an algorithm with the interpreter lock released. Its progress hook, called on this thread about every 50 ms,
-/// lets Python look at signals: when a handler raises (Ctrl-C raises KeyboardInterrupt), the algorithm is asked to
-/// stop, and the exception is raised here. So is one that the caller's progress function raises.
+/// Runs an algorithm with the interpreter lock released. Its progress hook, called on this thread about every
+/// 50 ms, lets Python handle signals. If a handler raises (Ctrl-C raises KeyboardInterrupt), or the caller's
+/// progress function raises, the algorithm is stopped and the exception is raised here.
 class Call {
   public:
     /// @param progress None or False: silent; True: a progress bar; else a callable (phase, done, total)

@@ -1,4 +1,4 @@
-// The names under which the documentation of C++ classes is found.
+// Names of C++ classes in the table of documentation.
 #pragma once
 
 #include "support/bindings.hpp"
@@ -8,8 +8,8 @@
 
 namespace gpusched::python::detail {
 
-/// The C++ name of a class without the leading `gpusched::` and without unnamed namespaces, under which its fields are
-/// documented.
+/// The C++ name of a class in the table of documentation: without the leading `gpusched::` and unnamed
+/// namespaces.
 template <class T>
 std::string documented_name() {
     std::string name = __PRETTY_FUNCTION__;  // ... [with T = gpusched::sim::ReplayOptions; ...

@@ -1,5 +1,5 @@
-// JSON documents as Python objects, and Python objects as JSON documents: what the console script reads and every dict of a caller
-// goes through the library's readers.
+// Converts between JSON documents and Python objects. The library's readers read all dicts of callers and all
+// files of the console script.
 #include "support/documents.hpp"
 #include "support/arguments.hpp"
 #include "support/sources.hpp"
@@ -14,7 +14,7 @@
 
 namespace gpusched::python {
 
-/// Recursion is bounded by `deepest_nesting`.
+/// `deepest_nesting` limits the recursion.
 py::object to_python(const json::Document& document, std::uint32_t at) {
     const auto& value = document[at];
     switch (value.kind) {
@@ -60,7 +60,7 @@ std::string type_name(py::handle value) {
            py::str(type.attr("__qualname__")).cast<std::string>();
 }
 
-/// The text of a string; none for one that has no UTF-8.
+/// The text of a string; none if it has no UTF-8 form.
 std::optional<std::string_view> utf8(py::handle string) {
     Py_ssize_t size = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(string.ptr(), &size);
@@ -71,13 +71,13 @@ std::optional<std::string_view> utf8(py::handle string) {
     return std::string_view(text, static_cast<std::size_t>(size));
 }
 
-/// Adds Python objects to a document. What has no JSON form is reported, and null stands in its place.
+/// Adds Python objects to a document. An object without a JSON form is reported and replaced by null.
 class Encoder {
   public:
     Encoder(json::Document& document, Problems& problems) : builder_{document}, problems_(problems) {}
 
     void add(py::handle value) {
-        take(2);  // a digit or a bracket, and what parts it from the next
+        take(2);  // at least a digit or a bracket, and a separator
         if (value.is_none()) return builder_.add_null();
         if (PyBool_Check(value.ptr())) return builder_.add_boolean(value.ptr() == Py_True);
         if (PyUnicode_Check(value.ptr())) return add_string(value);
@@ -86,7 +86,7 @@ class Encoder {
         if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr())) return add_sequence(value);
         if (is_mapping(value)) return add_mapping(value);
         if (is_sequence(value)) return add_sequence(value);
-        // Numbers and arrays of numpy, and what is like them.
+        // Numbers and arrays of numpy, and similar objects.
         if (py::hasattr(value, "tolist")) {
             const py::object plain = value.attr("tolist")();
             if (is_plain(plain)) return add(plain);
@@ -160,7 +160,7 @@ class Encoder {
         }
         builder_.end();
     }
-    /// A list of the items of a mapping, which what is called meanwhile cannot change.
+    /// A list of the items of a mapping. Code that runs during the conversion cannot change it.
     static PyObject* items_of(py::handle value) {
         PyObject* const items = PyMapping_Items(value.ptr());
         if (items == nullptr) throw py::error_already_set();
@@ -174,7 +174,7 @@ class Encoder {
         }
         builder_.end();
     }
-    /// @return false where the value is nested too deeply, which is reported
+    /// @return false, with a problem, if the value is nested too deeply
     bool begin(json::Kind kind) {
         if (builder_.begin(kind)) return true;
         refuse("nested deeper than " + std::to_string(json::deepest_nesting) + " levels");
@@ -189,17 +189,17 @@ class Encoder {
                (PyAnySet_Check(value.ptr()) ? "a list"
                                             : "None, a bool, an int, a float, a string, a list or a dict"));
     }
-    /// As many bytes of a text, at the least, are needed for what comes.
+    /// Counts the minimal size of the JSON text. Throws InvalidInput if it exceeds the limit.
     void take(std::size_t bytes) {
-        if (bytes > room_)
+        if (bytes > bytes_left_)
             throw InvalidInput(builder_.document.where(0) + "expected at most " +
                                std::to_string(largest_document) + " bytes as JSON");
-        room_ -= bytes;
+        bytes_left_ -= bytes;
     }
 
     json::DocumentBuilder builder_;
     Problems& problems_;
-    std::size_t room_ = largest_document;
+    std::size_t bytes_left_ = largest_document;
 };
 
 }  // namespace

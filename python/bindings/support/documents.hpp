@@ -1,4 +1,4 @@
-// JSON documents as Python objects, and Python objects as JSON documents.
+// Converts between JSON documents and Python objects.
 #pragma once
 
 #include "support/bindings.hpp"
@@ -13,35 +13,34 @@
 
 namespace gpusched::python {
 
-/// A value of a document.
+/// A value of a document as a Python object.
 py::object to_python(const json::Document& document, std::uint32_t at = 0);
 
-/// A document that the library wrote.
+/// Parses a document that the library wrote.
 py::object parsed(std::string_view text);
 
-/// The inverse: a Python object as a document. Mappings are objects, sequences and arrays of numpy are arrays, numbers of numpy
-/// are numbers.
-/// @param source how messages call it
-/// @throws InvalidInput with the place of every key and value that has no JSON form
+/// A Python object as a document. Mappings become objects; sequences and numpy arrays become arrays.
+/// @param source name of the document in messages
+/// @throws InvalidInput with the position of every key and value that has no JSON form
 json::Document to_document(py::handle value, std::string source);
 
 /// A document as JSON text, on one line.
 std::string json_text(const json::Document& document);
 
-/// Whether a Python object is an object of a document.
+/// Whether a Python object corresponds to a JSON object.
 bool is_mapping(py::handle value);
 
-/// Checks that an argument is a list, or another object whose items can be read one after the other.
-/// @param expected how the message ends
-/// @throws InvalidType for text, mappings and objects without items
+/// Checks that an argument is a list or another iterable.
+/// @param expected expectation in the message
+/// @throws InvalidType for texts, mappings and other objects
 void require_list(const char* argument, py::handle value, const char* expected);
 
-/// What a Python object says, read as a document is, by the table of fields.
-/// @param out its defaults
-/// @throws InvalidInput with everything that is wrong, each problem with its place
+/// Reads a Python object like a document, by the table of fields.
+/// @param out default values
+/// @throws InvalidInput with all problems and their positions
 template <class T>
 T from_python(const std::string& source, py::handle value, T out = {}, json::Surroundings surroundings = {}) {
-    constexpr int newest = std::numeric_limits<int>::max();  // what has no format has no versions
+    constexpr int newest = std::numeric_limits<int>::max();  // a value without a format has no version
     const auto document = to_document(value, source);
     Problems problems;
     json::Reader(document, problems, newest, surroundings).read(0, out);
@@ -49,7 +48,7 @@ T from_python(const std::string& source, py::handle value, T out = {}, json::Sur
     return out;
 }
 
-/// A struct whose values stand in a row: an array of them, in the order of its table. A base of its `json::Form`.
+/// Reads a struct from an array of its values, in the order of its table. A base of its `json::Form`.
 template <Described T>
 struct RowForm {
     static void read(json::Reader& reader, std::uint32_t at, T& out) {

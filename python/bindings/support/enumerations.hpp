@@ -1,4 +1,4 @@
-// Enumerations with names: in Python each enumerator is its name, a string.
+// Enumerations with names: in Python, an enumerator is a string.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
@@ -22,7 +22,7 @@ struct TypeText {
 
 namespace detail {
 
-/// `Literal['a', 'b']` for the names of an enumeration, measured (`out` null) or written; answers its length.
+/// Writes `Literal['a', 'b']` for the names of an enumeration, unless `out` is null. Returns the length.
 template <NamedEnum E>
 constexpr std::size_t write_literal(char* out) {
     std::size_t size = 0;
@@ -61,7 +61,7 @@ inline constexpr auto literal_type = detail::make_literal<E>();
 
 namespace pybind11::detail {
 
-/// Instead of pybind11's caster, which looks for a class of Python's `enum`.
+/// Disables pybind11's caster, which looks for a class of Python's `enum`.
 template <gpusched::NamedEnum E>
 struct type_caster_enum_type_enabled<E> : std::false_type {};
 

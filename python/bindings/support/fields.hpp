@@ -23,8 +23,8 @@ py::dict dict_from(const T& object) {
     return result;
 }
 
-/// The fields of a table that say something, as a dict: absent ones are left out, and those that documents leave out while they
-/// have their default values.
+/// The fields of a table as a dict, without absent fields and without fields that documents omit at their
+/// defaults.
 template <Described T>
 py::dict stated_fields(const T& object) {
     py::dict result;
@@ -47,7 +47,7 @@ py::dict stated_fields(const T& object) {
     return result;
 }
 
-/// A struct with a table of fields is a dict in Python, read as its document is; None stands for its defaults.
+/// A struct with a table of fields is a dict in Python, read like its document. None stands for its defaults.
 template <Described T>
 struct OptionType<T> {
     static constexpr bool is_dict = true;
@@ -58,7 +58,7 @@ struct OptionType<T> {
     static std::string type() { return "Mapping[str, Any] | None"; }
 };
 
-/// A list of such dicts is one document.
+/// A list of such dicts is read as one document.
 template <Described T>
     requires(OptionType<T>::is_dict)
 struct OptionType<std::vector<T>> {

@@ -5,7 +5,7 @@
 #include "support/named_objects.hpp"
 #include "support/option_types.hpp"
 
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -33,7 +33,7 @@ inline constexpr bool is_of_tasks<std::optional<T>> = is_of_tasks<T>;
 template <class T>
 inline constexpr bool is_of_tasks<std::vector<T>> = is_of_tasks<T>;
 
-/// The Python type of a field; nodes and tasks may be given as objects.
+/// The Python type of a field. Nodes and tasks can be given as objects.
 template <class T>
 std::string type_of() {
     auto type = OptionType<T>::type();
@@ -44,7 +44,7 @@ std::string type_of() {
     return type;
 }
 
-/// The range that a field's table gives, such as "at least 1"; empty where it gives none.
+/// The range of a field from its table, such as "at least 1"; empty if it has none.
 template <class... Rules>
 std::string range_of(const Rules&... rules) {
     std::string text;
@@ -56,8 +56,8 @@ std::string range_of(const Rules&... rules) {
     return text;
 }
 
-/// Whether words give a range: a number behind what ranges are written with.
-inline bool tells_range(std::string_view text) {
+/// Whether a text contains a range: a number after one of the signs below.
+inline bool contains_range(std::string_view text) {
     constexpr std::string_view digits = "0123456789";
     for (const std::string_view sign : {" .. ", ">= ", "> ", " to ", "at least ", "above "})
         for (auto at = text.find(sign); at != text.npos; at = text.find(sign, at + 1)) {
@@ -68,15 +68,15 @@ inline bool tells_range(std::string_view text) {
     return false;
 }
 
-/// A keyword's documentation with its range, where the header's words do not give it: such as "Most rounds; at least 1."
+/// A keyword's documentation with its range, unless the text contains one: such as "Most rounds; at least 1."
 inline std::string with_range(std::string text, const std::string& range) {
-    if (range.empty() || tells_range(text)) return text;
+    if (range.empty() || contains_range(text)) return text;
     const bool sentence = text.ends_with('.');
     if (sentence) text.pop_back();
     return text + (text.empty() ? "" : "; ") + range + (sentence ? "." : "");
 }
 
-/// Adds the names of the fields that a struct has as a dict; nothing for other types.
+/// Adds the names of the fields of a struct; nothing for other types.
 template <class T>
 void add_field_names(std::vector<std::string_view>& names) {
     if constexpr (requires(const T& value) { value.has_value(); }) {
@@ -93,13 +93,13 @@ void add_field_names(std::vector<std::string_view>& names) {
 
 }  // namespace detail
 
-/// One keyword of a Python function, as its signature, its documentation, its stub and the console script show it.
+/// One keyword of a Python function, for its signature, documentation, stub and console option.
 struct Keyword {
     std::string name, type, literal, text, range{};
-    std::vector<std::string_view> fields{};  ///< of a dict
+    std::vector<std::string_view> fields{};  ///< fields of a dict
 };
 
-/// The keywords of every function that has any, by the function's Python name such as `consolidation.consolidate`.
+/// The keywords of every function, by its Python name, such as `consolidation.consolidate`.
 inline std::map<std::string, std::vector<Keyword>>& all_keywords() {
     static std::map<std::string, std::vector<Keyword>> all;
     return all;
@@ -119,10 +119,10 @@ inline py::dict keywords_by_function() {
     return functions;
 }
 
-/// Whether signatures carry types, for the program that writes the stubs.
+/// Whether signatures contain types, for the program that writes the stubs.
 inline bool typed_signatures() {
-    static const bool wanted = std::getenv("GPUSCHED_TYPED_SIGNATURES") != nullptr;
-    return wanted;
+    static const bool typed = std::getenv("GPUSCHED_TYPED_SIGNATURES") != nullptr;
+    return typed;
 }
 
 /// The keyword-only parameters of one Python function: fields of `O`, read into an `O`.
@@ -136,7 +136,7 @@ class Keywords {
     Keywords() = default;
     explicit Keywords(O defaults) : defaults_(std::move(defaults)) {}
 
-    /// Adds the fields of a table, in its order: of `O` itself or of a base. Keywords that are there already stay as they are.
+    /// Adds the fields of the table of `O` or of a base, in its order, except keywords that already exist.
     /// @param names only these fields; empty = all
     template <Described Base = O>
     Keywords& fields(std::initializer_list<std::string_view> names = {}) {
@@ -153,7 +153,7 @@ class Keywords {
         return *this;
     }
 
-    /// Takes keywords away that a function does not have, whatever the tables say.
+    /// Removes keywords that a function does not have.
     Keywords& without(std::initializer_list<std::string_view> names) {
         for (const auto name : names)
             if (const auto* found = find(name)) {
@@ -170,6 +170,18 @@ class Keywords {
         return add_field(name, member, std::move(text), std::move(type));
     }
 
+    /// Adds a keyword for a dict of other keywords, which can still be given directly, but not both ways.
+    /// @param members names of keywords that exist
+    Keywords& group(const char* name, std::string text, std::initializer_list<std::string_view> members) {
+        text += " Keys:";
+        for (const auto member : members)
+            text += (member == *members.begin() ? " " : ", ") + std::string(member);
+        keywords_.push_back({name, "Mapping[str, Any] | None", "None", text + "."});
+        keywords_.back().fields = members;
+        setters_.push_back({});
+        return *this;
+    }
+
     /// @throws InvalidInput for bad values, all at once; TypeError for unknown keywords
     [[nodiscard]] O read(const char* function, const py::kwargs& given,
                          const Cluster* cluster = nullptr) const {
@@ -182,7 +194,7 @@ class Keywords {
         problems.throw_if_any();
         return result;
     }
-    /// The same for callers that look for more problems: options with bad values keep their defaults.
+    /// The same for callers that collect more problems. Options with bad values keep their defaults.
     [[nodiscard]] O read(const char* function, const py::kwargs& given, Problems& problems,
                          const Cluster* cluster = nullptr) const {
         return read(function, given, problems, defaults_, cluster);
@@ -196,7 +208,12 @@ class Keywords {
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
                                      name + "'" + instead_of(name));
             const auto& set = setters_[static_cast<std::size_t>(found - keywords_.data())];
-            collect(problems, [&, v = value] { set(result, v, cluster); });
+            collect(problems, [&, v = value] {
+                if (set)
+                    set(result, v, cluster);
+                else
+                    read_group(*found, v, given, problems, result, cluster);
+            });
         }
         return result;
     }
@@ -217,7 +234,8 @@ class Keywords {
         return python::documented(signature + ")", body);
     }
 
-    /// Lets the console script offer these keywords under the function's Python name, such as `fragmentation.report`.
+    /// Publishes these keywords for the console script under the function's Python name, such as
+    /// `fragmentation.report`.
     const Keywords& shared_as(const char* function) const {
         all_keywords()[function] = keywords_;
         return *this;
@@ -233,7 +251,24 @@ class Keywords {
             std::move(type), rules...);
     }
 
-    /// @param of gives the value of an `O`
+    void read_group(const Keyword& group, py::handle value, const py::kwargs& given, Problems& problems,
+                    O& result, const Cluster* cluster) const {
+        if (value.is_none()) return;
+        if (!py::hasattr(value, "keys")) bad_option(group.name, value, "a dict");
+        for (const auto& [key, member] : py::dict(py::reinterpret_borrow<py::object>(value))) {
+            const auto name = OptionType<std::string>::read(group.name + "'s key", key);
+            if (std::find(group.fields.begin(), group.fields.end(), name) == group.fields.end())
+                problems.add(bad_key(group.name, name, group.fields));
+            else if (given.contains(name.c_str()))
+                problems.add(name + ": given twice, also in " + group.name + "; expected one of them");
+            else
+                collect(problems, [&, v = member] {
+                    setters_[static_cast<std::size_t>(find(name) - keywords_.data())](result, v, cluster);
+                });
+        }
+    }
+
+    /// @param of returns the value of an `O`
     template <class T, class Of, class... Rules>
     Keywords& add(const char* name, Of of, std::string text, std::string type, const Rules&... rules) {
         std::string literal = "None";
@@ -271,14 +306,14 @@ class Keywords {
     Keywords& level(const char* name, std::optional<Level> Base::*member) {
         keywords_.push_back(
             {name, "int | Literal['node'] | None", "None",
-             doc(detail::documented_name<Base>() + "::" + name) + "; \"node\" = every node for itself"});
+             doc(detail::documented_name<Base>() + "::" + name) + "; \"node\" = each node separately"});
         setters_.push_back([name, member](O& options, py::handle value, const Cluster*) {
             options.*member = read_optional_level(name, value);
         });
         return *this;
     }
 
-    /// A hint for an unknown keyword: the dict among the keywords that has a field of this name, or else the nearest names.
+    /// A hint for an unknown keyword: the keyword with a field of this name, or the nearest names.
     [[nodiscard]] std::string instead_of(std::string_view name) const {
         std::vector<std::string_view> names;
         for (const auto& k : keywords_) {

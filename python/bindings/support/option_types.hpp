@@ -1,4 +1,4 @@
-// Option types: values of one type as Python gives them, read strictly, with errors that name the field.
+// Option types: strict conversion of Python values, with errors that name the field.
 #pragma once
 
 #include "support/bindings.hpp"
@@ -6,7 +6,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -28,25 +27,25 @@ inline std::string repr_text(py::handle value) {
     return py::module_::import("gpusched.errors").attr("repr_text")(value).cast<std::string>();
 }
 
-/// Says what is wrong with the value of an option.
+/// Throws InvalidInput for a bad value of an option.
 [[noreturn]] inline void bad_option(const std::string& field, py::handle value,
                                     const std::string& expectation) {
     throw InvalidInput(bad_value(field, repr_text(value), expectation));
 }
 
-/// An argument of a type that a function does not take: `InvalidType` in Python.
+/// An argument of a wrong type: `InvalidType` in Python.
 class InvalidType : public InvalidInput {
   public:
     using InvalidInput::InvalidInput;
 };
 
-/// Says that an argument is of a type that the function does not take.
+/// Throws InvalidType for an argument of a wrong type.
 [[noreturn]] inline void bad_type(const std::string& field, py::handle value,
                                   const std::string& expectation) {
     throw InvalidType(bad_value(field, repr_text(value), expectation));
 }
 
-/// Takes back Python's error where an object is no number after all, though its class has the method of one.
+/// Clears Python's error after a failed conversion to a number.
 /// @throws py::error_already_set for errors of another kind
 inline void clear_conversion_error() {
     for (auto* const kind : {PyExc_TypeError, PyExc_ValueError, PyExc_OverflowError})
@@ -54,8 +53,8 @@ inline void clear_conversion_error() {
     throw py::error_already_set();
 }
 
-/// What is said of a key that a dict shall not have.
-/// @param known those that it may have
+/// The message for an unknown key of a dict.
+/// @param known the allowed keys
 template <class Names>
 std::string bad_key(const std::string& owner, std::string_view key, const Names& known) {
     std::string expected;
@@ -64,7 +63,7 @@ std::string bad_key(const std::string& owner, std::string_view key, const Names&
            did_you_mean(key, known);
 }
 
-/// Adds what `check()` finds wrong to what was found before, so that a caller sees all of it at once.
+/// Adds the problems of `check()` to earlier ones, so that a caller sees all of them at once.
 template <class F>
 void collect(Problems& problems, F&& check) {
     try {
@@ -74,11 +73,12 @@ void collect(Problems& problems, F&& check) {
     }
 }
 
-/// Reads an option's value from Python and writes its default as a Python literal. Strict: no bool for an integer,
-/// no rounding, no wrap-around; whatever does not fit is an `InvalidInput` that names the field.
+/// Reads an option's value from Python, and writes its default as a Python literal. Reading is strict: no
+/// bool for an integer, no rounding, no overflow. Bad values are an `InvalidInput` that names the field.
 ///
-/// For single arguments. They need more than documents hold: numbers that are not finite, functions, objects of the package, names
-/// that only a cluster resolves; and the literals and types here make signatures and stubs. Dicts are read by `from_python`.
+/// Used for single arguments. Unlike documents, they may be numbers that are not finite, functions, objects
+/// of the package, and names that need a cluster. Literals and types are used in signatures and stubs.
+/// `from_python` reads dicts.
 template <class T>
 struct OptionType;
 
@@ -96,7 +96,7 @@ struct OptionType<bool> {
 
 template <std::integral T>
 struct OptionType<T> {
-    /// @param range  what the field may hold, for messages; values of `T` beyond it are found by the library's checks
+    /// @param range allowed values, for messages; the library checks values of `T` outside of it
     static T read(const std::string& field, py::handle value, const Within<T>& range = range_of<T>()) {
         const auto expectation = [&] {
             return std::to_string(range.low) + " to " + std::to_string(range.high);
@@ -126,13 +126,13 @@ struct OptionType<T> {
     static std::string type() { return "int"; }
 };
 
-/// An integer from `low` to `high`, which an error names.
+/// An integer from `low` to `high`; the error names both.
 template <std::integral T>
 T read_within(const std::string& field, py::handle value, T low, T high) {
     try {
         if (const auto number = OptionType<T>::read(field, value); number >= low && number <= high)
             return number;
-    } catch (const InvalidInput&) {  // the range of the type is no business of the caller
+    } catch (const InvalidInput&) {  // the message below names the range of the option, not of the type
     }
     bad_option(field, value, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
 }
@@ -183,7 +183,7 @@ struct OptionType<py::object> {
     static std::string type() { return "Any"; }
 };
 
-/// By the names beside the enumeration.
+/// Enumerators, by name.
 template <NamedEnum E>
 struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
@@ -202,7 +202,7 @@ struct OptionType<E> {
     static std::string type() { return literal_type<E>.text; }
 };
 
-/// Nodes by name, of the cluster that the call is about.
+/// Nodes of the call's cluster, by name.
 template <>
 struct OptionType<NodeId> {
     static NodeId read(const std::string& field, py::handle value, const Cluster& cluster) {
@@ -305,7 +305,7 @@ inline std::optional<Level> read_optional_level(const std::string& field, py::ha
 
 namespace detail {
 
-/// Reads a field of a table. Messages about what is no integer, or one that its type cannot hold, name its own range.
+/// Reads a field of a table. Messages about wrong integers name the range of the field.
 template <class T, class... Rules>
 T read_field(const std::string& field, py::handle value, const Rules&... rules) {
     if constexpr (std::integral<T> && !std::is_same_v<T, bool>)
@@ -316,7 +316,7 @@ T read_field(const std::string& field, py::handle value, const Rules&... rules) 
         return OptionType<T>::read(field, value);
 }
 
-/// Whether values of a type are names that only a cluster can resolve.
+/// Whether a type stands for names that need a cluster.
 template <class T>
 inline constexpr bool names_of_cluster = std::is_same_v<T, NodeId> || std::is_same_v<T, TaskId>;
 template <class T>

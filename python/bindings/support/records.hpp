@@ -15,7 +15,7 @@ namespace gpusched::python {
 
 namespace detail {
 
-/// @throws InvalidInput when there is not one value per field of the table
+/// @throws InvalidInput unless there is one value per field of the table
 template <Described T>
 void require_all_fields(const py::tuple& values) {
     std::size_t fields = 0;
@@ -26,8 +26,8 @@ void require_all_fields(const py::tuple& values) {
 
 }  // namespace detail
 
-/// How a type of records stands in Python: the struct whose table names its attributes, the values of these in the order of the
-/// table, and what reads one of them. `T` itself where it has a table; specialised for what stands for another struct.
+/// The Python form of a record type: the struct with the table of its attributes, their values in the order
+/// of the table, and functions that read an attribute. Specialised for types that stand for another struct.
 template <class T>
 struct RecordOf {
     using Table = T;
@@ -74,7 +74,7 @@ struct OwnerOf<V T::*> {
 
 }  // namespace detail
 
-/// Adds to `type` a read-only attribute per field of its table, documented as in the header, and all that follows from them:
+/// Adds to `type` a read-only attribute per field of its table, with the header's documentation, and
 /// equality, copies, pickling and `repr`.
 template <class T>
 void define_record(py::class_<T>& type) {

@@ -20,7 +20,7 @@ std::string path_text(const py::object& source, const char* argument) {
         if (!error.matches(PyExc_UnicodeEncodeError)) throw;
         bad_option(argument, source, "text, found half of a surrogate pair");
     }
-    // The system reads a path up to the first NUL: another file than the one that was named.
+    // The system reads a path up to the first NUL, which would name another file.
     if (path.find('\0') != path.npos) bad_option(argument, source, "no NUL character");
     return path;
 }

@@ -7,12 +7,12 @@
 
 namespace gpusched::python {
 
-/// True for what names a file: a string or anything with `__fspath__`.
+/// True for a string or an object with `__fspath__`.
 bool is_path(const py::object& source);
 
-/// The path as the system takes it.
-/// @param argument how messages call it
-/// @throws InvalidInput for what is no path
+/// A path in the encoding of the file system.
+/// @param argument name of the argument in messages
+/// @throws InvalidInput for other objects
 std::string path_text(const py::object& source, const char* argument = "path");
 
 }  // namespace gpusched::python

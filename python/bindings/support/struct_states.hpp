@@ -1,4 +1,4 @@
-// States of plain C++ structs, for pickles: their members one after the other, nested structs as tuples of their own.
+// States of plain C++ structs for pickles: tuples of their members; nested structs are nested tuples.
 #pragma once
 
 #include "support/values.hpp"
@@ -17,9 +17,9 @@
 
 namespace gpusched::python {
 
-/// Which members a struct has: those of its table of fields, or specialise with `static void visit(auto& value, auto&& each)`,
-/// which calls `each(member)` for every one of them; `value` is const while saving. `check(value)`, if there is one, is called
-/// after loading.
+/// The members of a struct: the fields of its table, or a specialisation with `static void visit(auto& value,
+/// auto&& each)`, which calls `each(member)` for every member; `value` is const while saving. An optional
+/// `check(value)` runs after loading.
 template <class T>
 struct Members;
 
@@ -76,7 +76,7 @@ struct StateOf<std::string> {
     static std::string load(const py::handle& from) { return from.cast<std::string>(); }
 };
 
-/// What Python objects hold anyway, such as the cluster of a model.
+/// Objects that Python already holds, such as the cluster of a model.
 template <class T>
 struct StateOf<std::shared_ptr<T>> {
     static py::object save(const std::shared_ptr<T>& value) { return py::cast(value); }
@@ -110,7 +110,7 @@ struct StateOf<std::vector<T>> {
         std::vector<T> values;
         if constexpr (whole) {
             const auto bytes = from.cast<std::string>();
-            if (bytes.size() % sizeof(T) != 0) throw InvalidInput("an array is cut");
+            if (bytes.size() % sizeof(T) != 0) throw InvalidInput("an array is incomplete");
             values.resize(bytes.size() / sizeof(T));
             if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
         } else {

@@ -1,4 +1,4 @@
-// Values: Python objects that are equal, copied and pickled by what they hold.
+// Values: Python objects that are compared, copied and pickled by their state.
 #pragma once
 
 #include "support/bindings.hpp"
@@ -13,7 +13,7 @@
 
 namespace gpusched::python {
 
-/// Whether two states of objects are the same; what is not a number is the same as what is not a number.
+/// Whether two states of objects are equal; NaN is equal to NaN.
 inline bool same_state(py::handle a, py::handle b) {
     if (PyFloat_Check(a.ptr()) && PyFloat_Check(b.ptr())) {
         const double x = PyFloat_AS_DOUBLE(a.ptr()), y = PyFloat_AS_DOUBLE(b.ptr());
@@ -29,7 +29,7 @@ inline bool same_state(py::handle a, py::handle b) {
 
 namespace detail {
 
-/// How a pickle holds a state.
+/// The form of a state in a pickle.
 template <class State>
 using Pickled = std::conditional_t<std::is_base_of_v<py::object, State>, State, py::tuple>;
 
@@ -43,9 +43,10 @@ Pickled<State> pickled(State state) {
 
 }  // namespace detail
 
-/// Adds pickling to a class. This is the only way in which objects are pickled.
-/// @param save gives the state of an object: a `std::tuple` of what Python can hold, or a Python object
-/// @param load makes an object of such a state; what does not fit is an InvalidInput that names the class
+/// Adds pickling to a class. No class is pickled in another way.
+/// @param save returns the state of an object: a `std::tuple` of values that Python can hold, or a Python
+/// object
+/// @param load makes an object from a state; other states are an InvalidInput that names the class
 template <class T, class... Rest, class Save, class Load>
 void define_pickling(py::class_<T, Rest...>& type, Save save, Load load) {
     using State = std::remove_cvref_t<std::invoke_result_t<Save, const T&>>;
@@ -56,14 +57,14 @@ void define_pickling(py::class_<T, Rest...>& type, Save save, Load load) {
                                 return load(state.template cast<State>());
                             } catch (const py::cast_error&) {
                                 throw InvalidInput("the pickled state of " + name +
-                                                   ": not one of this version");
+                                                   ": does not match this version");
                             } catch (const InvalidInput& error) {
                                 throw InvalidInput("the pickled state of " + name + ": " + error.what());
                             }
                         }));
 }
 
-/// Adds equality to a class: objects of one class are equal whose states are the same.
+/// Adds equality to a class: two objects are equal if their states are equal.
 /// @param save as for `define_pickling`
 template <class T, class... Rest, class Save>
 void define_equality(py::class_<T, Rest...>& type, Save save) {
@@ -76,7 +77,7 @@ void define_equality(py::class_<T, Rest...>& type, Save save) {
     });
 }
 
-/// Adds copies to a class whose objects never change: the object itself.
+/// Adds copies to a class of unchangeable objects: a copy is the object itself.
 template <class T, class... Rest>
 void define_copies(py::class_<T, Rest...>& type) {
     type.def("__copy__", [](const py::object& self) { return self; })
@@ -84,7 +85,7 @@ void define_copies(py::class_<T, Rest...>& type) {
             "__deepcopy__", [](const py::object& self, const py::dict&) { return self; }, py::arg("memo"));
 }
 
-/// Adds equality, copies and pickling to a class whose objects never change.
+/// Adds equality, copies and pickling to a class of unchangeable objects.
 template <class T, class... Rest, class Save, class Load>
 void define_value(py::class_<T, Rest...>& type, Save save, Load load) {
     define_equality(type, save);

@@ -1,10 +1,10 @@
-// Within gpusched.topology: machines as graphs, and racks.
+// The module gpusched.topology: machines as graphs, and racks.
 #include "model/cluster_views.hpp"
 #include "support/documents.hpp"
 #include "support/keywords.hpp"
 #include "support/records.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
@@ -71,7 +71,7 @@ constexpr void visit_fields(std::type_identity<VertexDict>, F&& field) {
     field("memory_mib", &VertexDict::memory_mib);
 }
 
-/// A graph as Python describes it, as the library's concept wants it.
+/// Reads a graph from its Python form.
 struct DescribedGraph {
     using Vertex = std::size_t;
     using Edge = std::size_t;
@@ -115,7 +115,7 @@ Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
     return std::make_shared<HardwareGraph>(HardwareGraph::from_graph(graph));
 }
 
-/// Hardware as the cluster format has it: a preset's name, or a dict with its NUMA nodes.
+/// Hardware as in the cluster format: the name of a preset, or a dict with its NUMA nodes.
 Hardware hardware_argument(const py::object& hardware) {
     auto found = from_python<Hardware>("hardware", hardware);
     if (found.numa_nodes.empty()) bad_option("hardware", hardware, "a preset's name or a dict");
@@ -127,7 +127,7 @@ void bind_graph(py::module_& m) {
     py::class_<HardwareGraph, Graph> type(m, "HardwareGraph", doc("topology::HardwareGraph").c_str());
     type.def(py::init(&graph_from), py::arg("vertices"), py::arg("edges"),
              documented("__init__(self, vertices, edges)",
-                        "The machine of a graph in the form of `vertices` and `edges`.")
+                        "Makes a machine from a graph in the form of `vertices` and `edges`.")
                  .c_str())
         .def_static(
             "preset",
@@ -137,31 +137,33 @@ void bind_graph(py::module_& m) {
                 return std::make_shared<HardwareGraph>(std::move(*graph));
             },
             py::arg("name"),
-            documented("preset(name)",
-                       text("preset") + "\n\nInvalidInput, with the nearest names, where there is none.")
+            documented("preset(name)", text("preset") +
+                                           "\n\n"
+                                           "Raises InvalidInput, with the nearest names, for unknown names.")
                 .c_str())
         .def_property_readonly(
             "gpus", [](const HardwareGraph& g) { return gpu_list(g.gpus()); }, text("gpus").c_str())
-        .def_property_readonly("vertices", vertices,
-                               "A list of dicts: kind, id, status, used_by; of GPUs uuid, model, memory_mib.")
+        .def_property_readonly(
+            "vertices", vertices,
+            "A list of dicts: kind, id, status, used_by; for GPUs also uuid, model, memory_mib.")
         .def_property_readonly(
             "edges", edges,
-            "A list of (vertex, vertex, relation, GB/s in one direction); vertices by position.")
+            "A list of (vertex, vertex, relation, GB/s in one direction); vertices are positions.")
         .def_property_readonly(
             "healthy_gpus", [](const HardwareGraph& g) { return gpu_list(g.masks().healthy); },
             "GPUs that have not failed.")
         .def_property_readonly(
             "free_gpus", [](const HardwareGraph& g) { return gpu_list(g.masks().free); },
-            "Healthy GPUs that nobody holds.")
+            "Healthy GPUs that are not held.")
         .def_property_readonly(
             "numa_nodes", [](const HardwareGraph& g) { return lists(g.masks().numa); },
-            "The GPUs near each NUMA node, by its id.")
+            "The GPUs near each NUMA node, indexed by its id.")
         .def_property_readonly(
             "sockets", [](const HardwareGraph& g) { return lists(g.masks().socket); },
-            "The GPUs of each socket, by its id.")
+            "The GPUs of each socket, indexed by its id.")
         .def_property_readonly(
             "pcie_roots", [](const HardwareGraph& g) { return lists(g.masks().pcie_root); },
-            "The GPUs below each PCIe root, by its id.")
+            "The GPUs below each PCIe root, indexed by its id.")
         .def(
             "hardware",
             [](const HardwareGraph& g) -> JsonObject {
@@ -171,7 +173,8 @@ void bind_graph(py::module_& m) {
                                           py::arg("gpus") = gpu_list(numa.gpus)));
                 return py::dict(py::arg("numa_nodes") = nodes);
             },
-            documented("hardware(self)", text("hardware") + "\n\nA dict of the cluster format.").c_str());
+            documented("hardware(self)", text("hardware") + "\n\nReturns a dict of the cluster format.")
+                .c_str());
     type.def(
             "distance",
             [](const HardwareGraph& g, const Integer& a, const Integer& b) {
@@ -195,24 +198,28 @@ void bind_graph(py::module_& m) {
             "numa_node_of",
             [](const HardwareGraph& g, const Integers& gpus) { return g.numa_node_of(mask_argument(gpus)); },
             py::arg("gpus"),
-            documented("numa_node_of(self, gpus)", "The NUMA node that all of these GPUs share, or None.")
+            documented("numa_node_of(self, gpus)",
+                       "Returns the NUMA node that all of these GPUs share, or None.")
                 .c_str())
         .def(
             "socket_of",
             [](const HardwareGraph& g, const Integers& gpus) { return g.socket_of(mask_argument(gpus)); },
             py::arg("gpus"),
-            documented("socket_of(self, gpus)", "The socket that all of these GPUs share, or None.").c_str())
+            documented("socket_of(self, gpus)", "Returns the socket that all of these GPUs share, or None.")
+                .c_str())
         .def(
             "pcie_root_of",
             [](const HardwareGraph& g, const Integers& gpus) { return g.pcie_root_of(mask_argument(gpus)); },
             py::arg("gpus"),
-            documented("pcie_root_of(self, gpus)", "The PCIe root that all of these GPUs share, or None.")
+            documented("pcie_root_of(self, gpus)",
+                       "Returns the PCIe root that all of these GPUs share, or None.")
                 .c_str())
         .def(
             "locality",
             [](const HardwareGraph& g, const Integers& gpus) { return g.locality(mask_argument(gpus)); },
             py::arg("gpus"),
-            documented("locality(self, gpus)", "How close these GPUs are: \"numa\", \"socket\" or \"cross\".")
+            documented("locality(self, gpus)",
+                       "Returns the locality of these GPUs: \"numa\", \"socket\" or \"cross\".")
                 .c_str())
         .def(
             "best_gpus",
@@ -226,7 +233,8 @@ void bind_graph(py::module_& m) {
             },
             py::arg("count"), py::arg("among") = py::none(),
             documented("best_gpus(self, count, among=None)",
-                       text("best_gpus") + "\n\nA list, or None. By default among the free GPUs.")
+                       text("best_gpus") +
+                           "\n\nReturns a list, or None. By default, chooses among the free GPUs.")
                 .c_str());
     type.def(
             "set_failed",
@@ -254,7 +262,8 @@ void bind_graph(py::module_& m) {
                 return changes;
             },
             py::arg("observed"),
-            documented("reconcile(self, observed)", text("reconcile") + "\n\nA list of (kind, gpu).").c_str())
+            documented("reconcile(self, observed)", text("reconcile") + "\n\nReturns a list of (kind, gpu).")
+                .c_str())
         .def("__copy__", [](const HardwareGraph& g) { return std::make_shared<HardwareGraph>(g); })
         .def(
             "__deepcopy__",
@@ -280,8 +289,8 @@ void bind_graph(py::module_& m) {
     type.attr("__hash__") = py::none();
     define_in_python<Typed<"networkx.MultiGraph">>(
         type, "to_networkx", "_views.networkx.hardware_graph",
-        "The machine as an undirected multigraph of networkx: vertices are positions in `vertices`, "
-        "with their entries as attributes; the attributes of edges are kind and gb_s.");
+        "Returns the machine as an undirected networkx multigraph. Vertices are positions in "
+        "`vertices` with their entries as attributes; edges have the attributes kind and gb_s.");
 
     using H = topology::HardwareGraphOptions;
     const auto drawn = Keywords<H>().fields();
@@ -295,10 +304,10 @@ void bind_graph(py::module_& m) {
         drawn
             .documented(
                 "from_hardware(hardware",
-                "The machine that NUMA nodes describe: PCIe roots hang from NUMA nodes, sockets are all "
-                "connected.\n\n`hardware` is a node's in the cluster format: a dict, or the name of a "
-                "preset, of "
-                "which only the NUMA nodes count here.")
+                "Makes a machine from NUMA nodes: PCIe roots are attached to NUMA nodes, and all sockets are "
+                "connected.\n\n"
+                "`hardware`: a node's hardware in the cluster format, a dict or the name of a preset; only "
+                "its NUMA nodes are used.")
             .c_str());
 
     using O = topology::HardwareDotOptions;
@@ -325,7 +334,8 @@ void bind_racks(py::module_& m) {
         },
         py::arg("name"),
         documented("rack_preset(name)", doc("topology::rack_preset") +
-                                            "\n\nInvalidInput, with the nearest names, where there is none.")
+                                            "\n\n"
+                                            "Raises InvalidInput, with the nearest names, for unknown names.")
             .c_str());
     m.def(
         "add_racks",
@@ -341,14 +351,12 @@ void bind_racks(py::module_& m) {
             return std::make_shared<Cluster>(Cluster::build(spec));
         },
         py::arg("cluster"), py::arg("preset"), py::arg("nodes"), py::kw_only(), py::arg("prefix") = "",
-        documented("add_racks(cluster, preset, nodes, *, prefix='')",
-                   "A snapshot in which racks are NVLink domains: every `nodes_per_rack` of the named nodes, "
-                   "in order, get "
-                   "one more network domain, `prefix` and a number, below those they have.\n\nRaises "
-                   "InvalidInput when "
-                   "the names are no whole racks, a node has another number of GPUs, or the nodes of a rack "
-                   "hang from "
-                   "different domains.")
+        documented(
+            "add_racks(cluster, preset, nodes, *, prefix='')",
+            "Returns a snapshot in which racks are NVLink domains. Each group of `nodes_per_rack` named "
+            "nodes, in order, gets one more network domain below its own, named `prefix` and a number.\n\n"
+            "Raises InvalidInput if the names do not fill the last rack, if a node has another number of "
+            "GPUs, or if the nodes of a rack are in different domains.")
             .c_str());
 }
 

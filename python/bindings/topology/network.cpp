@@ -1,4 +1,4 @@
-// gpusched.topology: the network tree, with its vertices as light views that keep it alive.
+// The module gpusched.topology: the network tree, with vertices as light views that keep it alive.
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
 #include "support/keywords.hpp"
@@ -57,30 +57,31 @@ Level known_level(const Tree& tree, const py::object& value) {
 }
 
 void same_tree(const VertexView& a, const VertexView& b) {
-    if (a.tree != b.tree) throw InvalidInput("the vertices are of different trees");
+    if (a.tree != b.tree)
+        throw InvalidInput("the vertices belong to different trees; expected vertices of one tree");
 }
 
 void bind_vertex(py::module_& m) {
     using V = VertexView;
     py::class_<V> type(m, "Vertex", "A vertex of a `NetworkTree`: the root, a domain or a node.");
-    type.def_property_readonly("name", name, "Of the domain or node; empty for the root.")
+    type.def_property_readonly("name", name, "Name of the domain or node; empty for the root.")
         .def_property_readonly("level", level,
-                               "0 .. levels - 1 from the top, \"node\" for a node, None for the root.")
+                               "Level: 0 to levels - 1 from the top, \"node\" for a node, None for the root.")
         .def_property_readonly(
-            "depth", [](const V& v) { return v.of().depth(v.id); }, "Edges between the vertex and the root.")
+            "depth", [](const V& v) { return v.of().depth(v.id); }, "Number of edges to the root.")
         .def_property_readonly(
             "parent", [](const V& v) -> Typed<"Vertex | None"> {
                 if (v.id == NetworkTree::root()) return py::none();
                 return py::cast(V{v.tree, v.of().parent(v.id)});
             },
-            "The vertex above; None for the root.")
+            "The parent vertex; None for the root.")
         .def_property_readonly(
             "children",
             [](const V& v) -> Typed<"list[Vertex]"> { return views(v.tree, v.of().children(v.id)); },
-            "The vertices right below, domains before nodes.")
+            "The child vertices, domains before nodes.")
         .def_property_readonly(
             "nodes", [](const V& v) { return node_names(*v.tree, v.of().nodes_under(v.id)); },
-            "Names of all nodes below, neighbours in the network next to each other; of a node, its own.")
+            "Names of all nodes below, in the order of the network; for a node, its own name.")
         .def(
             "__eq__", [](const V& a, const V& b) { return a == b; }, py::is_operator())
         .def("__hash__",
@@ -106,26 +107,28 @@ void bind_network(py::module_& m) {
     tree.def(py::init([](const ClusterPtr& cluster) {
                  return unlocked([&] { return std::make_shared<Tree>(cluster); });
              }),
-             py::arg("cluster"), documented("__init__(self, cluster)", "The network of a snapshot.").c_str())
+             py::arg("cluster"),
+             documented("__init__(self, cluster)", "Makes the network of a snapshot.").c_str())
         .def_property_readonly(
-            "levels", [](const Tree& t) { return t.tree.levels(); }, "How many levels of domains there are.")
+            "levels", [](const Tree& t) { return t.tree.levels(); }, "Number of levels of domains.")
         .def_property_readonly(
             "vertex_count", [](const Tree& t) { return t.tree.vertex_count(); },
-            "The root, all domains and all nodes.")
+            "Number of vertices: the root, all domains and all nodes.")
         .def_property_readonly(
-            "node_count", [](const Tree& t) { return t.tree.node_count(); }, "How many nodes there are.")
+            "node_count", [](const Tree& t) { return t.tree.node_count(); }, "Number of nodes.")
         .def_property_readonly(
             "root",
             [](const TreePtr& t) {
                 return VertexView{t, NetworkTree::root()};
             },
-            "Stands for \"outside\": above all domains, and none itself.")
+            "The root, which is above all domains and stands for everything outside the cluster.")
         .def(
             "vertex",
             [](const TreePtr& t, const NodeArgument& node) {
                 return VertexView{t, t->tree.vertex(node_of(*t->cluster, node))};
             },
-            py::arg("node"), documented("vertex(self, node)", "The vertex of the node of that name.").c_str())
+            py::arg("node"),
+            documented("vertex(self, node)", "Returns the vertex of a node by its name.").c_str())
         .def(
             "domains", [](const TreePtr& t, const LevelLike& which) -> Typed<"list[Vertex]"> {
                 const auto at = known_level(*t, which);
@@ -137,7 +140,8 @@ void bind_network(py::module_& m) {
             py::arg("level"),
             documented(
                 "domains(self, level)",
-                "The domains of a level; at \"node\" the nodes. Nodes of unknown position are in none.")
+                "Returns the domains of a level, or the nodes at \"node\". Nodes of unknown position are in "
+                "no domain.")
                 .c_str())
         .def(
             "ancestor",
@@ -177,8 +181,8 @@ void bind_network(py::module_& m) {
 
     define_in_python<Typed<"networkx.DiGraph">>(
         tree, "to_networkx", "_views.networkx.network_tree",
-        "The tree as a directed graph of networkx, from the root (0) down. Vertices are numbered; their "
-        "attributes are name and level (\"root\", an index or \"node\").");
+        "Returns the tree as a directed networkx graph from the root (0) down. Vertices are numbered "
+        "and have the attributes name and level (\"root\", an index or \"node\").");
 
     using O = topology::DotOptions;
     const auto options = Keywords<O>().fields();
@@ -192,8 +196,9 @@ void bind_network(py::module_& m) {
         options
             .documented(
                 "to_dot(tree",
-                "The tree in the DOT language: domains as boxes, nodes as ellipses with their GPUs.\n\n"
-                "Nodes of unknown position stand alone. Equal trees give equal text.")
+                "Returns the tree in the DOT language: domains are boxes, nodes are ellipses with their "
+                "GPUs.\n\n"
+                "Nodes of unknown position are not connected. Equal trees give equal texts.")
             .c_str());
 }
 

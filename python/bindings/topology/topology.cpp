@@ -1,9 +1,9 @@
-// gpusched.topology.
+// The module gpusched.topology.
 #include "support/bindings.hpp"
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_network(py::module_& m);
 void bind_hardware(py::module_& m);
 

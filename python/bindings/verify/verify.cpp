@@ -1,4 +1,4 @@
-// gpusched.verify.
+// The module gpusched.verify.
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "support/call.hpp"
@@ -16,7 +16,7 @@ struct VerifyArguments : verify::Options {
     Typed<"Callable[[str, str], bool] | None"> own_rule = py::none();
 };
 
-/// The same with the caller's function as rule, which takes the interpreter lock for each question.
+/// The options with the caller's function as rule, which takes the interpreter lock for each call.
 verify::Options with_rule(const VerifyArguments& arguments) {
     verify::Options options = arguments;
     if (arguments.own_rule.is_none()) return options;
@@ -37,17 +37,18 @@ void bind_verify(py::module_& parent) {
     auto m = submodule(parent, "verify");
     using verify::Report;
     py::class_<Report> report(m, "Report",
-                              "What the checker found. True in a condition when nothing is wrong.");
+                              "Result of the checker. True in a condition if the plan has no violations.");
     define_record(report);
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
-    const auto options = Keywords<VerifyArguments>()
-                             .fields<verify::Options>()
-                             .field("rule", &VerifyArguments::own_rule,
-                                    "A constraint of your own: a callable (task, node) of two names that "
-                                    "says whether the task may come to "
-                                    "the node; asked of every move and placement.")
-                             .shared_as("verify.plan");
+    const auto options =
+        Keywords<VerifyArguments>()
+            .fields<verify::Options>()
+            .field(
+                "rule", &VerifyArguments::own_rule,
+                "Additional constraint: a callable (task, node) of two names that returns True if the task "
+                "may run on the node; called for every move and placement.")
+            .shared_as("verify.plan");
     m.def(
         "plan",
         [options](const Typed<"Cluster | Mapping[str, Any] | str | PathLike[str]">& cluster,
@@ -65,19 +66,19 @@ void bind_verify(py::module_& parent) {
             const auto named = named_plan(plan);
             const py::gil_scoped_release unlocked;
             add(snapshot, named.brought);
-            // Refuses snapshots that are not valid; what is checked against is the data as it was read.
+            // Rejects invalid snapshots. The check itself uses the data as it was read.
             static_cast<void>(Cluster::build(snapshot));
             return verify::plan(snapshot, named.spec, o);
         },
         py::arg("cluster"), py::arg("plan"),
         options
-            .documented("plan(cluster, plan",
-                        doc("verify::plan") +
-                            "\n\n`cluster` is a `Cluster`, or the path of a file or a dict. Of a file or "
-                            "dict the checker takes what is written there; of a `Cluster` what that makes "
-                            "of it, so a mistake in `Cluster` itself shows only in the first way. Pods that "
-                            "a plan of `admit` "
-                            "brings along are added where the cluster does not have them.")
+            .documented("plan(cluster, plan", doc("verify::plan") +
+                                                  "\n\n"
+                                                  "`cluster`: a `Cluster`, the path of a file, or a dict. "
+                                                  "For a file or a dict, the check does "
+                                                  "not depend on the class `Cluster` at all. Pods that a "
+                                                  "plan of `admit` adds are added to the "
+                                                  "cluster if it lacks them.")
             .c_str());
 }
 

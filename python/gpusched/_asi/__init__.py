@@ -1,5 +1,6 @@
-"""The public release of the ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026): hourly Parquet tables, read as a stream.
+"""Reads the public release of the ASI trace as a stream: hourly Parquet tables (alibaba/clusterdata).
 
-Columns, value sets and definitions follow `docs/schema.md`, `docs/figure_reproduction.md` and `scripts/build_aggregates.py` of that
-repository; the code is our own.
+The release is the folder cluster-trace-gpu-v2026. Columns, values and definitions follow its
+`docs/schema.md`,
+`docs/figure_reproduction.md` and `scripts/build_aggregates.py`; no code is copied.
 """

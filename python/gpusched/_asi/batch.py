@@ -1,4 +1,4 @@
-"""Some rows of a table, column by column, as arrays."""
+"""Batches of rows of a table, with columns as arrays."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ Wholes = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 MICRO = 1_000_000
-"""Quantities are whole numbers of millionths, so that sums do not depend on the order of rows."""
+"""Quantities are stored as integer millionths, so that sums do not depend on the order of rows."""
 
 LARGEST, LARGEST_SECONDS = 1e6, 1e9
-"""Of numbers: in millionths, those of thousands of pods add up exactly."""
+"""Largest numbers. In millionths, sums over thousands of pods are exact."""
 
 
 class Coded(NamedTuple):
-    """A column of texts: for each row the position of its text, -1 for none."""
+    """A column of texts: the position of each row's text in `texts`, or -1."""
 
     codes: Wholes
     texts: list[str]
 
     def where(self, rows: Truths) -> Coded:
-        """Without the texts of other rows."""
+        """Keeps the texts of these rows; others become -1."""
         return self._replace(codes=np.where(rows, self.codes, -1))
 
     def among(self, names: Sequence[str]) -> Wholes:
-        """Positions in `names`; -1 for other texts and for none."""
+        """The position of each row's text in `names`; -1 if it is missing or not among them."""
         known = {name: at for at, name in enumerate(names)}
         return np.append(np.array([known.get(text, -1) for text in self.texts], np.int64), -1)[self.codes]
 
 
 class Batch:
-    """Rows of one file. Columns are converted when they are first asked for, and kept."""
+    """Rows of one file. A column is converted at its first use and then kept."""
 
     def __init__(self, rows: pa.RecordBatch, source: str) -> None:
         self.source = source
@@ -52,23 +52,23 @@ class Batch:
         self._kept: dict[Any, Any] = {}
 
     def text(self, name: str) -> Coded:
-        """-1 for null and for an empty text."""
+        """A column of texts; null and empty texts are -1."""
         return self._once(("text", name), lambda: self._text(name))
 
     def among(self, name: str, values: Sequence[str]) -> Wholes:
-        """For each row the position of the column's text among these; -1 for others and for null."""
+        """The position of each row's text in `values`; -1 for others and for null."""
         return self._once(("among", name, tuple(values)), lambda: self.text(name).among(values))
 
     def number(self, name: str) -> Reals:
-        """NaN for null."""
+        """A column of numbers; null is NaN."""
         return self._once(("number", name), lambda: self._number(name))
 
     def micro(self, name: str) -> Wholes:
-        """In millionths, rounded; 0 for null."""
+        """A column of numbers in millionths, rounded; null is 0."""
         return self._once(("micro", name), lambda: micro(self.number(name)))
 
     def truth(self, name: str) -> Truths:
-        """False for null."""
+        """A column of truth values; null is False."""
         return self._once(("truth", name), lambda: self._truth(name))
 
     def _once(self, key: Any, make: Any) -> Any:
@@ -86,16 +86,22 @@ class Batch:
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         empty = [code for code, text in enumerate(texts) if not text]
         if name in VALUES and (wrong := sorted({text for text in texts if text} - set(VALUES[name]))):
-            raise InvalidInput(f"{self.source}: {name}: {wrong[0]!r}; expected one of {', '.join(VALUES[name])}")
+            raise InvalidInput(
+                f"{self.source}: {name}: {wrong[0]!r}; expected one of {', '.join(VALUES[name])}"
+            )
         return Coded(np.where(np.isin(codes, empty), -1, codes) if empty else codes, texts)
 
     def _truth(self, name: str) -> Truths:
         pa = require("pyarrow", "arrow")
-        return np.asarray(self._rows.column(name).cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False), bool)
+        return np.asarray(
+            self._rows.column(name).cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False), bool
+        )
 
     def _number(self, name: str) -> Reals:
         pa = require("pyarrow", "arrow")
-        numbers = np.array(self._rows.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        numbers = np.array(
+            self._rows.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        )
         high = LARGEST_SECONDS if name.endswith("_sec") else LARGEST
         low = -high if name in SIGNED else 0.0
         wrong = numbers[(numbers < low) | (numbers > high)]
@@ -109,7 +115,7 @@ def micro(numbers: Reals) -> Wholes:
 
 
 def kind_of(type_: Any) -> set[str]:
-    """The kinds of columns that values of this Arrow type may stand for."""
+    """The kinds of columns that may have this Arrow type."""
     pa = require("pyarrow", "arrow")
     types = pa.types
     if types.is_null(type_):
@@ -123,3 +129,17 @@ def kind_of(type_: Any) -> set[str]:
     if types.is_integer(type_) or types.is_floating(type_):
         return {"a number"}
     return set()
+
+
+class Ids(dict[str, int]):
+    """Positions of texts, in the order of their first occurrence."""
+
+    def of(self, column: Coded) -> Wholes:
+        """The position of each row's text; new texts get new positions; -1 for missing texts."""
+        found = np.full(len(column.texts) + 1, -1)
+        present = np.bincount(column.codes + 1, minlength=len(found))[
+            1:
+        ]  # the dictionary also holds texts of other batches
+        for code in np.flatnonzero(present).tolist():
+            found[code] = self.setdefault(column.texts[code], len(self))
+        return found[column.codes]

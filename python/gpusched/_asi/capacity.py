@@ -1,14 +1,14 @@
-"""Figures of what servers hold: 9 (allocation), 13 (fragmentation), 14 (switches) and 16 (Standby)."""
+"""Figures of servers: Table 1, Figures 4 left, 9 (allocation), 13 (fragmentation), 14 and 16 (Standby)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .._views.report import Report
-from .._views.tables import Kind, Table
-from .batch import MICRO, Batch, Truths, Wholes
+from .._views.tables import Kind, Report, Table
+from .batch import MICRO, Batch, Ids, Truths, Wholes
+from .demand import share
 from .release import Hour
-from .server_hour import ServerHour, total
+from .server_hour import ServerHour, Servers, total
 
 ASI_SHAPES = ((1, 8), (1, 12), (4, 32), (4, 48), (4, 64), (8, 64), (8, 96), (8, 128))
 CORES_PER_SLOT = 12
@@ -16,7 +16,7 @@ JOB_GPUS = (128, 256)
 SWITCH_MODELS = ("H20", "XPU-A", "L20", "A100")
 """GPU models of Figure 14."""
 LEFT_OUT_GPUS = 16
-"""Servers of so many GPUs are left out of Figure 13."""
+"""Figure 13 excludes servers with this number of GPUs."""
 
 
 def even(hour: Hour) -> bool:
@@ -24,7 +24,7 @@ def even(hour: Hour) -> bool:
 
 
 class Capacity:
-    """A figure that is made of the sums of each hour alone."""
+    """A figure that needs only the sums of each hour, not the pods."""
 
     columns = ServerHour.columns
 
@@ -33,13 +33,13 @@ class Capacity:
 
 
 class Allocation(Capacity):
-    """Figure 9: means over servers of (A + r) / G and (min(A + L, G) + r) / G, then over even hours and hour 23, by GPU model.
+    """Figure 9: allocation by GPU model, as means over servers of (A + r) / G and (min(A + L, G) + r) / G.
 
-    L is of LP pods that are not Standby here.
+    These are then averaged over the even hours and hour 23. L counts LP pods that are not Standby.
     """
 
     def __init__(self) -> None:
-        self.sums: dict[str, list[float]] = {}  # hours, sums of their means
+        self.sums: dict[str, list[float]] = {}  # number of hours, sums of their means
 
     def close(self, sums: ServerHour) -> None:
         if not even(sums.hour) and sums.hour[1] != 23:
@@ -57,12 +57,15 @@ class Allocation(Capacity):
                 row[column] += float(np.mean(gpus[of] / servers.gpus[of]))
 
     def tables(self) -> dict[str, Table]:
-        rows = [(name, 100 * hp / hours, 100 * both / hours) for name, (hours, hp, both) in sorted(self.sums.items())]
+        rows = [
+            (name, 100 * hp / hours, 100 * both / hours)
+            for name, (hours, hp, both) in sorted(self.sums.items())
+        ]
         return {"fig9": Table({"gpu_model": "text", "hp_pct": "number", "hp_and_lp_pct": "number"}, rows)}
 
 
 class Causes(Capacity):
-    """Figure 13: idle GPUs that requests cannot use, by cause, means over even hours."""
+    """Figure 13: idle GPUs that requests cannot use, by cause; means over even hours."""
 
     def __init__(self) -> None:
         self.hours = 0
@@ -99,7 +102,10 @@ class Causes(Capacity):
 
 
 class Slots(Capacity):
-    """Figure 14: jobs that could start at 10 o'clock, across and within switches; servers with an HP pod and a known switch."""
+    """Figure 14: jobs that could start at 10 o'clock, across and within switches.
+
+    Counts servers with an HP pod and a known switch.
+    """
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, str, int, int, int]] = []
@@ -112,30 +118,33 @@ class Slots(Capacity):
         cores = (servers.cores - sums.of_inventory(sums.hp_cores)) // (CORES_PER_SLOT * MICRO)
         slots = np.minimum(np.maximum(gpus, 0), np.maximum(cores, 0))
         models = [servers.models.get(name, -2) for name in SWITCH_MODELS]
-        counted = (sums.of_inventory(sums.hp_pods) > 0) & (servers.switch >= 0) & np.isin(servers.model, models)
+        counted = (
+            (sums.of_inventory(sums.hp_pods) > 0) & (servers.switch >= 0) & np.isin(servers.model, models)
+        )
         for name, of in (
             *((name, counted & (servers.model == model)) for name, model in zip(SWITCH_MODELS, models)),
             ("*", counted),
         ):
             if of.any():
-                self.rows += [
-                    (sums.hour[0], name, size, jobs(servers.cluster, slots, of, size), jobs(servers.switch, slots, of, size))
-                    for size in JOB_GPUS
-                ]
+                for size in JOB_GPUS:
+                    across = jobs(servers.cluster, slots, of, size)
+                    within = jobs(servers.switch, slots, of, size)
+                    self.rows.append((sums.hour[0], name, size, across, within))
 
     def tables(self) -> dict[str, Table]:
-        columns: dict[str, Kind] = {"day": "whole", "gpu_model": "text", **dict.fromkeys(("gpus", "across", "within"), "whole")}
+        counts: dict[str, Kind] = dict.fromkeys(("gpus", "across", "within"), "whole")
+        columns: dict[str, Kind] = {"day": "whole", "gpu_model": "text", **counts}
         return {"fig14": Table(columns, sorted(self.rows))}
 
 
 def jobs(domain: Wholes, slots: Wholes, of: Truths, size: int) -> int:
-    """Jobs of so many slots that fit into single domains."""
+    """The number of jobs with `size` slots each that fit into single domains."""
     of = of & (domain >= 0)
     return int((total(domain[of], slots[of], 0) // size).sum())
 
 
 class Standby(Capacity):
-    """Figure 16: GPU-hours of Standby pods in each hour, and the mean over servers with some of L / S."""
+    """Figure 16: GPU-hours of Standby pods in each hour, and the mean of L / S over their servers."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, int, float, float | None]] = []
@@ -146,5 +155,42 @@ class Standby(Capacity):
         self.rows.append((*sums.hour, int(sums.hp_standby.sum()) / MICRO, used))
 
     def tables(self) -> dict[str, Table]:
-        columns: dict[str, Kind] = {"day": "whole", "hour": "whole", "standby_gpu_hours": "number", "standby_used": "number"}
+        hours, numbers = ("day", "hour"), ("standby_gpu_hours", "standby_used")
+        columns: dict[str, Kind] = {**dict.fromkeys(hours, "whole"), **dict.fromkeys(numbers, "number")}
         return {"fig16": Table(columns, self.rows)}
+
+
+class Fleet:
+    """Table 1 and Figure 4 left: servers by GPU model over all hours.
+
+    A server counts once per GPU model that it had, with its last number of GPUs.
+    """
+
+    def __init__(self) -> None:
+        self.days: set[int] = set()
+        self.servers = Ids()
+        self.gpus: dict[tuple[int, str], int] = {}
+
+    def add(self, hour: Hour, servers: Servers) -> None:
+        self.days.add(hour[0])
+        models = list(servers.models)
+        new = np.array([self.servers.setdefault(name, len(self.servers)) for name in servers.ids])
+        for at in np.flatnonzero(servers.gpus > 0).tolist():
+            model = servers.model[at]
+            self.gpus[int(new[at]), models[model] if model >= 0 else ""] = int(servers.gpus[at]) // MICRO
+
+    def tables(self) -> dict[str, Table]:
+        sums: dict[str, list[int]] = {}
+        for (_, model), gpus in self.gpus.items():
+            row = sums.setdefault(model, [0, 0])
+            row[0] += 1
+            row[1] += gpus
+        whole = sum(gpus for _, gpus in sums.values())
+        left = [(model, servers, gpus, share(gpus, whole)) for model, (servers, gpus) in sorted(sums.items())]
+        size = (len(self.days), len({server for server, _ in self.gpus}), whole, len(sums))
+        return {
+            "table1": Table(dict.fromkeys(("days", "servers", "gpus", "gpu_models"), "whole"), [size]),
+            "fig4_left": Table(
+                {"gpu_model": "text", "servers": "whole", "gpus": "whole", "share_pct": "number"}, left
+            ),
+        }

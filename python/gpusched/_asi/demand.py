@@ -1,4 +1,4 @@
-"""Figures of what is asked for and used by kind: 2 (job types), 3 (model types), 4 (GPUs), 5 (a week) and 6 (days)."""
+"""Figures of demand by kind: 2 (job types), 3 (model types), 4 right (GPUs), 5 (a week) and 6 (days)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .schema import GPU_MODELS, JOB_TYPES, MODEL_TYPES, display_model
 from .server_hour import CLASSES, ServerHour, total
 
 DAILY_MODELS = ("A10", "A100", "H20", "L20", "XPU-A")
-"""Buckets of Figure 6, as the table names them."""
+"""GPU models of Figure 6, with the table's names."""
 
 
 def share(part: float, whole: float) -> float:
@@ -22,20 +22,20 @@ def share(part: float, whole: float) -> float:
 
 
 def by_model(batch: Batch) -> Wholes:
-    """Positions in `GPU_MODELS`; -1 for models of no figure."""
+    """The position of each row's GPU model in `GPU_MODELS`; -1 for others."""
     column = batch.text("gpu_spec_public")
     return Coded(column.codes, [display_model(text) for text in column.texts]).among(GPU_MODELS)
 
 
 class Pods:
-    """A figure that is made of the pods alone."""
+    """A figure that needs only the pods, not the sums of an hour."""
 
     def close(self, sums: ServerHour) -> None:
         pass
 
 
 class JobTypes(Pods):
-    """Figure 2: GPU-hours of pods with an accelerator by type of job, and how HP and LP share them."""
+    """Figure 2: GPU-hours of pods with an accelerator by job type, and the shares of HP and LP."""
 
     columns = ("priority_class", "job_type_public", "gpu_mem_request", "used_gpu_hours")
 
@@ -44,7 +44,10 @@ class JobTypes(Pods):
 
     def add(self, hour: Hour, batch: Batch) -> None:
         types = batch.text("job_type_public")
-        counted, used = (batch.micro("gpu_mem_request") > 0) & (types.codes >= 0), batch.micro("used_gpu_hours")
+        counted, used = (
+            (batch.micro("gpu_mem_request") > 0) & (types.codes >= 0),
+            batch.micro("used_gpu_hours"),
+        )
         class_ = batch.among("priority_class", CLASSES)
         for column, of in enumerate((counted, counted & (class_ == 0), counted & (class_ == 1))):
             for name, hours in zip(types.texts, total(types.codes[of], used[of], len(types.texts)).tolist()):
@@ -55,19 +58,25 @@ class JobTypes(Pods):
         whole = sum(sums[0] for _, sums in known)
         return {
             "fig2": Table(
-                {"job_type": "text", **dict.fromkeys(("gpu_hours", "share_pct", "hp_pct", "lp_pct"), "number")},
-                [(name, a / MICRO, share(a, whole), share(hp, hp + lp), share(lp, hp + lp)) for name, (a, hp, lp) in known],
+                {
+                    "job_type": "text",
+                    **dict.fromkeys(("gpu_hours", "share_pct", "hp_pct", "lp_pct"), "number"),
+                },
+                [
+                    (name, a / MICRO, share(a, whole), share(hp, hp + lp), share(lp, hp + lp))
+                    for name, (a, hp, lp) in known
+                ],
             )
         }
 
 
 class ModelTypes(Pods):
-    """Figure 3: GPU-hours by type of model, within types of jobs (left) and GPU models (right)."""
+    """Figure 3: GPU-hours by model type, for each job type (left) and GPU model (right)."""
 
     columns = ("gpu_spec_public", "job_type_public", "model_type_public", "gpu_request", "used_gpu_hours")
 
     def __init__(self) -> None:
-        self.jobs = np.zeros((len(JOB_TYPES), len(MODEL_TYPES) + 1), np.int64)  # the last column: all that are not unknown
+        self.jobs = np.zeros((len(JOB_TYPES), len(MODEL_TYPES) + 1), np.int64)  # last column: all known types
         self.gpus = np.zeros((len(GPU_MODELS), len(MODEL_TYPES) + 1), np.int64)
 
     def add(self, hour: Hour, batch: Batch) -> None:
@@ -75,9 +84,15 @@ class ModelTypes(Pods):
         type_, unknown = models.among(MODEL_TYPES), models.among(("unknown",)) == 0
         named = (models.codes >= 0) & (batch.text("job_type_public").codes >= 0)
         counted, used = (batch.micro("gpu_request") > 0) & ~unknown & named, batch.micro("used_gpu_hours")
-        for sums, group in ((self.jobs, batch.among("job_type_public", JOB_TYPES)), (self.gpus, by_model(batch))):
+        for sums, group in (
+            (self.jobs, batch.among("job_type_public", JOB_TYPES)),
+            (self.gpus, by_model(batch)),
+        ):
             width = sums.shape[1]
-            for column, of in ((type_, type_ >= 0), (np.full(batch.size, width - 1), np.ones(batch.size, bool))):
+            for column, of in (
+                (type_, type_ >= 0),
+                (np.full(batch.size, width - 1), np.ones(batch.size, bool)),
+            ):
                 of = of & counted & (group >= 0)
                 sums += total(group[of] * width + column[of], used[of], sums.size).reshape(sums.shape)
 
@@ -88,7 +103,9 @@ class ModelTypes(Pods):
                 for name, row in zip(names, sums.tolist())
                 for model, hours in zip(MODEL_TYPES, row)
             ]
-            return Table({first: "text", "model_type": "text", "gpu_hours": "number", "share_pct": "number"}, rows)
+            return Table(
+                {first: "text", "model_type": "text", "gpu_hours": "number", "share_pct": "number"}, rows
+            )
 
         return {
             "fig3_left": table("job_type", JOB_TYPES, self.jobs),
@@ -116,26 +133,25 @@ class Classes(Pods):
             **dict.fromkeys(("hp_pod_hours", "lp_pod_hours"), "whole"),
             **dict.fromkeys(("hp_pct", "lp_pct"), "number"),
         }
-        rows = [
-            (name, hp, lp, share(hp, hp + lp), share(lp, hp + lp)) for name, (hp, lp) in zip(GPU_MODELS, self.pods.tolist())
-        ]
+        pods = zip(GPU_MODELS, self.pods.tolist())
+        rows = [(name, hp, lp, share(hp, hp + lp), share(lp, hp + lp)) for name, (hp, lp) in pods]
         return {"fig4_right": Table(columns, rows)}
 
 
 def counts_as_ready(batch: Batch) -> Truths:
-    """Pods that got ready, ask for GPUs, and are of a type of job that figures show."""
+    """Pods that became ready, request GPUs and have a job type of the figures."""
     types = batch.among("job_type_public", JOB_TYPES)
     return (batch.micro("gpu_request") > 0) & batch.truth("ready_status") & (types >= 0)
 
 
 def sm_share(batch: Batch) -> np.ndarray:
-    """SM utilisation of each requested GPU, 0 to 1; NaN where it was not measured or no GPU is asked for."""
+    """SM utilisation per requested GPU, 0 to 1; NaN without a measurement or a request for GPUs."""
     asked = batch.micro("gpu_request") / MICRO
     return batch.number("avg_gpu_sm_util") / np.where(asked > 0, 100 * asked, np.nan)
 
 
 class Week(Pods):
-    """Figure 5: GPUs that active HP pods ask for, and their SM utilisation, by hour and type of job."""
+    """Figure 5: GPUs that active HP pods request, and their SM utilisation, by hour and job type."""
 
     columns = (
         *("state_public", "priority_class", "job_type_public", "ready_status"),
@@ -147,7 +163,9 @@ class Week(Pods):
 
     def add(self, hour: Hour, batch: Batch) -> None:
         types, sm = batch.among("job_type_public", JOB_TYPES), sm_share(batch)
-        active = (batch.among("priority_class", CLASSES) == 0) & (batch.among("state_public", ("Standby",)) != 0)
+        active = (batch.among("priority_class", CLASSES) == 0) & (
+            batch.among("state_public", ("Standby",)) != 0
+        )
         of = counts_as_ready(batch) & active
         measured = of & ~np.isnan(sm)
         size = len(JOB_TYPES)
@@ -193,12 +211,16 @@ class Days(Pods):
             total(model[of], used[of], len(DAILY_MODELS))
             for of in (counted & (class_ == 0), counted & (class_ == 1), counted)
         ]
-        for name, there, sums in zip(DAILY_MODELS, pods, np.array(added).T):
-            if there:
+        for name, count, sums in zip(DAILY_MODELS, pods, np.array(added).T):
+            if count:
                 key = (name, hour[0])
                 self.sums[key] = self.sums.get(key, np.zeros(3, np.int64)) + sums
 
     def tables(self) -> dict[str, Table]:
         hours = ("hp_gpu_hours", "lp_gpu_hours", "gpu_hours")
         columns: dict[str, Kind] = {"gpu_model": "text", "day": "whole", **dict.fromkeys(hours, "number")}
-        return {"fig6": Table(columns, [(*key, *(sums / MICRO).tolist()) for key, sums in sorted(self.sums.items())])}
+        return {
+            "fig6": Table(
+                columns, [(*key, *(sums / MICRO).tolist()) for key, sums in sorted(self.sums.items())]
+            )
+        }

@@ -1,4 +1,4 @@
-"""All figures of the release in one pass over its pods."""
+"""Computes all figures of the release in one pass over its pods."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
-from .._drawing.axes import require_range
+from .._checks import integer
 from .._progress import ProgressBar
 from .._views.tables import Table
 from ..errors import InvalidInput, repr_text
 from .batch import Batch
-from .capacity import Allocation, Causes, Slots, Standby
+from .capacity import Allocation, Causes, Fleet, Slots, Standby
 from .demand import Classes, Days, JobTypes, ModelTypes, Week
-from .fleet import Fleet
 from .release import LAST_DAY, Hour, Release
 from .requests import CoresPerGpu, Fractions, Jobs
 from .schema import EXECUTION, NETWORK, POD, SERVER
@@ -24,7 +23,7 @@ Progress = bool | Callable[[str, int, int], object] | None
 
 
 class Figure(Protocol):
-    """A figure sees every batch of an hour's pods, then the hour's sums by server."""
+    """A figure receives every batch of an hour's pods, then the sums of the hour by server."""
 
     @property
     def columns(self) -> Sequence[str]: ...
@@ -41,42 +40,41 @@ def read_asi_figures(
     partial: bool = False,
     progress: Progress = None,
 ) -> dict[str, Table]:
-    """The tables behind Table 1 and Figures 2 to 14 and 16 of the ASI paper, from the public release of its trace.
+    """Computes Table 1 and Figures 2 to 14 and 16 of the ASI paper from the public release of its trace.
 
-    Reads the release (alibaba/clusterdata, cluster-trace-gpu-v2026) as a stream, only the columns that an hour needs, in memory
-    that grows with the servers and with the workloads of `days` (Figure 8), not with the pods. Needs pyarrow. docs/asi.md has
-    the definition of each figure.
+    Reads the release as a stream; memory grows with servers and workloads, not with pods. Needs pyarrow.
+    docs/asi.md defines each figure. Table 1 and Figures 4 left and 6 cover all days in the folder.
 
-    `folder`: holds `asi_opensource_pod_hourly/day=D/hour=HH/*.parquet`, `asi_opensource_server_hourly/...`, and, for Figures 12 and
-    7, which are left out otherwise, `asi_opensource_network_hourly/...` and `asi_opensource_job_execution_summary/*.parquet`.
-    `days`: first and last day of most figures; the default is the paper's week. Figure 6 is of all days that there are, as are
-    Table 1 and the left of Figure 4, which are of the servers.
-    `job_type_days`: those of Figure 2, as far as they are there.
-    `partial`: take the hours of `days` that there are; else all 24 of each day are expected.
+    `folder`: contains `asi_opensource_pod_hourly/day=D/hour=HH/*.parquet` and
+    `asi_opensource_server_hourly/...`; optionally `asi_opensource_network_hourly/...` (Figure 12) and
+    `asi_opensource_job_execution_summary/*.parquet` (Figure 7).
+    `days`: first and last day of the other figures; default: the paper's week.
+    `job_type_days`: first and last day of Figure 2; days that are not in the folder are skipped.
+    `partial`: accept days with missing hours.
     `progress`: True, or a function (phase, hours done, all hours).
 
     Returns tables by name: `table1`, `fig2`, `fig3_left`, `fig3_right`, `fig4_left`, ..., `fig16`.
 
-    Raises InvalidInput for hours and columns that are missing, columns of another type, values out of range; BackendError for files
-    that cannot be read.
+    Raises InvalidInput for missing hours or columns, wrong types and values out of range; BackendError for
+    unreadable files.
     """
     check_days("days", days)
     check_days("job_type_days", job_type_days)
     release = Release(folder)
-    window = wanted_hours(release, days, partial)
+    window = requested_hours(release, days, partial)
     ended: list[Any] = [Executions(release)] if release.has(EXECUTION) else []
     fleet, of_type, daily = Fleet(), JobTypes(), Days()
-    weekly: list[Figure] = [ModelTypes(), Classes(), Week(), Jobs(), Allocation(), Fractions(), CoresPerGpu(), Utilisation()]
-    weekly += [Causes(), Slots(), Standby()]
+    weekly: list[Figure] = [ModelTypes(), Classes(), Week(), Jobs(), Allocation(), Fractions()]
+    weekly += [CoresPerGpu(), Utilisation(), Causes(), Slots(), Standby()]
     if release.has(NETWORK):
         weekly.append(Traffic(release))
 
     hours = sorted({*release.hours(POD), *release.hours(SERVER)})
     bar = ProgressBar() if progress is True else None
-    tell = bar or (progress if callable(progress) else None)
+    report = bar or (progress if callable(progress) else None)
     for done, hour in enumerate(hours):
-        if tell is not None:
-            tell("hours", done, len(hours))
+        if report is not None:
+            report("hours", done, len(hours))
         servers = Servers(release, hour)
         if len(servers):
             fleet.add(hour, servers)
@@ -86,8 +84,8 @@ def read_asi_figures(
         if hour in window:
             figures += weekly
         read_hour(release, hour, figures, ServerHour(hour, servers) if hour in window else None)
-    if tell is not None:
-        tell("hours", len(hours), len(hours))
+    if report is not None:
+        report("hours", len(hours), len(hours))
     if bar is not None:
         bar.close()
     ended += [fleet, of_type, daily, *weekly]
@@ -96,7 +94,7 @@ def read_asi_figures(
 
 
 def read_hour(release: Release, hour: Hour, figures: list[Figure], sums: ServerHour | None) -> None:
-    """One pass over the pods of an hour, of the columns that these figures look at."""
+    """Passes the pods of an hour to the figures, with the columns that they need."""
     columns = dict.fromkeys(name for figure in figures for name in figure.columns)
     if sums is not None:
         columns |= dict.fromkeys(sums.columns)
@@ -110,22 +108,26 @@ def read_hour(release: Release, hour: Hour, figures: list[Figure], sums: ServerH
             figure.close(sums)
 
 
-def wanted_hours(release: Release, days: tuple[int, int], partial: bool) -> set[Hour]:
-    there = {*release.hours(POD, days), *release.hours(SERVER, days)}
-    if not there:
+def requested_hours(release: Release, days: tuple[int, int], partial: bool) -> set[Hour]:
+    present = {*release.hours(POD, days), *release.hours(SERVER, days)}
+    if not present:
         known = release.hours(POD)
-        span = f"{known[0][0]} to {known[-1][0]}" if known else "none at all"
-        raise InvalidInput(f"days: {days[0]} to {days[1]}; expected days of {release.folder}, which has {span}")
-    wanted = there if partial else {(day, hour) for day in range(days[0], days[1] + 1) for hour in range(24)}
-    release.require(sorted(wanted), (POD, SERVER))
-    return wanted
+        span = f"{known[0][0]} to {known[-1][0]}" if known else "no days"
+        raise InvalidInput(
+            f"days: {days[0]} to {days[1]}; expected days of {release.folder}, which has {span}"
+        )
+    requested = (
+        present if partial else {(day, hour) for day in range(days[0], days[1] + 1) for hour in range(24)}
+    )
+    release.require(sorted(requested), (POD, SERVER))
+    return requested
 
 
 def check_days(name: str, days: Any) -> None:
     if not isinstance(days, (tuple, list)) or len(days) != 2:
         raise InvalidInput(f"{name}: {repr_text(days)}; expected the first and the last day")
     for day in days:
-        require_range(name, day, 0, LAST_DAY)
+        integer(name, day, 0, LAST_DAY)
     if days[0] > days[1]:
         raise InvalidInput(f"{name}: {days[0]} to {days[1]}; expected the first day before the last")
 

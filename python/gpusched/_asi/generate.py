@@ -1,4 +1,4 @@
-"""Tables with the schema of the release, for whoever has not loaded its 350 GB: generated pods with every quirk of the real ones."""
+"""Generates small tables with the schema of the release (350 GB) and with the irregularities of its data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._drawing.axes import require_range
+from .._checks import integer
 from .._optional import require
 from ..errors import BackendError, InvalidInput
 from .batch import Reals, Truths, Wholes
 from .release import LAST_DAY
-from .schema import COLUMNS, EXECUTION, NETWORK, POD, SERVER, TEXT, TRUTH
+from .schema import COLUMNS, EXECUTION, NETWORK, NUMBER, POD, SERVER, TEXT, TRUTH
 
 KINDS = (
-    *(("A10", 1, 128, 0.24), ("H20", 8, 192, 0.15), ("A100-80G", 8, 128, 0.10), ("XPU-A", 8, 192, 0.10), ("L20", 8, 128, 0.08)),
+    *(
+        ("A10", 1, 128, 0.24),
+        ("H20", 8, 192, 0.15),
+        ("A100-80G", 8, 128, 0.10),
+        ("XPU-A", 8, 192, 0.10),
+        ("L20", 8, 128, 0.08),
+    ),
     *(("T4", 2, 64, 0.12), ("H800", 8, 192, 0.08), ("L40S", 4, 96, 0.08), ("H20", 16, 384, 0.05)),
 )
 """GPU model, GPUs, cores and share of the servers."""
@@ -28,16 +34,16 @@ TYPE_SHARES = {"HP": (0.3, 0.5, 0.05, 0.08, 0.03, 0.04), "LP": (0.2, 0.1, 0.55, 
 MODELS = ("genai", "rec", "cv", "embedding", "dev", "unknown")
 MODEL_SHARES = (0.45, 0.2, 0.12, 0.08, 0.05, 0.1)
 NIGHT = (22, 8)
-"""Hours from which and before which owners sleep."""
+"""Hours at which the night, in which services sleep, begins and ends."""
 REPLICAS = 4
 CHANGE = 0.08
-"""Of the pods that run in an hour end in it, and another starts."""
+"""Share of the pods that end within an hour and are followed by another pod."""
 NETWORK_HOURS = 48
-"""The table of the network covers no more than these."""
+"""Hours that the network table covers."""
 
 
 class Places(NamedTuple):
-    """Places for pods, one pod after the other in each; the GPUs of a server's places are never more than it has."""
+    """Slots for pods; pods follow one another in a slot. The slots of a server never exceed its GPUs."""
 
     server: Wholes
     gpus: Reals
@@ -46,7 +52,7 @@ class Places(NamedTuple):
     class_: np.ndarray
     type_: np.ndarray
     model: np.ndarray
-    lends: Truths  # a Standby pod at night, and a spot pod on its GPUs
+    lends: Truths  # at night: a Standby pod, with a spot pod on its GPUs
 
 
 def generate_asi_tables(
@@ -58,27 +64,30 @@ def generate_asi_tables(
     pods_without_gpus: int = 2,
     seed: int = 0,
 ) -> None:
-    """Writes tables with the schema of the ASI trace's public release, which has 350 GB.
+    """Writes small tables with the schema of the ASI trace's public release (350 GB), for tests and trials.
 
-    For trying a pipeline before the release is loaded, and for tests: shares of models, classes and types are assumptions near the ASI
-    paper's, and no figure of it can be concluded from them. Every quirk of the schema is there: null in every column that may have it,
-    servers with 16 GPUs, without cores or switch, Standby pods whose GPUs spot pods borrow, parts of GPUs, pods without GPUs and on no
-    server, pods that begin and end within an hour, buckets such as A100-80G, traffic of two days alone. Needs pyarrow.
+    Shares of models, classes and types only resemble the ASI paper's; do not draw conclusions from them. The
+    tables contain all irregularities of the real ones: nulls, servers with 16 GPUs or without cores or
+    switch, GPUs of Standby pods that spot pods borrow, parts of GPUs, pods without GPUs or server, pods that
+    begin and end within an hour, GPU models such as A100-80G, and network traffic for only two days. Needs
+    pyarrow.
 
-    `folder`: must not have tables yet; `read_asi_figures`, `read_asi_hour` and `read_asi_trace` of `gpusched.io` read it.
-    `servers`: 1 .. 100,000. `days`: 1 .. 1,000, of 24 hours, from `first_day` on. `pods_without_gpus`: on each server, 0 .. 100.
-    `seed`: everything random follows from it.
+    `folder`: must not contain tables; `read_asi_figures`, `read_asi_hour` and `read_asi_trace` of
+    `gpusched.io` read it.
+    `servers`: 1 to 100,000. `days`: 1 to 1,000 days of 24 hours, beginning with `first_day`.
+    `pods_without_gpus`: per server, 0 to 100. `seed`: seed of all random numbers.
 
-    Raises InvalidInput for options out of range and folders with tables; BackendError where nothing can be written.
+    Raises InvalidInput for options out of range and for folders with tables; BackendError if nothing can be
+    written.
     """
-    require_range("servers", servers, 1, 100_000)
-    require_range("days", days, 1, 1000)
-    require_range("first_day", first_day, 0, LAST_DAY - days)
-    require_range("pods_without_gpus", pods_without_gpus, 0, 100)
-    require_range("seed", seed, 0, 2**63 - 1)
+    integer("servers", servers, 1, 100_000)
+    integer("days", days, 1, 1000)
+    integer("first_day", first_day, 0, LAST_DAY - days)
+    integer("pods_without_gpus", pods_without_gpus, 0, 100)
+    integer("seed", seed, 0, 2**63 - 1)
     root = Path(fspath(folder))
     if any((root / f"asi_opensource_{table}").exists() for table in COLUMNS):
-        raise InvalidInput(f"{root}: has tables already; expected a folder without")
+        raise InvalidInput(f"{root}: has tables already; expected a folder without tables")
     writer = Writer(root)
     rng = np.random.default_rng(seed)
     fleet = make_fleet(rng, servers)
@@ -94,10 +103,14 @@ def generate_asi_tables(
 
 
 class Writer:
-    """Files of one table and hour each, with exactly the columns of the schema."""
+    """Writes one file per table and hour, with exactly the columns of the schema."""
 
     def __init__(self, root: Path) -> None:
-        self.pa, self.parquet, self.root = require("pyarrow", "arrow"), require("pyarrow.parquet", "arrow"), root
+        self.pa, self.parquet, self.root = (
+            require("pyarrow", "arrow"),
+            require("pyarrow.parquet", "arrow"),
+            root,
+        )
 
     def write(self, table: str, columns: dict[str, Any], hour: tuple[int, int] | None = None) -> None:
         pa, folder = self.pa, self.root / f"asi_opensource_{table}"
@@ -106,11 +119,12 @@ class Writer:
         kinds = COLUMNS[table]
         assert list(columns) == list(kinds)
         whole = ("schedule_delay_sec", "ready_delay_sec")
-        types = {
-            name: pa.string() if kind == TEXT else pa.bool_() if kind == TRUTH else pa.int64() if name in whole else pa.float64()
-            for name, kind in kinds.items()
+        types = {TEXT: pa.string(), TRUTH: pa.bool_(), NUMBER: pa.float64()}
+        arrays = {
+            name: pa.array(column, pa.int64() if name in whole else types[kinds[name]], from_pandas=True)
+            for name, column in columns.items()
         }
-        made = pa.table({name: pa.array(column, types[name], from_pandas=True) for name, column in columns.items()})
+        made = pa.table(arrays)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self.parquet.write_table(made, folder / "part-000.parquet")
@@ -119,13 +133,18 @@ class Writer:
 
 
 def names(kind: str, numbers: Wholes) -> np.ndarray:
-    """Texts such as the salted hashes of the release: 16 digits each."""
+    """Names with 16 hexadecimal digits, like the salted hashes of the release."""
     mixed = (numbers.astype(np.uint64) + np.uint64(sum(kind.encode()))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.array(bytearray(mixed.byteswap().tobytes().hex(), "ascii")).view("S16").astype("U16").astype(object)
+    return (
+        np.array(bytearray(mixed.byteswap().tobytes().hex(), "ascii"))
+        .view("S16")
+        .astype("U16")
+        .astype(object)
+    )
 
 
 def with_null(rng: np.random.Generator, column: np.ndarray, part: float) -> np.ndarray:
-    """The column without so many of its values."""
+    """The column with this part of its values replaced by null."""
     out = column.astype(object)
     out[rng.random(len(out)) < part] = None
     return out
@@ -136,7 +155,7 @@ def without(rng: np.random.Generator, column: Reals, part: float) -> Reals:
 
 
 def make_fleet(rng: np.random.Generator, servers: int) -> dict[str, np.ndarray]:
-    """Servers of one kind in a row below the same switch."""
+    """Servers, sorted by kind, so that servers of the same kind share a switch."""
     kind = np.sort(rng.choice(len(KINDS), servers, p=[share for *_, share in KINDS]))
     switch = np.arange(servers) // SERVERS_PER_SWITCH
     return {
@@ -154,7 +173,7 @@ def fleet_rows(fleet: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def make_places(rng: np.random.Generator, fleet: dict[str, np.ndarray], pods_without_gpus: int) -> Places:
-    """Cuts each server's GPUs into places of 1, 2, 4, 8 or a part of one; then places without GPUs."""
+    """Divides each server's GPUs into slots of 1, 2, 4, 8 or a part of one; adds slots without GPUs."""
     capacity = fleet["gpu_count"].copy()
     server, gpus = [], []
     left = np.flatnonzero(capacity > 0)
@@ -168,7 +187,7 @@ def make_places(rng: np.random.Generator, fleet: dict[str, np.ndarray], pods_wit
     bare = np.repeat(np.arange(len(capacity)), pods_without_gpus)
     at = np.concatenate([*server, bare])
     asked = np.concatenate([*gpus, np.zeros(len(bare))])
-    # A workload is up to four places alike; so are its pods.
+    # A workload has up to four equal slots, and so equal pods.
     order = np.lexsort((at, fleet["gpu_spec_public"][at].astype(str), asked))
     workload = np.empty(len(at), np.int64)
     workload[order] = np.arange(len(at)) // REPLICAS
@@ -193,7 +212,7 @@ def make_places(rng: np.random.Generator, fleet: dict[str, np.ndarray], pods_wit
 
 
 class Life:
-    """Which pod of a place runs, since which hour; and all that ran."""
+    """The running pod of each slot, its start, and all ended pods."""
 
     def __init__(self, places: int) -> None:
         self.generation, self.since = np.zeros(places, np.int64), np.zeros(places)
@@ -208,20 +227,31 @@ class Life:
 def pod_rows(
     rng: np.random.Generator, fleet: dict[str, np.ndarray], places: Places, life: Life, number: int
 ) -> dict[str, np.ndarray]:
-    """The pods of an hour: those that run through it, those that end or begin in it, and spot pods on the GPUs of Standby pods."""
+    """The pods of an hour: running, beginning and ending pods, and spot pods on the GPUs of Standby pods."""
     hour, every = number % 24, np.arange(len(places.server))
     asleep = places.lends & ((hour >= NIGHT[0]) | (hour < NIGHT[1]))
     changes = (rng.random(len(every)) < CHANGE) & ~asleep
     cut = np.round(rng.random(len(every)), 6)
     at = np.flatnonzero(changes)
-    before = (at, life.generation[at].copy(), cut[at], rng.choice(["Succeeded", "Succeeded", "Failed"], len(at)))
+    before = (
+        at,
+        life.generation[at].copy(),
+        cut[at],
+        rng.choice(["Succeeded", "Succeeded", "Failed"], len(at)),
+    )
     life.renew(at, number + cut[at])
     runs = every[rng.random(len(every)) < np.where(asleep, 1, 0.95)]
     part = np.where(changes[runs], np.round(1 - cut[runs], 6), 1.0)
-    states = np.where(asleep[runs], "Standby", rng.choice(["Running", "Pending", "Unknown"], len(runs), p=[0.97, 0.02, 0.01]))
+    awake = rng.choice(["Running", "Pending", "Unknown"], len(runs), p=[0.97, 0.02, 0.01])
+    states = np.where(asleep[runs], "Standby", awake)
     now = (runs, life.generation[runs], part, states)
     guests = np.flatnonzero(asleep & (rng.random(len(every)) < 0.9))
-    borrowed = (guests, np.full(len(guests), -1 - number // 6), np.ones(len(guests)), np.full(len(guests), "Running"))
+    borrowed = (
+        guests,
+        np.full(len(guests), -1 - number // 6),
+        np.ones(len(guests)),
+        np.full(len(guests), "Running"),
+    )
     place, generation, part, state = (np.concatenate(rows) for rows in zip(before, now, borrowed))
     guest = np.arange(len(place)) >= len(place) - len(guests)
     return columns_of(rng, fleet, places, place, generation, part, state.astype(object), guest)
@@ -241,7 +271,7 @@ def columns_of(
     size, has = len(place), gpus > 0
     type_ = np.where(guest, "offline_inference", places.type_[place])
     model = np.where(guest, "genai", places.model[place])
-    # Less than the request where the GPUs were held for a part of the hour, and now and then a little less besides.
+    # Less than the request if the GPUs were held for a part of the hour; sometimes a little less in addition.
     used = np.round(gpus * part * np.where(rng.random(size) < 0.1, 0.98, 1.0), 6)
     busy = rng.random(size)
     return {
@@ -276,13 +306,15 @@ def pod_names(place: Wholes, generation: Wholes, places: int) -> np.ndarray:
 
 
 def workload_names(rng: np.random.Generator, places: Places, place: Wholes, generation: Wholes) -> np.ndarray:
-    """Some pods have none."""
+    """Names of workloads; some pods have none."""
     return with_null(rng, names("workload", generation * len(places.server) + places.workload[place]), 0.1)
 
 
 def traffic_rows(rng: np.random.Generator, fleet: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     known = np.flatnonzero(rng.random(len(fleet["server_id"])) < 0.95)
-    rx, tx = (np.round(rng.lognormal(-2, 2, len(known)), 6) * (rng.random(len(known)) < 0.9) for _ in range(2))
+    rx, tx = (
+        np.round(rng.lognormal(-2, 2, len(known)), 6) * (rng.random(len(known)) < 0.9) for _ in range(2)
+    )
     return {
         "server_id": fleet["server_id"][known],
         "rx_gibps_avg": without(rng, rx, 0.02),
@@ -293,7 +325,7 @@ def traffic_rows(rng: np.random.Generator, fleet: dict[str, np.ndarray]) -> dict
 def execution_rows(
     rng: np.random.Generator, fleet: dict[str, np.ndarray], places: Places, life: Life, end: int
 ) -> dict[str, np.ndarray]:
-    """A row for each pod with GPUs that has a place of its own."""
+    """One row per pod with GPUs, except spot pods on borrowed GPUs."""
     every = np.arange(len(places.server))
     last: tuple[Wholes, Wholes, Reals] = (every, life.generation, end - life.since)
     parts: Sequence[tuple[Wholes, Wholes, Reals]] = [*life.ended, last]

@@ -1,4 +1,4 @@
-"""Where the tables of the release lie, and their rows as a stream of batches."""
+"""Finds the tables of the release and reads their rows as a stream of batches."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from .batch import Batch, kind_of
 from .schema import COLUMNS, EXECUTION, TEXT
 
 BATCH_ROWS = 1 << 17
-"""Rows that are in memory at a time."""
+"""Rows in memory at a time."""
 
 LAST_DAY = 100_000
 
 Hour = tuple[int, int]
-"""A day since the trace began, and an hour of it."""
+"""A day since the trace began, and an hour of the day."""
 
 
 class Release:
-    """The tables in a folder, or in its folder `tables`: `asi_opensource_pod_hourly/day=D/hour=HH/*.parquet`, or `pod_hourly/...`."""
+    """The tables in a folder or in its folder `tables`, with or without the prefix `asi_opensource_`."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         require("pyarrow.parquet", "arrow")
         self.folder = Path(fspath(folder))
         if not self.folder.is_dir():
-            raise BackendError(f"{self.folder}: is no folder")
+            raise BackendError(f"{self.folder}: is not a folder")
         self._files = {table: self._find(table) for table in COLUMNS}
         if not any(self._files.values()):
-            raise InvalidInput(f"{self.folder}: holds no table; expected folders such as asi_opensource_pod_hourly")
+            raise InvalidInput(
+                f"{self.folder}: no tables found; expected folders such as asi_opensource_pod_hourly"
+            )
 
     def _find(self, table: str) -> dict[Hour, list[Path]]:
-        """Files by hour; those of the table without partitions are of hour (0, 0)."""
+        """Files by hour. The table without partitions has hour (0, 0)."""
         found: dict[Hour, list[Path]] = {}
         names = (f"asi_opensource_{table}", table)
-        for root in (*(self.folder / name for name in names), *(self.folder / "tables" / name for name in names)):
+        for root in [parent / name for parent in (self.folder, self.folder / "tables") for name in names]:
             if table == EXECUTION:
                 parts = sorted(root.glob("*.parquet"))
                 found |= {(0, 0): parts} if parts else {}
@@ -53,11 +55,11 @@ class Release:
         return bool(self._files[table])
 
     def hours(self, table: str, days: tuple[int, int] | None = None) -> list[Hour]:
-        """The hours that there are, of the days from the first to the last, in order."""
+        """The hours with files, in order, within these days."""
         return sorted(hour for hour in self._files[table] if days is None or days[0] <= hour[0] <= days[1])
 
     def require(self, hours: Sequence[Hour], tables: Sequence[str]) -> None:
-        """An error with a line for each table that lacks hours."""
+        """Raises InvalidInput, with one problem per table, if hours are missing."""
         problems = []
         for table in tables:
             missing = [hour for hour in hours if hour not in self._files[table]]
@@ -70,16 +72,17 @@ class Release:
             raise InvalidInput(problems)
 
     def batches(self, table: str, columns: Sequence[str], hour: Hour = (0, 0)) -> Iterator[Batch]:
-        """The rows of a partition, of these columns alone.
+        """Reads these columns of a partition.
 
-        Raises InvalidInput for files that are no Parquet, and columns that are missing or of another kind.
+        Raises InvalidInput for files that are not Parquet, for missing columns and for columns of another
+        kind.
         """
         for path in self._files[table].get(hour, []):
             yield from read_batches(path, {name: COLUMNS[table][name] for name in columns})
 
 
 def hour_of(partition: Path) -> Hour:
-    """The day and hour in the name of a partition."""
+    """The day and hour from the path of a partition."""
     at = re.fullmatch(r"day=(\d{1,6})/hour=(\d{1,2})", f"{partition.parent.name}/{partition.name}")
     if at is None or int(at[1]) > LAST_DAY or int(at[2]) > 23:
         raise InvalidInput(f"{partition}: expected a day from 0 to {LAST_DAY} and an hour from 00 to 23")
@@ -105,7 +108,7 @@ def check_columns(path: Path, schema: Any, kinds: dict[str, str]) -> None:
     for name, kind in kinds.items():
         at = schema.get_all_field_indices(name)
         if len(at) != 1:
-            problems.append(f"{path}: column {name!r} is {'missing' if not at else 'there twice'}")
+            problems.append(f"{path}: column {name!r} {'is missing' if not at else 'appears twice'}")
         elif kind not in kind_of(schema.field(at[0]).type):
             problems.append(f"{path}: {name}: expected {kind}, found {schema.field(at[0]).type}")
     if problems:

@@ -1,16 +1,14 @@
-"""Figures of what jobs ask for: 8 (GPUs and cores of a job) and 10 (fractions, cores for each GPU)."""
+"""Figures of requests: 8 (GPUs and cores of a job) and 10 (parts of GPUs, cores per GPU)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .._views.tables import Table
-from .batch import MICRO, Batch, Wholes
+from .batch import MICRO, Batch, Ids, Wholes
 from .capacity import even
 from .demand import Pods, share
-from .distributions import distribution_table
-from .ids import Ids
-from .quantiles import Quantiles
+from .quantiles import Quantiles, distribution_table
 from .release import Hour
 from .schema import JOB_TYPES
 from .server_hour import CLASSES, ServerHour, total
@@ -21,22 +19,23 @@ def ceil_div(a: Wholes, b: Wholes) -> Wholes:
 
 
 class Jobs:
-    """Figure 8: GPUs and cores of a workload in the hour in which it asks for most GPUs, the earliest of these.
+    """Figure 8: GPUs and cores of each workload in the (earliest) hour with its largest request for GPUs.
 
-    Memory grows with the workloads of the days, about 200 bytes each.
+    Memory grows with the workloads, about 200 bytes each.
     """
 
     columns = ("workload_id", "is_genai_request", "gpu_request", "cpu_request_cores")
 
     def __init__(self) -> None:
         self.ids = Ids()
-        self.most = np.zeros((3, 0), np.int64)  # GPUs, cores, generative AI; in the workload's largest hour so far
-        self.now = np.zeros((3, 0), np.int64)  # in the present hour
+        self.most = np.zeros((3, 0), np.int64)  # GPUs, cores, generative AI: largest hour so far
+        self.now = np.zeros((3, 0), np.int64)  # current hour
 
     def add(self, hour: Hour, batch: Batch) -> None:
         at = self.ids.of(batch.text("workload_id").where(batch.micro("gpu_request") > 0))
         of, size = at >= 0, len(self.ids)
-        amounts = (batch.micro("gpu_request"), batch.micro("cpu_request_cores"), batch.truth("is_genai_request").astype(np.int64))
+        genai = batch.truth("is_genai_request").astype(np.int64)
+        amounts = (batch.micro("gpu_request"), batch.micro("cpu_request_cores"), genai)
         added = np.array([total(at[of], amount[of], size) for amount in amounts])
         added[:, : self.now.shape[1]] += self.now
         self.now = added
@@ -58,7 +57,7 @@ class Jobs:
 
 
 class Fractions(Pods):
-    """Figure 10, left: HP pods that ask for a part of a GPU, of all HP pods with GPUs; means over even hours."""
+    """Figure 10, left: share of HP pods with GPUs that request a part of a GPU; means over even hours."""
 
     columns = ("priority_class", "gpu_request")
 
@@ -74,13 +73,17 @@ class Fractions(Pods):
         self.sums[hour] = self.sums.get(hour, 0) + np.array([len(gpus), len(part), gpus.sum(), part.sum()])
 
     def tables(self) -> dict[str, Table]:
-        shares = [(share(part, pods), share(part_gpus, gpus)) for pods, part, gpus, part_gpus in self.sums.values() if pods]
+        shares = [
+            (share(part, pods), share(part_gpus, gpus))
+            for pods, part, gpus, part_gpus in self.sums.values()
+            if pods
+        ]
         row = [float(np.mean(column)) for column in zip(*shares)]
         return {"fig10_left": Table({"pods_pct": "number", "gpus_pct": "number"}, [row] if row else [])}
 
 
 class CoresPerGpu(Pods):
-    """Figure 10, right: cores for each GPU of a pod, rounded up, by type of job, in even hours."""
+    """Figure 10, right: cores per GPU of a pod, rounded up, by job type, in even hours."""
 
     columns = ("job_type_public", "gpu_request", "cpu_request_cores")
 

@@ -1,20 +1,24 @@
-"""The tables of the release: which columns each has, of which kind, and the values that columns of names may hold."""
+"""Schema of the tables of the release: columns, their kinds, and allowed values."""
 
 from __future__ import annotations
 
 TEXT, NUMBER, TRUTH = "text", "a number", "true or false"
-"""Kinds of columns; a column without any value may have the type null."""
+"""Kinds of columns. A column without values may also have the type null."""
 
 POD, SERVER, NETWORK, EXECUTION = "pod_hourly", "server_hourly", "network_hourly", "job_execution_summary"
 
 COLUMNS: dict[str, dict[str, str]] = {
     POD: {
-        **dict.fromkeys(("pod_id", "workload_id", "server_id", "cluster_id", "state_public", "gpu_spec_public"), TEXT),
+        **dict.fromkeys(
+            ("pod_id", "workload_id", "server_id", "cluster_id", "state_public", "gpu_spec_public"), TEXT
+        ),
         **dict.fromkeys(("server_gpu_count", "server_cpu_capacity_cores"), NUMBER),
         **dict.fromkeys(("priority_class", "job_type_public", "model_type_public"), TEXT),
         "is_genai_request": TRUTH,
         **dict.fromkeys(("gpu_request", "gpu_mem_request", "cpu_request_cores", "used_gpu_hours"), NUMBER),
-        **dict.fromkeys(("avg_gpu_sm_util", "avg_gpu_mem_gib", "avg_cpu_request_util", "avg_memory_util"), NUMBER),
+        **dict.fromkeys(
+            ("avg_gpu_sm_util", "avg_gpu_mem_gib", "avg_cpu_request_util", "avg_memory_util"), NUMBER
+        ),
         "ready_status": TRUTH,
         **dict.fromkeys(("schedule_delay_sec", "ready_delay_sec"), NUMBER),
     },
@@ -31,24 +35,24 @@ COLUMNS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("ready_status", "schedule_status"), TRUTH),
     },
 }
-"""Kind by column, by table."""
+"""Kinds of the columns of each table."""
 
 VALUES = {
     "priority_class": ("HP", "LP", "Other"),
     "state_public": ("Standby", "Running", "Pending", "Succeeded", "Failed", "Unknown"),
 }
-"""Columns in which another value is an error, because it would be counted nowhere."""
+"""Columns in which other values are errors, because no figure would count them."""
 
 SIGNED = frozenset(("schedule_delay_sec", "ready_delay_sec", "duration_hours"))
-"""Columns of numbers that may be negative."""
+"""Number columns that may be negative."""
 
 JOB_TYPES = ("training", "online_inference", "offline_inference", "dev")
 MODEL_TYPES = ("genai", "rec", "cv", "embedding", "dev")
 GPU_MODELS = ("A10", "L20", "H20", "A100", "H800", "XPU-A")
-"""Those of the figures."""
+"""GPU models of the figures."""
 
 
 def display_model(name: str) -> str:
-    """The model that a figure counts a bucket as: `A100-80G` as A100."""
+    """The name of a GPU model in the figures: `A100-80G` counts as A100."""
     base = name.partition("-")[0]
     return base if base in GPU_MODELS else name

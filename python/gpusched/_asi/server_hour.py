@@ -1,12 +1,11 @@
-"""What the servers have in an hour, and what the pods on them hold and ask for."""
+"""Capacity of the servers in an hour, and sums over the pods on them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..errors import InvalidInput
-from .batch import MICRO, Batch, Wholes
-from .ids import Ids
+from .batch import MICRO, Batch, Ids, Wholes
 from .release import Hour, Release
 from .schema import JOB_TYPES, SERVER, display_model
 
@@ -15,15 +14,16 @@ SERVER_COLUMNS = ("server_id", "cluster_id", "asw_id", "gpu_spec_public", "gpu_c
 
 
 def total(at: Wholes, amounts: Wholes, size: int) -> Wholes:
-    """Sums of amounts by position. Exact: amounts are whole, and their sums below 2^53."""
+    """Sums of amounts by position. They are exact, because amounts are integers and sums are below 2^53."""
     return np.bincount(at, weights=amounts, minlength=size).astype(np.int64)
 
 
 def gpus_of_servers(batch: Batch) -> Wholes:
-    """In millionths; whole GPUs."""
+    """GPUs of servers in millionths. Raises InvalidInput for parts of GPUs."""
     gpus = batch.micro("gpu_count")
     if (gpus % MICRO).any():
-        raise InvalidInput(f"{batch.source}: gpu_count: {gpus[gpus % MICRO != 0][0] / MICRO:g}; expected a whole number")
+        wrong = gpus[gpus % MICRO != 0][0] / MICRO
+        raise InvalidInput(f"{batch.source}: gpu_count: {wrong:g}; expected an integer")
     return gpus
 
 
@@ -38,7 +38,9 @@ class Servers:
             rows += batch.size
             at = self.ids.of(batch.text("server_id"))
             if len(self.ids) != rows or (at < 0).any():
-                raise InvalidInput(f"{batch.source}: server_id: null or twice; expected a name of its own for each server")
+                raise InvalidInput(
+                    f"{batch.source}: server_id: null or duplicate; expected a unique name for each server"
+                )
             model = batch.text("gpu_spec_public")
             shown = model._replace(texts=[display_model(text) for text in model.texts])
             columns.append(
@@ -51,7 +53,9 @@ class Servers:
                     batch.micro("cpu_capacity_cores"),
                 ]
             )
-        joined: list[Wholes] = [np.concatenate(parts) for parts in zip(*columns)] if columns else [np.zeros(0, np.int64)] * 6
+        joined: list[Wholes] = [np.zeros(0, np.int64)] * 6
+        if columns:
+            joined = [np.concatenate(parts) for parts in zip(*columns)]
         ordered = (column[np.argsort(joined[0])] for column in joined[1:])
         self.cluster, self.switch, self.model, self.gpus, self.cores = ordered
 
@@ -60,7 +64,8 @@ class Servers:
 
 
 class ServerHour:
-    """Sums over the pods of an hour by server, those of the inventory first; then servers that only pods name.
+    """Sums over the pods of an hour by server: first the servers of the inventory, then servers that only
+    pods name.
 
     With A = `hp_active`, S = `hp_standby`, L = `lp` (GPU-hours): r = `unborrowed` = max(S - L, 0).
     """
@@ -97,7 +102,7 @@ class ServerHour:
         self.hp_gpus = grown(self.hp_gpus, hp & asks, batch.micro("gpu_request"))
         self.hp_cores = grown(self.hp_cores, hp, batch.micro("cpu_request_cores"))
         self.hp_pods = grown(self.hp_pods, hp, np.ones(batch.size, np.int64))
-        # The kinds of jobs on a server as bits.
+        # The job types on a server, as bits.
         types = batch.among("job_type_public", JOB_TYPES)
         bits = np.zeros(size, np.int64)
         bits[: len(self.job_types)] = self.job_types

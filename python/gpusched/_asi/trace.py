@@ -1,4 +1,4 @@
-"""Pods of the release as jobs that arrive, for a replay."""
+"""Reads the pods of the release as arriving jobs, for a replay."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import integer
 from .._core.sim import SpotTrace
-from .._drawing.axes import require_range
-from .batch import MICRO, Batch, Reals, Wholes
-from .figures import check_days, wanted_hours
-from .ids import Ids
+from .batch import MICRO, Batch, Ids, Reals, Wholes
+from .figures import check_days, requested_hours
 from .release import Hour, Release
 from .schema import POD
 from .server_hour import CLASSES
-from .snapshot import PRIORITIES, WHOLE, gpus_on_a_node, read_nodes, request_of
-from .tally import Tally
+from .snapshot import PRIORITIES, WHOLE, Tally, gpus_on_a_node, read_nodes, request_of
 
 SECONDS = 3600
 
@@ -28,12 +26,13 @@ COLUMNS = (
 
 
 class Pods:
-    """What is known of each pod, over all hours read so far; one entry per pod."""
+    """Data of each pod over all hours read so far."""
 
     def __init__(self) -> None:
         self.ids, self.workloads, self.models = Ids(), Ids(), Ids()
-        self.met = np.zeros(0, np.int64)  # the hour of its first row, since the first one read
-        self.constant = np.zeros((6, 0), np.int64)  # workload, model, class, training, GPUs, cores; of its first row
+        self.met = np.zeros(0, np.int64)  # hour of its first row, counted from the first hour
+        # From its first row: workload, model, class, training, GPUs, cores.
+        self.constant = np.zeros((6, 0), np.int64)
         self.first_used, self.used = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.delay = np.zeros(0)
 
@@ -53,7 +52,7 @@ class Pods:
                 batch.micro("cpu_request_cores"),
             ]
         )
-        # Of several rows of a new pod the first counts: the last to be written.
+        # Of several rows of a new pod, the first counts: it is written last.
         new = of[self.met[at[of]] < 0][::-1]
         self.constant[:, at[new]] = constant[:, new]
         self.delay[at[new]] = np.nan_to_num(batch.number("schedule_delay_sec")[new])
@@ -66,11 +65,12 @@ class Pods:
         more = size - len(self.met)
         self.met = np.append(self.met, np.full(more, -1))
         self.constant = np.pad(self.constant, ((0, 0), (0, more)))
-        self.first_used, self.used = np.append(self.first_used, np.zeros(more, np.int64)), np.append(self.used, np.zeros(more, np.int64))
+        self.first_used = np.append(self.first_used, np.zeros(more, np.int64))
+        self.used = np.append(self.used, np.zeros(more, np.int64))
         self.delay = np.append(self.delay, np.zeros(more))
 
     def arrival(self) -> Wholes:
-        """Seconds since the first hour: when it began to hold GPUs, less the time for which it had waited."""
+        """The time at which it began to hold GPUs, minus its scheduling delay; in seconds since the start."""
         held = np.minimum(1, self.first_used / np.maximum(self.constant[4], 1))
         begin: Reals = SECONDS * (self.met + 1 - held)
         begin[self.met == 0] = 0
@@ -88,25 +88,26 @@ def read_asi_trace(
     partial: bool = False,
     checkpoint_interval: int = 0,
 ) -> SpotTrace:
-    """Servers and pods of the ASI trace's public release as HP and spot jobs, for `gpusched.sim.replay_spot`.
+    """Reads servers and pods of the ASI trace's public release as HP and spot jobs, for
+    `gpusched.sim.replay_spot`.
 
-    A job arrives when its pod began to hold GPUs, less its scheduling delay, and works for its GPU-hours divided by its GPUs, both
-    within `days`; pods of the first hour arrive at 0. Pods of one training workload with the same requests, class and GPU model,
-    first seen in the same hour, are a gang that works as long as the longest of them; every other pod is a job of its own. Left out
-    are pods that are neither HP nor LP, ask for no GPU or held none. The tables say neither memory (0) nor checkpoints. Servers are
-    those of all hours, as they were last; one whose cores no hour tells has as many as any with as many GPUs. Memory grows with the
-    pods, some 600 bytes each. Needs pyarrow.
+    A job arrives when its pod began to hold GPUs, minus its scheduling delay, and works for its GPU-hours
+    divided by its GPUs. Pods of the first hour arrive at 0. Pods of a training workload that appear in the
+    same hour with the same requests, class and GPU model are a gang, which works as long as its longest pod.
+    Other pods are separate jobs. Pods that are neither HP nor LP, or held no GPU, are left out. Memory (0)
+    and checkpoints are not in the tables. Servers have their last values; unknown cores are the most of any
+    server with as many GPUs. Uses about 600 bytes per pod. Needs pyarrow.
 
     `folder`, `days`, `partial`: as for `read_asi_figures`.
-    `checkpoint_interval`: seconds of work between checkpoints of LP jobs; 0 = none, and an eviction loses everything.
+    `checkpoint_interval`: seconds of work between checkpoints of LP jobs; 0 = no checkpoints.
 
-    Raises InvalidInput for hours and columns that are missing, columns of another type, values out of range; BackendError for files
-    that cannot be read.
+    Raises InvalidInput for missing hours or columns, wrong types and values out of range; BackendError for
+    unreadable files.
     """
     check_days("days", days)
-    require_range("checkpoint_interval", checkpoint_interval, 0, 1_000_000_000)
+    integer("checkpoint_interval", checkpoint_interval, 0, 1_000_000_000)
     release = Release(folder)
-    hours = sorted(wanted_hours(release, days, partial))
+    hours = sorted(requested_hours(release, days, partial))
     pods = Pods()
     nodes: dict[str, dict[str, Any]] = {}
     for hour in hours:
@@ -130,13 +131,17 @@ def hours_between(first: Hour, hour: Hour) -> int:
 
 
 def jobs_of(pods: Pods, checkpoint_interval: int) -> list[dict[str, Any]]:
-    """In order of arrival, those of one second by name."""
+    """Jobs in the order of arrival; within a second, by name."""
     names, models = list(pods.ids), [*pods.models, ""]
     arrival, work = pods.arrival().tolist(), pods.work().tolist()
     jobs: dict[Sequence[Any], dict[str, Any]] = {}
     for at in np.flatnonzero((pods.met >= 0) & (pods.used > 0)).tolist():
         workload, model, class_, training, gpu_micro, cpu_micro = pods.constant[:, at].tolist()
-        gang = (workload, pods.met[at], model, class_, gpu_micro, cpu_micro) if training and workload >= 0 else (at,)
+        gang = (
+            (workload, pods.met[at], model, class_, gpu_micro, cpu_micro)
+            if training and workload >= 0
+            else (at,)
+        )
         if gang in jobs:
             job = jobs[gang]
             job["pods"] += 1

@@ -1,24 +1,22 @@
-"""Figures of what is used: 7 (running times), 11 (pods) and 12 (the network)."""
+"""Figures of usage: 7 (running times), 11 (pods) and 12 (network)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .._views.tables import Table
-from .batch import MICRO, Batch, Reals
+from .batch import MICRO, Batch, Ids, Reals
 from .demand import Pods, counts_as_ready, sm_share
-from .distributions import distribution_table
-from .ids import Ids
-from .quantiles import Quantiles
+from .quantiles import Quantiles, distribution_table
 from .release import Hour, Release
 from .schema import EXECUTION, JOB_TYPES, MODEL_TYPES, NETWORK
 from .server_hour import ServerHour
 
 NETWORK_GPUS = 8
-"""Figure 12 is of servers with so many GPUs."""
+"""Number of GPUs of the servers in Figure 12."""
 
 LEAST_GIBPS = 0.001
-"""Traffic up to that is none, and does not count."""
+"""Traffic up to this value does not count."""
 
 SERVER_JOBS = {
     "online_inference": ("online_inference",),
@@ -28,11 +26,11 @@ SERVER_JOBS = {
     "offline_inference,training": ("offline_inference", "training"),
     "dev": ("dev",),
 }
-"""What runs on the servers of Figure 12."""
+"""Sets of job types on the servers of Figure 12."""
 
 
 class Executions:
-    """Figure 7: running times in hours by type of job (left) and of model (right); those below 0 do not count."""
+    """Figure 7: running times in hours (except negative ones) by job type (left) and model type (right)."""
 
     columns = ("job_type_public", "model_type_public", "gpu_request", "duration_hours")
 
@@ -58,7 +56,7 @@ class Executions:
 
 
 class Utilisation(Pods):
-    """Figure 11: utilisation of pods with GPUs that got ready, in each hour, by type of job."""
+    """Figure 11: utilisation of ready pods with GPUs, in each hour, by job type."""
 
     columns = (
         *("job_type_public", "ready_status", "gpu_request"),
@@ -86,7 +84,7 @@ class Utilisation(Pods):
 
 
 class Traffic:
-    """Figure 12: average traffic of servers with 8 GPUs in an hour, by the types of jobs on them."""
+    """Figure 12: average traffic of servers with 8 GPUs in an hour, by the job types on them."""
 
     columns = ServerHour.columns
 
@@ -100,7 +98,8 @@ class Traffic:
     def close(self, sums: ServerHour) -> None:
         servers = sums.servers
         counted = servers.gpus == NETWORK_GPUS * MICRO
-        types = np.append(np.where(counted, sums.of_inventory(sums.job_types), 0), 0)  # the last: no server of the inventory
+        # The last entry stands for servers that are not in the inventory.
+        types = np.append(np.where(counted, sums.of_inventory(sums.job_types), 0), 0)
         for batch in self.release.batches(NETWORK, ("server_id", "rx_gibps_avg", "tx_gibps_avg"), sums.hour):
             name = batch.text("server_id")
             known = Ids(servers.ids)

@@ -1,1 +1,4 @@
-"""What the commands of the console script do: each takes the parsed arguments and returns the exit code."""
+"""The commands of the console script, by topic.
+
+Each command has a function for its options and one that runs it.
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 from pathlib import Path
 
@@ -13,19 +14,30 @@ from .shared import OK, given, save_figure, say, write_text
 
 
 def span(text: str) -> tuple[int, int]:
-    """Days like 109-115, or one."""
+    """Days such as 109-115, or a single day."""
     first, _, last = text.partition("-")
     if first.isdigit() and (last or first).isdigit():
         return int(first), int(last or first)
-    raise argparse.ArgumentTypeError(f"{text!r} are no days; write the first and the last, like 109-115")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} are no days; expected the first and the last day, like 109-115"
+    )
 
 
 def asi_figures_options(p: Parser) -> None:
-    p.add_argument("folder", metavar="FOLDER", help="the release's tables: asi_opensource_pod_hourly and so on")
-    p.add_argument("-o", "--output", required=True, metavar="FOLDER", help="write a table for each figure here, as CSV")
-    p.add_argument("--days", type=span, metavar="FIRST-LAST", help="days of most figures (default: 109-115, the paper's week)")
-    p.add_argument("--job-type-days", type=span, metavar="FIRST-LAST", help="days of Figure 2 (default: 109-184)")
-    flag(p, "--partial", "take the hours of the days that there are, instead of expecting all 24")
+    option, days = p.add_argument, "FIRST-LAST"
+    option(
+        "folder",
+        metavar="FOLDER",
+        help="folder with the tables of the release (asi_opensource_pod_hourly, ...)",
+    )
+    option(
+        "-o", "--output", required=True, metavar="FOLDER", help="write a table for each figure here, as CSV"
+    )
+    option(
+        "--days", type=span, metavar=days, help="days of most figures (default: 109-115, the paper's week)"
+    )
+    option("--job-type-days", type=span, metavar=days, help="days of Figure 2 (default: 109-184)")
+    flag(p, "--partial", "accept days with fewer than 24 hours")
     flag(p, "--plots", "also draw the figures")
     flag(p, "--progress", "show a progress bar")
 
@@ -33,7 +45,7 @@ def asi_figures_options(p: Parser) -> None:
 def asi_figures(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if os.path.abspath(output) == os.path.abspath(args.folder):
-        raise InvalidInput(f"output: {args.output}; expected another folder than the tables'")
+        raise InvalidInput(f"output: {args.output}; expected a folder other than the folder of the tables")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -46,8 +58,10 @@ def asi_figures(args: argparse.Namespace) -> int:
 
         for name, table in tables.items():
             if name.startswith("fig") and len(table):
-                save_figure(str(output / f"{name}.png"), lambda name=name: plotting.plot_asi_figure(tables, name))  # type: ignore[misc]
-    for name, of in (("fig12", "network_hourly"), ("fig7_left", "job_execution_summary")):
+                save_figure(
+                    str(output / f"{name}.png"), functools.partial(plotting.plot_asi_figure, tables, name)
+                )
+    for name, source in (("fig12", "network_hourly"), ("fig7_left", "job_execution_summary")):
         if name not in tables:
-            say(f"{name.partition('_')[0]}: not here, because the folder has no table asi_opensource_{of}")
+            say(f"{name.partition('_')[0]}: skipped, because the folder has no table asi_opensource_{source}")
     return OK

@@ -1,4 +1,4 @@
-"""The command `replay-bundle`, and what other commands write for it."""
+"""The command `replay-bundle`, and the options with which other commands write bundles."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from .shared import FAILED, OK, say
 
 
 def bundle_options(p: Parser) -> None:
-    """A file with which somebody else can run the command again."""
-    p.add_argument("--save-bundle", metavar="BUNDLE.json", help="write snapshot, options and plan here, for replay-bundle")
-    p.add_argument("--anonymize-bundle", action="store_true", help="without the names that tell whose the snapshot is; the plan is made again")
+    """Options for a file with which others can run the command again."""
+    text = "write snapshot, options and plan here, for replay-bundle"
+    p.add_argument("--save-bundle", metavar="BUNDLE.json", help=text)
+    text = "replace all names in the bundle, and compute the plan again"
+    p.add_argument("--anonymize-bundle", action="store_true", help=text)
 
 
 def check_bundle(args: argparse.Namespace) -> None:
-    """Raises InvalidInput for options of a bundle that nobody asks for."""
+    """Raises InvalidInput for options of a bundle without --save-bundle."""
     if args.anonymize_bundle and args.save_bundle is None:
-        raise InvalidInput("--anonymize-bundle: with --save-bundle only")
+        raise InvalidInput("--anonymize-bundle: only with --save-bundle")
 
 
-def save_bundle(args: argparse.Namespace, command: str, cluster: Cluster, options: Mapping[str, Any], plan: Plan | None) -> None:
-    """Where --save-bundle asks for it."""
+def save_bundle(
+    args: argparse.Namespace, command: str, cluster: Cluster, options: Mapping[str, Any], plan: Plan | None
+) -> None:
+    """Writes the bundle if --save-bundle is given."""
     if args.save_bundle is None:
         return
     bundles.save(args.save_bundle, command, cluster, options, plan, anonymize=args.anonymize_bundle)
@@ -34,7 +38,7 @@ def save_bundle(args: argparse.Namespace, command: str, cluster: Cluster, option
 
 
 def replay_bundle_options(p: Parser) -> None:
-    p.add_argument("bundle", metavar="BUNDLE.json", help="what --save-bundle wrote")
+    p.add_argument("bundle", metavar="BUNDLE.json", help="a bundle that --save-bundle wrote")
 
 
 def replay_bundle(args: argparse.Namespace) -> int:

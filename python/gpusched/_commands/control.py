@@ -7,28 +7,30 @@ import contextlib
 import functools
 import io
 import json
+import logging
 import signal
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, get_args
 
 from .. import control, host, sim
-from .._compare_hosts import HostVariant
-from .._views.tables import Row, format_table
-from .._views.words import counted
+from .._views.tables import Row, counted, format_table
 from ..errors import BackendError, InvalidInput
 from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
-VARIANTS = get_args(HostVariant)
+VARIANTS = get_args(sim.HostVariant)
 
 
 def explain_columns(p: Parser, columns: Mapping[str, str]) -> None:
-    """What the figures of a command's table are, below its options in the help."""
+    """Describes the columns of a command's table below the options in its help."""
     lines = [
-        textwrap.fill(f"{name}: {text}", 78, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
+        textwrap.fill(
+            f"{name}: {text}", 78, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
+        )
         for name, text in columns.items()
     ]
     p.epilog = "figures:\n" + "\n".join(lines)
@@ -45,7 +47,7 @@ def read_text(path: str) -> str:
 
 
 def read_config(path: str, dry_run: bool | None) -> dict[str, Any]:
-    """The document of a file; what is in it is for the library to judge."""
+    """Reads a configuration. The library checks its content."""
     document = read_mapping(path)
     if dry_run and isinstance(document.setdefault("flags", {}), dict):
         document["flags"]["dry_run"] = True
@@ -54,7 +56,7 @@ def read_config(path: str, dry_run: bool | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def open_lines(path: str) -> Iterator[IO[str]]:
-    """What is no UTF-8 is no JSON either, but a mistake in a line and not the end of the program."""
+    """Opens a file of lines. Bytes that are not UTF-8 become escapes, so that the error names their line."""
     if path == "-":
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="backslashreplace")
@@ -82,23 +84,23 @@ def open_log(path: str | None, mode: str = "w") -> Iterator[IO[str] | None]:
 
 
 def begin_log(log: IO[str]) -> None:
-    """A log that others have written goes on with the record of a start, on a line of its own."""
+    """Continues an existing log with a start record on its own line."""
     if not log.seekable() or log.tell() == 0:
         return
     with open(log.name, "rb") as file:
         file.seek(-1, 2)
-        torn = file.read(1) != b"\n"
-    log.write("\n" * torn + '{"record":"start"}\n')
+        incomplete = file.read(1) != b"\n"
+    log.write("\n" * incomplete + '{"record":"start"}\n')
 
 
 @contextlib.contextmanager
-def handled(requests: host.RunRequests) -> Iterator[None]:
+def handled(controller: host.Controller) -> Iterator[None]:
     """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes."""
     handlers: dict[int, Any] = {
-        signal.SIGTERM: requests.stop,
-        signal.SIGINT: requests.stop,
-        signal.SIGUSR1: requests.resume,
-        signal.SIGCHLD: signal.SIG_DFL,  # where the caller ignores it, the ends of programs would not be seen
+        signal.SIGTERM: controller.stop,
+        signal.SIGINT: controller.stop,
+        signal.SIGUSR1: controller.request_resume,
+        signal.SIGCHLD: signal.SIG_DFL,  # if the caller ignores it, the ends of programs are not seen
     }
     old = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
@@ -108,68 +110,154 @@ def handled(requests: host.RunRequests) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def say_now(line: str) -> None:
-    print(line, flush=True)
-
-
 def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
-    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end. SIGUSR1: an operator has looked.
+    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end. SIGUSR1: an operator
+    has looked.
 
-    What the hardware or the disk does now may be over at the next start (FAILED); a state that is not known is not.
+    A failure of hardware or disk may be over at the next start (FAILED); a state that is not known needs an
+    operator.
     """
-    try:
-        return control_live_once(args, config)
-    except BackendError as error:
-        if not hasattr(error, "exit_code"):
-            error.exit_code = FAILED  # type: ignore[attr-defined]
-        raise
-
-
-def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
     if args.windows is not None and args.windows < 0:
         raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
-    requests = host.RunRequests()
-    with handled(requests):
-        controller = host.LiveController(config, audit=args.audit or "")
-        try:
-            lines = controller.start()
-        except BackendError as error:
-            error.exit_code = FAILED if controller.state_known else UNKNOWN_STATE  # type: ignore[attr-defined]
-            raise
-        for line in lines:
-            say_now(line)
+    with (
+        failing(),
+        logged(args.log) as log,
+        host.Controller(config, audit=args.audit or "") as controller,
+        handled(controller),
+    ):
+        for line in controller.start():
+            log(line)
         if not args.audit:
-            say_now("no audit log: --audit names one")
+            log("no audit log: --audit names one")
         if args.config_output:
             with open_log(args.config_output) as file:
                 if file is not None:
                     json.dump({**controller.config, "live": config["live"]}, file, indent=2)
-        windows = host.run(controller, requests, windows=args.windows, say=say_now)
-    say(f"{counted(windows, 'window')}; limits ended")
+        windows = controller.run(windows=args.windows, say=log)
+    if args.log == "text":
+        say(f"{counted(windows, 'window')}; limits ended")
     return OK
 
 
+@contextlib.contextmanager
+def failing() -> Iterator[None]:
+    """Failures of the host have an exit code of their own."""
+    try:
+        yield
+    except BackendError as error:
+        error.exit_code = UNKNOWN_STATE if isinstance(error, host.UnknownState) else FAILED  # type: ignore[attr-defined]
+        raise
+
+
+def say_now(line: str) -> None:
+    print(line, flush=True)
+
+
+@contextlib.contextmanager
+def logged(form: str) -> Iterator[Callable[[str], object]]:
+    """The function that writes lines of output; for a structured log the controller's own logger does."""
+    if form == "text":
+        yield say_now
+        return
+    logger, handler = logging.getLogger("gpusched.host"), logging.StreamHandler(sys.stdout)
+    handler.setFormatter(host.JsonFormatter())
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield lambda line: None
+    finally:
+        logger.removeHandler(handler)
+
+
 def control_options(p: Parser) -> None:
-    p.add_argument("--config", required=True, metavar="FILE.json", help="with a section `live`: of this host")
-    p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows (default: this host; without `live`, standard input)")
+    p.add_argument(
+        "what",
+        nargs="?",
+        choices=("run", "status"),
+        default="run",
+        help="run (default), or show what a controller does",
+    )
+    p.add_argument("--config", metavar="FILE.json", help="with a section `live`: of this host")
+    flag(p, "--init", "write a configuration of this machine to --config, or to standard output")
+    p.add_argument(
+        "--signals",
+        metavar="FILE.jsonl",
+        help="recorded windows (default: this host; without `live`, standard input)",
+    )
     flag(p, "--dry-run", "decide and tell, act on nothing")
     p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
-    p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)")
-    p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
+    p.add_argument(
+        "--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)"
+    )
+    p.add_argument(
+        "--config-output",
+        metavar="FILE.json",
+        help="of a host: the configuration in effect, to replay the log",
+    )
+    p.add_argument(
+        "--log", choices=("text", "json"), default="text", help="of a host: form of the lines of output"
+    )
+
+
+def control_init(path: str | None) -> int:
+    with failing():
+        machine = host.discover()
+    text = json.dumps(machine.config(), indent=2) + "\n"
+    for line in str(machine).splitlines():
+        print(line, file=sys.stderr)
+    if path is None:
+        say(text.rstrip())
+        return OK
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"{path}: written; check its tenants, then run gpusched control --config {path} --dry-run")
+    return OK
+
+
+def control_status(config: dict[str, Any]) -> int:
+    with failing():
+        status = host.Controller(config).status()
+    say("running" if status["running"] else "not running")
+    if "windows" in status:
+        say(f"{counted(status['windows'], 'window')}, the last one {time.time() - status['time']:.0f} s ago")
+    for name, row in status.get("tenants", {}).items():
+        p99 = f"p99 {row['p99_ms']:.1f} ms" if row.get("p99_ms") is not None else "p99 unknown"
+        frozen = "; waits for an operator" if row["frozen"] else ""
+        say(f"{name}: {row['phase']}, {p99}, GPU {row['gpu']} {row['profile']} at {row['slice']}{frozen}")
+    for name, place in status["instances"].items():
+        if name not in status.get("tenants", {}):
+            say(f"{name}: {place}")
+    for name, place in status["changes_cut_off"].items():
+        say(f"{name}: a change to {place} has begun")
+    for limit in status["limits"]:
+        say(f"limit of block I/O: {limit}")
+    return OK
 
 
 def control_host(args: argparse.Namespace) -> int:
-    """This host, or decisions on recorded signals with their reasons, where nothing is acted on."""
+    """This host, or decisions on recorded signals with their reasons; then nothing is acted on."""
+    if args.init:
+        return control_init(args.config)
+    if args.config is None:
+        raise InvalidInput("control: --config is missing; --init writes a configuration of this machine")
     config = read_config(args.config, args.dry_run)
+    if args.what == "status":
+        return control_status(config)
     if "live" in config and args.signals is None:
         return control_live(args, config)
     if not args.dry_run:
         raise InvalidInput(
-            "control: recorded signals need --dry-run; to control this host the configuration needs a section `live`"
+            "control: recorded signals need --dry-run; to control this host the configuration needs a "
+            "section `live`"
         )
     if args.windows is not None or args.config_output is not None:
-        raise InvalidInput("--windows, --config-output: only for a host; expected a section `live` and no --signals")
+        raise InvalidInput(
+            "--windows, --config-output: only for a host; expected a section `live` and no --signals"
+        )
     controller = control.Controller(config)
     args.signals = args.signals or "-"
     require_writable(args.audit, inputs=[args.config, args.signals if args.signals != "-" else None])
@@ -210,7 +298,7 @@ def control_host(args: argparse.Namespace) -> int:
 
 
 def with_spread(row: Row, name: str) -> str:
-    """A cell: the mean over the seeds, and the extremes where they differ from it."""
+    """A cell with the mean over the seeds and, if they differ from it, the extremes."""
     if f"{name}_low" not in row.columns:
         return str(row[name])
     mean, low, high = (f"{row[name + end]:.1f}" for end in ("", "_low", "_high"))
@@ -220,27 +308,26 @@ def with_spread(row: Row, name: str) -> str:
 def simulate_host_options(p: Parser) -> None:
     explain_columns(p, sim.HOST_COLUMNS)
     option = functools.partial(library_option, p, "sim.simulate_host")
+    default = ["static", "guards", "placement", "mig", "full", "ours"]
+    text = f"variants of the controller to compare: {', '.join(VARIANTS)}"
+    p.add_argument("--variants", nargs="+", choices=VARIANTS, default=default, metavar="NAME", help=text)
+    p.add_argument("--seeds", type=int, default=7, metavar="N", help="number of runs per variant")
     p.add_argument(
-        "--variants",
-        nargs="+",
-        choices=VARIANTS,
-        default=["static", "guards", "placement", "mig", "full", "ours"],
-        metavar="NAME",
-        help="variants of the controller to compare, of " + ", ".join(VARIANTS),
+        "--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow"
     )
-    p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
-    p.add_argument("--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow")
     option("duration_s", metavar="SECONDS")
     option("scenario", "table3 or a harder one", metavar="NAME")
-    p.add_argument(
-        "--pause-mode",
-        choices=("shed", "queue", "mbb"),
-        help="what happens to requests while a tenant is paused (default: as the scenario says)",
+    text = "treatment of requests while a tenant is paused (default: as in the scenario)"
+    p.add_argument("--pause-mode", choices=("shed", "queue", "mbb"), help=text)
+    text = (
+        "change each setting of the controller alone instead (threshold, persistence, window, dwell, levels)"
     )
-    flag(p, "--sensitivity", "instead: each setting of the controller changed by itself (threshold, persistence, window, dwell, levels)")
-    p.add_argument("--audit", metavar="LOG.jsonl", help="audit log of the last variant's first run")
-    p.add_argument("--config-output", metavar="FILE.json", help="its configuration, for replay-audit")
-    p.add_argument("--plot", metavar="OUT.png", help="its timeline: p99, actions, instance")
+    flag(p, "--sensitivity", text)
+    text = "write the audit log of the last variant's first run here"
+    p.add_argument("--audit", metavar="LOG.jsonl", help=text)
+    text = "write the configuration of this run here, for replay-audit"
+    p.add_argument("--config-output", metavar="FILE.json", help=text)
+    p.add_argument("--plot", metavar="OUT.png", help="draw the timeline of this run: p99, actions, instance")
 
 
 def simulate_host(args: argparse.Namespace) -> int:
@@ -253,22 +340,26 @@ def simulate_host(args: argparse.Namespace) -> int:
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     if args.sensitivity:
         if args.audit or args.config_output or args.plot:
-            raise InvalidInput("--sensitivity: goes without --audit, --config-output and --plot, which are of one run")
+            raise InvalidInput("--sensitivity: cannot be combined with --audit, --config-output and --plot")
         say(sensitivity.table(args.variants, seeds, options))
         say(
-            f"means of {counted(args.seeds, 'seed')}; one setting changed at a time; "
-            "misses count against the target, whatever the threshold"
+            f"means of {counted(args.seeds, 'seed')}; one setting changed at a time; misses always count "
+            "against the target, not against the threshold"
         )
         return OK
     table = sim.compare_hosts(args.variants, seeds, **options)
     figures = list(sim.HOST_COLUMNS)[1:]
     cells = [[name, *(with_spread(row, name) for row in table)] for name in figures]
     say(format_table(["figure", *table.column("variant")], cells))
-    brackets = " and, in brackets, the lowest and the highest of them" if any("[" in cell for row in cells for cell in row[1:]) else ""
-    say(f"means of {counted(args.seeds, 'seed')}{brackets}; gpusched simulate-host --help says what each figure is")
+    spread = any("[" in cell for row in cells for cell in row[1:])
+    brackets = " and, in brackets, the lowest and the highest of them" if spread else ""
+    say(
+        f"means of {counted(args.seeds, 'seed')}{brackets}; see gpusched simulate-host --help for the figures"
+    )
     if args.audit or args.config_output or args.plot:
         log, config = sim.record_host(args.first_seed, variant=args.variants[-1], **options)
-        for path, text in ((args.audit, log), (args.config_output, json.dumps(config, indent=2) + "\n")):
+        config_text = json.dumps(config, indent=2) + "\n"
+        for path, text in ((args.audit, log), (args.config_output, config_text)):
             with open_log(path) as file:
                 if file is not None:
                     file.write(text)
@@ -281,7 +372,7 @@ def simulate_host(args: argparse.Namespace) -> int:
 
 def replay_audit_options(p: Parser) -> None:
     p.add_argument("log", metavar="LOG.jsonl", help="the audit log")
-    p.add_argument("--config", required=True, metavar="FILE.json", help="the configuration that was in effect")
+    p.add_argument("--config", required=True, metavar="FILE.json", help="the configuration of this log")
     flag(p, "--dry-run", "the log is of a dry run")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
 
@@ -302,9 +393,12 @@ def replay_audit(args: argparse.Namespace) -> int:
         say(f"{args.log}: no windows")
         return FAILED
     if result.first_difference < 0:
-        say(f"{counted(result.windows, 'window')} and {counted(result.actions, 'action')} came out the same, byte by byte")
+        say(
+            f"{counted(result.windows, 'window')} and {counted(result.actions, 'action')} are the same, byte "
+            "by byte"
+        )
         return OK
-    say(f"line {result.first_difference + 1} came out otherwise, after {result.windows:,} that did not")
+    say(f"line {result.first_difference + 1} differs, after {counted(result.windows, 'equal window')}")
     say(f"recorded: {result.expected.rstrip()}")
     say(f"replayed: {result.found.rstrip()}")
     return FAILED

@@ -10,62 +10,82 @@ import sys
 from typing import Any
 
 from .. import consolidation, io, verify
-from .._views.words import counted
+from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
-from .arguments import Parser, Together, choices, goal, library_option, names
+from .arguments import Parser, Repeatable, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, refuse, require_writable, save_figure, say, write_text
 
 
 def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
-    """What a plan may touch: for making it, and for telling why it left something alone."""
+    """Options for the nodes and tasks that a plan may change.
+
+    Making a plan and explaining it both take them.
+    """
     option = functools.partial(library_option, parser, function)
     of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
-    option("clear", "vacate only these nodes, names with commas between them (default: any)", **of_nodes)
-    option("exempt", "leave these nodes as they are, names with commas between them (default: none)", **of_nodes)
-    option("max_disrupted", "most members of a job that move in one wave")
+    option("clear", "vacate only these nodes, names separated by commas (default: any)", **of_nodes)
+    option("exempt", "do not change these nodes, names separated by commas (default: none)", **of_nodes)
+    option("max_disrupted", "maximum number of members of a job that move in one wave")
     option("protect_core_members", "only members beyond a job's min_members may move")
-    option(
-        "open_price",
-        "let tasks move onto nodes that were empty, at so many thousandths of what these are worth; below 1000 only with --clear (default: never)",
-        metavar="PRICE",
+    text = (
+        "allow moves onto empty nodes at this price, in thousandths of the node's value; below 1000 only "
+        "with --clear (default: never)"
     )
+    option("open_price", text, metavar="PRICE")
+
+
+PRESET = "set of policies: ipc (the paper's algorithm), fast or best (ours)"
+PLAN_PRICE = "the price at which the plan was made, in thousandths of a GPU (of a node) per move"
+GOAL = (
+    "stop as soon as the goal is reached: a number of empty nodes, like empty_nodes=3,gpu_model=H20, or "
+    "slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000. With usable_by=TASK or JOB, only "
+    "nodes count on which it may run; otherwise, nodes do not count that have taints which others of their "
+    "GPU model lack (default: none)"
+)
+LAST = (
+    "continue from this earlier plan of the cluster: its moves that are still valid come first, which takes "
+    "much less time (default: plan from scratch)"
+)
 
 
 def consolidate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "consolidation.consolidate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    p.add_argument(
-        "--last",
-        metavar="PLAN.json",
-        help="go on from this earlier plan of the cluster: what is still right of it comes first, in a small part of the time (default: plan anew)",
-    )
-    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
-    of_kinds = consolidation.policy_names()
-    known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in of_kinds.items())
-    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, action=Together, metavar="KIND=NAME,...")
-    for kind in of_kinds:  # of which the library speaks by the kind alone
+    p.add_argument("--last", metavar="PLAN.json", help=LAST)
+    option("preset", PRESET)
+    policies_by_kind = consolidation.policy_names()
+    known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in policies_by_kind.items())
+    text = f"policies that replace the preset's: {known} (default: the preset's)"
+    option("policies", text, type=choices, action=Repeatable, metavar="KIND=NAME,...")
+    for kind in policies_by_kind:  # messages of the library name only the kind
         p.options.setdefault(kind, f"--policies: {kind}")
-    option(
-        "goal",
-        "stop at so many empty nodes, like empty_nodes=3,gpu_model=H20, or slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000; usable_by=TASK or JOB counts nodes where that may run, else those without taints that others of their GPU model lack (default: none)",
-        type=goal,
-        metavar="KEY=VALUE,...",
-    )
+    option("goal", GOAL, type=goal, metavar="KEY=VALUE,...")
     option("objective")
-    option("price", "thousandths of a GPU (with objective nodes, of a node) that a move costs; 0 = vacate as much as possible", metavar="PRICE")
+    text = (
+        "cost of a move in thousandths of a GPU (with objective nodes, of a node); 0 = vacate as much as "
+        "possible"
+    )
+    option("price", text, metavar="PRICE")
     option("bound_method")
     scope_options(p)
     for name in ("partition_size", "depth", "rounds", "seed", "threads"):
         option(name)
     for name in ("max_moves", "max_move_cost", "max_others", "max_moves_per_wave", "max_moves_per_node"):
         option(name)
-    option("record_chains", "every move says its chain and the vacated node it serves; the plan is of version 2 then")
-    option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
-    option("polish_time", "search on for so long and keep the best plan (default: not at all)", metavar="SECONDS")
-    p.add_argument("--report", action="store_true", help="costs and gains in detail")
+    option(
+        "record_chains",
+        "record the chain of each move and the node it helps to vacate; the plan has version 2 then",
+    )
+    option("time_limit", "stop after this time and return the best plan so far", metavar="SECONDS")
+    option(
+        "polish_time",
+        "continue the search for this time and keep the best plan (default: 0)",
+        metavar="SECONDS",
+    )
+    p.add_argument("--report", action="store_true", help="print costs and gains in detail")
     bundle_options(p)
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
@@ -74,17 +94,22 @@ def consolidate(args: argparse.Namespace) -> int:
     check_bundle(args)
     require_writable(args.output, args.save_bundle, inputs=[args.cluster, args.last])
     options = given(args, "consolidation.consolidate")
-    beside = {"--policies": options.get("policies"), "--goal": options.get("goal"), "--save-bundle": args.save_bundle}
-    if args.last is not None and any(value is not None for value in beside.values()):
-        raise InvalidInput([f"{name}: cannot be given with --last" for name, value in beside.items() if value is not None])
+    if args.last is not None:
+        others = {
+            "policies": options.get("policies"),
+            "goal": options.get("goal"),
+            "save-bundle": args.save_bundle,
+        }
+        if wrong := [name for name, value in others.items() if value is not None]:
+            raise InvalidInput([f"--{name}: cannot be combined with --last" for name in wrong])
     cluster = Cluster.from_json(args.cluster)
     if "goal" in options:
-        name_user(cluster, options["goal"])
+        resolve_user(cluster, options["goal"])
     if args.last is not None:
         plan = consolidation.replan(cluster, args.last, progress=args.progress, **options)
     else:
         plan = consolidation.consolidate(cluster, progress=args.progress, **options)
-    # Against the file, which no code of the search has touched; a pipe cannot be read twice.
+    # The file is read again, so that the check does not depend on the search. A pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan)
     print_taints(cluster, plan)
@@ -106,14 +131,16 @@ def frontier_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "consolidation.frontier")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     option("points")
-    option("price", "the lowest price that the search goes down to, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
-    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
+    option(
+        "price", "lowest price of the search, in thousandths of a GPU (of a node) per move", metavar="PRICE"
+    )
+    option("preset", PRESET)
     option("objective")
     option("bound_method")
     scope_options(p, "consolidation.frontier")
     for name in ("depth", "seed", "threads"):
         option(name)
-    option("time_limit", "stop after so long with the points found until then", metavar="SECONDS")
+    option("time_limit", "stop after this time and return the points so far", metavar="SECONDS")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the points and their bounds")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
@@ -126,8 +153,8 @@ def frontier(args: argparse.Namespace) -> int:
     for point in found.points:
         bounds = f"{point.weight_at_most:>8} {percent_below(point.vacated_weight, point.weight_at_most):>7}"
         say(
-            f"{point.price:>10} {point.relocation_cost:>8} {point.moves:>8} {point.vacated_nodes:>7} {point.vacated_weight:>8}"
-            + (f" {bounds}" if found.bound_method else "")
+            f"{point.price:>10} {point.relocation_cost:>8} {point.moves:>8} {point.vacated_nodes:>7} "
+            f"{point.vacated_weight:>8}" + (f" {bounds}" if found.bound_method else "")
         )
     if found.bound_method:
         say(f"bounds: {found.bound_method}")
@@ -141,7 +168,7 @@ def frontier(args: argparse.Namespace) -> int:
 
 
 def percent_below(part: int, whole: int) -> str:
-    """How far `part` is below `whole`, rounded up."""
+    """The difference of `part` from `whole` in %, rounded up."""
     return f"{math.ceil(1000 * (whole - part) / whole) / 10} %" if whole > 0 else "0.0 %"
 
 
@@ -168,31 +195,34 @@ def print_plan(plan: Plan) -> None:
 
 def print_goal(plan: Plan) -> None:
     stats = plan.stats
-    told = f"the goal is {'' if plan.goal_reached else 'not '}reached: {stats['goal_after']:.0f} there afterwards, {stats['goal_before']:.0f} before"
+    before, after = stats["goal_before"], stats["goal_after"]
+    reached = "reached" if plan.goal_reached else "not reached"
+    text = f"the goal is {reached}: {after:.0f} after the plan, {before:.0f} before"
     if not plan.goal_reached and "goal_at_most" in stats:
-        told += f", and no plan leaves more than {stats['goal_at_most']:.0f}"
-    say(told)
+        text += f"; no plan reaches more than {stats['goal_at_most']:.0f}"
+    say(text)
     if "goal_cost_at_least" in stats:
         cost, least = stats["relocation_cost"], stats["goal_cost_at_least"]
-        say(f"the moves cost {cost:,.0f}; no plan that comes as close costs less" + ("" if least >= cost else f" than {least:,.0f}"))
+        bound = "" if least >= cost else f" than {least:,.0f}"
+        say(f"the moves cost {cost:,.0f}; no plan with this result costs less{bound}")
 
 
-def name_user(cluster: Cluster, goal: dict[str, Any]) -> None:
-    """Lets the first pending pod of a job stand for the job that is to use the nodes of a goal."""
+def resolve_user(cluster: Cluster, goal: dict[str, Any]) -> None:
+    """Replaces a job in `usable_by` by its first pending pod."""
     name = goal.get("usable_by")
     if name is None or any(task.name == name for task in cluster.tasks):
         return
     pods = [task.name for task in cluster.tasks if task.job == name]
-    waiting = [task.name for task in cluster.tasks if task.job == name and task.node is None]
-    goal["usable_by"] = (waiting or pods or [name])[0]
+    pending = [task.name for task in cluster.tasks if task.job == name and task.node is None]
+    goal["usable_by"] = (pending or pods or [name])[0]
 
 
 NODES_SHOWN = 5
-"""By name, of those with the same taints."""
+"""Nodes named for each set of taints."""
 
 
 def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
-    """The taints that keep tasks off these nodes, with the nodes that have them."""
+    """One text per set of taints that repel tasks, with the nodes that have them."""
     found: dict[str, list[str]] = {}
     for node in nodes:
         taints = [
@@ -202,14 +232,16 @@ def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
         ]
         if taints:
             found.setdefault(", ".join(sorted(taints)), []).append(node)
-    return [
-        f"{taints} ({', '.join(of[:NODES_SHOWN])}{f' and {len(of) - NODES_SHOWN:,} more' if len(of) > NODES_SHOWN else ''})"
-        for taints, of in found.items()
-    ]
+
+    def shown(nodes: list[str]) -> str:
+        more = f" and {len(nodes) - NODES_SHOWN:,} more" if len(nodes) > NODES_SHOWN else ""
+        return ", ".join(nodes[:NODES_SHOWN]) + more
+
+    return [f"{taints} ({shown(tainted)})" for taints, tainted in found.items()]
 
 
 def print_taints(cluster: Cluster, plan: Plan) -> None:
-    """Says which of the vacated nodes keep others away, and which nodes a goal does not count."""
+    """Prints the vacated nodes that repel tasks by taints, and the nodes that a goal does not count."""
     open_nodes = set(consolidation.goal_nodes(cluster, {"empty_nodes": 1}))
     for taints in by_taints(cluster, [node for node in plan.vacated_nodes if node not in open_nodes]):
         say(f"vacated nodes with taints that others of their GPU model lack: {taints}")
@@ -217,39 +249,42 @@ def print_taints(cluster: Cluster, plan: Plan) -> None:
         return
     counted_nodes = set(consolidation.goal_nodes(cluster, plan.goal))
     model, user = plan.goal.get("gpu_model"), plan.goal.get("usable_by")
-    left_out = [
-        node.name
-        for node in cluster.nodes
-        if node.schedulable and node.gpu_count > 0 and model in (None, node.gpu_model) and node.name not in counted_nodes
-    ]
-    if user is not None and left_out:
-        say(f"{counted(len(left_out), 'node')} where {user} may not run {'does' if len(left_out) == 1 else 'do'} not count")
-    elif left_out:
-        say("not counted, for taints that others of their GPU model lack: " + "; ".join(by_taints(cluster, left_out)))
-        say("  usable_by=TASK counts the nodes where that task may run")
+    candidates = [node for node in cluster.nodes if node.schedulable and node.gpu_count > 0]
+    excluded = [n.name for n in candidates if model in (None, n.gpu_model) and n.name not in counted_nodes]
+    if user is not None and excluded:
+        say(f"not counted, because {user} may not run there: {counted(len(excluded), 'node')}")
+    elif excluded:
+        taints = "; ".join(by_taints(cluster, excluded))
+        say(f"not counted, because of taints that others of their GPU model lack: {taints}")
+        say("  usable_by=TASK counts the nodes on which the task may run")
 
 
 REFUSED = "refused_by_"
 
 
 def print_refusals(plan: Plan) -> None:
-    """Says what kept the search from more, and how often, the most frequent first."""
-    counts = {name.removeprefix(REFUSED): count for name, count in plan.stats.items() if name.startswith(REFUSED) and count > 0}
+    """Prints how often each constraint rejected a move in the search, the most frequent first."""
+    counts = {
+        name.removeprefix(REFUSED): count
+        for name, count in plan.stats.items()
+        if name.startswith(REFUSED) and count > 0
+    }
     if counts:
-        say("moves that the search looked at were refused by")
+        say("moves that the search tried were rejected by")
     for name, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         say(f"{count:>14,.0f}  {name}")
 
 
 SCOPE = ("open_price", "max_disrupted", "protect_core_members", "clear", "exempt", "price", "objective")
-"""The options that `explain_clear` takes."""
+"""The options of `explain_clear`."""
 LEFT_SHOWN = 20
-"""Of the nodes that could not be cleared."""
+"""Nodes listed that could not be cleared."""
 
 
 def print_clear(cluster: Cluster, plan: Plan, options: dict[str, Any]) -> None:
-    """Says which of the nodes to clear stay occupied, and why."""
-    left = consolidation.explain_clear(cluster, plan, **{name: options[name] for name in SCOPE if name in options})
+    """Prints which of the nodes to clear stay occupied, and why."""
+    scope = {name: options[name] for name in SCOPE if name in options}
+    left = consolidation.explain_clear(cluster, plan, **scope)
     if not left:
         say("all nodes to clear are empty")
         return
@@ -257,7 +292,7 @@ def print_clear(cluster: Cluster, plan: Plan, options: dict[str, Any]) -> None:
     for why in left[:LEFT_SHOWN]:
         say(f"  - {why}")
     if len(left) > LEFT_SHOWN:
-        say(f"  - and {len(left) - LEFT_SHOWN:,} more; `gpusched explain` tells of each")
+        say(f"  - and {len(left) - LEFT_SHOWN:,} more; see `gpusched explain`")
 
 
 def print_check(checked: verify.Report) -> int:
@@ -273,22 +308,25 @@ def print_check(checked: verify.Report) -> int:
 def verify_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("plan", metavar="PLAN.json", help="the plan")
-    library_option(p, "verify.plan", "max_violations", "how many violations are shown; all are counted")
+    library_option(p, "verify.plan", "max_violations", "number of violations to print; all are counted")
 
 
 def verify_plan(args: argparse.Namespace) -> int:
     checked = verify.plan(args.cluster, args.plan, **given(args, "verify.plan"))
     if checked.vacated_nodes:
-        say(f"vacates {counted(len(checked.vacated_nodes), 'node')} with {counted(checked.vacated_gpus, 'GPU')}")
+        say(
+            f"vacates {counted(len(checked.vacated_nodes), 'node')} with "
+            f"{counted(checked.vacated_gpus, 'GPU')}"
+        )
     return print_check(checked)
 
 
 def explain_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("plan", metavar="PLAN.json", help="the plan that was made for it")
+    p.add_argument("plan", metavar="PLAN.json", help="a plan for this snapshot")
     p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of nodes")
     scope_options(p)
-    library_option(p, "consolidation.consolidate", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
+    library_option(p, "consolidation.consolidate", "price", PLAN_PRICE, metavar="PRICE")
     library_option(p, "consolidation.consolidate", "objective")
 
 
@@ -309,11 +347,12 @@ def explain(args: argparse.Namespace) -> int:
 def explain_move_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("task", metavar="TASK", help="name of a task")
-    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of nodes where it might go")
-    library_option(p, "consolidation.explain_move", "plan", "the plan after which the move would be made (default: none, the cluster as it is)", metavar="PLAN.json")
+    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of possible target nodes")
+    option = functools.partial(library_option, p, "consolidation.explain_move")
+    option("plan", "a plan that is applied before the move (default: none)", metavar="PLAN.json")
     scope_options(p, "consolidation.explain_move")
-    library_option(p, "consolidation.explain_move", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
-    library_option(p, "consolidation.explain_move", "objective")
+    option("price", PLAN_PRICE, metavar="PRICE")
+    option("objective")
 
 
 def explain_move(args: argparse.Namespace) -> int:
@@ -333,16 +372,18 @@ def explain_move(args: argparse.Namespace) -> int:
 
 def export_options(p: Parser) -> None:
     p.add_argument("plan", metavar="PLAN.json", help="the plan")
-    p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="the form to write")
-    p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot; koordinator needs it, and for kubernetes it tells which disruption budgets are in the way")
-    p.add_argument(
-        "--default-namespace", metavar="NAME", help="of tasks whose names have none (default: the one called default)"
+    p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="output format")
+    text = (
+        "the snapshot; required for koordinator; for kubernetes, it lets the command check disruption budgets"
     )
+    p.add_argument("--cluster", metavar="CLUSTER.json", help=text)
+    text = "namespace of tasks without one in their names (default: the namespace called default)"
+    p.add_argument("--default-namespace", metavar="NAME", help=text)
     p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
 
 def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
-    """Says on standard error which moves an eviction cannot do as the plan has them: those by a copy."""
+    """Warns on standard error that an eviction cannot do moves by a copy as planned."""
 
     def warn(text: str) -> None:
         print(f"gpusched: note: {text}", file=sys.stderr)
@@ -350,16 +391,20 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
     copies = [move.task for move in plan.moves if move.how == "copy"]
     if not copies:
         return
-    moves = f"{counted(len(copies), 'move')} of the plan {'is' if len(copies) == 1 else 'are'} by a copy"
-    warn(f"{moves}, and the script evicts: the pods are down in between, and disruption budgets count them")
+    moves = f"the plan has {counted(len(copies), 'move')} by a copy"
+    warn(f"{moves}, but the script evicts: the pods are down in between, and disruption budgets count them")
     if cluster is None:
         warn("--cluster CLUSTER.json tells which disruption budgets allow no eviction of them")
     else:
         for budget in cluster.budgets:
             guarded = sorted(set(copies) & set(budget["tasks"]))
             if guarded and (budget["broken"] or budget["allowed_down"] == 0):
-                warn(f"disruption budget {budget['name']} allows no eviction: the script would stop at {', '.join(guarded)}")
-    warn("`gpusched import kubernetes --moves-by-eviction` makes a snapshot whose plans keep all budgets with evictions")
+                stops = f"the script would stop at {', '.join(guarded)}"
+                warn(f"disruption budget {budget['name']} allows no eviction: {stops}")
+    warn(
+        "plans of a snapshot from `gpusched import kubernetes --moves-by-eviction` keep all budgets with "
+        "evictions"
+    )
 
 
 def export(args: argparse.Namespace) -> int:
@@ -374,11 +419,8 @@ def export(args: argparse.Namespace) -> int:
         write_text(args.output, io.plan_to_kubernetes_steps(plan, **given(args, "default_namespace")))
     else:
         if args.cluster is None:
-            raise InvalidInput(
-                "--cluster: koordinator objects name the tasks' requests, so the snapshot is needed"
-            )
+            raise InvalidInput("--cluster: missing; koordinator objects contain the requests of the tasks")
         cluster = Cluster.from_json(args.cluster)
-        write_text(
-            args.output, io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
-        )
+        text = io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
+        write_text(args.output, text)
     return OK

@@ -1,4 +1,4 @@
-"""`gpusched simulate-host --sensitivity`: one setting of the controller changed at a time (experiment E3 of its paper)."""
+"""`gpusched simulate-host --sensitivity`: changes one setting at a time (experiment E3 of the paper)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 from .. import sim
 from .._views.tables import format_table
 
-COLUMNS = ("variant", "setting", "value", "miss_pct", "p99_ms", "above_pct", "throughput", "actions_per_h", "guards", "rollbacks")
+COLUMNS = (
+    *("variant", "setting", "value", "miss_pct", "p99_ms", "above_pct"),
+    *("throughput", "actions_per_h", "guards", "rollbacks"),
+)
 
 
 def settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Overrides of `simulate_host`, by name and value, that differ from a configuration."""
+    """Overrides of `simulate_host` that differ from the configuration, as pairs of name and value."""
     tau, now = config["host"]["tenants"][0]["tau_ms"], config["options"]
     study: dict[str, tuple[Any, Sequence[Any]]] = {
         "threshold_ms": (tau, [round(part * tau, 6) for part in (0.8, 0.9, 1.1, 1.2)]),
@@ -35,7 +38,7 @@ def in_words(value: Any) -> str:
 
 
 def table(variants: Sequence[Any], seeds: Sequence[int], options: Mapping[str, Any]) -> str:
-    """Means over the seeds: the scenario as it is, then each other setting by itself."""
+    """Means over the seeds: the unchanged scenario, then each changed setting."""
     given = dict(options.get("overrides") or {})
     _, config = sim.record_host(0, **{**options, "duration_s": 1.0})
     duration_s = options.get("duration_s", 3600.0)

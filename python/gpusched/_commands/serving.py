@@ -5,54 +5,55 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import _core, serving
-from .._views.tables import format_table
-from .._views.words import counted
-from ..errors import InvalidInput
-from .arguments import FILES, Parser, Together, budgets, library_option, rate, rates, targets
-from .serving_changes import require_rentals, restarts, starts_and_stops
+from .._views.tables import counted, format_table
+from ..errors import InvalidInput, repr_text
+from .arguments import Parser, Repeatable, budgets, library_option, rate, rates, targets
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json
 
-TARGETS = tuple(f"{what}_p{percent}_s" for what in ("ttft", "tpot") for percent in (50, 90, 99))
-# Options that a sweep over budgets does not have.
+PERCENTILES = (50, 90, 99)
+TARGETS = tuple(f"{latency}_p{percent}_s" for latency in ("ttft", "tpot") for percent in PERCENTILES)
 RENTAL = ("rate", "goal", "machines", "utilization", *TARGETS)
+"""Options that a sweep over budgets does not have."""
 
 
 def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
-    """Rates, targets and machines."""
+    """Options for rates, targets and machines."""
     option = functools.partial(library_option, p, function, also=also)
     if function == "serving.plan_serving":
-        option(
-            "rate", "requests per second, of all kinds or by name: chat=10,code=2, with the model where several have a kind of this name: "
-            "Llama-3-8B/chat=10; may be given several times (default: the request's)", type=rate, action=Together, metavar="R",
-        )  # fmt: skip
-    for latency, told in (("ttft", "time to the first token"), ("tpot", "time per further token")):
-        for percent in (50, 90, 99):
-            option(
-                f"{latency}_p{percent}_s", f"target: {percent} %% of requests have a {told} of at most so many seconds (default: none)".replace("%%", "%"),
-                name=f"{latency}_p{percent}", metavar="SECONDS",
-            )  # fmt: skip
+        text = (
+            "requests per second, of all kinds or by kind: chat=10,code=2; with the model if several models "
+            "have the kind: Llama-3-8B/chat=10; may be repeated (default: the request's)"
+        )
+        option("rate", text, type=rate, action=Repeatable, metavar="R")
+    for latency, name in (("ttft", "time to the first token"), ("tpot", "time per further token")):
+        for percent in PERCENTILES:
+            text = f"target: maximum {name} in seconds for {percent} % of the requests (default: none)"
+            option(f"{latency}_p{percent}_s", text, name=f"{latency}_p{percent}", metavar="SECONDS")
     option("machines", "rent whole machines")
-    option("measured_only", "plan with what was measured and nothing else")
-    option("unmeasured_pipelines", "consider pipelines that nobody measured, too, where deployments without can do")
-    option("utilization", "with rates: use this part of what a replica serves at most", metavar="PART")
+    option("measured_only", "use only measured throughputs")
+    option(
+        "unmeasured_pipelines", "consider pipelines without measurements even if other deployments suffice"
+    )
+    option("utilization", "with rates: maximum part of a replica's throughput to use", metavar="PART")
 
 
-def require(path: str, check: Callable[[], object], called: str) -> None:
-    """What the library says of a document, with the file and the place in it instead of what the library calls the document.
-
-    What it says of anything else stays as it is.
-    """
+def require(path: str, check: Callable[[], object], document: str) -> None:
+    """Lets errors of the library name the file instead of the library's name of the document."""
     try:
         check()
     except InvalidInput as error:
-        problems = error.problems
-        raise InvalidInput(
-            [f"{path}: {p.removeprefix(called).lstrip('.: ')}" if p.startswith(called) else p for p in problems]
-        ) from None
+        problems = [
+            f"{path}: {problem.removeprefix(document).lstrip('.: ')}"
+            if problem.startswith(document)
+            else problem
+            for problem in error.problems
+        ]
+        raise InvalidInput(problems) from None
 
 
 def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -68,8 +69,12 @@ def read_plan(path: str) -> dict[str, Any]:
     return plan
 
 
-def targets_of(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, float]]:
-    """The targets of each kind of requests, by model and name: those of the options, before its own, before those of the request."""
+def targets_of(
+    request: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """The targets of each kind of requests, by model and kind: the options override the kind's targets, which
+    override
+    the request's."""
     return {
         (model, kind): {
             name: value
@@ -111,18 +116,20 @@ def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
     return OK if any(plan.makespan is not None for plan in plans.values()) else FAILED
 
 
-def sources(ttft: str, tpot: str) -> str:
-    """Where latencies come from, in a word where it is the same for both."""
+def latency_sources(ttft: str, tpot: str) -> str:
+    """The sources of latencies, in one word if both are equal."""
     return ttft if ttft == tpot else f"ttft {ttft}, tpot {tpot}"
 
 
 def with_models(several: bool, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    """A table whose first column is the model, which is shown where there are several."""
+    """A table with the model as first column; the column is omitted if there is only one model."""
     return format_table(("model", *head) if several else head, rows if several else [row[1:] for row in rows])
 
 
-def say_rental(plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapping[str, float]], ranges: bool) -> None:
-    """A plan of rentals: what runs, what it means, latencies, what it costs and, if asked for, how far prices may move."""
+def say_rental(
+    plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapping[str, float]], ranges: bool
+) -> None:
+    """Prints a plan of rentals: replicas, latencies, cost and, if requested, the price ranges."""
     several = len({model for model, _ in targets}) > 1
     rows: list[tuple[Any, ...]] = [
         (
@@ -131,7 +138,8 @@ def say_rental(plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapp
             replicas["count"],
             f"{replicas['cost']:.2f}",
             ", ".join(
-                f"{share:.1%} of {name} ({replicas['source'][name]} {replicas['requests_per_s'][name]:.3g}/s each)"
+                f"{share:.1%} of {name} ({replicas['source'][name]} {replicas['requests_per_s'][name]:.3g}/s "
+                "each)"
                 for name, share in replicas["share"].items()
             ),
             replicas["means"],
@@ -145,7 +153,7 @@ def say_rental(plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapp
             (
                 kind["model"], kind["workload"], f"{kind['rate']:.3g}",
                 *("-" if kind[name] is None else f"{kind[name]:.3g}" for name in percentiles),
-                sources(kind["ttft_source"], kind["tpot_source"]),
+                latency_sources(kind["ttft_source"], kind["tpot_source"]),
                 ("kept" if kind["met"] else "missed") if targets[kind["model"], kind["workload"]] else "none",
             )
             for kind in plan.latencies
@@ -154,67 +162,88 @@ def say_rental(plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapp
     for factor in plan.calibration["factors"]:
         if factor["rows"]:
             known = counted(factor["rows"], "measurement")
-            say(f"estimates of {factor['model']} on {factor['gpu']} are multiplied by {factor['factor']:.3g} ({known})")
-    say(f"rent {serving.rent_in_words(plan)}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
+            subject = f"{factor['model']} on {factor['gpu']}"
+            say(f"estimates of {subject} are multiplied by {factor['factor']:.3g} ({known})")
+    say(rent_line(plan, serving.rent_in_words(plan)))
     if plan.rate_bound:
-        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments serves more than {plan.rate_bound:.4g}")
+        bound = f"serves more than {plan.rate_bound:.4g}"
+        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments {bound}")
     elif plan.rate:
-        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments costs less than {plan.cost_bound:.2f} $/h")
+        bound = f"costs less than {plan.cost_bound:.2f} $/h"
+        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments {bound}")
     else:
-        proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
-        say(f"all requests are done after {plan.makespan:.4g} s; {proof}")
+        say(f"all requests are done after {plan.makespan:.4g} s; {makespan_proof(plan)}")
     if plan.message:
         say(plan.message)
     if ranges:
         say_ranges(plan)
 
 
+def rent_line(plan: serving.ServingPlan, rented: str) -> str:
+    return f"rent {rented}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests"
+
+
+def makespan_proof(plan: serving.ServingPlan) -> str:
+    return "proven best" if plan.optimal else f"lower bound {plan.bound or 0:.4g} s"
+
+
 def say_ranges(plan: serving.ServingPlan) -> None:
-    """Between which prices a plan stays the cheapest, and among which plans."""
-    alike = []
+    """Prints the prices between which the plan stays the cheapest, and the plans that it is compared with."""
+    compared = []
     if plan.capacity != 1:
-        alike.append(f"fill replicas as far (capacity {plan.capacity:.3g})")
+        compared.append(f"fill replicas equally (capacity {plan.capacity:.3g})")
     if plan.separate:
-        alike.append("keep the kinds of requests apart")
-    among = f"of the plans that {' and '.join(alike)}, it " if alike else ""
+        compared.append("keep the kinds of requests apart")
+    among = f"of the plans that {' and '.join(compared)}, it " if compared else ""
     for each in plan.price_ranges:
-        what = f"spot {each['gpu']}" if each["spot"] else each["gpu"]
+        gpu = f"spot {each['gpu']}" if each["spot"] else each["gpu"]
         if not each["proven"]:
-            say(f"how far the price of {what} may move was not found within the limits of the solver")
+            say(f"the price range of {gpu} was not found within the limits of the solver")
             continue
         high = f"{each['high']:.4g}" if math.isfinite(each["high"]) else "any"
-        say(f"{among}stays the cheapest while {what} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
+        say(
+            f"{among}stays the cheapest while {gpu} costs {each['low']:.4g} to {high} $/h (now "
+            f"{each['price']:.4g})"
+        )
+
+
+REQUEST = "a request as described in docs/serving.md"
+MAX_DEPLOYMENTS = "maximum number of deployments per model, 0 = all"
+SOLVERS = ("auto", "highs", "cbc", "scipy")
 
 
 def serving_curve_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "serving.curve")
-    request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
-    request.complete = FILES  # type: ignore[attr-defined]
-    p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help="write the points with their plans here, or a plot (default: nowhere)")
-    p.add_argument(
-        "--rates", type=rates, action=Together, metavar="R1,R2,...", help="requests per second of all kinds together (default: the request's)"
+    p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
+    text = "write the points with their plans here, or a plot (default: none)"
+    p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help=text)
+    text = "requests per second of all kinds together (default: the request's)"
+    p.add_argument("--rates", type=rates, action=Repeatable, metavar="R1,R2,...", help=text)
+    text = (
+        "a set of targets in seconds, in addition to the targets of the options; may be repeated (default: "
+        "none)"
     )
     p.add_argument(
-        "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05",
-        help="a set of targets in seconds, beside those of the options; once for each set (default: those of the options alone)",
-    )  # fmt: skip
+        "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05", help=text
+    )
     rates_options(p, "serving.curve")
-    option("max_deployments", "of each model, 0 = all")
-    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
-    option("time_limit", "of each plan (default: no limit)", metavar="SECONDS")
+    option("max_deployments", MAX_DEPLOYMENTS)
+    option("solver", "solver of the mixed-integer programs", choices=SOLVERS)
+    option("time_limit", "limit for each plan (default: no limit)", metavar="SECONDS")
     option("mip_gap", metavar="PART")
     option("threads")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def own_targets(targets: Mapping[tuple[str, str], Mapping[str, float]], replaced: set[str]) -> list[str]:
-    """A line for each target of the request that is not the same for all kinds of requests, nor replaced by the call's."""
+    """One line per target that differs between kinds of requests and that the call does not replace."""
     several = len({model for model, _ in targets}) > 1
     lines = []
     for name in (each for each in TARGETS if each not in replaced):
         values = {kind: of[name] for kind, of in targets.items() if name in of}
         if values and (len(values) < len(targets) or len(set(values.values())) > 1):
-            words = (f"{value:g} of {model}/{kind}" if several else f"{value:g} of {kind}" for (model, kind), value in values.items())
+            subjects = {key: "/".join(key) if several else key[1] for key in values}
+            words = (f"{value:g} for {subjects[key]}" for key, value in values.items())
             lines.append(f"{name} in the request: {', '.join(words)}")
     return lines
 
@@ -225,7 +254,9 @@ def serving_curve(args: argparse.Namespace) -> int:
     options = given(args, "serving.curve", "progress")
     curve = serving.curve(request, args.rates or (), args.targets or (), **options)
     say(str(curve))
-    replaced = {name for name in TARGETS if name in options or (args.targets and all(name in each for each in args.targets))}
+    replaced = {name for name in TARGETS if name in options}
+    if args.targets:
+        replaced |= {name for name in TARGETS if all(name in each for each in args.targets)}
     for line in own_targets(targets_of(request, {}), replaced):
         say(line)
     for row, plan in zip(curve, curve.plans):
@@ -242,60 +273,69 @@ def serving_curve(args: argparse.Namespace) -> int:
 
 
 def plan_serving_options(p: Parser) -> None:
-    alone = functools.partial(library_option, p, "serving.plan_serving")
-    anew = functools.partial(alone, also=("serving.sweep_budgets",))
-    option = functools.partial(alone, also=("serving.sweep_budgets", "serving.replan"))
+    plan_only = functools.partial(library_option, p, "serving.plan_serving")
+    plan_or_sweep = functools.partial(plan_only, also=("serving.sweep_budgets",))
+    option = functools.partial(plan_only, also=("serving.sweep_budgets", "serving.replan"))
     replan = functools.partial(library_option, p, "serving.replan")
-    request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
-    request.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    alone("deadline", "find the cheapest plan within it (default: the fastest plan)", metavar="SECONDS")
-    p.add_argument(
-        "--budgets", type=budgets, action=Together, metavar="B1,B2,...", help="a plan for each of these (default: the request's own)"
-    )
+    text = "find the cheapest plan within this time (default: find the fastest plan)"
+    plan_only("deadline", text, metavar="SECONDS")
+    text = "make a plan for each of these budgets (default: the request's budget)"
+    p.add_argument("--budgets", type=budgets, action=Repeatable, metavar="B1,B2,...", help=text)
     rates_options(p, "serving.plan_serving", ("serving.replan",))
-    alone("goal", "with rates: the cheapest rental, or the most requests per second for the budget")
-    anew("composition")
-    anew("routing")
-    anew("uniform_tp", "all replicas are tensor-parallel groups of one degree")
-    p.add_argument("--price-ranges", action="store_true", help="with rates: say how far each price may move until another rental is cheaper")
+    plan_only("goal", "with rates: the cheapest rental, or the most requests per second for the budget")
+    plan_or_sweep("composition")
+    plan_or_sweep("routing")
+    plan_or_sweep("uniform_tp", "all replicas are tensor-parallel groups of the same degree")
+    text = "with rates: print the price ranges in which the rental stays the cheapest"
+    p.add_argument("--price-ranges", action="store_true", help=text)
     p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
-    replan("max_starts", "with --replan-from: start so many replicas at most")
+    replan("max_starts", "with --replan-from: maximum number of replicas to start")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
-    option("max_deployments", "of each model, 0 = all")
-    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
+    option("max_deployments", MAX_DEPLOYMENTS)
+    option("solver", "solver of the mixed-integer programs", choices=SOLVERS)
     option("time_limit", metavar="SECONDS")
     option("mip_gap", metavar="PART")
     option("threads")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
-def plan_serving(args: argparse.Namespace) -> int:
-    require_writable(args.output, inputs=[args.request, args.replan_from])
-    problems = Problems()
-    options = given(args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress")
+def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]:
+    """Problems of options of `plan-serving` that cannot be combined."""
     if args.replan_from is not None:
         asked = given(args, "serving.plan_serving", "budgets")
         if args.price_ranges:
             asked["price_ranges"] = True
-        refused = [f"--{name.replace('_', '-')}" for name in asked if name not in options and asked[name] != "optimized"]
-        with problems.collect():
-            if refused:
-                raise InvalidInput(f"{', '.join(refused)}: not with --replan-from, which changes a plan as little as possible")
-    else:
-        with problems.collect():
-            if args.max_starts is not None or args.slack is not None:
-                raise InvalidInput("--max-starts and --slack: only with --replan-from")
-        with problems.collect():
-            rental = [f"--{name.replace('_', '-').removesuffix('-s')}" for name in RENTAL if getattr(args, name) is not None]
-            if args.budgets is not None and rental:
-                raise InvalidInput(f"{', '.join(rental)}: not with --budgets, which are of a batch; see serving-curve")
-        with problems.collect():
-            if args.price_ranges and (args.budgets is not None or args.goal == "most_rate"):
-                raise InvalidInput("--price-ranges: of the cheapest plan for rates alone")
-        with problems.collect():
-            if args.budgets is not None and args.deadline is not None:
-                raise InvalidInput("--deadline: not with --budgets: the cheapest plan is the same for each that pays it")
+        wrong = [name for name in asked if name not in options and asked[name] != "optimized"]
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+        return [f"{names}: not with --replan-from"] if wrong else []
+    problems = []
+    if args.max_starts is not None or args.slack is not None:
+        problems.append("--max-starts and --slack: only with --replan-from")
+    rental = [
+        f"--{name.replace('_', '-').removesuffix('-s')}" for name in RENTAL if getattr(args, name) is not None
+    ]
+    if args.budgets is not None and rental:
+        problems.append(
+            f"{', '.join(rental)}: not with --budgets, which plan a batch; see serving-curve"
+        )
+    if args.price_ranges and (args.budgets is not None or args.goal == "most_rate"):
+        problems.append("--price-ranges: only for the cheapest plan for rates")
+    if args.budgets is not None and args.deadline is not None:
+        problems.append(
+            "--deadline: not with --budgets; the cheapest plan does not depend on the budget"
+        )
+    return problems
+
+
+def plan_serving(args: argparse.Namespace) -> int:
+    require_writable(args.output, inputs=[args.request, args.replan_from])
+    problems = Problems()
+    options = given(
+        args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress"
+    )
+    problems.found += conflicts(args, options)
     request: dict[str, Any] = {}
     running: dict[str, Any] = {}
     with problems.collect():
@@ -342,15 +382,104 @@ def plan_serving(args: argparse.Namespace) -> int:
     ]
     say(format_table(("model", "deployment", "replicas", "cost_per_h", "serves"), rows))
     rented = ", ".join(f"{count} {name}" for name, count in plan.rented.items())
-    say(f"rent {rented or 'nothing'}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
-    proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
-    say(f"all requests are done after {plan.makespan:.4g} s ({plan.requests_per_s:.4g} per second); {proof}")
+    say(rent_line(plan, rented or "nothing"))
+    rate_text = f"{plan.requests_per_s:.4g} per second"
+    say(f"all requests are done after {plan.makespan:.4g} s ({rate_text}); {makespan_proof(plan)}")
     if plan.message:
         say(plan.message)
     if plan.left_out:
-        say(f"of {counted(plan.deployments, 'possible deployment')}, {plan.left_out:,} were not considered (--max-deployments)")
+        possible = counted(plan.deployments, "possible deployment")
+        say(f"of {possible}, {plan.left_out:,} were not considered (--max-deployments)")
     if changed is not None:
         say(starts_and_stops(running, changed))
     if args.output:
         say(f"wrote {args.output}")
     return OK
+
+
+# Changes of replanning in words.
+
+Key = tuple[str, tuple[tuple[str, int, int], ...]]
+"""Model and stages (GPU type, degree, layers). Replicas with the same key are interchangeable."""
+
+
+def require_rentals(path: str, before: Mapping[str, Any]) -> None:
+    """Raises InvalidInput unless a plan's document has the counts of on-demand and spot GPUs of each type."""
+    rentals = before.get("rentals", [])
+    if not isinstance(rentals, list):
+        raise InvalidInput(f"{path}: rentals: {repr_text(rentals)}; expected a list, as in a serving plan")
+    for i, rental in enumerate(rentals):
+        counts = [rental.get(name) for name in ("count", "spot")] if isinstance(rental, dict) else [None]
+        if not all(isinstance(n, int) and n >= 0 for n in counts) or not isinstance(rental.get("gpu"), str):
+            expected = "expected gpu, count and spot, as in a serving plan"
+            raise InvalidInput(f"{path}: rentals[{i}]: {repr_text(rental)}; {expected}")
+
+
+def key_of(replicas: Mapping[str, Any]) -> Key:
+    return replicas["model"], tuple(
+        (stage["gpu"], stage["degree"], stage["layers"]) for stage in replicas["stages"]
+    )
+
+
+def counts_of(plan: Iterable[Mapping[str, Any]]) -> Counter[Key]:
+    counts: Counter[Key] = Counter()
+    for replicas in plan:
+        counts[key_of(replicas)] += replicas["count"]
+    return counts
+
+
+def starts_and_stops(before: Mapping[str, Any], changed: serving.ReplanResult) -> str:
+    """The replicas that start and stop, such as `starts 1 replica (1 H100 1x4) and stops 0`."""
+    old, new = counts_of(before["replicas"]), counts_of(changed.plan.replicas)
+    several = len({model for model, _ in (*old, *new)}) > 1
+    named = (r for r in (*before["replicas"], *changed.plan.replicas) if "deployment" in r)
+    names = {key_of(r): r["deployment"] for r in named}
+
+    def listed(more: Counter[Key]) -> str:
+        words = [
+            f"{count} {names.get(key, 'unnamed')}" + (f" of {key[0]}" if several else "")
+            for key, count in more.items()
+        ]
+        return f" ({', '.join(words)})" if words else ""
+
+    starts = f"starts {counted(changed.starts, 'replica')}{listed(new - old)}"
+    return f"{starts} and stops {changed.stops}{listed(old - new)}"
+
+
+def restarts(before: Mapping[str, Any], plan: serving.ServingPlan) -> str | None:
+    """The least number of kept replicas that must restart because their GPUs are no longer rented; None if
+    there is none.
+
+    The GPUs of a type that are still rented are filled with replicas, the smallest first.
+    """
+    rented = {r["gpu"]: r for r in plan.rentals}
+    kept = counts_of(before["replicas"]) & counts_of(plan.replicas)
+    each, returned = [], []  # by GPU type
+    for old in before.get("rentals", []):
+        gpu, now = old["gpu"], rented.get(old["gpu"], {"count": 0, "spot": 0})
+        gone = {"usual": max(0, old["count"] - now["count"]), "spot": max(0, old["spot"] - now["spot"])}
+        sizes = [
+            (sum(degree for name, degree, _ in stages if name == gpu), count)
+            for (_, stages), count in kept.items()
+        ]
+        excess = sum(size * count for size, count in sizes) - (
+            old["count"] + old["spot"] - sum(gone.values())
+        )
+        must = 0
+        for size, count in sorted(sizes, reverse=True):
+            if excess > 0:
+                some = min(count, -(-excess // size))
+                must, excess = must + some, excess - some * size
+        if must:
+            each.append(must)
+            returned += [f"{count} {price} {gpu}" for price, count in gone.items() if count]
+    if not each:
+        return None
+    # A replica on several GPU types is counted for each of them.
+    types = max(len({gpu for gpu, _, _ in stages}) for _, stages in kept)
+    least = max(*each, -(-sum(each) // types))
+    returned_text = " and ".join(returned)
+    return (
+        f"at least {least} of the replicas that go on must restart on other GPUs: {returned_text} are no "
+        "longer rented"
+    )

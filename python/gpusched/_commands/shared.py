@@ -1,4 +1,4 @@
-"""What the commands have in common: exit codes, options that were given, files that are read and written."""
+"""Helpers of all commands: exit codes, given options, reading and writing of files."""
 
 from __future__ import annotations
 
@@ -21,22 +21,26 @@ OK, FAILED, BAD_INPUT, UNKNOWN_STATE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The options that were given; the library knows the defaults of all others.
+    """The given options as keywords. The library applies the defaults of all others.
 
-    A name with a dot is a function of the library: all options that the command has of it.
+    A name with a dot is a function of the library; it stands for all options of this function that the
+    command has.
     """
     fields = [field for name in names for field in (args.fields[name] if "." in name else (name,))]
     return {field: value for field in fields if (value := getattr(args, field)) is not None}
 
 
 def refuse(options: Iterable[str], of: str) -> None:
-    """Raises InvalidInput for options, named as the parser stores them, that would be ignored."""
+    """Raises InvalidInput for options that a command would ignore.
+
+    Names are those of the parser's namespace.
+    """
     if wrong := [f"--{name.replace('_', '-')}: not an option of {of}" for name in sorted(options)]:
         raise InvalidInput(wrong)
 
 
 class Problems:
-    """Mistakes in the options of one call that different functions of the library find."""
+    """Collects the mistakes that several functions find in the options of one call."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -54,9 +58,9 @@ class Problems:
 
 
 def require_writable(*paths: str | None, inputs: Iterable[str | None] = ()) -> None:
-    """Raises BackendError unless files can be written there: before work that would be lost.
+    """Raises BackendError unless these files can be written, so that no work is lost.
 
-    InvalidInput for a file that is also read, or written twice: what it holds would be lost.
+    Raises InvalidInput for a file that is also read or written twice, because its content would be lost.
     """
     taken = [(path, "read") for path in inputs if path is not None]
     for path in paths:
@@ -64,7 +68,9 @@ def require_writable(*paths: str | None, inputs: Iterable[str | None] = ()) -> N
             continue
         for other, how in taken:
             if same_file(path, other):
-                raise InvalidInput(f"{path}: is also {how} by this command; expected another file to write to")
+                raise InvalidInput(
+                    f"{path}: is also {how} by this command; expected another file to write to"
+                )
         taken.append((path, "written"))
     for path in paths:
         if path is None:
@@ -73,8 +79,8 @@ def require_writable(*paths: str | None, inputs: Iterable[str | None] = ()) -> N
             if os.path.exists(path) and not os.path.isfile(path):
                 if os.path.isdir(path):
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-                continue  # a pipe or a device; opening it may wait for somebody or do something
-            target = os.path.realpath(path)  # what is removed must not be a link that was there
+                continue  # a pipe or a device: opening it may block or have effects
+            target = os.path.realpath(path)  # the file that is removed below must not be a link
             new = not os.path.exists(target)
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o666))
             if new:
@@ -85,7 +91,7 @@ def require_writable(*paths: str | None, inputs: Iterable[str | None] = ()) -> N
 
 
 def same_file(path: str, other: str) -> bool:
-    """Regular files only: a terminal may well be both input and output."""
+    """Whether both are the same regular file. A terminal may be both input and output."""
     try:
         if os.path.exists(path) and os.path.exists(other):
             return os.path.isfile(path) and os.path.samefile(path, other)
@@ -99,7 +105,7 @@ def say(text: str = "") -> None:
 
 
 def read_mapping(path: str) -> dict[str, Any]:
-    """A JSON or YAML file that holds a mapping, through the library's readers."""
+    """Reads a JSON or YAML file with a mapping, with the library's readers."""
     return _core.read_mapping(path)
 
 
@@ -131,21 +137,24 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
 
 
 def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The names that the patterns of an option stand for, in their order: * is any characters; a name without * stands for itself."""
-    wanted: dict[str, None] = {}
+    """The names that match the patterns of an option.
+
+    * matches any characters; a pattern without * is a name.
+    """
+    matched: dict[str, None] = {}
     problems = []
     for pattern in patterns:
         found = fnmatch.filter(names, pattern.replace("[", "[[]")) if "*" in pattern else [pattern]
         if not found:
             problems.append(f"--{option}: {repr_text(pattern)} matches no name")
-        wanted |= dict.fromkeys(found)
+        matched |= dict.fromkeys(found)
     if problems:
         raise InvalidInput(problems)
-    return list(wanted)
+    return list(matched)
 
 
 def write_text(path: str | None, text: str) -> None:
-    """To a file, or to standard output."""
+    """Writes to a file, or to standard output if the path is None."""
     if path is None:
         print(text, end="")
         return

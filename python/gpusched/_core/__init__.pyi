@@ -9,7 +9,6 @@ from . import allocation as allocation
 from . import consolidation as consolidation
 from . import control as control
 from . import fragmentation as fragmentation
-from . import host as host
 from . import io as io
 from . import milp as milp
 from . import model as model

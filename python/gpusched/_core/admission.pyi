@@ -74,6 +74,7 @@ def admit(
     quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
+    search: Mapping[str, Any] | None = None,
 ) -> Admission: ...
 def make_room(
     cluster: Cluster,
@@ -107,4 +108,5 @@ def make_room(
     quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
+    search: Mapping[str, Any] | None = None,
 ) -> Plan | None: ...

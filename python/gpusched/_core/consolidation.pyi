@@ -237,6 +237,7 @@ def consolidate(
     exempt: Sequence[str | Node] = [],
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
+    search: Mapping[str, Any] | None = None,
     policies: Mapping[str, str | Callable[[Cluster], npt.ArrayLike]] | None = None,
 ) -> Plan: ...
 def replan(
@@ -268,6 +269,7 @@ def replan(
     exempt: Sequence[str | Node] = [],
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
+    search: Mapping[str, Any] | None = None,
 ) -> Plan: ...
 def policy_names() -> dict[str, list[str]]: ...
 def bound(

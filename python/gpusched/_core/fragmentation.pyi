@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from .._views.report import Report
-from .._views.tables import Table
+from .._views.tables import Report, Table
 from .model import Cluster
 from .sim import Trace
 

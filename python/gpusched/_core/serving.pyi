@@ -529,7 +529,7 @@ def sweep_budgets(
     solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> dict[float, ServingPlan]: ...
-def curve(
+def _curve(
     request: Mapping[str, Any],
     rates: Sequence[float] = [],
     targets: Sequence[Mapping[str, float]] = [],

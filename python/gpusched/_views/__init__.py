@@ -1,1 +1,1 @@
-"""Results as people and other libraries see them: tables, frames, HTML, graphs, words."""
+"""Results in other forms: text tables, pandas and Arrow, HTML, networkx."""

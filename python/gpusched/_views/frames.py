@@ -1,4 +1,4 @@
-"""Clusters, plans and explanations as tables for pandas and Arrow, which are imported when the first one is made."""
+"""Clusters, plans and explanations as tables for pandas and Arrow, which are imported at their first use."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ Columns = Mapping[str, Any]
 """Values by column name, one entry per row."""
 
 
-# Columns that are no numpy arrays say their type, which must not depend on the values: they may be none, or None alone.
+# The type of a column must not depend on its values, because it may be empty. numpy arrays have a type;
+# others get a class.
 
 
 class Texts(list[Any]):
-    """A column of texts, with None where there is none."""
+    """A column of texts or None."""
 
 
 class Categories(Texts):
-    """A column of few different texts, with None where there is none."""
+    """A column with few different texts, or None."""
 
 
 class Wholes(list[Any]):
-    """A column of whole numbers."""
+    """A column of integers."""
 
 
 class Numbers(list[Any]):
-    """A column of numbers in floating point, with None where there is none."""
+    """A column of floating-point numbers or None."""
 
 
 class Gpus(list[Any]):
@@ -47,8 +48,17 @@ class TextLists(list[Any]):
     """A column of lists of texts."""
 
 
-KINDS: dict[str, type[list[Any]]] = {"text": Texts, "whole": Wholes, "number": Numbers, "texts": TextLists, "any": list}
-"""By the names that tables give them; the type of a column of any values is found from these."""
+KINDS: dict[str, type[list[Any]]] = {
+    "text": Texts,
+    "whole": Wholes,
+    "number": Numbers,
+    "texts": TextLists,
+    "any": list,
+}
+"""Column classes by the kinds of tables.
+
+Pandas and Arrow infer the type of an "any" column from its values.
+"""
 
 
 def to_pandas(columns: Columns) -> pd.DataFrame:
@@ -158,15 +168,17 @@ def by_column(kinds: Mapping[str, type[list[Any]]], rows: list[tuple[Any, ...]])
 
 
 def plan_columns(plan: Plan) -> Columns:
-    """The steps in the order in which they happen; -1 is the wave of those that are in none, and the chain that is not said."""
+    """The steps in execution order. -1 stands for "no wave" and for an unknown chain."""
 
-    def said(chain: int | None) -> int:
+    def chain_number(chain: int | None) -> int:
         return -1 if chain is None else chain
 
-    rows: list[tuple[Any, ...]] = [("evict", -1, task, None, None, [], None, -1, None) for task in plan.evictions]
+    rows: list[tuple[Any, ...]] = [
+        ("evict", -1, task, None, None, [], None, -1, None) for task in plan.evictions
+    ]
     rows += [
-        ("move", move.wave, move.task, move.from_, move.to, move.gpus, move.how, said(move.chain), move.for_)
-        for move in sorted(plan.moves, key=lambda move: move.wave)
+        ("move", m.wave, m.task, m.from_, m.to, m.gpus, m.how, chain_number(m.chain), m.for_)
+        for m in sorted(plan.moves, key=lambda m: m.wave)
     ]
     rows += [
         ("place", -1, place.task, None, place.node, place.gpus, None, -1, None) for place in plan.placements
@@ -194,7 +206,7 @@ def plan_to_arrow(plan: Plan) -> pa.Table:
 
 
 def explanation_columns(why: consolidation.Explanation) -> Columns:
-    """One row for each task that keeps the node occupied."""
+    """One row per task that keeps the node occupied."""
     rows = [
         (why.node, why.fate, b.task, b.fixed_by, b.obstacle, b.nodes_with_obstacle, b.nodes_looked_at)
         for b in why.blockers
@@ -221,7 +233,9 @@ FRONTIER_COLUMNS = (
 
 
 def frontier_to_pandas(frontier: consolidation.Frontier) -> pd.DataFrame:
-    columns: dict[str, list[Any]] = {name: Wholes(getattr(point, name) for point in frontier.points) for name in FRONTIER_COLUMNS}
+    columns: dict[str, list[Any]] = {
+        name: Wholes(getattr(point, name) for point in frontier.points) for name in FRONTIER_COLUMNS
+    }
     columns["vacated_gpus_at_most"] = Numbers(point.vacated_gpus_at_most for point in frontier.points)
     return to_pandas(columns)
 

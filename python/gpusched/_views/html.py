@@ -1,4 +1,4 @@
-"""Clusters, plans and explanations as notebooks show them."""
+"""HTML of clusters, plans and explanations for notebooks."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .tables import Table
-from .words import counted
+from .tables import Table, counted
 
 if TYPE_CHECKING:
     from .. import consolidation, preemption
     from ..model import Cluster, Plan
 
-MOST_ROWS = 20
-"""Rows of a table; a last line says how many more there are."""
+MAX_ROWS = 20
+"""Rows shown of a table; a last line counts the others."""
 
 
 def cluster(c: Cluster) -> str:
-    """A line about the whole cluster and a row for each GPU model."""
+    """One line for the whole cluster, and one row per GPU model."""
     nodes, tasks = c.nodes, c.tasks
     pending = int((tasks.node_index < 0).sum())
     head = [counted(len(nodes), "node"), counted(nodes.gpu_count.sum(), "GPU"), counted(len(tasks), "task")]
@@ -42,12 +41,20 @@ def cluster(c: Cluster) -> str:
                 int(nodes.failed_gpu_count[of].sum()),
             )
         )
-    columns = ("gpu_model", "nodes", "occupied", "cordoned", "gpu_count", "idle_gpu_count", "failed_gpu_count")
+    columns = (
+        "gpu_model",
+        "nodes",
+        "occupied",
+        "cordoned",
+        "gpu_count",
+        "idle_gpu_count",
+        "failed_gpu_count",
+    )
     return _titled("Cluster", ", ".join(head)) + _table(columns, rows)
 
 
 def plan(p: Plan) -> str:
-    """A line about the whole plan and a row for each step."""
+    """One line for the whole plan, and one row per step."""
     from .frames import plan_columns
 
     head = [
@@ -59,29 +66,32 @@ def plan(p: Plan) -> str:
     if p.placements:
         head.append(counted(len(p.placements), "placement"))
     if p.bound["method"]:
-        head.append(f"at most {counted(p.bound['vacated_gpus_at_most'], 'GPU')} can be vacated ({p.bound['method']} bound)")
+        most = counted(p.bound["vacated_gpus_at_most"], "GPU")
+        head.append(f"at most {most} can be vacated ({p.bound['method']} bound)")
     if p.stop_reason not in (None, "completed"):
         head.append(f"stopped early: {p.stop_reason}")
     columns = plan_columns(p)
     rows = [
-        tuple("" if value is None or value == -1 else _list(value) for value in row) for row in zip(*columns.values())
+        tuple("" if value is None or value == -1 else _list(value) for value in row)
+        for row in zip(*columns.values())
     ]
     return _titled("Plan", ", ".join(head)) + _table(list(columns), rows)
 
 
 def explanation(why: consolidation.Explanation) -> str:
-    """The text, and a row for each task that keeps the node occupied."""
+    """The text, and one row per task that keeps the node occupied."""
     columns = ("task", "fixed_by", "obstacle", "nodes_with_obstacle", "nodes_looked_at")
     rows = [tuple(getattr(blocker, name) for name in columns) for blocker in why.blockers]
     return _titled(f"Node {why.node}", why.fate) + _text(why.text) + (_table(columns, rows) if rows else "")
 
 
 def preemption_explanation(why: preemption.Explanation) -> str:
-    return _titled("Preemption", f"node {why.node} came closest" if why.node else "no node may run it") + _text(why.text)
+    head = f"node {why.node} is closest" if why.node else "no node can run the task"
+    return _titled("Preemption", head) + _text(why.text)
 
 
-def _titled(what: str, text: str) -> str:
-    return f"<p><b>{escape(what)}</b>: {escape(text)}</p>"
+def _titled(title: str, text: str) -> str:
+    return f"<p><b>{escape(title)}</b>: {escape(text)}</p>"
 
 
 def _text(text: str) -> str:
@@ -89,8 +99,8 @@ def _text(text: str) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Iterable[Any]]) -> str:
-    html = Table(columns, [tuple(row) for row in rows[:MOST_ROWS]])._repr_html_()
-    more = len(rows) - MOST_ROWS
+    html = Table(columns, [tuple(row) for row in rows[:MAX_ROWS]])._repr_html_()
+    more = len(rows) - MAX_ROWS
     return html + (f"<p>... and {counted(more, 'more row', 'more rows')}</p>" if more > 0 else "")
 
 

@@ -1,4 +1,4 @@
-"""Networks and machines as graphs of networkx, which is imported when the first one is made."""
+"""Networks and machines as networkx graphs; networkx is imported at the first use."""
 
 from __future__ import annotations
 

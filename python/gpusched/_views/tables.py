@@ -1,4 +1,4 @@
-"""Tables: what metrics return. A sequence of rows that prints well and turns into a pandas frame."""
+"""Tables of results: a sequence of rows that prints as text and converts to pandas, Arrow, CSV and HTML."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _core
+from .._drawing import draw_fragmentation_bars
 from ..errors import InvalidInput
 from . import frames
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from matplotlib.axes import Axes
     from typing_extensions import Self
 
 PUBLIC = "gpusched.fragmentation"
-"""The module whose names pickles hold: it stays where this one may move."""
+"""The public module of these classes. Pickles store this name, so it must not change."""
 
 Kind = Literal["text", "whole", "number", "texts", "any"]
-"""What the values of a column are, whatever there are: texts, whole numbers, numbers (None where there is none), lists of texts."""
+"""The type of a column: text, integer, number (None if missing), list of texts, or anything."""
 
 
 class Row(tuple[Any, ...]):
-    """One row: by attribute, by column name, or as a plain tuple."""
+    """One row. Values are read by attribute, by column name or by position."""
 
     __slots__ = ()
     columns: tuple[str, ...] = ()
@@ -40,8 +42,8 @@ class Row(tuple[Any, ...]):
         return super().__getitem__(key)
 
     def _unknown(self, name: str) -> str:
-        there = f"no column is named {name!r}: there are {', '.join(self.columns)}"
-        return there + _core.did_you_mean(name, list(self.columns))
+        message = f"no column {name!r}; expected one of {', '.join(self.columns)}"
+        return message + _core.did_you_mean(name, list(self.columns))
 
     def _asdict(self) -> dict[str, Any]:
         return dict(zip(self.columns, self))
@@ -62,7 +64,7 @@ def row_type(columns: Sequence[str]) -> type[Row]:
     return type("Row", (Row,), {"__slots__": (), "__module__": PUBLIC, "columns": tuple(columns)})
 
 
-OF_THE_LIBRARY: dict[tuple[str, ...], tuple[Kind, ...]] = {
+EXTENSION_TABLES: dict[tuple[str, ...], tuple[Kind, ...]] = {
     ("gpu_model", "across", "within", "loss"): ("text", "whole", "whole", "whole"),
     ("gpu_model", "across", "within", "cluster", "domain"): ("text", "whole", "whole", "text", "text"),
     ("node", "cause", "gpus", "tasks"): ("text", "text", "number", "texts"),
@@ -70,14 +72,14 @@ OF_THE_LIBRARY: dict[tuple[str, ...], tuple[Kind, ...]] = {
         "text", "whole", "number", "number", "whole", "number",
     ),  # fmt: skip
 }
-"""Kinds by columns: of the tables that the extension makes, of which it gives the names alone."""
+"""Column kinds of the tables that the extension makes. It passes only the column names."""
 
 
 class Table(Sequence[Row]):
-    """Rows with named columns. A part of a table (`table[:2]`) is a table.
+    """Rows with named columns. A slice of a table (`table[:2]`) is a table.
 
-    `columns` are names with their kinds: "text", "whole", "number" (None where there is none), "texts" or "any"; names alone: any.
-    Columns of a kind have the same type in pandas and Arrow whatever the rows hold.
+    `columns` maps each name to its kind: "text", "whole", "number" (None if missing), "texts" or "any". A
+    list of names without kinds means "any". The kind alone decides the type of a column in pandas and Arrow.
     """
 
     columns: tuple[str, ...]
@@ -88,14 +90,16 @@ class Table(Sequence[Row]):
             self.kinds = dict(columns)
             known = list(frames.KINDS)
             problems = [
-                f"columns[{name!r}]: {kind!r}; expected one of {', '.join(known)}" + _core.did_you_mean(str(kind), known)
+                f"columns[{name!r}]: {kind!r}; expected one of {', '.join(known)}"
+                + _core.did_you_mean(str(kind), known)
                 for name, kind in columns.items()
                 if kind not in known
             ]
             if problems:
                 raise InvalidInput(problems)
         else:
-            self.kinds = {**dict.fromkeys(columns, "any"), **dict(zip(columns, OF_THE_LIBRARY.get(tuple(columns), ())))}
+            known_kinds = EXTENSION_TABLES.get(tuple(columns), ())
+            self.kinds = {**dict.fromkeys(columns, "any"), **dict(zip(columns, known_kinds))}
         self._fill(rows)
 
     def _fill(self, rows: Iterable[Sequence[Any]]) -> None:
@@ -103,15 +107,16 @@ class Table(Sequence[Row]):
         self._rows: list[Row] = list(map(row_type(self.columns), rows))
 
     def _part(self, at: Iterable[int]) -> Self:
-        """The table of the rows at these positions."""
+        """A table of the rows at these positions."""
         part = object.__new__(type(self))
         vars(part).update(vars(self))
         part._rows = [self._rows[i] for i in at]
         return part
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickles hold: rows as tuples, and what a subclass has beside them."""
-        return {name: value for name, value in vars(self).items() if name not in ("columns", "_rows")} | {"rows": [*map(tuple, self)]}
+        """The rows as tuples, and the attributes that a subclass adds."""
+        added = {name: value for name, value in vars(self).items() if name not in ("columns", "_rows")}
+        return added | {"rows": [*map(tuple, self)]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rows = state.pop("rows")
@@ -138,11 +143,11 @@ class Table(Sequence[Row]):
         return [row[name] for row in self._rows]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table as a pandas frame."""
+        """The table as a pandas DataFrame."""
         return frames.to_pandas(self._typed())
 
     def to_arrow(self) -> pa.Table:
-        """The table for Arrow (pyarrow)."""
+        """The table as an Arrow table (pyarrow)."""
         return frames.to_arrow(self._typed())
 
     def _typed(self) -> frames.Columns:
@@ -176,11 +181,32 @@ class Table(Sequence[Row]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-Row.__module__ = Table.__module__ = PUBLIC
+REPORT_KINDS: dict[str, Kind] = {"gpu_model": "text", "cluster": "text", "gpus": "whole"}
+"""Kinds of the columns of a fragmentation report; all others are numbers."""
+
+
+class Report(Table):
+    """Idle GPUs that requests cannot use, by cause. Percentages refer to all idle GPUs of the row's group."""
+
+    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        super().__init__({name: REPORT_KINDS.get(name, "number") for name in columns}, rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the causes as stacked bars, one bar per row; see `gpusched.plotting.plot_fragmentation`."""
+        return draw_fragmentation_bars(self, ax)
+
+
+Row.__module__ = Table.__module__ = Report.__module__ = PUBLIC
+
+
+def counted(count: Any, one: str, several: str | None = None) -> str:
+    """A number with its noun: `1 node`, `2,000 nodes`."""
+    number = int(count)
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def format_value(value: Any) -> str:
-    """A table cell as text: thousands separated, floats with one digit."""
+    """A table cell as text, with thousands separators; floats have one decimal."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return "" if value is None else str(value)
     if isinstance(value, int):
@@ -191,7 +217,7 @@ def format_value(value: Any) -> str:
 
 
 def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Aligned columns: text to the left, numbers to the right."""
+    """A text table: texts are aligned to the left, numbers to the right."""
     cells = [[format_value(value) for value in row] for row in rows]
     values = [list(row) for row in rows] if not isinstance(rows, list) else rows
     right = [all(not isinstance(row[i], str) for row in values) for i in range(len(columns))]

@@ -1,4 +1,7 @@
-"""Kubernetes clusters through their API. Needs the official client, the extra `kubernetes`."""
+"""Access to Kubernetes clusters through their API server.
+
+Needs the extra `kubernetes` (the official client).
+"""
 
 from __future__ import annotations
 
@@ -12,5 +15,5 @@ ListRead.__module__ = Snapshot.__module__ = snapshot.__module__ = __name__
 
 
 def rbac() -> str:
-    """The least rights that `snapshot` needs, as objects for `kubectl apply`: a service account, a role and a binding."""
+    """A service account, role and binding with the minimal permissions of `snapshot`, for `kubectl apply`."""
     return importlib.resources.files(__package__).joinpath("rbac.yaml").read_text(encoding="utf-8")

@@ -3,9 +3,8 @@
 from .allocation import plot_gpus, plot_switches
 from .asi import plot_asi_figure
 from .control import plot_control
-from .fragmentation import plot_fragmentation
-from .frontier import plot_frontier
-from .occupancy import plot_occupancy
+from .occupancy import plot_fragmentation, plot_occupancy
+from .plans import plot_frontier, plot_waves
 from .serving import (
     plot_assignment,
     plot_composition,
@@ -14,7 +13,6 @@ from .serving import (
     plot_latency_costs,
     plot_makespan,
 )
-from .waves import plot_waves
 
 __all__ = [
     "plot_asi_figure",

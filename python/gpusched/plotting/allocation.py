@@ -1,4 +1,4 @@
-"""Which task has which GPUs of a node, and which job has how many GPUs under which switch."""
+"""GPUs of tasks on each node, and GPUs of jobs under each switch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._checks import integer
 from .._core import did_you_mean
-from .._drawing.axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
-from .._views.words import counted
+from .._drawing import PALETTE, figure_width, hide_frame, name_nodes, new_axes, plain, require_type
+from .._views.tables import counted
 from ..errors import InvalidInput, InvalidType, repr_text
 from ..fragmentation import entropy
 from ..model import Cluster, hardware_preset
@@ -19,11 +20,18 @@ if TYPE_CHECKING:
 
     from ..model import Node
 
-# By GPUs of the task, as the FlexTopo paper has them.
+# Colours by the number of GPUs of a task, as in the FlexTopo paper.
 SIZES = {1: "#56B4E9", 2: "#009E73", 4: "#0072B2", 8: "#CC79A7"}
-OTHER, SHARED, IDLE, CORDONED, FAILED, CROSSING = "#E69F00", "#F0E442", "#FFFFFF", "#BDBDBD", "#000000", "#D55E00"
-BESIDE: dict[str, Any] = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor": (1, 1)}
-APART = {"numa": "NUMA nodes", "socket": "sockets"}
+OTHER, SHARED, IDLE, CORDONED, FAILED, CROSSING = (
+    "#E69F00",
+    "#F0E442",
+    "#FFFFFF",
+    "#BDBDBD",
+    "#000000",
+    "#D55E00",
+)
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor": (1, 1)}
+LEVELS = {"numa": "NUMA nodes", "socket": "sockets"}
 
 
 def _numbers(mask: int) -> list[int]:
@@ -31,7 +39,7 @@ def _numbers(mask: int) -> list[int]:
 
 
 def _places(node: Node, level: str) -> list[set[int]]:
-    """GPUs of each socket (or NUMA node) of the machine; none where that is not known."""
+    """GPUs of each socket (or NUMA node) of the machine; empty if unknown."""
     hardware = node.hardware
     if isinstance(hardware, str):
         hardware = hardware_preset(hardware)
@@ -42,7 +50,7 @@ def _places(node: Node, level: str) -> list[set[int]]:
 
 
 def _shown(cluster: Cluster, nodes: Sequence[str] | None, max_nodes: int) -> np.ndarray:
-    require_range("max_nodes", max_nodes, 1, 2000)
+    integer("max_nodes", max_nodes, 1, 2000)
     count = cluster.nodes.gpu_count
     if nodes is None:
         chosen = np.flatnonzero(count > 0)
@@ -52,7 +60,7 @@ def _shown(cluster: Cluster, nodes: Sequence[str] | None, max_nodes: int) -> np.
         if isinstance(nodes, str) or not isinstance(nodes, Iterable):
             raise InvalidInput(f"nodes: {repr_text(nodes)}; expected a list of names")
         chosen = np.array([cluster.nodes.index(name) for name in nodes], dtype=int)
-        require_range("len(nodes)", len(chosen), 0, max_nodes)
+        integer("len(nodes)", len(chosen), 0, max_nodes)
     if len(chosen) == 0:
         raise InvalidInput("nodes: none has GPUs" if nodes is None else "nodes: none; expected at least one")
     return chosen
@@ -67,25 +75,26 @@ def plot_gpus(
     level: Literal["socket", "numa"] = "socket",
     title: str | None = None,
 ) -> Axes:
-    """Every GPU by node and index, with lines between the GPUs of a task.
+    """Draws every GPU by node and index, with lines between the GPUs of a task (after Figure 8 of the
+    FlexTopo paper).
 
-    Lines are dotted where indices are not next to each other, and red for tasks whose GPUs lie in several sockets though
-    one socket of the machine has as many. The label below counts these. After Figure 8 of the FlexTopo paper.
+    Dotted lines skip other GPUs. Red lines mark tasks on several sockets that one socket of the machine could
+    hold; the label below the figure counts them.
 
     Parameters
     ----------
     nodes
-        names, in the order to show; by default all nodes with GPUs, in the snapshot's order
+        names in display order; by default all nodes with GPUs, in the snapshot's order
     max_nodes
-        of larger clusters, an evenly spaced sample is shown
+        larger clusters are shown by an evenly spaced sample of nodes
     level
-        what tasks should not cross without need: "socket" or "numa"
+        the hardware level that tasks should not cross: "socket" or "numa"
     """
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
     require_type("plot_gpus", "cluster", cluster, Cluster)
-    if not isinstance(level, str) or level not in APART:
+    if not isinstance(level, str) or level not in LEVELS:
         raise InvalidInput(f"level: {repr_text(level)}; expected 'socket' or 'numa'")
     chosen = _shown(cluster, nodes, max_nodes)
     count = cluster.nodes.gpu_count[chosen]
@@ -97,11 +106,11 @@ def plot_gpus(
     lines: dict[tuple[str, str], list[Any]] = {}
     several = crossing = 0
     place, masks, share, standby = tasks.node_index, tasks.gpu_mask, tasks.gpu_share_milli, tasks.standby
-    wanted = np.flatnonzero(np.isin(place, chosen) & (masks != 0))
+    shown_tasks = np.flatnonzero(np.isin(place, chosen) & (masks != 0))
     known = {x: _places(cluster.nodes[int(node)], level) for x, node in enumerate(chosen)}
-    bends = [0] * len(chosen)  # dotted lines of a node, each on a way of its own
-    # Who borrows from a Standby task is drawn over it.
-    for t in sorted(wanted, key=lambda t: not standby[t]):
+    bends = [0] * len(chosen)  # dotted lines drawn so far on each node; each bends differently
+    # Standby tasks come first, so that borrowers are drawn over them.
+    for t in sorted(shown_tasks, key=lambda t: not standby[t]):
         x, gpus = at[int(place[t])], _numbers(int(masks[t]))
         for g in gpus:
             if not failed[x] >> g & 1:
@@ -117,7 +126,7 @@ def plot_gpus(
             near = b == a + 1
             way = [(x, a), (x, b)] if near else [(x, a), (x + bend, a + 0.4), (x + bend, b - 0.4), (x, b)]
             lines.setdefault((CROSSING if apart else "#4d4d4d", "-" if near else ":"), []).append(way)
-    ax = new_axes(ax, figsize=(width(6.5, 0.19, len(chosen)), 1.5 + 0.2 * int(count.max())))
+    ax = new_axes(ax, figsize=(figure_width(6.5, 0.19, len(chosen)), 1.5 + 0.2 * int(count.max())))
     for (shade, style), segments in sorted(lines.items()):
         ax.add_collection(LineCollection(segments, colors=shade, linestyles=style, linewidths=1.6, zorder=2))
     xs = np.repeat(np.arange(len(chosen)), count)
@@ -126,15 +135,16 @@ def plot_gpus(
     ax.scatter(xs, ys, s=30, c=face, edgecolors="#4d4d4d", linewidths=0.6, zorder=3)
     present = set(face)
     labels = [(shade, f"{size} GPU{'s' if size > 1 else ''}") for size, shade in SIZES.items()]
-    labels += [(OTHER, "other number"), (SHARED, "part of a GPU"), (IDLE, "idle"), (CORDONED, "idle, node cordoned"), (FAILED, "failed")]
+    labels += [(OTHER, "other number"), (SHARED, "part of a GPU"), (IDLE, "idle")]
+    labels += [(CORDONED, "idle, node cordoned"), (FAILED, "failed")]
     handles: list[Line2D] = [
         Line2D([], [], ls="", marker="o", ms=5.5, mfc=shade, mec="#4d4d4d", mew=0.6, label=text)
         for shade, text in labels
         if shade in present
     ]
     if crossing:
-        handles.append(Line2D([], [], color=CROSSING, lw=1.6, label=f"across {APART[level]}\nwithout need"))
-    ax.legend(handles=handles, **BESIDE)
+        handles.append(Line2D([], [], color=CROSSING, lw=1.6, label=f"across {LEVELS[level]}\nwithout need"))
+    ax.legend(handles=handles, **LEGEND)
     ax.set_xlim(-0.8, len(chosen) - 0.2)
     ax.set_ylim(-0.6, int(count.max()) - 0.4)
     ax.set_yticks(range(0, int(count.max()), 1 if count.max() <= 8 else 3))
@@ -145,31 +155,33 @@ def plot_gpus(
     unknown = sum(not places and n > 1 for places, n in zip(known.values(), count))
     shown = counted(len(chosen), "node") if not sampled else f"{len(chosen):,}{sampled} nodes"
     text = f"{shown}; of {counted(several, 'task')} with several GPUs\n"
-    text += f"{crossing} {'is' if crossing == 1 else 'are'} across {APART[level]} without need"
+    text += f"{crossing} {'is' if crossing == 1 else 'are'} across {LEVELS[level]} without need"
     if unknown:
-        text += f" ({APART[level]} of {counted(unknown, 'node')} not known)"
+        text += f" ({LEVELS[level]} of {counted(unknown, 'node')} not known)"
     ax.set_xlabel(text)
-    quiet(ax)
+    hide_frame(ax)
     if title:
         ax.set_title(title, loc="left", fontsize=10)
     return ax
 
 
 def _domains(cluster: Cluster, level: int | Literal["node"] | None) -> tuple[list[str], np.ndarray, str]:
-    """Names of the domains with GPUs, the number of each node's (-1: no GPUs), and what they are called."""
+    """Names of domains with GPUs, the domain index of every node (-1: no GPUs), and the level's plural."""
     if level is None:
         level = cluster.network_levels - 1 if cluster.network_levels > 0 else "node"
     if level != "node":
-        require_range("level", level, 0, cluster.network_levels - 1)
+        integer("level", level, 0, cluster.network_levels - 1)
     nodes = cluster.nodes
     of: list[tuple[bool, str]] = []
     for name, domain in zip(nodes.name, nodes.domain(level)):
-        of.append((True, domain) if domain is not None else (False, name))  # unknown position: a domain of its own
+        of.append(
+            (True, domain) if domain is not None else (False, name)
+        )  # a node of unknown position is its own domain
     gpus = nodes.gpu_count > 0
     numbers = {key: n for n, key in enumerate(dict.fromkeys(key for key, has in zip(of, gpus) if has))}
     index = np.array([numbers[key] if has else -1 for key, has in zip(of, gpus)], dtype=int)
-    what = "nodes" if level == "node" else "switches" if level == cluster.network_levels - 1 else "domains"
-    return [name for _, name in numbers], index, what
+    plural = "nodes" if level == "node" else "switches" if level == cluster.network_levels - 1 else "domains"
+    return [name for _, name in numbers], index, plural
 
 
 def plot_switches(
@@ -181,23 +193,24 @@ def plot_switches(
     max_domains: int = 60,
     title: str | None = None,
 ) -> Axes:
-    """Jobs over switches: the GPUs of every domain, stacked by the jobs that hold them.
+    """Draws the GPUs of every switch (or other domain), stacked by jobs.
 
-    Jobs in several domains have colours, the largest first, with their entropy over domains; what jobs within one domain
-    and single tasks hold is dark grey, idle GPUs are light, those of cordoned nodes pink, failed ones black.
+    Jobs in several domains have colours; the legend shows their entropy over domains. GPUs of single tasks
+    and of jobs within one domain are dark grey, idle GPUs light grey, idle GPUs of cordoned nodes pink,
+    failed GPUs black.
 
     Parameters
     ----------
     level
-        of the domains: an index into the nodes' network, or "node"; by default the deepest
+        level of the domains: an index into the nodes' network, or "node"; by default the deepest level
     jobs
-        names of the jobs to colour; by default the eight largest of those in several domains
+        names of the jobs to colour; by default the eight largest jobs in several domains
     max_domains
-        of more domains, those with the most GPUs of coloured jobs are shown
+        if there are more domains, shows the domains with the most GPUs of coloured jobs
     """
     require_type("plot_switches", "cluster", cluster, Cluster)
-    require_range("max_domains", max_domains, 1, 2000)
-    names, domain_of, what = _domains(cluster, level)
+    integer("max_domains", max_domains, 1, 2000)
+    names, domain_of, plural = _domains(cluster, level)
     if not names:
         raise InvalidInput("cluster: no node has GPUs")
     if isinstance(jobs, str) or not (jobs is None or isinstance(jobs, Iterable)):
@@ -225,10 +238,10 @@ def plot_switches(
                 near = did_you_mean(str(job), sorted(name for name in known if name is not None))
                 raise InvalidInput(f"jobs: {repr_text(job)}; expected jobs of the cluster{near}")
         shown_jobs, more = list(dict.fromkeys(jobs)), 0
-        require_range("len(jobs)", len(shown_jobs), 1, 2 * len(PALETTE))
+        integer("len(jobs)", len(shown_jobs), 1, 2 * len(PALETTE))
     coloured = sum((held.get(job, np.zeros(len(names))) for job in shown_jobs), np.zeros(len(names)))
     order = np.lexsort((np.arange(len(names)), -capacity, -coloured))[:max_domains]
-    ax = new_axes(ax, figsize=(width(8.0, 0.22, len(order)), 3.2))
+    ax = new_axes(ax, figsize=(figure_width(8.0, 0.22, len(order)), 3.2))
     at = np.arange(len(order))
     below = np.zeros(len(order))
 
@@ -242,9 +255,13 @@ def plot_switches(
         parts = held.get(job, np.zeros(len(names)))
         used = int(np.count_nonzero(parts))
         h = entropy([round(1000 * part) for part in parts if part > 0])
-        text = f"{plain(job)}: {parts.sum():g} GPU{'' if parts.sum() == 1 else 's'} over {used}, entropy {h:.2f}"
+        text = (
+            f"{plain(job)}: {parts.sum():g} GPU{'' if parts.sum() == 1 else 's'} over {used}, entropy {h:.2f}"
+        )
         hatch = "//" if n >= len(PALETTE) else None
-        stack(parts, color=PALETTE[n % len(PALETTE)], hatch=hatch, edgecolor="white", linewidth=0.5, label=text)
+        stack(
+            parts, color=PALETTE[n % len(PALETTE)], hatch=hatch, edgecolor="white", linewidth=0.5, label=text
+        )
     rest = np.maximum(0.0, capacity - failed - free - coloured)
     label = "other tasks" if jobs is not None or more else "jobs within one, single tasks"
     label += f"; {counted(more, 'more job', 'more jobs')} over several" if more > 0 else ""
@@ -257,11 +274,11 @@ def plot_switches(
     ax.set_ylabel("GPUs")
     name_nodes(ax, at, [names[n] for n in order])
     sampled = "" if len(order) == len(names) else f" of {len(names):,}"
-    what = what if sampled or len(order) != 1 else what.removesuffix("es" if what == "switches" else "s")
-    ax.set_xlabel(f"{len(order):,}{sampled} {what}")
+    singular = plural.removesuffix("es" if plural == "switches" else "s")
+    ax.set_xlabel(f"{len(order):,}{sampled} {plural if sampled or len(order) != 1 else singular}")
     ax.set_xlim(-0.6, len(order) - 0.4)
-    ax.legend(**BESIDE)
-    quiet(ax)
+    ax.legend(**LEGEND)
+    hide_frame(ax)
     if title:
         ax.set_title(title, loc="left", fontsize=10)
     return ax

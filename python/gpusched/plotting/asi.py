@@ -1,4 +1,4 @@
-"""The figures of the ASI trace, from the tables of `gpusched.io.read_asi_figures`."""
+"""Figures of the ASI trace, from the tables of `gpusched.io.read_asi_figures`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._drawing.axes import PALETTE, new_axes, plain, quiet, require_type, width
-from .._views.report import Report
-from .._views.tables import Table
+from .._drawing import PALETTE, figure_width, hide_frame, new_axes, plain, require_type
+from .._views.tables import Report, Table
 from ..errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:
@@ -22,13 +21,20 @@ BARS = {
     "fig9": ("hp_pct", "hp_and_lp_pct"),
     "fig10_left": ("pods_pct", "gpus_pct"),
 }
-"""Columns beside each other, a group for each row."""
+"""Grouped bars: the columns drawn for each row."""
 
-LINES = {"fig5": ("job_type", "gpus"), "fig6": ("gpu_model", "hp_gpu_hours"), "fig16": (None, "standby_gpu_hours")}
-"""Over time: the column that names a line, and the one that is drawn."""
+LINES = {
+    "fig5": ("job_type", "gpus"),
+    "fig6": ("gpu_model", "hp_gpu_hours"),
+    "fig16": (None, "standby_gpu_hours"),
+}
+"""Lines over time: the column that names a line, and the column that is drawn."""
 
-POINTS = {"fig5": ("sm_utilisation", "SM utilisation, % (points)"), "fig16": ("standby_used", "Standby GPU-hours used, % (points)")}
-"""On a second axis: the column, a part of 1 of which no more than that is drawn, and what it is."""
+POINTS = {
+    "fig5": ("sm_utilisation", "SM utilisation, % (points)"),
+    "fig16": ("standby_used", "Standby GPU-hours used, % (points)"),
+}
+"""Points on a second axis: a column of fractions, drawn as at most 1, and its label."""
 
 DISTRIBUTIONS = ("fig7_left", "fig7_right", "fig8", "fig10_right", "fig11", "fig12")
 
@@ -41,14 +47,16 @@ def draw_bars(table: Table, columns: tuple[str, ...], ax: Axes) -> None:
     names = [str(row[0]) if isinstance(row[0], str) else "all" for row in table]
     for at, column in enumerate(columns):
         x = np.arange(len(names)) + (at - (len(columns) - 1) / 2) * 0.8 / len(columns)
-        ax.bar(x, table.column(column), 0.8 / len(columns), color=colour(at), label=column.removesuffix("_pct").replace("_", " "))
+        label = column.removesuffix("_pct").replace("_", " ")
+        ax.bar(x, table.column(column), 0.8 / len(columns), color=colour(at), label=label)
     ax.set_xticks(range(len(names)), [plain(name) for name in names], rotation=45, ha="right")
     ax.set_ylabel("%")
 
 
 def draw_stacks(table: Table, ax: Axes) -> None:
-    """Types of models in each group."""
-    groups, models = list(dict.fromkeys(table.column(table.columns[0]))), list(dict.fromkeys(table.column("model_type")))
+    """Shares of model types in each group."""
+    groups = list(dict.fromkeys(table.column(table.columns[0])))
+    models = list(dict.fromkeys(table.column("model_type")))
     shares = np.array(table.column("share_pct"), float).reshape(len(groups), len(models))
     below = np.zeros(len(groups))
     for at, name in enumerate(models):
@@ -59,14 +67,16 @@ def draw_stacks(table: Table, ax: Axes) -> None:
 
 
 def draw_slots(table: Table, ax: Axes) -> None:
-    """Means over days."""
+    """Means over the days."""
     groups: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for row in table:
         groups.setdefault((row.gpu_model, row.gpus), []).append((row.across, row.within))
     means = np.array([np.mean(jobs, axis=0) for jobs in groups.values()])
     for at, label in enumerate(("across switches", "within switches")):
         ax.bar(np.arange(len(groups)) + 0.4 * at - 0.2, means[:, at], 0.4, color=colour(at), label=label)
-    ax.set_xticks(range(len(groups)), [f"{plain(model)} {gpus}" for model, gpus in groups], rotation=45, ha="right")
+    ax.set_xticks(
+        range(len(groups)), [f"{plain(model)} {gpus}" for model, gpus in groups], rotation=45, ha="right"
+    )
     ax.set_ylabel("jobs that could start")
 
 
@@ -84,7 +94,12 @@ def draw_lines(table: Table, name: str, ax: Axes) -> None:
     by, column = LINES[name]
     lines = over_time(table, by, column)
     for at, (line, points) in enumerate(lines.items()):
-        ax.plot(*zip(*points), color=colour(at), marker=None if "hour" in table.columns else ".", label=plain(line))
+        ax.plot(
+            *zip(*points),
+            color=colour(at),
+            marker=None if "hour" in table.columns else ".",
+            label=plain(line),
+        )
     ax.set_xlabel("day")
     ax.set_ylabel(column.replace("_", " "))
     if name in POINTS:
@@ -98,22 +113,24 @@ def draw_lines(table: Table, name: str, ax: Axes) -> None:
 
 def draw_distributions(table: Table, ax: Axes) -> None:
     percents = [column for column in table.columns if column[0] == "p" and column[1:].isdigit()]
-    groups, measures = list(dict.fromkeys(row[0] for row in table)), list(dict.fromkeys(table.column("measure")))
+    groups = list(dict.fromkeys(row[0] for row in table))
+    measures = list(dict.fromkeys(table.column("measure")))
     for row in table:
         if row["count"]:
             style = ("-", "--", ":", "-.")[measures.index(row.measure) % 4]
             label = plain(f"{row[0]}, {row.measure}" if len(measures) > 1 else row[0])
             numbers = [row[column] for column in percents]
-            ax.plot(numbers, [int(column[1:]) for column in percents], style, color=colour(groups.index(row[0])), label=label)
+            at = [int(column[1:]) for column in percents]
+            ax.plot(numbers, at, style, color=colour(groups.index(row[0])), label=label)
     ax.set_xscale("symlog", linthresh=0.01)
     ax.set_xlabel(", ".join(measure.replace("_", " ") for measure in measures))
     ax.set_ylabel("% at or below")
 
 
 def plot_asi_figure(tables: Mapping[str, Table], name: str, ax: Axes | None = None) -> Axes:
-    """One figure of the ASI trace, as bars, lines or distributions.
+    """Draws one figure of the ASI trace as bars, lines or distributions.
 
-    `tables`: of `gpusched.io.read_asi_figures`; `name`: one of them but `table1`.
+    `tables`: the result of `gpusched.io.read_asi_figures`; `name`: the name of one of them, except `table1`.
     """
     require_type("plot_asi_figure", "tables", tables, Mapping)
     known = [known for known in tables if known.startswith("fig")]
@@ -121,10 +138,10 @@ def plot_asi_figure(tables: Mapping[str, Table], name: str, ax: Axes | None = No
         raise InvalidInput(f"name: {repr_text(name)}; expected one of {', '.join(known)}")
     table = tables[name]
     if len(table) == 0:
-        raise InvalidInput(f"name: {name}; expected a figure with rows, which its days do not give")
+        raise InvalidInput(f"name: {name}; this table has no rows; expected a figure with data for its days")
     if isinstance(table, Report):
         return table.plot(ax)
-    ax = new_axes(ax, figsize=(width(5.0, 0.5, min(len(table), 16)), 3.6))
+    ax = new_axes(ax, figsize=(figure_width(5.0, 0.5, min(len(table), 16)), 3.6))
     if name in BARS:
         draw_bars(table, BARS[name], ax)
     elif name in LINES:
@@ -135,5 +152,5 @@ def plot_asi_figure(tables: Mapping[str, Table], name: str, ax: Axes | None = No
         draw: Callable[[Table, Any], None] = draw_slots if name == "fig14" else draw_stacks
         draw(table, ax)
     ax.legend(frameon=False, fontsize=7, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
-    quiet(ax)
+    hide_frame(ax)
     return ax

@@ -1,4 +1,4 @@
-"""What the controller did."""
+"""Timelines of the controller's audit logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import control
-from .._drawing.axes import new_axes, plain, quiet
+from .._drawing import hide_frame, new_axes, plain
 from ..errors import InvalidInput, InvalidType, repr_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ACTIONS = {
 
 
 def _windows(log: str) -> list[dict[str, Any]]:
-    """The windows of an audit log, one of each line."""
+    """The windows of an audit log, one per line."""
     wrong = f"log: {repr_text(log)}; expected the text of an audit log"
     if not isinstance(log, str):
         raise InvalidType(wrong)
@@ -33,16 +33,20 @@ def _windows(log: str) -> list[dict[str, Any]]:
     except json.JSONDecodeError as error:
         raise InvalidInput(wrong) from error
     if not lines:
-        raise InvalidInput("log: no window in it")
-    if not all(isinstance(line, dict) and {"observation", "actions", "states"} <= line.keys() for line in lines):
+        raise InvalidInput("log: no windows; expected at least one")
+    if not all(
+        isinstance(line, dict) and {"observation", "actions", "states"} <= line.keys() for line in lines
+    ):
         raise InvalidInput(wrong)
     return lines
 
 
-def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None, ax: Axes | None = None) -> Axes:
-    """Timeline of an audit log: a tenant's p99 and target, actions, and below its instance over time.
+def plot_control(
+    log: str, config: Mapping[str, Any], tenant: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draws the timeline of an audit log: a tenant's p99 and target, the actions, and its instance over time.
 
-    `config` is the controller's configuration; `tenant` a protected one, by default the first.
+    `config`: the controller's configuration. `tenant`: a protected tenant, by default the first.
     """
     lines = _windows(log)
     host = control.Controller(config).config["host"]
@@ -61,11 +65,11 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
     ax.plot(minutes, p99, color="#4d4d4d", linewidth=0.8)
     ax.axhline(tau, color="#4d4d4d", linestyle="--", linewidth=0.8)
     ax.annotate("target", (minutes[-1], tau), (4, 0), textcoords="offset points", va="center", fontsize=8)
-    taken = {
-        kind: [m for m, line in zip(minutes, lines) if any(a["kind"] == kind and a["tenant"] == at for a in line["actions"])]
-        for kind in ACTIONS
-    }
-    # Each kind of action has a height of its own above the curve, so that no marker hides another kind's.
+    taken: dict[str, list[float]] = {kind: [] for kind in ACTIONS}
+    for minute, line in zip(minutes, lines):
+        for kind in {action["kind"] for action in line["actions"] if action["tenant"] == at} & taken.keys():
+            taken[kind].append(minute)
+    # Each kind of action has its own height above the curve, so that markers do not hide each other.
     shown = [kind for kind in ACTIONS if taken[kind]]
     highest = float(np.nanmax(np.append(p99, tau)))
     for row, kind in enumerate(shown):
@@ -73,7 +77,7 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
         height = [(1.08 + 0.07 * row) * highest] * len(taken[kind])
         ax.plot(taken[kind], height, marker, color=color, label=label, markersize=6, clip_on=False)
     top = (1.08 + 0.07 * len(shown)) * highest
-    # The instance as a strip below: one piece per stay.
+    # The instance as a strip below the curve: one piece per stay.
     stays: list[tuple[float, str]] = []
     for m, line in zip(minutes, lines):
         gpu, profile, start = line["states"][at][4][:3]
@@ -86,28 +90,29 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
     ax.set_ylabel(f"p99 of {plain(tenant)}, ms")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
-    quiet(ax)
+    hide_frame(ax)
     draw_stays(ax, stays, float(minutes[-1]), top)
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])
     return ax
 
 
-MOST_ROWS = 8
+MAX_NAME_ROWS = 8
 
 
 def draw_stays(ax: Axes, stays: list[tuple[float, str]], last: float, top: float) -> None:
-    """A strip below zero with one piece per stay.
+    """Draws a strip below zero with one piece per stay.
 
-    A name that is wider than its piece stands below the strip, where it is free; beyond eight rows of such names a piece stays without.
+    A name that is wider than its piece is written below the strip, in one of eight rows. If all are taken, it
+    is omitted.
     """
     figure: Any = ax.figure
-    figure.draw_without_rendering()  # the layout decides how wide the names are
+    figure.draw_without_rendering()  # the layout determines the width of the names
     renderer = figure.canvas.get_renderer()
     first, final = ax.get_xlim()
     ends = [begin for begin, _ in stays[1:]] + [last]
     at_pixel = ax.transData.transform([(first, 0.0), (final, 0.0)])[:, 0]
     space = 0.008 * (final - first)
-    right: list[float] = []  # by row below the strip: where the last name ends
+    right: list[float] = []  # end of the last name in each row below the strip
     places: list[tuple[float, int] | None] = []
     labels, tallest = [], 0.0
     for (begin, text), end in zip(stays, ends):
@@ -121,13 +126,14 @@ def draw_stays(ax: Axes, stays: list[tuple[float, str]], last: float, top: float
             continue
         at = max(first, min(begin, final - wide))
         row = next((r for r, taken in enumerate(right) if taken <= at), len(right))
-        if row == MOST_ROWS:
+        if row == MAX_NAME_ROWS:
             places.append(None)
             continue
         right[row : row + 1] = [at + wide]
         places.append((at, row + 1))
-    # A row is as high as its text: of the axes' height, the rows take so much.
-    part = min(0.8, max(0.075, 1.25 * tallest / float(ax.get_window_extent(renderer).height)) * (len(right) + 1))
+    # A row is as high as its text; `part` is the share of the axes' height that all rows take.
+    row_part = max(0.075, 1.25 * tallest / float(ax.get_window_extent(renderer).height))
+    part = min(0.8, row_part * (len(right) + 1))
     height = top * part / (1 - part) / (len(right) + 1)
     shades = ("#E4E4E4", "#C8DDEA")
     for k, ((begin, _), end, label, place) in enumerate(zip(stays, ends, labels, places)):

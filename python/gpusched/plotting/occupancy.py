@@ -1,4 +1,4 @@
-"""GPUs of nodes as cells, before and after."""
+"""GPUs of nodes as cells, and idle GPUs by cause."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._drawing.axes import name_nodes, new_axes, require_range, require_type
-from .._views.words import counted
+from .._checks import integer
+from .._drawing import name_nodes, new_axes, require_type
+from .._views.tables import Report, counted
 from ..errors import InvalidInput
 from ..model import Cluster
 
@@ -26,28 +27,34 @@ STATES = {
 
 
 def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
-    """State of every GPU, by node and card (-1 = no such card), with the nodes' GPU counts."""
+    """The state of every GPU by node and card (-1: no such card), and the number of GPUs of every node."""
     nodes, tasks = cluster.nodes, cluster.tasks
     names = list(STATES)
     count = nodes.gpu_count
     cards = np.arange(count.max(initial=0))
-    there = cards < count[:, None]
+    present = cards < count[:, None]
 
     def bits(masks: np.ndarray) -> np.ndarray:
         return (masks[:, None] >> cards & 1).astype(bool)
 
-    state = np.full(there.shape, -1)
-    state[there] = names.index("idle")
-    state[there & (nodes.occupants == 0)[:, None]] = names.index("free")
-    state[there & ~nodes.schedulable[:, None]] = names.index("cordoned")
+    state = np.full(present.shape, -1)
+    state[present] = names.index("idle")
+    state[present & (nodes.occupants == 0)[:, None]] = names.index("free")
+    state[present & ~nodes.schedulable[:, None]] = names.index("cordoned")
     place = tasks.node_index
     for flag, name in ((None, "held"), (tasks.locked | tasks.standby, "locked")):
-        wanted = place >= 0 if flag is None else (place >= 0) & flag
+        chosen = place >= 0 if flag is None else (place >= 0) & flag
         held = np.zeros(len(count), dtype=int)
-        np.bitwise_or.at(held, place[wanted], tasks.gpu_mask[wanted])
-        state[there & bits(held)] = names.index(name)
-    state[bits(nodes.failed_gpu_mask) & there] = names.index("failed")
+        np.bitwise_or.at(held, place[chosen], tasks.gpu_mask[chosen])
+        state[present & bits(held)] = names.index(name)
+    state[bits(nodes.failed_gpu_mask) & present] = names.index("failed")
     return state, count
+
+
+def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
+    """Draws idle GPUs that requests cannot use, stacked by cause: one bar per row of the report."""
+    require_type("plot_fragmentation", "report", report, Report)
+    return report.plot(ax)
 
 
 def plot_occupancy(
@@ -58,32 +65,35 @@ def plot_occupancy(
     gpus: int | None = None,
     title: str | None = None,
 ) -> Axes:
-    """GPUs as cells, one column per node: held, held by locked tasks, idle on occupied, empty and cordoned nodes, failed.
+    """Draws GPUs as cells, one column per node, with a colour per state.
 
-    Up to 24 nodes are named.
+    States: held, held by a locked task, idle on an occupied, empty or cordoned node, failed. Up to 24 nodes
+    are named.
 
     Parameters
     ----------
     max_nodes
-        of larger clusters, an evenly spaced sample of the sorted nodes is shown
+        larger clusters are shown by an evenly spaced sample of the sorted nodes
     gpus
-        only nodes with that many GPUs; by default the most common number of GPUs that is at least 2
+        shows only nodes with this number of GPUs; by default the most common number that is at least 2
     """
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
     require_type("plot_occupancy", "cluster", cluster, Cluster)
     state, count = _cells(cluster)
-    require_range("max_nodes", max_nodes, 1, 20_000)
+    integer("max_nodes", max_nodes, 1, 20_000)
     if gpus is not None:
-        require_range("gpus", gpus, 1, 64)
-    if gpus is None:
+        integer("gpus", gpus, 1, 64)
+    else:
         sizes = Counter({int(k): int(k) * int((count == k).sum()) for k in np.unique(count) if k >= 2})
         gpus = sizes.most_common(1)[0][0] if sizes else int(count.max(initial=1))
     chosen = np.flatnonzero(count == gpus)
     if len(chosen) == 0:
         counts = ", ".join(str(n) for n in np.unique(count))
-        raise InvalidInput(f"gpus: {gpus}; expected the GPUs of some node ({counts or 'there is none'})")
+        raise InvalidInput(
+            f"gpus: {gpus}; expected the number of GPUs of a node ({counts or 'there are no nodes'})"
+        )
     totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
     locked, _, idle, free, cordoned, failed = totals
     chosen = chosen[np.lexsort((-locked, -failed, idle, free + cordoned))]

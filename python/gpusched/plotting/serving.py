@@ -1,4 +1,4 @@
-"""Serving plans."""
+"""Figures of serving plans, cost curves and deployment costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._drawing.axes import PALETTE, new_axes, plain, quiet, require_type, width
+from .._drawing import PALETTE, figure_width, hide_frame, new_axes, plain, require_type
 from ..errors import InvalidInput, repr_text
 from ..serving import Curve, DeploymentCosts, ServingPlan
 
@@ -17,30 +17,31 @@ if TYPE_CHECKING:
 
 def _budgets(plans: Mapping[float, ServingPlan]) -> list[float]:
     if not isinstance(plans, Mapping) or not plans:
-        raise InvalidInput(f"plans: {repr_text(plans)}; expected a dict of one plan or more by budget")
+        raise InvalidInput(f"plans: {repr_text(plans)}; expected a dict of plans by budget, at least one")
     return sorted(plans)
 
 
 def plot_composition(plans: Mapping[float, ServingPlan], ax: Axes | None = None) -> Axes:
-    """What is spent on each GPU type, by budget.
+    """Draws the spending on each GPU type, by budget.
 
-    `plans` holds serving plans by budget in $/h. Bars are the rented GPUs' parts of the plan's cost; the numbers in them
-    say how many GPUs there are. Budgets without a plan have no bar.
+    `plans`: serving plans by budget in $/h. Each bar shows the share of a GPU type in the cost, and its
+    number of GPUs. Budgets without a plan have no bar.
     """
     budgets = _budgets(plans)
-    ax = new_axes(ax, figsize=(width(4.0, 0.7, len(budgets)), 3.2))
+    ax = new_axes(ax, figsize=(figure_width(4.0, 0.7, len(budgets)), 3.2))
     spent: dict[str, list[float]] = {}
     counts: dict[str, list[int]] = {}
     for at, budget in enumerate(budgets):
         for replicas in plans[budget].replicas:
             total = sum(replicas["gpus"].values())
             for name, count in replicas["gpus"].items():
-                # Replicas of several types: their cost goes by GPUs.
+                # The cost of a replica with several GPU types is shared in proportion to its GPUs.
                 spent.setdefault(name, [0.0] * len(budgets))[at] += replicas["cost"] * count / total
                 counts.setdefault(name, [0] * len(budgets))[at] += replicas["count"] * count
     below = np.zeros(len(budgets))
     for i, name in enumerate(sorted(spent)):
-        bars = ax.bar(range(len(budgets)), spent[name], bottom=below, color=PALETTE[i % len(PALETTE)], label=plain(name))
+        color = PALETTE[i % len(PALETTE)]
+        bars = ax.bar(range(len(budgets)), spent[name], bottom=below, color=color, label=plain(name))
         ax.bar_label(bars, [str(n) if n else "" for n in counts[name]], label_type="center", fontsize=8)
         below += spent[name]
     ax.set_xticks(range(len(budgets)), [f"{budget:g}" for budget in budgets])
@@ -48,22 +49,25 @@ def plot_composition(plans: Mapping[float, ServingPlan], ax: Axes | None = None)
     ax.set_ylabel("spent, $/h")
     if spent:
         ax.legend(frameon=False, fontsize=8)
-    quiet(ax)
+    hide_frame(ax)
     return ax
 
 
 def plot_assignment(plan: ServingPlan, ax: Axes | None = None) -> Axes:
-    """Heat map of where requests go: a row per deployment, a column per kind of requests, the share in per cent."""
+    """Draws shares of requests in % as a heat map: a row per deployment, a column per kind of requests."""
     require_type("plot_assignment", "plan", plan, ServingPlan)
     rows = plan.replicas
     if not rows:
-        raise InvalidInput("plan: has no replicas; expected a plan that serves something")
+        raise InvalidInput("plan: no replicas; expected a plan with replicas")
     several = len({replicas["model"] for replicas in rows}) > 1
     columns = list(dict.fromkeys((r["model"], name) for r in rows for name in r["requests_per_s"]))
     shares = np.array(
-        [[r["share"].get(name, 0.0) if r["model"] == model else np.nan for model, name in columns] for r in rows]
+        [
+            [r["share"].get(name, 0.0) if r["model"] == model else np.nan for model, name in columns]
+            for r in rows
+        ]
     )
-    ax = new_axes(ax, figsize=(width(4.0, 0.6, len(columns)), 1.4 + 0.35 * len(rows)))
+    ax = new_axes(ax, figsize=(figure_width(4.0, 0.6, len(columns)), 1.4 + 0.35 * len(rows)))
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for i in range(len(rows)):
         for j in range(len(columns)):
@@ -77,7 +81,9 @@ def plot_assignment(plan: ServingPlan, ax: Axes | None = None) -> Axes:
         ha="right",
         rotation_mode="anchor",
     )
-    labels = [plain(f"{r['count']} x {r['deployment']}" + (f" ({r['model']})" if several else "")) for r in rows]
+    labels = [
+        plain(f"{r['count']} x {r['deployment']}" + (f" ({r['model']})" if several else "")) for r in rows
+    ]
     ax.set_yticks(range(len(rows)), labels)
     ax.set_title("share of requests, %", fontsize=9)
     return ax
@@ -86,7 +92,10 @@ def plot_assignment(plan: ServingPlan, ax: Axes | None = None) -> Axes:
 def plot_makespan(
     plans: Mapping[float, ServingPlan], ax: Axes | None = None, label: str | None = None
 ) -> Axes:
-    """Makespan against budget, and the bound below it. Call it again with the same `ax` and a `label` to compare."""
+    """Draws makespan and its lower bound against budget.
+
+    Call it again with the same `ax` and a `label` to compare.
+    """
     budgets = [budget for budget in _budgets(plans) if plans[budget].makespan is not None]
     ax = new_axes(ax, figsize=(4.0, 3.2))
     makespans: list[Any] = [plans[budget].makespan for budget in budgets]
@@ -103,27 +112,33 @@ def plot_makespan(
 
 
 def plot_curve(curve: Curve, ax: Axes | None = None) -> Axes:
-    """Cost of a curve against the rate, a line per set of targets; where there is one rate, against the target that differs.
+    """Draws cost against rate, one line per set of targets. With a single rate, draws cost against the target
+    that differs.
 
-    The band below a line reaches down to what was proved that no plan costs less than. Points without a plan are left out.
+    The band below a line reaches down to the proved lower bound of the cost. Points without a plan are
+    omitted.
     """
     require_type("plot_curve", "curve", curve, Curve)
     return curve.plot(ax)
 
 
 def plot_deployment_costs(costs: DeploymentCosts, ax: Axes | None = None) -> Axes:
-    """Requests per $ by kind of requests, a bar for each GPU type, or for each deployment where a type has several.
+    """Draws requests per $ by kind of requests, one bar per GPU type, or per deployment if a type has
+    several.
 
-    Figures 3 and 11 of arXiv 2502.00722 are `costs.best()`, Figures 4 and 12 `costs.of(gpu=...)`. `costs` has rows of one model.
+    `costs` has rows of one model. `costs.best()` gives Figures 3 and 11 of arXiv 2502.00722,
+    `costs.of(gpu=...)` Figures 4 and 12.
     """
     require_type("plot_deployment_costs", "costs", costs, DeploymentCosts)
     return costs.plot(ax)
 
 
 def plot_latency_costs(costs: DeploymentCosts, ax: Axes | None = None) -> Axes:
-    """Latency times price by percentile, a line for each GPU type, or for each deployment where a type has several.
+    """Draws latency times price by percentile, one line per GPU type, or per deployment if a type has
+    several.
 
-    Figures 3, 4 and 11 to 13 of arXiv 2502.00722. `costs` has percentiles, and rows of one model and one kind of requests.
+    `costs` has percentiles, and rows of one model and one kind of requests. See Figures 3, 4 and 11 to 13 of
+    arXiv 2502.00722.
     """
     require_type("plot_latency_costs", "costs", costs, DeploymentCosts)
     return costs.plot_latencies(ax)

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes a pod may run on, by itself: taints and tolerations, nodeSelector, required node affinity, cordons.
+// The nodes that a pod may run on: taints, selectors, node affinity, cordons and volumes.
 #pragma once
 
-#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
-#include "model/cordon_taint.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,8 +50,8 @@ inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) 
     report.exact_of("Node", "cordons", out.name);
 }
 
-/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, the first and the last of
-/// them a letter or digit. kube-scheduler calls a condition malformed that names another.
+/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, with a
+/// letter or digit at both ends. kube-scheduler treats a condition with another value as malformed.
 inline bool is_label_value(std::string_view value) {
     const auto plain = [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -60,8 +62,8 @@ inline bool is_label_value(std::string_view value) {
                        [&](char c) { return plain(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-/// One condition; none where it is of no known form.
 enum class MatchOn : std::uint8_t { labels, fields };
+/// Reads one condition; none if it is malformed.
 inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
     NodeMatch out{.key = text_at(match, "key")};
     const auto op = text_at(match, "operator");
@@ -93,9 +95,9 @@ inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
                                                                              : std::nullopt;
 }
 
-/// Terms of which one must hold. One that is malformed holds nowhere, as in kube-scheduler.
+/// Terms of which one must hold. A malformed term holds on no node, as in kube-scheduler.
 /// @param selector an object with `nodeSelectorTerms`
-/// @param malformed is set where there is such a term
+/// @param malformed is set if there is such a term
 inline std::vector<NodeTerm> read_node_terms(const Place& selector, bool& malformed) {
     std::vector<NodeTerm> out;
     for (const auto& term : selector["nodeSelectorTerms"].items()) {
@@ -119,11 +121,11 @@ inline std::vector<NodeTerm> read_node_terms(const Place& selector, bool& malfor
     return out;
 }
 
-/// Most terms that a conjunction of affinities is multiplied out to.
+/// Most terms in the product of two affinities.
 inline constexpr std::size_t most_terms = 256;
 
-/// Both must hold.
-/// @return false, with `to` as it was, where that would take more than `most_terms` terms
+/// Requires `more` in addition to `to`.
+/// @return false, with `to` unchanged, if the result would have more than `most_terms` terms
 inline bool require_also(std::vector<NodeTerm>& to, const std::vector<NodeTerm>& more) {
     if (to.empty()) {
         to = more;
@@ -169,13 +171,12 @@ inline void read_tolerations(const Pod& pod, TaskSpec& out, ReportBuilder& repor
             continue;
         }
         timed = timed || toleration["tolerationSeconds"];
-        if (std::find(out.tolerations.begin(), out.tolerations.end(), read) == out.tolerations.end())
-            out.tolerations.push_back(std::move(read));
+        add_once(out.tolerations, std::move(read));
     }
     if (!out.tolerations.empty()) report.exact("Pod", "tolerations");
     if (timed)
         report.ignored("Pod", "tolerationSeconds", Errs::neither,
-                       "says when a taint evicts, not where the pod may run", out.name);
+                       "limits when a taint evicts, not where the pod may run", out.name);
 }
 
 /// Tolerations, nodeSelector and required node affinity.
@@ -189,7 +190,7 @@ inline void read_eligibility(const Pod& pod, TaskSpec& out, ReportBuilder& repor
         out.node_affinity = read_node_terms(required, malformed);
         if (malformed)
             report.approximated("Pod", "node affinity", Errs::neither,
-                                "a malformed term holds nowhere, as in kube-scheduler", out.name);
+                                "a malformed term holds on no node, as in kube-scheduler", out.name);
         else
             report.exact("Pod", "node affinity");
     }
@@ -198,7 +199,7 @@ inline void read_eligibility(const Pod& pod, TaskSpec& out, ReportBuilder& repor
                        out.name);
 }
 
-/// Whether the pod may run on the node as far as this file knows.
+/// Whether the task tolerates the node's taints and its selectors match.
 inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
     using gpusched::detail::holds;
     const auto tolerated = [&](const Taint& taint) {
@@ -211,5 +212,153 @@ inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
     return holds(task.node_selector, node.labels) && holds(task.node_affinity, node.labels, node.name) &&
            std::all_of(node.taints.begin(), node.taints.end(), tolerated);
 }
+
+class Volumes {
+  public:
+    Volumes(const Objects& objects, ClusterSpec& cluster, ReportBuilder& report)
+        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)) {
+        for (const auto& claim : objects.of(Kind::claim)) {
+            claims_.emplace(identity_of(claim, true).full(), claim);
+            report_.exact("PersistentVolumeClaim", "objects");
+        }
+        for (const auto& volume : objects.of(Kind::volume)) {
+            volumes_.emplace(identity_of(volume, false).name, volume);
+            report_.exact("PersistentVolume", "objects");
+        }
+        for (const auto& node : cluster.nodes)
+            zoned_ = zoned_ && std::any_of(std::begin(zone_labels), std::end(zone_labels),
+                                           [&](const auto& key) { return node.labels.contains(key.first); });
+    }
+
+    /// Restricts the task to nodes that reach the pod's volumes.
+    /// @param task index of the task
+    /// @return whether a second copy of the pod cannot have its volumes
+    bool fill(const Pod& pod, std::size_t task, TaskSpec& out) {
+        bool alone = false, spreads = false;
+        for (const auto& constraint : pod.spec()["topologySpreadConstraints"].items())
+            spreads = spreads || (text_at(constraint, "whenUnsatisfiable") != "ScheduleAnyway" &&
+                                  text_at(constraint, "nodeAffinityPolicy") != "Ignore");
+        for (const auto& volume : pod.spec()["volumes"].items()) {
+            auto name = volume["persistentVolumeClaim"]["claimName"].text().value_or("");
+            if (volume["ephemeral"]) name = pod.id.name + "-" + text_at(volume, "name");
+            if (name.empty()) continue;
+            const auto found = claims_.find(pod.id.space + "/" + name);
+            if (found == claims_.end()) {
+                report_.ignored("Pod", "persistent volumes", Errs::too_lax,
+                                read_ ? "the claim was not read: its node affinity is unknown"
+                                      : "no PersistentVolumeClaim was read: their node affinity is unknown",
+                                out.name);
+                continue;
+            }
+            for (const auto& mode : found->second["spec"]["accessModes"].items())
+                if (mode.text() == "ReadWriteOncePod" && !volume["ephemeral"]) {
+                    auto& users = users_[pod.id.space + "/" + name];
+                    if (users.empty() || users.back() != task) users.push_back(task);
+                }
+            // Every copy gets its own ephemeral claim.
+            alone = (require(found->second, spreads, out) && !volume["ephemeral"]) || alone;
+        }
+        return alone;
+    }
+
+    /// The tasks that use each claim of access mode ReadWriteOncePod, which only one pod may use at a time.
+    [[nodiscard]] const std::map<std::string, std::vector<std::size_t>>& users() const { return users_; }
+
+  private:
+    /// Labels of zones and regions, and the label that replaces each.
+    static constexpr std::pair<const char*, const char*> zone_labels[] = {
+        {"topology.kubernetes.io/zone", nullptr},
+        {"topology.kubernetes.io/region", nullptr},
+        {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+        {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
+
+    /// @param spreads the pod has a spread constraint over the nodes that its own affinity allows, without
+    ///         regard to volumes
+    bool require(const Place& claim, bool spreads, TaskSpec& out) {
+        const auto spec = claim["spec"];
+        bool shared = false;
+        for (const auto& mode : spec["accessModes"].items())
+            shared = shared || mode.text() == "ReadWriteMany" || mode.text() == "ReadOnlyMany";
+        const auto bound_to = text_at(spec, "volumeName");
+        if (bound_to.empty()) {
+            report_.ignored("PersistentVolumeClaim", "claims without a volume", Errs::too_lax,
+                            "the nodes for a new volume are not known", out.name);
+            return !shared;
+        }
+        const auto found = volumes_.find(bound_to);
+        if (found == volumes_.end()) {
+            report_.ignored("Pod", "persistent volumes", Errs::too_lax,
+                            "the volume was not read: its node affinity is unknown", out.name);
+            return !shared;
+        }
+        const auto& volume = found->second;
+        bool good = true, malformed = false;
+        std::vector<NodeTerm> reach;
+        if (const auto required = volume["spec"]["nodeAffinity"]["required"])
+            good = require_also(reach, read_node_terms(required, malformed));
+        if (const auto zones = zones_of(volume); !zones.empty()) good = require_also(reach, zones) && good;
+        if (!reach.empty() && !(spreads && require_by_resource(bound_to, reach, out)))
+            good = require_also(out.node_affinity, reach) && good;
+        if (!good)
+            report_.approximated(
+                "PersistentVolume", "node affinity", Errs::too_lax,
+                "together with other affinities of the pod more than 256 terms: not required", out.name);
+        else
+            report_.exact("PersistentVolume", "node affinity and zones");
+        return !shared;
+    }
+
+    /// Gives nodes that reach the volume a resource, and the pod a request for one: unlike node affinity,
+    /// topology spread ignores resources.
+    /// @return false if the pod runs on a node that does not reach the volume
+    bool require_by_resource(const std::string& volume, const std::vector<NodeTerm>& reach, TaskSpec& out) {
+        using gpusched::detail::holds;
+        for (const auto& node : cluster_.nodes)
+            if (node.name == out.node && !holds(reach, node.labels, node.name)) return false;
+        const auto name = "volume " + volume;
+        if (reached_.insert(name).second)
+            for (auto& node : cluster_.nodes)
+                if (holds(reach, node.labels, node.name)) node.resources[name] = 1'000'000'000;
+        out.resources[name] = 1;
+        return true;
+    }
+
+    /// Terms for the zones and regions in a volume's labels, of which one must hold; none if it has no such
+    /// label.
+    [[nodiscard]] std::vector<NodeTerm> zones_of(const Place& volume) const {
+        const auto labels = texts_at(volume["metadata"], "labels");
+        std::vector<NodeTerm> out;
+        for (const auto& [key, newer] : zone_labels) {
+            const auto label = labels.find(key);
+            if (label == labels.end()) continue;
+            NodeMatch match{.key = key};
+            std::string_view rest = label->second;
+            while (true) {  // zones, separated by two underscores
+                const auto end = rest.find("__");
+                match.values.emplace_back(rest.substr(0, end));
+                if (end == rest.npos) break;
+                rest.remove_prefix(end + 2);
+            }
+            std::vector<NodeTerm> either{{.match_expressions = {match}}};
+            if (newer != nullptr)  // the new label counts if a node lacks the old one
+                either.push_back({.match_expressions = {{.key = key, .op = MatchOperator::does_not_exist},
+                                                        {.key = newer, .values = match.values}}});
+            static_cast<void>(require_also(out, either));  // at most 4 terms
+        }
+        if (out.empty() || zoned_) return out;
+        NodeTerm unlabelled;  // a node without such labels reaches every zone
+        for (const auto& [key, newer] : zone_labels)
+            unlabelled.match_expressions.push_back({.key = key, .op = MatchOperator::does_not_exist});
+        out.push_back(std::move(unlabelled));
+        return out;
+    }
+
+    ClusterSpec& cluster_;
+    ReportBuilder& report_;
+    std::set<std::string> reached_;  // resources that stand for volumes
+    bool read_ = false, zoned_ = true;
+    std::map<std::string, Place> claims_, volumes_;
+    std::map<std::string, std::vector<std::size_t>> users_;
+};
 
 }  // namespace gpusched::io::detail::kubernetes

@@ -1,51 +1,168 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gangs: which pods are a job, and how many of them must run. Pods that one controller makes are a job, but no gang: any one of them may run.
+// Gangs: which pods form a job, and how many of them must run.
 #pragma once
 
-#include "io/kubernetes/gang_needs.hpp"
+#include "io/kubernetes/objects.hpp"
 #include "io/kubernetes/owners.hpp"
-#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
 
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gpusched::io::detail::kubernetes {
 
+/// A number of pods, clamped so that sums fit.
+inline std::int64_t limited(std::int64_t count) { return std::clamp<std::int64_t>(count, 0, 1'000'000); }
+
+/// The pods of a gang that must run, in all and of each subgroup.
+struct GangNeeds {
+    std::int64_t min_members = 0;
+    std::vector<SubgroupSpec> subgroups{};
+
+    [[nodiscard]] bool lists(const std::string& subgroup) const {
+        return std::any_of(subgroups.begin(), subgroups.end(),
+                           [&](const SubgroupSpec& one) { return one.name == subgroup; });
+    }
+};
+
+/// `subGroups` of KAI. They form a tree through `parent`; pods belong to its leaves. All leaves must run, or
+/// as many parts below the same parent as its `minSubGroup` says.
+class KaiSubgroups {
+  public:
+    explicit KaiSubgroups(const Place& spec) {
+        std::set<std::string> names;
+        for (const auto& part : spec["subGroups"].items()) {
+            const auto name = text_at(part, "name");
+            ++left_out_;
+            if (!name.empty() && !names.insert(name).second) continue;  // KAI refuses it
+            below_[text_at(part, "parent")].push_back(
+                {name, limited(integer_at(part, "minMember", 0)), integer_at(part, "minSubGroup", -1)});
+            topology_ = topology_ || part["topologyConstraint"];
+        }
+        needs_.min_members = below("", integer_at(spec, "minSubGroup", -1), 0);
+        if (!all_) needs_.subgroups.clear();
+    }
+
+    /// Leaves and their sum; no leaves if only some must run.
+    [[nodiscard]] const GangNeeds& needs() const noexcept { return needs_; }
+    [[nodiscard]] bool all_must_run() const noexcept { return all_; }
+    /// Whether some have a name that occurred before, are below themselves, below an unknown parent, or too
+    /// deep. KAI refuses such groups.
+    [[nodiscard]] bool are_left_out() const noexcept { return left_out_ > 0; }
+    [[nodiscard]] bool have_topology() const noexcept { return topology_; }
+
+  private:
+    struct Part {
+        std::string name;
+        std::int64_t least, enough;  ///< pods; parts below it, -1 = all
+    };
+    /// The least number of pods below a part.
+    std::int64_t below(const std::string& parent, std::int64_t enough, int depth) {
+        constexpr int deepest = 64;
+        const auto parts = below_.find(parent);
+        if (parts == below_.end() || depth > deepest) return 0;
+        std::vector<std::int64_t> least;
+        for (const auto& part : parts->second) {
+            --left_out_;
+            const bool leaf = part.name.empty() || !below_.contains(part.name);
+            least.push_back(leaf ? part.least : below(part.name, part.enough, depth + 1));
+            if (leaf && !part.name.empty()) needs_.subgroups.push_back({part.name, part.least});
+        }
+        if (enough >= 0 && enough < std::ssize(least)) {
+            all_ = false;
+            std::sort(least.begin(), least.end());
+            least.resize(static_cast<std::size_t>(enough));
+        }
+        std::int64_t sum = 0;
+        for (const auto pods : least) sum += pods;
+        return sum;
+    }
+
+    std::map<std::string, std::vector<Part>> below_;  // by parent
+    GangNeeds needs_;
+    std::ptrdiff_t left_out_ = 0;
+    bool all_ = true, topology_ = false;
+};
+
+inline GangNeeds kai_needs(const Place& spec, const std::string& name, ReportBuilder& report) {
+    GangNeeds needs{.min_members = limited(integer_at(spec, "minMember", 0))};
+    if (spec["subGroups"].items().empty()) return needs;
+    const KaiSubgroups subgroups(spec);
+    needs.min_members = std::max(needs.min_members, subgroups.needs().min_members);
+    needs.subgroups = subgroups.needs().subgroups;
+    if (subgroups.are_left_out())
+        report.approximated("PodGroup", "subgroups", Errs::too_lax,
+                            "some occur twice, or have an impossible parent: those are left out", name);
+    else if (subgroups.all_must_run())
+        report.exact("PodGroup", "subgroups");
+    else
+        report.approximated("PodGroup", "subgroups", Errs::too_lax,
+                            "some of them suffice: one gang with as many pods as the smallest of them need",
+                            name);
+    if (subgroups.have_topology())
+        report.ignored("PodGroup", "topology constraints of subgroups", Errs::too_lax,
+                       "their pods may be in several domains", name);
+    return needs;
+}
+
+/// `minTaskMember` of Volcano, which considers roles only if together they need at most as many pods as the
+/// gang.
+inline GangNeeds volcano_needs(const Place& spec, ReportBuilder& report) {
+    GangNeeds needs{.min_members = limited(integer_at(spec, "minMember", 0))};
+    const auto roles = spec["minTaskMember"];
+    if (!roles) return needs;
+    if (!roles.is(json::Kind::object)) throw Unreadable{roles.expected("an object")};
+    std::int64_t sum = 0;
+    for (const auto& role : roles.items()) {
+        const auto name = name_of(std::string(role.key()));
+        const auto pods = limited(integer_at(roles, role.key(), 0));
+        sum += pods;
+        if (!name.empty()) needs.subgroups.push_back({name, pods});
+    }
+    if (sum > needs.min_members) needs.subgroups.clear();
+    report.exact("PodGroup", "minTaskMember");
+    return needs;
+}
+
+/// Assigns pods to jobs. Pods of one controller are a job but no gang: any one of them may run.
 class Gangs {
   public:
     /// @param kai_topology topology constraints of KAI's PodGroups are read elsewhere
     Gangs(const Objects& objects, ReportBuilder& report, bool kai_topology = false)
         : report_(report), kai_topology_(kai_topology) {
-        for (std::size_t i = 0; i < objects.of(Kind::pod_group).size(); ++i)
-            read_group(objects.of(Kind::pod_group)[i], objects.version_of(Kind::pod_group, i));
-        for (std::size_t i = 0; i < objects.of(Kind::workload).size(); ++i)
-            read_workload(objects.of(Kind::workload)[i], objects.version_of(Kind::workload, i));
-        for (const auto& object : objects.of(Kind::job_set)) {
-            try {
-                std::int64_t pods = 0;
-                for (const auto& part : object["spec"]["replicatedJobs"].items())
-                    pods =
-                        limited(pods + limited(integer_at(part, "replicas", 1)) *
-                                           limited(integer_at(part["template"]["spec"], "parallelism", 1)));
-                job_sets_[identity_of(object, true).full()] = pods;
-                report_.exact("JobSet", "least number of pods");
-            } catch (const Unreadable& bad) {
-                report_.left_out("JobSet", "objects", "cannot be read", told(object, bad), Errs::too_lax);
-            }
-        }
+        each_readable(objects.of(Kind::pod_group), "PodGroup", Errs::too_lax, report,
+                      [&, i = std::size_t{0}](const Place& object) mutable {
+                          read_group(object, api_group(objects.version_of(Kind::pod_group, i++)));
+                      });
+        each_readable(objects.of(Kind::workload), "Workload", Errs::too_lax, report,
+                      [&, i = std::size_t{0}](const Place& object) mutable {
+                          read_workload(object, api_group(objects.version_of(Kind::workload, i++)));
+                      });
+        each_readable(objects.of(Kind::job_set), "JobSet", Errs::too_lax, report, [&](const Place& object) {
+            std::int64_t pods = 0;
+            for (const auto& part : object["spec"]["replicatedJobs"].items())
+                pods = limited(pods + limited(integer_at(part, "replicas", 1)) *
+                                          limited(integer_at(part["template"]["spec"], "parallelism", 1)));
+            job_sets_[identity_of(object, true).full()] = pods;
+            report_.exact("JobSet", "least number of pods");
+        });
         for (const auto& object : objects.of(Kind::leader_worker_set))
             report_.ignored("LeaderWorkerSet", "objects", Errs::neither,
                             "its pods say the size of their group", described(object));
     }
 
-    /// The job that the pod belongs to; all pods have been asked for before `jobs`.
+    /// Assigns the pod to its job. Call it for all pods before `jobs`.
     void fill(const Pod& pod, const Owner& owner, TaskSpec& out) {
         if (out.daemon) return;
         const auto& space = pod.id.space;
@@ -84,9 +201,9 @@ class Gangs {
             if (said)
                 report_.exact("Pod", what);
             else
-                report_.approximated(
-                    "Pod", what, Errs::either,
-                    "the size of its group is not said: its pods that were read are the gang", out.name);
+                report_.approximated("Pod", what, Errs::either,
+                                     "the size of its group is unknown: its pods in the input form the gang",
+                                     out.name);
             join(out, name, {said ? limited(size) : 0}, !said);
         };
         if (const auto name = pod.label("leaderworkerset.sigs.k8s.io/name"); !name.empty())
@@ -97,7 +214,7 @@ class Gangs {
             const auto found = job_sets_.find(space + "/" + name);
             if (found == job_sets_.end())
                 report_.approximated("Pod", "JobSet", Errs::either,
-                                     "the JobSet was not read: its pods that were read are the gang",
+                                     "the JobSet was not read: its pods in the input form the gang",
                                      out.name);
             else
                 report_.exact("Pod", "JobSet");
@@ -119,7 +236,7 @@ class Gangs {
         join(out, name, {workload->second}, false);
     }
 
-    /// All jobs. One that nothing makes a gang says so: one member suffices, where 0 would mean all of them.
+    /// Adds all jobs. A job that is not a gang needs one member; 0 would mean all of them.
     void jobs(ClusterSpec& cluster) const {
         for (const auto& [name, gang] : jobs_) {
             auto least = gang.counted ? gang.pods : gang.needs.min_members;
@@ -147,48 +264,39 @@ class Gangs {
         ++gang.pods;
     }
 
-    void read_group(const Place& object, std::string_view api_version) {
-        try {
-            const auto group = api_group(api_version);
-            const auto name = identity_of(object, true).full();
-            const auto spec = object["spec"];
-            if (group == "scheduling.k8s.io")
-                upstream_[name] = {limited(integer_at(spec["schedulingPolicy"]["gang"], "minCount", 0))};
-            else if (group == "scheduling.volcano.sh")
-                volcano_[name] = volcano_needs(spec, report_);
-            else if (group == "scheduling.run.ai")
-                kai_[name] = kai_needs(spec, name, report_);
-            else
-                coscheduling_[name] = {limited(integer_at(spec, "minMember", 0))};
-            if ((spec["topologyConstraint"] && !(kai_topology_ && group == "scheduling.run.ai")) ||
-                spec["networkTopology"] || spec["schedulingConstraints"])
-                report_.ignored("PodGroup", "topology constraints", Errs::too_lax,
-                                "its pods may be in several domains", name);
-            if (spec["minResources"])
-                report_.ignored("PodGroup", "minResources", Errs::neither,
-                                "what its pods ask for is known from them", name);
-            report_.exact("PodGroup", "least number of pods");
-        } catch (const Unreadable& bad) {
-            report_.left_out("PodGroup", "objects", "cannot be read", told(object, bad), Errs::too_lax);
-        }
+    void read_group(const Place& object, std::string_view api_group) {
+        const auto name = identity_of(object, true).full();
+        const auto spec = object["spec"];
+        if (api_group == "scheduling.k8s.io")
+            upstream_[name] = {limited(integer_at(spec["schedulingPolicy"]["gang"], "minCount", 0))};
+        else if (api_group == "scheduling.volcano.sh")
+            volcano_[name] = volcano_needs(spec, report_);
+        else if (api_group == "scheduling.run.ai")
+            kai_[name] = kai_needs(spec, name, report_);
+        else
+            coscheduling_[name] = {limited(integer_at(spec, "minMember", 0))};
+        if ((spec["topologyConstraint"] && !(kai_topology_ && api_group == "scheduling.run.ai")) ||
+            spec["networkTopology"] || spec["schedulingConstraints"])
+            report_.ignored("PodGroup", "topology constraints", Errs::too_lax,
+                            "its pods may be in several domains", name);
+        if (spec["minResources"])
+            report_.ignored("PodGroup", "minResources", Errs::neither, "the requests of its pods count",
+                            name);
+        report_.exact("PodGroup", "least number of pods");
     }
 
-    void read_workload(const Place& object, std::string_view api_version) {
-        try {
-            const auto id = identity_of(object, true);
-            if (api_group(api_version) != "kueue.x-k8s.io")
-                return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
-                                       "templates of PodGroups, which are read themselves", id.full());
-            std::int64_t pods = 0;
-            for (const auto& set : object["spec"]["podSets"].items())
-                pods += limited(integer_at(set, "minCount", integer_at(set, "count", 1)));
-            for (const auto& owner : object["metadata"]["ownerReferences"].items())
-                workloads_[text_at(owner, "kind") + " " + id.space + "/" + text_at(owner, "name")] =
-                    limited(pods);
-            report_.exact("Workload", "pod sets (Kueue)");
-        } catch (const Unreadable& bad) {
-            report_.left_out("Workload", "objects", "cannot be read", told(object, bad), Errs::too_lax);
-        }
+    void read_workload(const Place& object, std::string_view api_group) {
+        const auto id = identity_of(object, true);
+        if (api_group != "kueue.x-k8s.io")
+            return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
+                                   "templates of PodGroups, which are read themselves", id.full());
+        std::int64_t pods = 0;
+        for (const auto& set : object["spec"]["podSets"].items())
+            pods += limited(integer_at(set, "minCount", integer_at(set, "count", 1)));
+        for (const auto& owner : object["metadata"]["ownerReferences"].items())
+            workloads_[text_at(owner, "kind") + " " + id.space + "/" + text_at(owner, "name")] =
+                limited(pods);
+        report_.exact("Workload", "pod sets (Kueue)");
     }
 
     ReportBuilder& report_;

@@ -1,36 +1,180 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups: required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports as groups of tasks.
+// Label selectors, and the groups of pods that affinity, spread constraints and host ports refer to.
 #pragma once
 
-#include "io/kubernetes/selector.hpp"
+#include "io/kubernetes/objects.hpp"
+#include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace gpusched::io::detail::kubernetes {
 
-/// Labels of namespaces, where Namespaces were read; every one has the label kubernetes.io/metadata.name.
+/// Conditions on labels that must all hold. Without any it selects everything; an absent selector selects
+/// nothing.
+struct Selector {
+    std::vector<NodeMatch> matches{};  ///< In, NotIn, Exists and DoesNotExist; sorted
+    bool nothing = false;
+
+    [[nodiscard]] bool selects(const Labels& labels) const {
+        return !nothing && std::all_of(matches.begin(), matches.end(), [&](const NodeMatch& match) {
+            return gpusched::detail::holds(match, labels);
+        });
+    }
+    void require(NodeMatch match) {
+        add_once(matches, std::move(match));
+        sort();
+    }
+    void sort() {
+        const auto key = [](const NodeMatch& m) { return std::tie(m.key, m.op, m.values); };
+        std::sort(matches.begin(), matches.end(),
+                  [&](const NodeMatch& a, const NodeMatch& b) { return key(a) < key(b); });
+    }
+    /// In the form of `kubectl --selector`. Equal selectors have equal texts.
+    [[nodiscard]] std::string text() const {
+        if (nothing) return "(nothing)";
+        if (matches.empty()) return "(everything)";
+        std::string out;
+        for (const auto& match : matches) {
+            out += out.empty() ? "" : ",";
+            if (match.op == MatchOperator::exists || match.op == MatchOperator::does_not_exist) {
+                out += (match.op == MatchOperator::exists ? "" : "!") + match.key;
+                continue;
+            }
+            const bool in = match.op == MatchOperator::in;
+            if (match.values.size() == 1) {
+                out += match.key + (in ? "=" : "!=") + match.values.front();
+                continue;
+            }
+            out += match.key + (in ? " in (" : " notin (");
+            for (std::size_t i = 0; i < match.values.size(); ++i)
+                out += (i == 0 ? "" : ",") + match.values[i];
+            out += ")";
+        }
+        return out;
+    }
+};
+
+/// @throws Unreadable for an unknown operator, or values that do not fit it
+inline Selector read_selector(const Place& place) {
+    Selector out;
+    if (!place) {
+        out.nothing = true;
+        return out;
+    }
+    if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
+    for (auto& [key, value] : texts_at(place, "matchLabels"))
+        out.matches.push_back({key, MatchOperator::in, {value}});
+    for (const auto& expression : place["matchExpressions"].items()) {
+        NodeMatch match{.key = text_at(expression, "key")};
+        const auto op = text_at(expression, "operator");
+        for (const auto& value : expression["values"].items()) {
+            const auto text = value.text();
+            if (!text || text->find('\0') != text->npos) throw Unreadable{value.expected("text")};
+            match.values.push_back(*text);
+        }
+        const bool listed = op == "In" || op == "NotIn";
+        if (match.key.empty() || (!listed && op != "Exists" && op != "DoesNotExist") ||
+            listed == match.values.empty())
+            throw Unreadable{expression.where() +
+                             "expected a key, In or NotIn with values, or Exists or DoesNotExist without"};
+        match.op = op == "In"       ? MatchOperator::in
+                   : op == "NotIn"  ? MatchOperator::not_in
+                   : op == "Exists" ? MatchOperator::exists
+                                    : MatchOperator::does_not_exist;
+        std::sort(match.values.begin(), match.values.end());
+        out.matches.push_back(std::move(match));
+    }
+    out.sort();
+    return out;
+}
+
+/// The namespaces of a selector; `all` = every one, with empty `names`.
+struct Scope {
+    std::vector<std::string> names{};  ///< sorted, each once
+    bool all = false;
+    [[nodiscard]] std::string text() const {
+        if (all) return "*";
+        std::string out;
+        for (const auto& name : names) out += (out.empty() ? "" : "+") + name;
+        return out;
+    }
+};
+
+/// Pods by namespace and by label, so that a selector checks few of them.
+class PodIndex {
+  public:
+    explicit PodIndex(const std::vector<Pod>& pods) : pods_(pods) {
+        for (std::size_t i = 0; i < pods.size(); ++i) {
+            by_space_[pods[i].id.space].push_back(i);
+            for (const auto& [key, value] : pods[i].labels)
+                by_label_[pods[i].id.space + '\n' + key + '\n' + value].push_back(i);
+        }
+    }
+    /// The pods that it selects, in input order.
+    [[nodiscard]] std::vector<std::size_t> selected(const Scope& scope, const Selector& selector) const {
+        std::vector<std::size_t> out;
+        if (selector.nothing) return out;
+        const auto select_in = [&](const std::string& space) {
+            for (const auto i : candidates(space, selector))
+                if (selector.selects(pods_[i].labels)) out.push_back(i);
+        };
+        if (scope.all)
+            for (const auto& [space, all] : by_space_) select_in(space);
+        else
+            for (const auto& space : scope.names) select_in(space);
+        std::sort(out.begin(), out.end());
+        return out;
+    }
+    [[nodiscard]] const std::map<std::string, std::vector<std::size_t>>& by_space() const {
+        return by_space_;
+    }
+
+  private:
+    [[nodiscard]] const std::vector<std::size_t>& candidates(const std::string& space,
+                                                             const Selector& selector) const {
+        static const std::vector<std::size_t> none;
+        const auto found = by_space_.find(space);
+        if (found == by_space_.end()) return none;
+        const auto* best = &found->second;
+        for (const auto& match : selector.matches) {
+            if (match.op != MatchOperator::in || match.values.size() != 1) continue;
+            const auto labelled = by_label_.find(space + '\n' + match.key + '\n' + match.values.front());
+            if (labelled == by_label_.end()) return none;
+            if (labelled->second.size() < best->size()) best = &labelled->second;
+        }
+        return *best;
+    }
+
+    const std::vector<Pod>& pods_;
+    std::map<std::string, std::vector<std::size_t>> by_space_;
+    std::unordered_map<std::string, std::vector<std::size_t>> by_label_;
+};
+
+/// Labels of namespaces. Each has at least the label kubernetes.io/metadata.name, even if no Namespace was
+/// read.
 class Namespaces {
   public:
     Namespaces(const Objects& objects, const PodIndex& pods, ReportBuilder& report)
         : read_(objects.any(Kind::name_space)) {
         for (const auto& [space, members] : pods.by_space()) labels_[space];
-        for (const auto& object : objects.of(Kind::name_space)) {
-            try {
+        each_readable(
+            objects.of(Kind::name_space), "Namespace", Errs::either, report, [&](const Place& object) {
                 labels_[text_at(object["metadata"], "name")] = texts_at(object["metadata"], "labels");
                 report.exact("Namespace", "labels");
-            } catch (const Unreadable& bad) {
-                report.left_out("Namespace", "objects", "cannot be read", told(object, bad), Errs::either);
-            }
-        }
+            });
         for (auto& [space, labels] : labels_) labels["kubernetes.io/metadata.name"] = space;
     }
     [[nodiscard]] bool read() const { return read_; }
@@ -46,6 +190,8 @@ class Namespaces {
     std::map<std::string, Labels> labels_;
 };
 
+/// Turns required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports into
+/// groups of tasks.
 class Groups {
   public:
     Groups(const std::vector<Pod>& pods, const PodIndex& index, const Namespaces& namespaces,
@@ -59,19 +205,16 @@ class Groups {
         }
     }
 
-    /// What the pod asks for by groups. @throws Unreadable
+    /// Adds the pod's constraints on groups. @throws Unreadable
     void fill(const Pod& pod, TaskSpec& out) {
         const auto affinity = pod.spec()["affinity"];
         constexpr std::string_view required = "requiredDuringSchedulingIgnoredDuringExecution",
                                    preferred = "preferredDuringSchedulingIgnoredDuringExecution";
         for (const auto& term : affinity["podAffinity"][required].items()) {
-            const Near near{group(pod, term, out.name), level_of(term)};
-            if (std::find(out.near.begin(), out.near.end(), near) == out.near.end()) out.near.push_back(near);
+            add_once(out.near, Near{group(pod, term, out.name), level_of(term)});
         }
         for (const auto& term : affinity["podAntiAffinity"][required].items()) {
-            const Avoid avoid{group(pod, term, out.name), level_of(term)};
-            if (std::find(out.avoid.begin(), out.avoid.end(), avoid) == out.avoid.end())
-                out.avoid.push_back(avoid);
+            add_once(out.avoid, Avoid{group(pod, term, out.name), level_of(term)});
         }
         if (!out.near.empty()) report_.exact("Pod", "required pod affinity");
         if (!out.avoid.empty()) report_.exact("Pod", "required pod anti-affinity");
@@ -84,43 +227,34 @@ class Groups {
         host_ports(pod, out);
     }
 
-    /// Puts every task into the groups that it is a member of, after all have been filled.
+    /// Adds every task to its groups. Call it after `fill` of all pods.
     void list_members() {
         for (const auto& [name, members] : members_)
             for (const auto i : members) cluster_.tasks[i].groups.push_back(name);
         for (const auto& [port, users] : ports_)
             for (const auto& [i, address] : users) {
                 auto& task = cluster_.tasks[i];
-                const auto name = port_group(port, address);
-                if (std::find(task.groups.begin(), task.groups.end(), name) == task.groups.end())
-                    task.groups.push_back(name);
+                add_once(task.groups, port_group(port, address));
                 const auto avoid = [&](const std::string& other) {
-                    const Avoid rule{port_group(port, other), node_level};
-                    if (std::find(task.avoid.begin(), task.avoid.end(), rule) == task.avoid.end())
-                        task.avoid.push_back(rule);
+                    add_once(task.avoid, Avoid{port_group(port, other), node_level});
                 };
-                // Every address meets itself and the wildcard; the wildcard meets every address.
+                // Every address conflicts with itself and the wildcard; the wildcard conflicts with every
+                // address.
                 avoid(address);
                 if (address != any_address) {
-                    if (addresses_[port].contains(std::string(any_address))) avoid(std::string(any_address));
+                    if (addresses_[port].contains(any_address)) avoid(any_address);
                 } else {
                     for (const auto& other : addresses_[port]) avoid(other);
                 }
             }
     }
 
-    /// Tasks of which only one may run in the whole cluster: users of a claim with the access mode ReadWriteOncePod.
+    /// Allows only one user of each claim with the access mode ReadWriteOncePod in the whole cluster.
     void keep_apart(const std::map<std::string, std::vector<std::size_t>>& users) {
         for (const auto& [claim, tasks] : users) {
             if (tasks.size() < 2) continue;
-            auto& keys = cluster_.label_levels;
-            if (std::find(keys.begin(), keys.end(), everywhere) == keys.end()) {
-                keys.emplace_back(everywhere);
-                for (auto& node : cluster_.nodes) node.labels[everywhere] = "yes";
-            }
-            const auto level =
-                first_label_level +
-                static_cast<Level>(std::find(keys.begin(), keys.end(), everywhere) - keys.begin());
+            for (auto& node : cluster_.nodes) node.labels[everywhere] = "yes";
+            const auto level = label_level(everywhere);
             const auto name = "claim " + claim;
             for (const auto i : tasks) {
                 cluster_.tasks[i].groups.push_back(name);
@@ -131,22 +265,26 @@ class Groups {
     }
 
   private:
-    /// A label that all nodes are given, so that the cluster is one domain.
+    /// A label added to all nodes, so that the cluster is one domain.
     static constexpr const char* everywhere = "gpusched/cluster";
     static constexpr const char* hostname = "kubernetes.io/hostname";
-    static constexpr std::string_view any_address = "0.0.0.0";
+    static inline const std::string any_address = "0.0.0.0";
 
     Level level_of(const Place& term) {
         const auto key = text_at(term, "topologyKey");
         if (key.empty() || key == "node") throw Unreadable{term.where() + "expected a topologyKey"};
         if (key == hostname && hosts_differ_) return node_level;
+        return label_level(key);
+    }
+    /// The level of a label, which becomes one on first use.
+    Level label_level(const std::string& key) {
         auto& keys = cluster_.label_levels;
-        auto found = std::find(keys.begin(), keys.end(), key);
-        if (found == keys.end()) found = keys.insert(keys.end(), key);
-        return first_label_level + static_cast<Level>(found - keys.begin());
+        add_once(keys, key);
+        return first_label_level +
+               static_cast<Level>(std::find(keys.begin(), keys.end(), key) - keys.begin());
     }
 
-    /// The values of labels by which pods are told apart besides the selector.
+    /// Adds conditions on the labels that matchLabelKeys and mismatchLabelKeys list.
     static void match_label_keys(const Pod& pod, const Place& term, Selector& selector) {
         for (const auto& [list, op] : {std::pair{"matchLabelKeys", MatchOperator::in},
                                        std::pair{"mismatchLabelKeys", MatchOperator::not_in}})
@@ -183,7 +321,7 @@ class Groups {
         return named(scope, selector, false);
     }
 
-    /// The group of what a selector selects: made when first asked for.
+    /// The group of the pods that a selector selects; created on first use.
     std::string named(const Scope& scope, const Selector& selector, bool without_terminating) {
         const auto key = scope.text() + "/" + selector.text();
         auto name = key;
@@ -209,7 +347,7 @@ class Groups {
                                    "preferences forbid nothing", out.name);
         auto selector = read_selector(constraint["labelSelector"]);
         if (!selector.nothing) match_label_keys(pod, constraint, selector);
-        // kube-scheduler counts nobody for a selector without conditions.
+        // kube-scheduler counts no pod for a selector without conditions.
         selector.nothing = selector.nothing || selector.matches.empty();
         Spread rule{.group = named({.names = {pod.id.space}}, selector, true), .level = level_of(constraint)};
         rule.max_skew = std::clamp<std::int64_t>(integer_at(constraint, "maxSkew", 1), 1, 1'000'000'000);
@@ -217,8 +355,7 @@ class Groups {
             std::clamp<std::int64_t>(integer_at(constraint, "minDomains", 1), 1, 1'000'000'000);
         rule.honor_node_affinity = text_at(constraint, "nodeAffinityPolicy") != "Ignore";
         rule.honor_taints = text_at(constraint, "nodeTaintsPolicy") == "Honor";
-        if (std::find(out.spread.begin(), out.spread.end(), rule) == out.spread.end())
-            out.spread.push_back(rule);
+        add_once(out.spread, rule);
     }
 
     void host_ports(const Pod& pod, const TaskSpec& out) {
@@ -227,7 +364,7 @@ class Groups {
         const auto take = [&](const Place& container) {
             for (const auto& port : container["ports"].items()) {
                 auto number = integer_at(port, "hostPort", 0);
-                // As the API server fills it in.
+                // The API server fills it in like this.
                 if (number == 0 && truth_at(pod.spec(), "hostNetwork"))
                     number = integer_at(port, "containerPort", 0);
                 if (number <= 0) continue;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// KAI-Scheduler: what it knows of pods beyond Kubernetes: PodGroups, decisions to bind, parts of GPUs.
+// KAI-Scheduler's additions to pods: PodGroups, bind requests, parts of GPUs.
 #pragma once
 
-#include "io/kubernetes/network.hpp"
 #include "io/kubernetes/objects.hpp"
-#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
 
 #include <gpusched/core/text.hpp>
@@ -49,17 +48,17 @@ class Kai {
             objects.take_all(raw[part.key], part.kind, part.version, report);
         for (const char* const key : {"configMaps", "csiStorageCapacities", "storageClasses", "csiDrivers"})
             for (const auto& object : raw[key].items())
-                report.ignored(key, "objects", Errs::neither, "does not bear on where pods may run",
-                               described(object));
+                report.ignored(key, "objects", Errs::neither, "does not affect placement", described(object));
         for (const auto& queue : raw["queues"].items())
             report.ignored("Queue", "objects", Errs::too_lax, "quotas, limits and fair shares are not read",
                            described(queue));
-        for (const auto& request : raw["bindRequests"].items()) read_request(request);
+        each_readable(raw["bindRequests"].items(), "BindRequest", Errs::too_lax, report,
+                      [&](const Place& request) { read_request(request); });
         for (const auto& group : objects.of(Kind::pod_group)) read_group(group);
     }
 
-    /// Before nodes are looked up: pods that are being bound are on their nodes, and a pod that only reserves a GPU for others holds
-    /// none itself.
+    /// Puts pods with a bind request on their nodes, and removes the GPU of a pod that only reserves it for
+    /// others.
     void prepare(Pod& pod) const {
         if (const auto found = requests_.find(pod.id.full()); found != requests_.end() && !pod.bound()) {
             pod.node = found->second.node;
@@ -72,8 +71,9 @@ class Kai {
         }
     }
 
-    /// What the pod's group says: priority, and whether it may be preempted.
-    /// @param priority_of  of a class, where it was read; of the empty name that of the global default
+    /// Sets priority and preemptibility from the pod's group.
+    /// @param priority_of  priority of a class by name, none if it was not read; the empty name is the global
+    ///         default
     template <class PriorityOf>
     void decide(const Pod& pod, PriorityOf&& priority_of, TaskSpec& out) const {
         const auto found = groups_.find(pod.id.space + "/" + pod.annotation("pod-group-name"));
@@ -99,7 +99,7 @@ class Kai {
         }
     }
 
-    /// The domains that the pods of a group must share, or should.
+    /// Sets the network level of the domain that the pods of a group must or should share.
     /// @param levels the label of each level of the network
     void place(const Pod& pod, const std::vector<std::string>& levels, TaskSpec& out) const {
         const auto found = groups_.find(pod.id.space + "/" + pod.annotation("pod-group-name"));
@@ -129,8 +129,8 @@ class Kai {
         }
     }
 
-    /// How many GPUs of each node are shared: they are used, though no pod asks for a whole one.
-    /// @param home  by pod, its node
+    /// The number of shared GPUs of each node: they are in use, although no pod requests a whole one.
+    /// @param home  by pod: its node
     [[nodiscard]] std::vector<std::int64_t> shared_gpus(std::span<const Pod> pods,
                                                         std::span<const std::optional<std::size_t>> home,
                                                         std::size_t nodes) const {
@@ -146,12 +146,13 @@ class Kai {
         return !pod.annotation("gpu-fraction").empty() || !pod.annotation("gpu-memory").empty();
     }
 
-    /// Parts of GPUs: pods of one group on one GPU. Whole GPUs have been asked for, none of them is numbered yet but by claims.
-    /// @param home  by pod, its node
+    /// Assigns parts of GPUs: pods of one group share one GPU. Call it after whole GPUs were requested; of
+    /// these only claims have fixed numbers.
+    /// @param home  by pod: its node
     void fill_parts(std::span<const Pod> pods, std::span<const std::optional<std::size_t>> home,
                     ClusterSpec& cluster) const {
         std::vector<std::set<int>> taken(cluster.nodes.size());
-        std::vector<std::int64_t> asked(cluster.nodes.size(), 0);  // whole GPUs whose numbers are not known
+        std::vector<std::int64_t> asked(cluster.nodes.size(), 0);  // whole GPUs without a number
         for (std::size_t i = 0; i < pods.size(); ++i)
             if (home[i]) {
                 taken[*home[i]].insert(cluster.tasks[i].gpus.begin(), cluster.tasks[i].gpus.end());
@@ -166,7 +167,7 @@ class Kai {
             if (!asks_for_part(pods[i])) continue;
             auto& task = cluster.tasks[i];
             if (task.gpu_count > 0 || task.device_count > 0) {
-                report_.ignored("Pod", "parts of a GPU", Errs::too_lax, "it asks for whole ones, too",
+                report_.ignored("Pod", "parts of a GPU", Errs::too_lax, "it requests whole ones, too",
                                 task.name);
                 continue;
             }
@@ -184,13 +185,13 @@ class Kai {
             if (added) {
                 int free = 0;
                 while (free < node.gpu_count && held.contains(free)) ++free;
-                // The GPUs that whole pods hold without a number must remain.
+                // Enough GPUs must remain for pods that hold whole ones without a number.
                 if (free < node.gpu_count &&
                     node.gpu_count - static_cast<std::int64_t>(held.size()) > asked[*home[i]]) {
                     held.insert(free);
                     found->second = Shared{.gpu = free};
                     report_.approximated("Pod", "which GPU is shared", Errs::neither,
-                                         "its number is not said: the lowest that is left", task.name);
+                                         "its number is unknown: the lowest free one", task.name);
                 }
             }
             if (!found->second || found->second->left == 0) {
@@ -201,7 +202,7 @@ class Kai {
             auto& gpu_shared = *found->second;
             if (*share > gpu_shared.left)
                 report_.approximated("Pod", "parts beyond a whole GPU", Errs::too_lax,
-                                     "clipped to what is left of it", task.name);
+                                     "clipped to the rest of it", task.name);
             task.gpu_count = 1;
             task.gpu_share_milli = std::min(*share, gpu_shared.left);
             task.gpus = {gpu_shared.gpu};
@@ -209,7 +210,7 @@ class Kai {
         }
     }
 
-    /// The resource that shared GPUs are of.
+    /// The resource of shared GPUs.
     static constexpr const char* whole_gpu = "nvidia.com/gpu";
 
   private:
@@ -221,22 +222,18 @@ class Kai {
     };
 
     void read_request(const Place& object) {
-        try {
-            const auto spec = object["spec"];
-            const auto phase = text_at(object["status"], "phase");
-            auto id = identity_of(object, true);
-            id.name = text_at(spec, "podName");
-            const auto node = text_at(spec, "selectedNode");
-            if (phase == "Failed")
-                return report_.ignored("BindRequest", "failed", Errs::neither, "its pod waits", id.full());
-            if (id.name.empty() || node.empty())
-                throw Unreadable{object.where() + "expected spec.podName and spec.selectedNode"};
-            const auto groups = spec["selectedGPUGroups"].items();
-            requests_[id.full()] = {node, groups.empty() ? "" : name_of(groups.front().text())};
-            report_.exact("BindRequest", "node");
-        } catch (const Unreadable& bad) {
-            report_.left_out("BindRequest", "objects", "cannot be read", told(object, bad), Errs::too_lax);
-        }
+        const auto spec = object["spec"];
+        const auto phase = text_at(object["status"], "phase");
+        auto id = identity_of(object, true);
+        id.name = text_at(spec, "podName");
+        const auto node = text_at(spec, "selectedNode");
+        if (phase == "Failed")
+            return report_.ignored("BindRequest", "failed", Errs::neither, "its pod waits", id.full());
+        if (id.name.empty() || node.empty())
+            throw Unreadable{object.where() + "expected spec.podName and spec.selectedNode"};
+        const auto groups = spec["selectedGPUGroups"].items();
+        requests_[id.full()] = {node, groups.empty() ? "" : name_of(groups.front().text())};
+        report_.exact("BindRequest", "node");
     }
 
     void read_group(const Place& object) {
@@ -252,7 +249,7 @@ class Kai {
         }
     }
 
-    /// A pod that holds a GPU for those that share it.
+    /// Whether the pod holds a GPU for the pods that share it.
     static bool reserves(const Pod& pod) {
         return (pod.id.space == "kai-resource-reservation" || pod.id.space == "runai-reservation") &&
                !pod.label("runai-gpu-group").empty();
@@ -269,7 +266,7 @@ class Kai {
         return "pod " + pod.id.full();
     }
 
-    /// How many GPUs it wants a part of.
+    /// The number of GPUs that the pod requests a part of.
     std::int64_t devices_of(const Pod& pod) const {
         std::int64_t devices = 1;
         const auto text = pod.annotation("gpu-fraction-num-devices");
@@ -278,12 +275,12 @@ class Kai {
             report_.approximated("Pod", "parts of several GPUs", Errs::too_lax, "a part of one of them",
                                  pod.id.full());
         else
-            report_.approximated("Pod", "parts of several GPUs", Errs::too_strict, "so many whole GPUs",
+            report_.approximated("Pod", "parts of several GPUs", Errs::too_strict, "as many whole GPUs",
                                  pod.id.full());
         return std::min<std::int64_t>(devices, 64);
     }
 
-    /// Thousandths of a GPU.
+    /// The requested share in thousandths of a GPU; none if it cannot be read.
     [[nodiscard]] std::optional<std::int64_t> share_of(const Pod& pod, std::optional<std::size_t> home,
                                                        const ClusterSpec& cluster) const {
         double fraction = 0;
@@ -317,13 +314,13 @@ class Kai {
             for (const auto& node : cluster.nodes) see(node);
         if (least == 0) {
             report_.ignored("Pod", "annotation gpu-memory", Errs::too_lax,
-                            "no node says how much memory its GPUs have (label nvidia.com/gpu.memory)",
+                            "no node has a label with the memory of its GPUs (nvidia.com/gpu.memory)",
                             pod.id.full());
             return std::nullopt;
         }
         report_.approximated("Pod", "annotation gpu-memory", Errs::too_strict,
-                             differ ? "the share that it is of the smallest GPU"
-                                    : "the share that it is of a GPU, rounded up",
+                             differ ? "its share of the smallest GPU, rounded up"
+                                    : "its share of a GPU, rounded up",
                              pod.id.full());
         if (mib >= least) return 1000;
         return std::clamp<std::int64_t>((mib * 1000 + least - 1) / least, 1, 1000);

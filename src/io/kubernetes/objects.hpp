@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects: what an input holds, sorted by kind, each object once.
+// Objects of a Kubernetes cluster, sorted by kind, each object once.
 #pragma once
 
-#include "io/other_snapshots.hpp"
+#include "io/documents.hpp"
 #include "io/report_builder.hpp"
-#include "io/yaml_document.hpp"
 
 #include <gpusched/core/errors.hpp>
 
@@ -13,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,13 +24,8 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// An object that cannot be read; it is left out and reported.
-struct Unreadable {
-    std::string why;
-};
-
-/// The text at `key` of an object; empty where there is none.
-/// @throws Unreadable where something else stands there
+/// The text at `key` of an object; empty if absent.
+/// @throws Unreadable if it is not text
 inline std::string text_at(const Place& object, std::string_view key) {
     const auto place = object[key];
     if (!place) return {};
@@ -40,8 +35,8 @@ inline std::string text_at(const Place& object, std::string_view key) {
         throw Unreadable{place.where() + "expected text without a NUL character"};
     return *std::move(text);
 }
-/// The integer at `key` of an object; `otherwise` where there is none.
-/// @throws Unreadable where something else stands there
+/// The integer at `key` of an object; `otherwise` if absent.
+/// @throws Unreadable if it is not an integer
 inline std::int64_t integer_at(const Place& object, std::string_view key, std::int64_t otherwise) {
     const auto place = object[key];
     if (!place) return otherwise;
@@ -50,13 +45,13 @@ inline std::int64_t integer_at(const Place& object, std::string_view key, std::i
         throw Unreadable{place.expected("an integer")};
     return static_cast<std::int64_t>(*number);
 }
-/// A text, empty where there is none, or one with a NUL character, which no name has.
+/// The text; empty if it is absent or has a NUL character, which no name has.
 inline std::string name_of(const std::optional<std::string>& text) {
     return text && text->find('\0') == text->npos ? *text : std::string();
 }
 inline bool truth_at(const Place& object, std::string_view key) { return object[key].text() == "true"; }
 /// Texts by name, such as labels.
-/// @throws Unreadable where something else stands there
+/// @throws Unreadable if it is not an object of texts
 inline std::map<std::string, std::string> texts_at(const Place& object, std::string_view key) {
     std::map<std::string, std::string> out;
     const auto place = object[key];
@@ -78,7 +73,7 @@ inline std::string_view api_group(std::string_view version) {
     return slash == version.npos ? std::string_view{} : version.substr(0, slash);
 }
 
-/// The kinds that bear on placement. The others are counted and ignored.
+/// The kinds that affect placement. Others are counted and ignored.
 enum class Kind : std::uint8_t {
     node,
     pod,
@@ -151,7 +146,7 @@ inline Identity identity_of(const Place& object, bool namespaced) {
     if (namespaced && out.space.empty()) out.space = "default";
     return out;
 }
-/// For messages: the name, or where the object stands.
+/// For messages: the name, or the position of the object.
 inline std::string described(const Place& object) {
     const auto name = object["metadata"]["name"].text().value_or(""),
                space = object["metadata"]["namespace"].text().value_or("");
@@ -160,29 +155,42 @@ inline std::string described(const Place& object) {
                            : space + "/" + name;
 }
 
-/// For messages: which object cannot be read, and why.
-inline std::string told(const Place& object, const Unreadable& bad) {
+/// For messages: the object that cannot be read, and why.
+inline std::string described(const Place& object, const Unreadable& bad) {
     return described(object) + ": " + bad.why;
 }
 
-/// The controller among an object's owners; absent where there is none.
+/// The controller among an object's owners, if any.
 inline Place controller_of(const Place& object) {
     for (const auto& owner : object["metadata"]["ownerReferences"].items())
         if (truth_at(owner, "controller")) return owner;
     return {};
 }
 
+/// Calls `read` for each object; one that cannot be read is left out and reported.
+template <class Read>
+void each_readable(const std::vector<Place>& objects, std::string_view kind, Errs errs, ReportBuilder& report,
+                   Read&& read) {
+    for (const auto& object : objects) {
+        try {
+            read(object);
+        } catch (const Unreadable& bad) {
+            report.left_out(kind, "objects", "cannot be read", described(object, bad), errs);
+        }
+    }
+}
+
 class Objects {
   public:
     /// Takes the objects of a document, those of Lists one by one.
-    /// @param problems what makes the whole document unreadable
+    /// @param problems receives the reason if the whole document is unreadable
     void take(const json::Document& document, ReportBuilder& report, Problems& problems) {
         const Place root(document, 0);
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
                                 gpusched::quoted(printable(*format)) + ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::kubernetes))
-            return problems.add(root.where() + "expected objects of Kubernetes, found " + found.told);
+            return problems.add(root.where() + "expected objects of Kubernetes, found " + found.description);
         if (root["kind"].text() == "Status")
             return problems.add(root.where() +
                                 "expected objects of Kubernetes, found an error of the API server: " +
@@ -195,7 +203,7 @@ class Objects {
         take_object(root, "", "", report, 0);
     }
 
-    /// Takes the objects of an array of one kind, which need not repeat it.
+    /// Takes the objects of an array; `kind` and `api_version` are those of objects without their own.
     void take_all(const Place& objects, std::string_view kind, std::string_view api_version,
                   ReportBuilder& report) {
         for (const auto& object : objects.items()) take_object(object, kind, api_version, report, 0);
@@ -205,13 +213,13 @@ class Objects {
         return by_kind_[static_cast<std::size_t>(kind)];
     }
     [[nodiscard]] bool any(Kind kind) const { return !of(kind).empty(); }
-    /// The apiVersion of one of `of(kind)`, by its place there: its own, or that of its list.
+    /// The apiVersion of the object `of(kind)[place]`: its own, or that of its list.
     [[nodiscard]] const std::string& version_of(Kind kind, std::size_t place) const {
         return versions_[static_cast<std::size_t>(kind)][place];
     }
-    /// How many objects were met, whatever their kind.
+    /// The number of objects of all kinds.
     [[nodiscard]] std::size_t met() const { return met_; }
-    /// The kinds that were met and do not bear on placement, for a message.
+    /// The kinds that do not affect placement, for a message.
     [[nodiscard]] std::string other_kinds() const {
         std::string out;
         for (const auto& [kind, count] : others_)
@@ -247,13 +255,13 @@ class Objects {
         if (known == std::end(kind_names)) {
             auto shown = printable(kind);
             ++others_[shown];
-            return report.ignored(shown, "objects", Errs::neither, "does not bear on where pods may run",
+            return report.ignored(shown, "objects", Errs::neither, "does not affect placement",
                                   kind == "Secret" ? "" : described(object));
         }
         try {
             take_known(object, known->kind, kind, version, report);
         } catch (const Unreadable& bad) {
-            report.left_out(kind, "objects", "cannot be read", told(object, bad));
+            report.left_out(kind, "objects", "cannot be read", described(object, bad));
         }
     }
 
@@ -289,5 +297,90 @@ class Objects {
     std::map<std::string, std::int64_t> others_;
     std::size_t met_ = 0;
 };
+
+/// Members that are lists everywhere in a spec.
+inline constexpr std::string_view list_members[] = {"containers",
+                                                    "initContainers",
+                                                    "matchExpressions",
+                                                    "matchFields",
+                                                    "matchLabelKeys",
+                                                    "mismatchLabelKeys",
+                                                    "namespaces",
+                                                    "nodeSelectorTerms",
+                                                    "ports",
+                                                    "preferredDuringSchedulingIgnoredDuringExecution",
+                                                    "resourceClaims",
+                                                    "schedulingGates",
+                                                    "taints",
+                                                    "tolerations",
+                                                    "topologySpreadConstraints",
+                                                    "values",
+                                                    "volumes"};
+/// Members that are objects everywhere in a spec.
+inline constexpr std::string_view object_members[] = {
+    "affinity", "labelSelector", "limits",          "matchLabels", "nodeAffinity", "nodeSelector",
+    "overhead", "podAffinity",   "podAntiAffinity", "requests",    "resources",
+};
+/// Members that are not searched: users choose the names inside them.
+inline constexpr std::string_view free_members[] = {
+    "annotations", "labels",   "limits",   "matchLabels",      "nodeSelector",
+    "options",     "overhead", "requests", "volumeAttributes",
+};
+static_assert(std::is_sorted(std::begin(list_members), std::end(list_members)) &&
+              std::is_sorted(std::begin(object_members), std::end(object_members)) &&
+              std::is_sorted(std::begin(free_members), std::end(free_members)));
+
+/// Checks that a member is absent, null or a list. @throws Unreadable
+inline void require_list(const Place& object, std::string_view key) {
+    if (const auto member = object[key]; member && !member.is(json::Kind::array))
+        throw Unreadable{member.expected("a list")};
+}
+/// Checks that a member is absent, null or an object. @throws Unreadable
+inline void require_object(const Place& object, std::string_view key) {
+    if (const auto member = object[key]; member && !member.is(json::Kind::object))
+        throw Unreadable{member.expected("an object")};
+}
+
+/// Checks that the members of a spec, on all levels, are lists and objects as in the API, so that none is
+/// read as if it were absent. @throws Unreadable for the first that is not
+inline void check_spec(const Place& place) {
+    const auto is_one_of = [](const auto& names, std::string_view name) {
+        return std::binary_search(std::begin(names), std::end(names), name);
+    };
+    const bool named = place.is(json::Kind::object);
+    for (const auto& member : place.items()) {
+        const auto kind = member.kind();
+        const auto name = named ? member.key() : std::string_view{};
+        if (kind != json::Kind::null && kind != json::Kind::array && is_one_of(list_members, name))
+            throw Unreadable{member.expected("a list")};
+        if (kind != json::Kind::null && kind != json::Kind::object && is_one_of(object_members, name))
+            throw Unreadable{member.expected("an object")};
+        if ((kind == json::Kind::array || kind == json::Kind::object) && !is_one_of(free_members, name))
+            check_spec(member);
+    }
+}
+
+/// Checks the parts of a node or pod that are read: its spec, and single members of metadata and status. The
+/// rest of a status does not affect placement and grows with each version.
+/// @throws Unreadable for the first member that is not a list or object as in the API
+inline void check_shape(const Place& object) {
+    for (const char* const key : {"metadata", "spec", "status"}) require_object(object, key);
+    const auto metadata = object["metadata"], status = object["status"];
+    require_object(metadata, "labels");
+    require_object(metadata, "annotations");
+    require_list(metadata, "ownerReferences");
+    if (object["spec"]) check_spec(object["spec"]);
+    for (const char* const key :
+         {"conditions", "containerStatuses", "initContainerStatuses", "resourceClaimStatuses"})
+        require_list(status, key);
+    for (const char* const key : {"allocatable", "capacity", "extendedResourceClaimStatus", "resources"})
+        require_object(status, key);
+    for (const char* const key : {"containerStatuses", "initContainerStatuses"})
+        for (const auto& container : status[key].items()) {
+            require_object(container, "resources");
+            require_object(container["resources"], "requests");
+            require_object(container, "allocatedResources");
+        }
+}
 
 }  // namespace gpusched::io::detail::kubernetes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs of nodes: which types are whole cards and which are devices, how both are numbered, and who holds which.
+// GPUs of Slurm nodes: types that are whole cards or devices, their numbers, and the tasks that hold them.
 #pragma once
 
 #include "io/report_builder.hpp"
@@ -20,10 +20,10 @@
 
 namespace gpusched::io::detail::slurm {
 
-/// The model of GPUs whose type is not said.
+/// The model of GPUs without a type.
 inline constexpr std::string_view untyped_model = "gpu";
 
-/// Resources that share GPUs: n of them in all, the same number of each GPU.
+/// Whether a resource shares GPUs: each GPU provides the same number of it.
 inline bool is_share(std::string_view name) { return name == "shard" || name == "mps"; }
 
 class Cards {
@@ -35,7 +35,7 @@ class Cards {
         for (std::size_t n = 0; n < gres.size(); ++n) number(names[n], gres[n], nodes_[n]);
     }
 
-    /// Cards, devices and other counted resources of a node.
+    /// Adds cards, devices and other counted resources of a node.
     void fill(std::size_t n, std::span<const Gres> gres, NodeSpec& out) const {
         const auto& node = nodes_[n];
         for (const auto& part : node.parts)
@@ -63,7 +63,7 @@ class Cards {
                          i >= 0 && static_cast<std::int64_t>(numbers.size()) < item.count; --i)
                         if (item.type.empty() || item.type == part->type) numbers.push_back(part->first + i);
                 report_.approximated("Node", "drained GPUs", Errs::neither,
-                                     "which of them is not said: the last ones count as failed", name);
+                                     "which of them is unknown: the last ones count as failed", name);
             } else {
                 report_.exact("Node", "drained GPUs");
             }
@@ -71,8 +71,8 @@ class Cards {
         }
     }
 
-    /// What a task asks for of generic resources.
-    /// @param node where it runs; nothing = pending
+    /// Adds a task's requests for generic resources.
+    /// @param node its node; none = pending
     void ask(std::span<const Gres> gres, std::optional<std::size_t> node, TaskSpec& out) const {
         std::set<std::string> models;
         for (const auto& item : gres) {
@@ -82,7 +82,7 @@ class Cards {
             else
                 count(item, out.resources);
         }
-        // Shares come last: a task that has whole GPUs has no share of another.
+        // Shares come last: a task with whole GPUs has no share of another.
         for (const auto& item : gres)
             if (item.count > 0 && is_share(item.name)) ask_share(item, node, out, models);
         out.gpu_models.assign(models.begin(), models.end());
@@ -90,7 +90,7 @@ class Cards {
         out.device_count = std::min<std::int64_t>(out.device_count, max_gpus_per_node);
     }
 
-    /// Gives a running task the GPUs that Slurm names for it; false where it names none that it can have.
+    /// Gives a running task the GPUs that Slurm names for it. @return false if they do not fit the task
     bool hold_named(std::size_t n, std::span<const Gres> gres, TaskSpec& task) {
         if (task.gpu_count + task.device_count == 0) return true;
         auto& node = nodes_[n];
@@ -114,19 +114,18 @@ class Cards {
         return true;
     }
 
-    /// Gives a running task the lowest GPUs that have enough left, and clips its request to these.
-    /// @return false where it was clipped
+    /// Gives a running task the lowest GPUs that have enough free, and clips its request to these.
+    /// @return false if it was clipped
     bool hold_any(std::size_t n, TaskSpec& task) {
         auto& node = nodes_[n];
-        const auto asked = task.gpu_count, asked_devices = task.device_count;
+        const auto requested = task.gpu_count, requested_devices = task.device_count;
         std::vector<int> numbers;
         std::int64_t whole = 0, devices = 0;
         const auto pick = [&](const Part& part, bool failed) {
             for (int i = 0; i < part.count; ++i) {
                 const int number = part.first + i;
-                const bool wanted = part.whole ? whole < asked : devices < asked_devices;
-                if (!wanted || node.failed.contains(number) != failed ||
-                    std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
+                const bool complete = part.whole ? whole >= requested : devices >= requested_devices;
+                if (complete || node.failed.contains(number) != failed || contains(numbers, number) ||
                     node.free_milli[static_cast<std::size_t>(number)] <
                         (part.whole ? task.gpu_share_milli : 1000))
                     continue;
@@ -137,7 +136,7 @@ class Cards {
         std::string only;  // devices are of one class
         for (const auto& part : node.parts)
             if (!part.whole && accepts(task, part.type) &&
-                (only.empty() || free_of(node, part) >= asked_devices))
+                (only.empty() || free_of(node, part) >= requested_devices))
                 only = part.type;
         for (const bool failed : {false, true})
             for (const auto& part : node.parts)
@@ -148,10 +147,10 @@ class Cards {
         if (devices == 0) task.device_classes.clear();
         std::sort(numbers.begin(), numbers.end());
         take(node, numbers, task);
-        return whole == asked && devices == asked_devices;
+        return whole == requested && devices == requested_devices;
     }
 
-    /// GPUs that the node says are used and that no task holds: by type, whole cards first.
+    /// GPUs that the node reports as used and no task holds: by type, whole cards first.
     [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>>
     unexplained(std::size_t n, std::span<const Gres> used) const {
         const auto& node = nodes_[n];
@@ -199,25 +198,24 @@ class Cards {
     struct Part {
         std::string type{};
         bool whole = false;
-        int of_slurm = 0;  ///< the first one's index, as Slurm counts
+        int of_slurm = 0;  ///< the first one's index in Slurm
         int first = 0;     ///< the first one's number in the snapshot
         int count = 0;
     };
     struct Node {
         std::string model{};                     ///< of its whole cards
-        std::vector<Part> parts{};               ///< as Slurm lists them
+        std::vector<Part> parts{};               ///< in Slurm's order
         std::vector<std::int64_t> free_milli{};  ///< by number
         std::set<int> failed{};
-        std::map<std::string, std::int64_t, std::less<>>
-            shares{};  ///< of a GPU: how many `shard` or `mps` it is
+        std::map<std::string, std::int64_t, std::less<>> shares{};  ///< `shard` or `mps` per GPU
     };
 
     static std::string model_of(const Gres& gres) {
         return gres.type.empty() ? std::string(untyped_model) : gres.type;
     }
 
-    /// A node of the model has whole cards of one type: of several the most numerous there, then in the cluster, then the first; the
-    /// others are devices of that node.
+    /// Chooses the type of each node's whole cards: the most numerous there, then in the cluster, then the
+    /// first. GPUs of other types are devices of that node.
     void sort_types(std::span<const std::string> names, std::span<const std::vector<Gres>> gres) {
         std::map<std::string, std::int64_t> totals;
         for (const auto& of_node : gres)
@@ -246,7 +244,7 @@ class Cards {
                 report_.approximated(
                     "Node", "GPU type " + model, Errs::too_strict,
                     "devices on a node that has more GPUs of another type: pending jobs go to "
-                    "nodes where they are whole GPUs, if there are any",
+                    "nodes with whole GPUs of the type, if there are any",
                     names[n]);
             }
         }
@@ -289,7 +287,7 @@ class Cards {
                 out.shares[item.name] += std::max<std::int64_t>(1, item.count / whole);
     }
 
-    /// The numbers of the devices that Slurm names, where it has them.
+    /// The numbers of the devices that Slurm names; none if it names none.
     static std::vector<int> numbers_of(const Node& node, const Gres& gres) {
         std::vector<int> out;
         for (const int index : named_devices(gres))
@@ -310,8 +308,7 @@ class Cards {
         return out;
     }
     static bool accepts(const TaskSpec& task, const std::string& type) {
-        return std::find(task.device_classes.begin(), task.device_classes.end(), class_of(type)) !=
-               task.device_classes.end();
+        return contains(task.device_classes, class_of(type));
     }
     static void take(Node& node, const std::vector<int>& numbers, TaskSpec& task) {
         for (const int number : numbers)
@@ -320,7 +317,7 @@ class Cards {
         task.gpus = numbers;
     }
 
-    /// A counted resource: all of a name, and those of a type.
+    /// Adds a counted resource: by name, and by name and type.
     static void count(const Gres& gres, Resources& out) {
         const auto add = [&](const std::string& name) {
             auto& amount = out[name];
@@ -331,7 +328,8 @@ class Cards {
         if (!gres.type.empty()) add("gres/" + gres.name + ":" + gres.type);
     }
 
-    /// Whether a request for GPUs of the type is one for devices: on the node where it runs, or on all nodes that have some.
+    /// Whether GPUs of the type are devices: on the task's node, or for a pending task on all nodes that have
+    /// them.
     [[nodiscard]] bool are_devices(const std::string& type, std::optional<std::size_t> node) const {
         if (!node) return devices_.contains(type) && !whole_.contains(type);
         const auto& parts = nodes_[*node].parts;
@@ -347,7 +345,7 @@ class Cards {
             for (const auto& type : types) classes.push_back(class_of(type));
             if (out.device_count > 0 && out.device_classes != classes) {
                 report_.ignored("Job", "GPUs of several types", Errs::too_lax,
-                                "a task has devices of one class: those of the first", out.name);
+                                "a task has devices of one class: the first", out.name);
                 return;
             }
             out.device_count += count;
@@ -428,12 +426,12 @@ class Cards {
         } else {
             out.gpu_count = 1;
             out.gpu_share_milli = std::clamp<std::int64_t>(gres.count * 1000 / per_gpu, 1, 1000);
-            // So that as many fit on a GPU as it has shares of.
+            // Rounded down, so that as many fit on a GPU as it has shares.
             if (per_gpu <= 31) out.gpu_share_milli = gres.count * (1000 / per_gpu);
             if (differ)
-                report_.approximated(
-                    "Job", gres.name, Errs::too_strict,
-                    "nodes have different numbers of them: the GPU share is that of the fewest", out.name);
+                report_.approximated("Job", gres.name, Errs::too_strict,
+                                     "nodes have different numbers of them: the smallest number counts",
+                                     out.name);
             else
                 report_.approximated("Job", gres.name, per_gpu <= 31 ? Errs::neither : Errs::too_lax,
                                      "a share of a GPU, in thousandths", out.name);

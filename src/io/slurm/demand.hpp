@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node of a job gives it.
+// Resources of Slurm jobs: requests, allocations, and sums by node.
 #pragma once
 
 #include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
+
+#include <gpusched/model/spec.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +20,7 @@
 
 namespace gpusched::io::detail::slurm {
 
-/// What one node gives a job.
+/// The resources of a job on one node.
 struct Share {
     std::int64_t cpus = 0, memory_mib = 0;
     std::vector<Gres> gres{};
@@ -34,7 +36,7 @@ inline std::vector<Gres> gres_or_throw(std::string_view text, const JobRecord& j
     return *std::move(found);
 }
 
-/// Takes the sums over all types off a list of trackable resources that names the types, too.
+/// Removes sums over all types from a list of trackable resources that also has the single types.
 inline std::vector<Gres> without_sums(std::vector<Gres> list) {
     std::erase_if(list, [&](const Gres& sum) {
         std::int64_t typed = 0;
@@ -45,17 +47,19 @@ inline std::vector<Gres> without_sums(std::vector<Gres> list) {
     return list;
 }
 
-/// Part i of n equal parts of a sum; the first ones are larger where there is a rest.
+/// Part i of n equal parts of a sum; the first ones are larger if there is a remainder.
 inline std::int64_t part_of(std::int64_t sum, std::size_t i, std::size_t n) {
     const auto parts = static_cast<std::int64_t>(n);
     return sum / parts + (static_cast<std::int64_t>(i) < sum % parts ? 1 : 0);
 }
 
+/// Splits the resources of jobs over their nodes.
 class Demand {
   public:
     Demand(HostBudget& hosts, ReportBuilder& report) : hosts_(hosts), report_(report) {}
 
-    /// Of a job that runs on these nodes: what Slurm says of each, else equal parts of the whole.
+    /// The resources of a running job on each of its nodes: as Slurm reports them, else equal parts of the
+    /// whole.
     /// @throws Unreadable
     std::vector<Share> running(const JobRecord& job, const std::vector<std::string>& nodes) {
         std::vector<Share> out(nodes.size());
@@ -86,7 +90,7 @@ class Demand {
             for (const auto& name : *names)
                 if (const auto found = place.find(name); found != place.end()) add(found->second);
         }
-        const auto& whole = job.allocated.empty() ? job.asked : job.allocated;
+        const auto& whole = job.allocated.empty() ? job.requested : job.allocated;
         const auto all_cpus = tres_of(whole, "cpu").value_or(job.cpus.value_or(0));
         const auto all_memory = tres_of(whole, "mem", 'M').value_or(0);
         const auto all_gres = without_sums(gres_of(whole).value_or(std::vector<Gres>{}));
@@ -104,14 +108,14 @@ class Demand {
         }
         if (split && nodes.size() > 1)
             report_.approximated("Job", "allocation of each node", Errs::either,
-                                 "not said (scontrol show jobs -d says it): equal parts of the whole",
+                                 "unknown (scontrol show jobs -d shows it): equal parts of the whole",
                                  job.id);
         else
             report_.exact("Job", "allocation");
         return out;
     }
 
-    /// Of a job that waits for so many nodes: what each must at least give.
+    /// The resources that a pending job requests from each of its nodes.
     /// @throws Unreadable
     Share pending(const JobRecord& job, std::size_t nodes) {
         Share out;
@@ -121,7 +125,7 @@ class Demand {
             parts = parts || (count > 1 && sum % count != 0);
             return sum / count + (sum % count != 0 ? 1 : 0);
         };
-        const auto cpus = job.cpus ? *job.cpus : tres_of(job.asked, "cpu").value_or(0);
+        const auto cpus = job.cpus ? *job.cpus : tres_of(job.requested, "cpu").value_or(0);
         out.cpus = std::max(job.cpus_per_node.value_or(0), each(cpus));
         if (job.mib_per_node.value_or(0) > 0)
             out.memory_mib = *job.mib_per_node;
@@ -129,7 +133,7 @@ class Demand {
             out.memory_mib =
                 std::min(*job.mib_per_cpu * std::min<std::int64_t>(out.cpus, 1'000'000), most_of_anything);
         else
-            out.memory_mib = each(tres_of(job.asked, "mem", 'M').value_or(0));
+            out.memory_mib = each(tres_of(job.requested, "mem", 'M').value_or(0));
         out.gres = gres_or_throw(job.per_node, job);
         const auto add = [&](std::vector<Gres> list, std::int64_t times, bool of_all) {
             for (auto& item : list) {
@@ -146,8 +150,8 @@ class Demand {
         add(gres_or_throw(job.per_task, job),
             std::clamp<std::int64_t>(job.tasks.value_or(count), 1, 1'000'000), true);
         add(gres_or_throw(job.per_job, job), 1, true);
-        add(without_sums(gres_of(job.asked).value_or(std::vector<Gres>{})), 1, true);
-        // Neither NumCPUs nor ReqTRES need hold what is asked for with each GPU.
+        add(without_sums(gres_of(job.requested).value_or(std::vector<Gres>{})), 1, true);
+        // NumCPUs and ReqTRES may lack the requests per GPU.
         std::int64_t gpus = 0;
         for (const auto& item : out.gres)
             if (item.name == "gpu") gpus += std::min(item.count, std::int64_t{1'000'000});
@@ -174,6 +178,65 @@ class Demand {
   private:
     HostBudget& hosts_;
     ReportBuilder& report_;
+};
+
+/// A node, and the sum of its tasks, are clipped to this, so that both fit in the model's amounts.
+inline constexpr std::int64_t most_of_a_node = most_of_anything / 2;
+
+/// Sums of what tasks hold on nodes. Nodes that have less are raised to the sum.
+class HeldResources {
+  public:
+    HeldResources(std::vector<NodeSpec>& nodes, ReportBuilder& report)
+        : nodes_(nodes), report_(report), held_(nodes.size()) {}
+
+    /// Adds a task on a node, clipped to the model's amounts.
+    void hold(std::size_t n, TaskSpec& task) {
+        auto& held = held_[n];
+        const auto take = [&](std::int64_t& sum, std::int64_t& amount) {
+            if (amount > most_of_a_node - sum) {
+                amount = most_of_a_node - sum;
+                report_.approximated("Job", "allocations beyond 5 * 10^11", Errs::neither,
+                                     "clipped, with all tasks of their node together", task.name);
+            }
+            sum += amount;
+        };
+        take(held.cpu_milli, task.cpu_milli);
+        take(held.memory_mib, task.memory_mib);
+        for (auto& [name, amount] : task.resources) take(held.resources[name], amount);
+    }
+    [[nodiscard]] const TaskSpec& held(std::size_t n) const { return held_[n]; }
+
+    /// Raises every node that has less than its tasks hold; such a node receives no task.
+    void fit() {
+        for (std::size_t n = 0; n < nodes_.size(); ++n) {
+            auto& node = nodes_[n];
+            std::string beyond;
+            const auto fit = [&](const std::string& name, std::int64_t& has, std::int64_t held) {
+                if (held <= has) return;
+                beyond += (beyond.empty() ? "" : ", ") + name + " " + std::to_string(held) + " of " +
+                          std::to_string(has);
+                has = held;
+            };
+            fit("CPU (thousandths)", node.cpu_milli, held_[n].cpu_milli);
+            fit("memory (MiB)", node.memory_mib, held_[n].memory_mib);
+            for (const auto& [name, held] : held_[n].resources) {
+                auto has = node.resources.contains(name) ? node.resources[name] : 0;
+                fit(name, has, held);
+                if (has > 0) node.resources[name] = has;
+            }
+            if (beyond.empty()) continue;
+            node.schedulable = false;
+            report_.approximated(
+                "Node", "over-committed", Errs::too_strict,
+                "its jobs hold more than it has: it gets as much as they hold, and receives no task",
+                node.name + ": " + beyond);
+        }
+    }
+
+  private:
+    std::vector<NodeSpec>& nodes_;
+    ReportBuilder& report_;
+    std::vector<TaskSpec> held_;  // sums, by node
 };
 
 }  // namespace gpusched::io::detail::slurm

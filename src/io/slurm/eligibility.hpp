@@ -1,33 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes a job may use: partitions, features, reservations, and the nodes that it names.
+// The nodes that a Slurm job may use: partitions, features, reservations and named nodes.
 #pragma once
 
 #include "io/report_builder.hpp"
-#include "io/slurm/features.hpp"
 #include "io/slurm/values.hpp"
 
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpusched::io::detail::slurm {
+
+/// Alternatives, each a list of features that a node must all have.
+using Alternatives = std::vector<std::vector<std::string>>;
+
+/// The features that the nodes of a job must have.
+struct Constraint {
+    Alternatives every{{}};  ///< for all nodes
+    struct Some {
+        std::int64_t nodes = 0;
+        Alternatives features{};
+    };
+    std::vector<Some> some{};  ///< for a number of them
+    bool same_on_all = false;  ///< one alternative must hold for all nodes together
+};
+
+/// Reads constraints on features, such as `a100&nvlink`, `[rack1|rack2]`, `big*2&small*1`: `&` and a comma
+/// join, `|` separates, parentheses and brackets group, `*n` counts nodes.
+class ConstraintReader {
+  public:
+    static constexpr std::size_t most_alternatives = 64;
+    static constexpr int deepest = 8;
+
+    explicit ConstraintReader(std::string_view text) : rest_(text) {}
+
+    /// @return none if the text is malformed, or has too many alternatives
+    std::optional<Constraint> read() {
+        auto found = alternatives(0);
+        if (!found || !rest_.empty()) return std::nullopt;
+        out_.every = *std::move(found);
+        return std::move(out_);
+    }
+
+  private:
+    bool take(char c) {
+        if (rest_.empty() || rest_.front() != c) return false;
+        rest_.remove_prefix(1);
+        return true;
+    }
+    std::optional<Alternatives> alternatives(int depth) {
+        auto out = joined(depth);
+        while (out && take('|')) {
+            auto more = joined(depth);
+            if (!more) return std::nullopt;
+            out->insert(out->end(), std::make_move_iterator(more->begin()),
+                        std::make_move_iterator(more->end()));
+            if (out->size() > most_alternatives) return std::nullopt;
+        }
+        return out;
+    }
+    std::optional<Alternatives> joined(int depth) {
+        auto out = counted(depth);
+        while (out && (take('&') || take(','))) {
+            const auto more = counted(depth);
+            if (!more || out->size() * more->size() > most_alternatives) return std::nullopt;
+            Alternatives both;
+            for (const auto& left : *out)
+                for (const auto& right : *more) {
+                    both.push_back(left);
+                    for (const auto& feature : right)
+                        if (!contains(left, feature)) both.back().push_back(feature);
+                }
+            out = std::move(both);
+        }
+        return out;
+    }
+    /// A feature or a group. One with a number of nodes goes to `some` and requires nothing from all nodes.
+    std::optional<Alternatives> counted(int depth) {
+        auto out = single(depth);
+        if (!out || !take('*')) return out;
+        std::int64_t nodes = 0;
+        if (!take_number(rest_, nodes) || nodes < 1) return std::nullopt;
+        out_.some.push_back({nodes, *std::move(out)});
+        return Alternatives{{}};
+    }
+    std::optional<Alternatives> single(int depth) {
+        if (depth == deepest) return std::nullopt;
+        for (const auto& [open, close] : {std::pair('(', ')'), std::pair('[', ']')})
+            if (take(open)) {
+                auto out = alternatives(depth + 1);
+                if (!out || !take(close)) return std::nullopt;
+                if (open == '[' && out->size() > 1) out_.same_on_all = true;
+                return out;
+            }
+        const auto end = std::min(rest_.find_first_of("&|,*()[]"), rest_.size());
+        if (end == 0) return std::nullopt;
+        Alternatives out{{std::string(rest_.substr(0, end))}};
+        rest_.remove_prefix(end);
+        return out;
+    }
+
+    std::string_view rest_;
+    Constraint out_;
+};
 
 inline constexpr std::string_view partition_label = "slurm/partition.";
 inline constexpr std::string_view feature_label = "slurm/feature.";
 inline constexpr std::string_view reservation_label = "slurm/reservation";
 inline constexpr std::string_view disk_label = "slurm/tmp-disk-mib";
 
-/// A text that may be the name of something in a snapshot.
+/// Whether a text may be a name in a snapshot.
 inline bool is_name(std::string_view text) { return !text.empty() && text.find('\0') == text.npos; }
 
-/// Labels and taints that say of a node what jobs ask of it.
+/// Adds labels and taints for the properties that jobs can require of a node.
 inline void label_node(const NodeRecord& node, NodeSpec& out) {
     for (const auto& name : node.partitions)
         if (is_name(name)) out.labels[std::string(partition_label) + name] = "true";
@@ -40,9 +135,10 @@ inline void label_node(const NodeRecord& node, NodeSpec& out) {
     }
 }
 
+/// Turns the requirements of jobs on nodes into node affinity and tolerations.
 class Eligibility {
   public:
-    /// @param nodes with their labels
+    /// @param nodes with labels
     Eligibility(const std::vector<NodeSpec>& nodes, HostBudget& hosts, ReportBuilder& report)
         : hosts_(hosts), report_(report) {
         for (const auto& node : nodes) {
@@ -54,12 +150,12 @@ class Eligibility {
         }
     }
 
-    /// What holds for all tasks of a job; `of_task` adds what holds for one.
+    /// The rules of all tasks of a job; `of_task` adds those of one.
     struct Rules {
         std::vector<NodeTerm> terms{};
         std::vector<Toleration> tolerations{};
         std::vector<Constraint::Some> some{};
-        std::vector<std::string> wanted{};
+        std::vector<std::string> required_nodes{};
     };
 
     Rules of_job(const JobRecord& job, std::size_t nodes) {
@@ -77,8 +173,8 @@ class Eligibility {
             all.match_fields.push_back({"metadata.name", MatchOperator::not_in, std::move(excluded)});
             report_.exact("Job", "excluded nodes");
         }
-        out.wanted = hosts(job.wanted_nodes, job, "ReqNodeList");
-        if (!out.wanted.empty()) report_.exact("Job", "required nodes");
+        out.required_nodes = hosts(job.required_nodes, job, "ReqNodeList");
+        if (!out.required_nodes.empty()) report_.exact("Job", "required nodes");
         const auto features = this->features(job, nodes);
         out.some = features.some;
         std::vector<NodeTerm> terms;
@@ -102,9 +198,9 @@ class Eligibility {
             if (out.node_affinity.empty()) out.node_affinity.emplace_back();
             for (auto& term : out.node_affinity) add(term);
         };
-        if (i < rules.wanted.size())
+        if (i < rules.required_nodes.size())
             narrow([&](NodeTerm& term) {
-                term.match_fields.push_back({"metadata.name", MatchOperator::in, {rules.wanted[i]}});
+                term.match_fields.push_back({"metadata.name", MatchOperator::in, {rules.required_nodes[i]}});
             });
         auto at = static_cast<std::int64_t>(i);
         for (const auto& some : rules.some) {
@@ -122,7 +218,7 @@ class Eligibility {
             out.node_affinity = std::move(both);
             break;
         }
-        // A term without conditions holds nowhere; here it would mean any node.
+        // A term without conditions would mean any node here; in a snapshot it holds on no node.
         if (std::any_of(out.node_affinity.begin(), out.node_affinity.end(), [](const NodeTerm& term) {
                 return term.match_expressions.empty() && term.match_fields.empty();
             }))
@@ -140,7 +236,7 @@ class Eligibility {
         if (names) return *std::move(names);
         report_.ignored("Job", what, Errs::too_lax,
                         hosts_.exceeded ? "the lists of the input stand for more than a million names"
-                                        : "is no list of nodes such as gpu[01-04]",
+                                        : "is not a list of nodes such as gpu[01-04]",
                         job.id + ": " + text);
         return {};
     }
@@ -148,8 +244,8 @@ class Eligibility {
     void reservation(const JobRecord& job, NodeTerm& term, Rules& out) {
         if (!is_name(job.reservation)) return;
         if (!reservations_.contains(job.reservation)) {
-            report_.ignored("Job", "reservation", Errs::too_lax,
-                            "no node says that it is of this reservation", job.id + ": " + job.reservation);
+            report_.ignored("Job", "reservation", Errs::too_lax, "no node belongs to this reservation",
+                            job.id + ": " + job.reservation);
             return;
         }
         term.match_expressions.push_back(
@@ -158,7 +254,7 @@ class Eligibility {
         report_.exact("Job", "reservation");
     }
 
-    /// The partitions that the job may use; one empty name = any node.
+    /// The partitions of the job; one empty name = any node.
     std::vector<std::string> partitions(const JobRecord& job) {
         auto names = words_of(job.partition);
         if (names.size() > 64) names.resize(64);
@@ -169,7 +265,7 @@ class Eligibility {
             report_.exact("Job", "partition");
             return names;
         }
-        report_.ignored("Job", "partition", Errs::too_lax, "no node says that it is in it: any node will do",
+        report_.ignored("Job", "partition", Errs::too_lax, "no node belongs to it: any node is accepted",
                         job.id + ": " + (job.partition.empty() ? "none" : job.partition));
         return {""};
     }
@@ -178,17 +274,17 @@ class Eligibility {
         if (job.features.empty()) return {};
         auto read = ConstraintReader(job.features).read();
         if (!read) {
-            report_.ignored("Job", "features", Errs::too_lax,
-                            "is no constraint that can be read, or too long", job.id + ": " + job.features);
+            report_.ignored("Job", "features", Errs::too_lax, "malformed, or with too many alternatives",
+                            job.id + ": " + job.features);
             return {};
         }
         if (!read->some.empty())
             report_.approximated("Job", "features of some nodes", Errs::either,
-                                 "the first of its tasks need them, in the order of the constraint",
+                                 "its first tasks need them, in the order of the constraint",
                                  job.id + ": " + job.features);
         else if (read->same_on_all && nodes > 1)
             report_.approximated("Job", "features in brackets", Errs::too_lax,
-                                 "each node has one of them; Slurm wants the same one on all",
+                                 "each node has one of them; Slurm requires the same one on all",
                                  job.id + ": " + job.features);
         else
             report_.exact("Job", "features");

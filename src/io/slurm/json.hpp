@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records from the JSON that `scontrol --json` prints, of data parsers v0.0.39 to v0.0.44.
+// Reads records from the JSON of `scontrol --json`, of data parsers v0.0.39 to v0.0.44.
 #pragma once
 
+#include "io/documents.hpp"
 #include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
-#include "io/yaml_document.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,7 @@
 
 namespace gpusched::io::detail::slurm {
 
-/// A text, empty where there is none.
-/// @throws Unreadable where something else stands there
+/// A text; empty if absent. @throws Unreadable if it is not text
 inline std::string text_at(const Place& object, std::string_view key) {
     const auto place = object[key];
     if (!place) return {};
@@ -27,8 +26,8 @@ inline std::string text_at(const Place& object, std::string_view key) {
     return std::string(value_of(*text));
 }
 
-/// A whole number: as such, as text, or as {"set", "infinite", "number"}; none where it is not set or infinite.
-/// @throws Unreadable where something else stands there
+/// An integer: as such, as text, or as {"set", "infinite", "number"}; none if it is not set, or infinite.
+/// @throws Unreadable if it is something else
 inline std::optional<std::int64_t> number_at(const Place& object, std::string_view key) {
     auto place = object[key];
     if (!place) return std::nullopt;
@@ -49,7 +48,7 @@ inline std::optional<bool> truth_at(const Place& object, std::string_view key) {
     if (!text || (*text != "true" && *text != "false")) return std::nullopt;
     return *text == "true";
 }
-/// Texts: an array of them, or one with commas; empty where there is none.
+/// Texts: an array of them, or one text with commas; empty if absent.
 inline std::vector<std::string> texts_at(const Place& object, std::string_view key) {
     const auto place = object[key];
     if (!place) return {};
@@ -72,11 +71,13 @@ inline Words states_at(const Place& object, std::string_view key) {
     return out;
 }
 
+/// Reads records from JSON.
 class JsonRecords {
   public:
     JsonRecords(Records& out, ReportBuilder& report) : out_(out), report_(report) {}
 
-    /// Whether the document is one of scontrol: an object with nodes, jobs, partitions or reservations in a list.
+    /// Whether the document is one of scontrol: an object with nodes, jobs, partitions or reservations in a
+    /// list.
     static bool recognises(const Place& root) {
         if (!root.is(json::Kind::object) || root["format"] || root["apiVersion"] || root["kind"])
             return false;
@@ -91,7 +92,8 @@ class JsonRecords {
                                  "not one of v0.0.39 to v0.0.44: read as these", "");
         for (const auto& error : root["errors"].items())
             report_.ignored(
-                "(all)", "errors that Slurm reports", Errs::either, "what it could not tell is missing",
+                "(all)", "errors that Slurm reports", Errs::either,
+                "the parts that it could not report are missing",
                 error["error"].text().value_or(error["description"].text().value_or(error.where())));
         const auto each = [&](const char* key, const char* kind, auto&& read) {
             for (const auto& object : root[key].items()) {
@@ -110,11 +112,11 @@ class JsonRecords {
              [&](const Place& object) { out_.partitions.push_back(partition(object)); });
         each("reservations", "Reservation", [&](const Place& object) {
             report_.ignored("Reservation", "objects", Errs::too_lax,
-                            "room that is kept for later counts as free; nodes say which are reserved now",
+                            "resources reserved for later count as free; nodes say which are reserved now",
                             text_at(object, "name"));
         });
         each("licenses", "License", [&](const Place& object) {
-            report_.ignored("License", "objects", Errs::neither, "does not bear on where jobs may run",
+            report_.ignored("License", "objects", Errs::neither, "does not affect where jobs may run",
                             object["LicenseName"].text().value_or(object["name"].text().value_or("")));
         });
         out_.any_jobs = out_.any_jobs || root["jobs"].is(json::Kind::array);
@@ -123,12 +125,12 @@ class JsonRecords {
             for (const char* const key : {"last_update", "last_backfill"})
                 if (const auto time = number_at(root, key); time && *time > 0)
                     out_.now = std::max(out_.now.value_or(*time), *time);
-        } catch (const Unreadable&) {  // a cluster without a time is one
+        } catch (const Unreadable&) {  // the time is optional
         }
     }
 
   private:
-    /// `v0.0.42` of the document's meta data; empty where it is not said.
+    /// `v0.0.42` in the document's metadata; empty if absent.
     static std::string parser_of(const Place& root) {
         const auto text = root["meta"]["plugin"]["data_parser"].text().value_or("");
         const auto at = text.rfind('/');
@@ -175,7 +177,7 @@ class JsonRecords {
                       .requeue = truth_at(object, "requeue"),
                       .batch = truth_at(object, "batch_flag"),
                       .nodes = text_at(object, "nodes"),
-                      .wanted_nodes = text_at(object, "required_nodes"),
+                      .required_nodes = text_at(object, "required_nodes"),
                       .excluded_nodes = text_at(object, "excluded_nodes"),
                       .node_count = number_at(object, "node_count"),
                       .most_nodes = number_at(object, "max_nodes"),
@@ -187,7 +189,7 @@ class JsonRecords {
                       .disk_mib = number_at(object, "minimum_tmp_disk_per_node"),
                       .cpus_per_gpu = text_at(object, "cpus_per_tres"),
                       .mib_per_gpu = text_at(object, "memory_per_tres"),
-                      .asked = text_at(object, "tres_req_str"),
+                      .requested = text_at(object, "tres_req_str"),
                       .allocated = text_at(object, "tres_alloc_str"),
                       .per_node = text_at(object, "tres_per_node"),
                       .per_task = text_at(object, "tres_per_task"),
@@ -233,7 +235,8 @@ class JsonRecords {
         return out;
     }
 
-    /// What the job holds on each of its nodes: job_resources, in the forms of the parsers, and gres_detail, in the same order.
+    /// The allocation of the job on each of its nodes: job_resources, in the forms of the parsers, and
+    /// gres_detail, in the same order.
     static void parts(const Place& object, JobRecord& out) {
         const auto resources = object["job_resources"];
         std::vector<std::string> gres;

@@ -1,24 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records from the text that scontrol prints: fields key=value, over several lines or in one.
+// Records from scontrol's text output: fields key=value, over several lines or in one.
 #pragma once
 
 #include "io/report_builder.hpp"
-#include "io/slurm/keys.hpp"
 #include "io/slurm/values.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace gpusched::io::detail::slurm {
 
-/// Fields of one record, by key. Those of a job's parts, which come several times, stand apart.
+/// The keys with which records begin.
+inline constexpr std::string_view record_keys[] = {"NodeName", "JobId", "PartitionName"};
+
+/// Keys of other records that scontrol shows; they are counted and ignored.
+inline constexpr std::string_view other_record_keys[] = {"ReservationName", "LicenseName", "StepId",
+                                                         "Aliases",         "BurstBuffer", "FrontendName"};
+
+/// Whether scontrol writes the key in records of nodes, jobs or partitions. Other words are parts of a value
+/// with blanks.
+inline bool is_key(std::string_view word) {
+    static const std::unordered_set<std::string_view> known = [] {
+        std::string_view keys =
+            R"(Account AccrueTime ActiveFeatures AdminComment AllocMem AllocNode:Sid AllocNodes
+        AllocTRES AllowAccounts AllowGroups AllowQos Alternate Arch ArrayJobId ArrayTaskId
+        ArrayTaskThrottle AvailableFeatures AveWatts BatchFeatures BatchFlag BatchHost BcastAddr
+        Boards BootTime BurstBuffer BurstBufferState CPUAlloc CPUEfctv CPUErr CPULoad
+        CPUSpecList CPUTot CPU_IDs CPUs/Task CapWatts CfgTRES Cluster ClusterFeatures Command
+        Comment Container ContainerID Contiguous CoreSpec CoreSpecCount CoresPerSocket CpuBind
+        CpusPerTres CronJob CrontabSpec CurrentWatts Deadline DefMemPerCPU DefMemPerNode Default
+        DefaultTime DelayBoot DenyAccounts DenyQos Dependency DerivedExitCode DisableRootJobs
+        EligibleTime EndTime ExcNodeList ExclusiveTopo ExclusiveUser ExitCode ExtSensorsJoules
+        ExtSensorsTemp ExtSensorsWatts Extra FailedNode Features FedOrigin FedSiblingsActive
+        FedSiblingsViable FreeMem GRES GRES_IDX GraceTime Gres GresDrain GresUsed GroupId
+        HetJobId HetJobIdSet HetJobOffset Hidden InstanceId InstanceType JOB_GRES JobDefaults
+        JobId JobName JobState KillOInInvalidDependent LLN LastBusyTime LastSchedEval Licenses
+        LicensesAlloc MCS_label MailType MailUser MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU
+        MaxMemPerNode MaxNodes MaxTime Mem MemPerTres MemSpecLimit MinCPUsNode MinMemoryCPU
+        MinMemoryNode MinNodes MinTmpDiskNode Network NextState Nice NodeAddr NodeHostName
+        NodeList NodeName Nodes NtasksPerN:B:S:C NtasksPerTRES NumCPUs NumNodes NumTasks OS
+        OverSubscribe OverTimeLimit Owner Partition PartitionName Partitions Port Power
+        PreSusTime PreemptEligibleTime PreemptMode PreemptTime Prefer Priority PriorityJobFactor
+        PriorityTier QOS QoS RealMemory Reason Reboot ReqB:S:C:T ReqNodeList ReqResv ReqSwitch
+        ReqTRES Requeue Reservation ReservationName ResizeTime Restarts RestrictedCoresPerGPU
+        ResumeAfterTime ResumeTimeout RootOnly RunTime SLUID SchedNodeList Scheduler
+        SecsPreSuspend SegmentSize SelectTypeParameters Shared SlurmdStartTime Sockets
+        Socks/Node StartTime State StdErr StdIn StdOut StepMgrEnabled SubmitLine SubmitTime
+        SuspendTime SuspendTimeout Switches SystemComment TRES TRESBillingWeights ThreadsPerCore
+        TimeLimit TimeMin TmpDisk Topology TotalCPUs TotalNodes TresBind TresFreq TresPerJob
+        TresPerNode TresPerSocket TresPerTask UserId Version WCKey Weight WorkDir mcs_label)";
+        std::unordered_set<std::string_view> out;
+        while (!keys.empty()) {
+            auto line = take_line(keys);
+            for (auto key = take_word(line); !key.empty(); key = take_word(line)) out.insert(key);
+        }
+        return out;
+    }();
+    return known.contains(word);
+}
+
+/// Whether the value of a key may hold blanks up to the end of its line.
+inline bool is_free_text(std::string_view key) {
+    static constexpr std::string_view known[] = {
+        "AdminComment", "Command", "Comment", "Extra",      "JobName",       "OS",     "Reason",
+        "StdErr",       "StdIn",   "StdOut",  "SubmitLine", "SystemComment", "WorkDir"};
+    return std::binary_search(std::begin(known), std::end(known), key);
+}
+
+/// The one of these keys with which a line begins; empty if none.
+template <std::size_t N>
+std::string_view leading_key(std::string_view line, const std::string_view (&keys)[N]) {
+    for (const auto key : keys)
+        if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '=') return key;
+    return {};
+}
+
+/// Fields of one record, by key. Those of a job's parts, which occur several times, are separate.
 struct Fields {
     std::map<std::string, std::string, std::less<>> values{};
     std::vector<std::map<std::string, std::string, std::less<>>> parts{};
@@ -28,7 +95,7 @@ struct Fields {
         const auto found = values.find(key);
         return found == values.end() ? std::string() : std::string(value_of(found->second));
     }
-    /// @throws Unreadable for what is no amount
+    /// @throws Unreadable if it is not an amount
     [[nodiscard]] std::optional<std::int64_t> amount(std::string_view key, char unit = 0) const {
         const auto found = text(key);
         if (found.empty() || found == "UNLIMITED" || found == "*") return std::nullopt;
@@ -44,11 +111,13 @@ struct Fields {
     }
 };
 
+/// Reads records from text.
 class TextRecords {
   public:
     TextRecords(Records& out, ReportBuilder& report) : out_(out), report_(report) {}
 
-    /// Whether the text is what scontrol prints: its first line that says something begins a record, or says that there is none.
+    /// Whether the text is output of scontrol: its first line that is not blank begins a record, or says that
+    /// there is none.
     static bool recognises(std::string_view text) {
         while (!text.empty()) {
             const auto line = trimmed(take_line(text));
@@ -79,9 +148,9 @@ class TextRecords {
                 const auto is_reservation = other == "ReservationName";
                 report_.ignored(is_reservation ? "Reservation" : std::string(other), "objects",
                                 is_reservation ? Errs::too_lax : Errs::neither,
-                                is_reservation ? "room that is kept for later counts as free; nodes say "
+                                is_reservation ? "resources reserved for later count as free; nodes say "
                                                  "which are reserved now"
-                                               : "does not bear on where jobs may run",
+                                               : "does not affect where jobs may run",
                                 take_word(rest));
                 skipping_ = true;
                 continue;
@@ -114,7 +183,7 @@ class TextRecords {
         std::size_t indent = 0;
         while (indent < line.size() && line[indent] == ' ') ++indent;
         std::string key;
-        if (indent >= 8 && !last_.empty()) key = last_;  // scontrol goes on with a reason of several lines
+        if (indent >= 8 && !last_.empty()) key = last_;  // scontrol continues a reason of several lines
         auto words = trimmed(line);
         bool first = true;
         while (!words.empty()) {
@@ -134,7 +203,8 @@ class TextRecords {
             key = word.substr(0, equals);
             last_ = key;
             start(key, word.substr(equals + 1), fields);
-            // The whole rest of the line, where records have several lines: text of users may look like fields.
+            // In records of several lines the rest of the line is the value: text of users may look like
+            // fields.
             const bool alone = key == "JobName"
                                    ? words.find("UserId=") == words.npos
                                    : indent > 0 && (key != "Reason" || fields.values.contains("NodeName"));
@@ -145,7 +215,7 @@ class TextRecords {
         }
     }
 
-    /// Begins a field. The first of several with one key holds: later ones are text of users.
+    /// Begins a field. Of several fields with one key the first counts: later ones are text of users.
     void start(const std::string& key, std::string_view value, Fields& fields) {
         twice_ = false;
         if (key == "Nodes" && fields.values.contains("JobId")) {
@@ -161,10 +231,10 @@ class TextRecords {
         twice_ = !fields.values.try_emplace(key, clean(value)).second;
         if (twice_)
             report_.ignored("(all)", "fields that occur twice", Errs::either,
-                            "the first one holds; text of users can look like fields in output of -o",
+                            "the first one counts; text of users can look like fields in output of -o",
                             fields.where + key);
     }
-    /// Where more of the value of the last field goes.
+    /// The value of the last field, which grows by further words.
     std::string* into(const std::string& key, Fields& fields) {
         dropped_.clear();
         if (twice_) return &dropped_;
@@ -190,7 +260,7 @@ class TextRecords {
                     report_.approximated("Job", "times", Errs::neither, "no zone is said: read as UTC",
                                          out_.jobs.back().id);
                 if (const auto& read = out_.jobs.back();
-                    read.started && read.run_time_s && has(read.state, "RUNNING"))
+                    read.started && read.run_time_s && contains(read.state, "RUNNING"))
                     out_.now = std::max(out_.now.value_or(INT64_MIN), *read.started + *read.run_time_s);
             } else {
                 out_.any_partitions = true;
@@ -251,7 +321,7 @@ class TextRecords {
             .requeue = fields.truth("Requeue"),
             .batch = fields.truth("BatchFlag"),
             .nodes = fields.text("NodeList"),
-            .wanted_nodes = fields.text("ReqNodeList"),
+            .required_nodes = fields.text("ReqNodeList"),
             .excluded_nodes = fields.text("ExcNodeList"),
             .cpus = fields.amount(fields.text("NumCPUs").find('-') == std::string::npos ? "NumCPUs" : ""),
             .tasks = fields.amount("NumTasks"),
@@ -261,7 +331,7 @@ class TextRecords {
             .disk_mib = fields.amount("MinTmpDiskNode", 'M'),
             .cpus_per_gpu = fields.text("CpusPerTres"),
             .mib_per_gpu = fields.text("MemPerTres"),
-            .asked = fields.text(fields.values.contains("ReqTRES") ? "ReqTRES" : "TRES"),
+            .requested = fields.text(fields.values.contains("ReqTRES") ? "ReqTRES" : "TRES"),
             .allocated = fields.text(fields.values.contains("AllocTRES") ? "AllocTRES" : "TRES"),
             .per_node = fields.text(fields.values.contains("TresPerNode") ? "TresPerNode" : "Gres"),
             .per_task = fields.text("TresPerTask"),
@@ -273,7 +343,7 @@ class TextRecords {
             .sharing =
                 states_of(fields.text(fields.values.contains("OverSubscribe") ? "OverSubscribe" : "Shared"))};
         node_count(fields, out);
-        // Shapes without a number above 0 ask for nothing.
+        // Shapes without a number above 0 request nothing.
         for (const char* const key :
              {"Contiguous", "CoreSpec", "Network", "NtasksPerN:B:S:C", "NtasksPerTRES", "ReqB:S:C:T",
               "ReqSwitch", "SegmentSize", "Socks/Node", "Switches"})

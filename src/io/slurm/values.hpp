@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as Slurm writes them: amounts with units, generic resources, states, times, and lists.
+// Records of Slurm and their values: amounts, generic resources, states, times and lists.
 #pragma once
 
+#include "io/documents.hpp"
 #include "io/host_list.hpp"
-#include "io/kubernetes/time.hpp"
-#include "io/slurm/records.hpp"
 
 #include <gpusched/core/text.hpp>
 
@@ -18,7 +17,70 @@
 
 namespace gpusched::io::detail::slurm {
 
-/// Most of anything that is read; more is clipped to it, so that sums of a million stay in 64 bits.
+/// Words in capitals: `IDLE`, `DRAIN`.
+using Words = std::vector<std::string>;
+template <class... Names>
+bool has_any(const Words& words, Names... names) {
+    return (contains(words, std::string_view(names)) || ...);
+}
+
+struct NodeRecord {
+    std::string name{};
+    std::optional<std::int64_t> cpus{}, effective_cpus{}, allocated_cpus{};
+    std::optional<std::int64_t> memory_mib{}, allocated_mib{}, specialized_mib{}, disk_mib{};
+    std::string gres{}, gres_used{}, gres_drained{};
+    Words state{};
+    std::vector<std::string> features{}, partitions{};
+    std::string reservation{}, reason{};
+};
+
+/// The allocation of a job on some of its nodes.
+struct JobPart {
+    std::string nodes{};  ///< a list of hosts; empty = the node at the same index among the job's nodes
+    std::int64_t cpus = 0, memory_mib = 0;
+    std::string gres{};
+};
+
+struct JobRecord {
+    std::string id{};           ///< `17`, `20_4`, `30+1`
+    std::string job{};          ///< the gang: `id`, or that of the first component of a heterogeneous job
+    std::string array_tasks{};  ///< of a pending array: `5-100%4`
+    Words state{};
+    std::string reason{}, dependency{}, partition{}, qos{};
+    std::optional<std::int64_t> priority{}, submitted{}, started{}, run_time_s{}, requeues{};
+    std::optional<bool> requeue{}, batch{};
+    std::string nodes{}, required_nodes{}, excluded_nodes{};
+    std::optional<std::int64_t> node_count{}, most_nodes{}, cpus{}, tasks{}, cpus_per_node{};
+    std::optional<std::int64_t> mib_per_node{}, mib_per_cpu{}, disk_mib{};
+    std::string cpus_per_gpu{}, mib_per_gpu{};  ///< `gres/gpu:11`
+    std::string requested{}, allocated{};       ///< trackable resources: `cpu=4,mem=16G,gres/gpu=2`
+    std::string per_node{}, per_task{}, per_job{}, per_socket{};
+    std::string features{}, licenses{}, reservation{};
+    Words sharing{};  ///< `NO` = alone on its nodes, `USER`, `MCS`, `TOPO`; else it may share
+    std::vector<JobPart> parts{};
+    std::vector<std::string> unread{};  ///< further requests that restrict its nodes: `Contiguous=1`
+    bool throttled = false;             ///< only some tasks of the array may run at once
+};
+
+struct PartitionRecord {
+    std::string name{}, nodes{};
+    std::int64_t tier = 1;
+    std::optional<Words> preempt_mode{};
+    Words state{};
+    bool exclusive = false;
+    std::vector<std::string> limits{};  ///< on its jobs: `MaxNodes=1`
+    std::string job_defaults{};         ///< `DefCpuPerGPU=11,DefMemPerGPU=200000`
+};
+
+struct Records {
+    std::vector<NodeRecord> nodes{};
+    std::vector<JobRecord> jobs{};
+    std::vector<PartitionRecord> partitions{};
+    bool any_jobs = false, any_partitions = false;  ///< whether the input lists them, even if there are none
+    std::optional<std::int64_t> now{};
+};
+
+/// Larger amounts are clipped to this, so that sums of a million amounts fit in 64 bits.
 inline constexpr std::int64_t most_of_anything = 1'000'000'000'000;
 
 inline std::string upper_case(std::string_view text) {
@@ -28,7 +90,7 @@ inline std::string upper_case(std::string_view text) {
     return out;
 }
 
-/// The value of a field; empty for what Slurm writes where there is none.
+/// The value of a field; empty for the words that Slurm writes if there is none.
 inline std::string_view value_of(std::string_view text) {
     text = trimmed(text);
     return text == "(null)" || text == "N/A" || text == "n/a" || text == "None" || text == "(none)"
@@ -54,7 +116,7 @@ inline std::vector<std::string> words_of(std::string_view text, char separator =
     return out;
 }
 
-/// A number, or one with a unit of 1024s: `4`, `1.50T`. In units of `unit`, one of none, K, M, G, T and P, rounded up.
+/// A number, or one with a binary unit: `4`, `1.50T`. In units of `unit` (none, K, M, G, T or P), rounded up.
 inline std::optional<std::int64_t> amount_of(std::string_view text, char unit = 0) {
     constexpr std::string_view units = "KMGTPE";
     double number = 0;
@@ -79,7 +141,7 @@ inline std::optional<std::int64_t> amount_of(std::string_view text, char unit = 
 
 /// Seconds since 1970 of a time without a zone, read as if in UTC.
 inline std::optional<std::int64_t> time_of(std::string_view text) {
-    return text.size() == 19 ? kubernetes::read_seconds(std::string(text) + "Z") : std::nullopt;
+    return text.size() == 19 ? read_seconds(std::string(text) + "Z") : std::nullopt;
 }
 
 /// Seconds of a duration: `1-02:03:04`, `02:03:04`, `03:04`.
@@ -100,7 +162,7 @@ inline std::optional<std::int64_t> duration_of(std::string_view text) {
     return parts < 2 ? std::nullopt : std::optional(days * 86'400 + seconds);
 }
 
-/// States: `IDLE+DRAIN`, `MIXED*`, `RUNNING`. A sign at the end is the flag that it stands for.
+/// States: `IDLE+DRAIN`, `MIXED*`, `RUNNING`. A sign at the end becomes its flag.
 inline Words states_of(std::string_view text) {
     Words out;
     for (auto& word : words_of(text, '+')) {
@@ -124,7 +186,7 @@ inline Words states_of(std::string_view text) {
     return out;
 }
 
-/// Indices: `0-2,5`. None where it is no such list, or names one beyond 4095.
+/// Indices: `0-2,5`. None if it is not such a list, or has an index above 4095.
 inline std::optional<std::vector<int>> indices_of(std::string_view text) {
     std::vector<int> out;
     while (!text.empty()) {
@@ -144,12 +206,12 @@ inline std::optional<std::vector<int>> indices_of(std::string_view text) {
 struct Gres {
     std::string name{}, type{};
     std::int64_t count = 0;
-    std::string detail{};  ///< what stands in the parentheses
+    std::string detail{};  ///< the text in parentheses
 };
 
-/// A list of generic resources of a node or a job, or a request: `gpu:h100:8`, `gres/gpu:2`, `gres:gpu`, `gres/gpu:a100=2`.
-/// What is no generic resource, such as `cpu=4`, is passed over.
-/// @return none where a word cannot be read
+/// A list of generic resources of a node or a job, or a request: `gpu:h100:8`, `gres/gpu:2`, `gres:gpu`,
+/// `gres/gpu:a100=2`. Other resources, such as `cpu=4`, are skipped.
+/// @return none if a word cannot be read
 inline std::optional<std::vector<Gres>> gres_of(std::string_view text) {
     std::vector<Gres> out;
     std::string plain(text);
@@ -214,7 +276,7 @@ inline std::optional<std::int64_t> tres_of(std::string_view text, std::string_vi
     return std::nullopt;
 }
 
-/// Which devices a generic resource names: those of `IDX:0-2`, or those of which something is used in `0/4,2/4`.
+/// The devices that a generic resource names: those of `IDX:0-2`, or those in use in `0/4,2/4`.
 inline std::vector<int> named_devices(const Gres& gres) {
     std::string_view text = gres.detail;
     if (text.starts_with("IDX:")) {
@@ -232,7 +294,7 @@ inline std::vector<int> named_devices(const Gres& gres) {
     return out;
 }
 
-/// Types of GPUs that are instances of a card: `1g.10gb`, `nvidia_a100_3g.20gb`, `h100_1g.12gb.me`.
+/// Whether a type of GPUs is an instance of a card: `1g.10gb`, `nvidia_a100_3g.20gb`, `h100_1g.12gb.me`.
 inline bool is_mig_type(std::string_view type) {
     for (auto at = type.find("g."); at != type.npos; at = type.find("g.", at + 1)) {
         auto end = at + 2;

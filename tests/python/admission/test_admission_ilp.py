@@ -1,7 +1,9 @@
 """What `gs.admit` decides beside an integer program, which shares no code with its search.
 
-The program knows final places only: who stays, moves, is evicted and placed again, or is lost, at what price. That the moves can be made
-one after the other it does not ask, so what it finds may cost less than any plan, and never less than a lower bound that is right.
+The program knows final places only: who stays, moves, is evicted and placed again, or is lost, at what price.
+That the moves can be made
+one after the other it does not ask, so what it finds may cost less than any plan, and never less than a lower
+bound that is right.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ optimize = pytest.importorskip("scipy.optimize")
 sparse = pytest.importorskip("scipy.sparse")
 
 INSTANCES = int(os.environ.get("GPUSCHED_ILP_INSTANCES", "40"))
-"""Clusters in which the job does not fit as it is; GPUSCHED_ILP_INSTANCES=400 for the figures of docs/admission-measurements.md."""
+"""Clusters in which the job does not fit as it is; GPUSCHED_ILP_INSTANCES=400 for the figures of
+docs/admission-measurements.md.
+"""
 
 
 def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -64,7 +64,7 @@ def test_least_entropy_and_the_papers_greedy(cluster: gs.Cluster) -> None:
     assert gs.fragmentation.job_entropy(after, "train") == pytest.approx(a.entropy)
     # A job of the cluster, by name.
     assert gs.allocate(with_job, "train") == a
-    with pytest.raises(gs.InvalidInput, match="pending pods"):
+    with pytest.raises(gs.InvalidInput, match="pods"):
         gs.allocate(after, "train")
 
 
@@ -160,7 +160,7 @@ def test_counts_under_switches() -> None:
     assert gs.allocation.least_entropy([4, 1, 1, 1], 5, groups=[[0, 1, 1, 0]]) == [4, 0, 0, 1]
     with pytest.raises(gs.InvalidInput, match="capacity"):
         gs.allocation.least_entropy([-1], 1)
-    with pytest.raises(gs.InvalidInput, match=r"capacity\[1\]: 1.5"):
+    with pytest.raises(gs.InvalidInput, match=naming("capacity[1] 1.5")):
         gs.allocation.entropy_greedy([1, 1.5], 1)  # type: ignore[list-item]
 
 
@@ -194,14 +194,14 @@ def test_gpus_by_their_links() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         gs.allocation.ByLinks(c, by_gpu_model=3, by_node={"n0": "x"})  # type: ignore[arg-type, dict-item]
     assert "by_gpu_model: 3" in str(caught.value) and "by_node['n0']: 'x'" in str(caught.value)
-    with pytest.raises(gs.InvalidInput, match="lacks GPU 4"):  # made for another cluster
+    with pytest.raises(gs.InvalidInput, match=naming("GPU 4")):  # made for another cluster
         other = gs.Cluster.from_json(document([make_node("big", gpu_model="A100")], [], now=0))
         gs.place(other, {"name": "x", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}, gpu_picker=picker)
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "GPUs of the node that the task can take now")],
+    [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "free")],
 )
 def test_wrong_answers_of_a_picker_name_task_and_node(answer: Any, expected: str) -> None:
     c = gs.Cluster.from_json(document([make_node("n0", gpu_count=4)], [], now=0))
@@ -229,7 +229,7 @@ def test_several_jobs_at_once() -> None:
     # A job that does not fit beside the others is left out whole, and says why.
     found = gs.allocate_many(c, [*jobs, job(2, 1, name="two")])
     assert found.placed == 2 and [a.placed for a in found.jobs].count(False) == 1
-    with pytest.raises(gs.InvalidInput, match="different names"):
+    with pytest.raises(gs.InvalidInput, match="names"):
         gs.allocate_many(c, [job(1, 1), job(1, 1)])
     with pytest.raises(TypeError):
         gs.allocate_many(c, job(1, 1))
@@ -263,7 +263,7 @@ def test_moves_free_one_switch() -> None:
     assert not gs.admit(c, job(4, 8), evictions=False)
     fits = gs.admit(c, job(1, 4), evictions=False)
     assert fits.admitted and len(fits.plan.moves) == 0 and len(fits.plan.placements) == 1
-    with pytest.raises(gs.InvalidInput, match="max_moves: -1"):
+    with pytest.raises(gs.InvalidInput, match=naming("max_moves -1")):
         gs.admit(c, wish, max_moves=-1)
 
 
@@ -277,15 +277,13 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
         assert mentions(text, part)
     with pytest.raises(gs.InvalidInput, match=naming("further /0 1")):
         gs.allocate(cluster, job(1, 1), further=[{1: 2}])  # type: ignore[dict-item]
-    with pytest.raises(
-        gs.InvalidInput, match=r"^2 problems:\n  - job: /pods/0: field 'cpu_milli' is missing"
-    ):
+    with pytest.raises(gs.InvalidInput, match=naming("2 job /pods/0 'cpu_milli' missing")):
         gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1}]})
     with pytest.raises(gs.InvalidInput, match=naming("job /pods/1 3")):
         gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}, 3]})
-    with pytest.raises(gs.InvalidInput, match="policy: 'best'"):
+    with pytest.raises(gs.InvalidInput, match=naming("policy 'best'")):
         gs.allocate(cluster, job(1, 1), policy="best")  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="level: 5"):
+    with pytest.raises(gs.InvalidInput, match=naming("level 5")):
         gs.allocate(cluster, job(1, 1), level=5)
     with pytest.raises(gs.InvalidInput, match=naming("job task")):
         gs.allocate(cluster, "nobody")
@@ -311,7 +309,7 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(["allocate", snapshot, wish, str(other), "--mode", "required"]) == 2
     with pytest.raises(SystemExit):
         cli.main(["allocate", snapshot, wish, "--level", "leaf"])
-    assert "'leaf' is no level" in capsys.readouterr().err
+    assert "'leaf'" in capsys.readouterr().err
     assert cli.main(["allocate", snapshot, wish, "--policy", "joint"]) == 2
     assert cli.main(["allocate", snapshot, str(tmp_path / "none.json")]) == 2
     other.write_text("[]")

@@ -75,7 +75,7 @@ def test_columns():
     assert nodes.resource("rdma/hca").dtype == np.int64
     assert (nodes.device_count.tolist(), nodes.free_device_count.tolist()) == ([3, 0], [1, 0])
     assert tasks.device_count.tolist() == [1, 0] and tasks.gpu_mask.tolist() == [4, 0]
-    with pytest.raises(gs.InvalidInput, match="unknown resource 'pod'"):
+    with pytest.raises(gs.InvalidInput, match=naming("resource 'pod'")):
         nodes.resource("pod")
     pytest.importorskip("pandas")
     frames = c.to_pandas()

@@ -94,7 +94,7 @@ def test_bad_input(compare, tmp_path):
     with pytest.raises(SystemExit, match=naming("line 2")):
         compare.read(twice, {})
     (tmp_path / "broken").write_text("{\n", encoding="utf-8")
-    with pytest.raises(SystemExit, match="line 1: not JSON"):
+    with pytest.raises(SystemExit, match=naming("line 1 JSON")):
         compare.read(tmp_path / "broken", {})
     with pytest.raises(SystemExit):
         compare.main([twice, twice, "--where-a", "algorithm"])

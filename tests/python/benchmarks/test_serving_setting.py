@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of the serving benchmarks: two readings of Table 1 and of Table 5, and a bound that needs no solver."""
+"""The inputs of the serving benchmarks: two readings of Table 1 and of Table 5, and a bound that needs no
+solver.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_two_tables_of_gpus(modules: tuple[ModuleType, ModuleType]) -> None:
 def test_bandwidth_per_dollar_of_workstation_gpus(
     modules: tuple[ModuleType, ModuleType], gpus: str, ratio: float
 ) -> None:
-    """(960 / 0.83 + 696 / 0.55 + 864 / 0.83) / 3 over (1555 / 1.75 + 3350 / 2.99) / 2; A6000 has 768 and A100 2,039 GB/s in data sheets."""
+    """(960 / 0.83 + 696 / 0.55 + 864 / 0.83) / 3 over (1555 / 1.75 + 3350 / 2.99) / 2; A6000 has 768 and A100
+    2,039 GB/s in data sheets.
+    """
     assert modules[0].against_data_centre(
         modules[1].setting(gpus), "workstation", "bandwidth_gb_s"
     ) == pytest.approx(ratio, abs=5e-4)
@@ -83,7 +87,9 @@ def test_a_surge_has_more_short_outputs_alone(modules: tuple[ModuleType, ModuleT
 def test_small_budgets_gain_more_than_divided_replicas_would_and_no_more_than_the_bound(
     modules: tuple[ModuleType, ModuleType],
 ) -> None:
-    """70B on trace 3 with Table 1 as printed: per $ H100 is best for every kind, and mixing types pays all the same."""
+    """70B on trace 3 with Table 1 as printed: per $ H100 is best for every kind, and mixing types pays all
+    the same.
+    """
     pytest.importorskip("highspy")
     paper, setting = modules
     of = setting.setting("printed")

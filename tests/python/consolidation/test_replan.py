@@ -44,7 +44,7 @@ def test_the_last_plan_may_be_a_file_or_a_dict(cluster, last, tmp_path):
 
 
 def test_mistakes_are_named(cluster, last):
-    with pytest.raises(gs.errors.InvalidInput, match=naming("goal plan")):
+    with pytest.raises(gs.errors.InvalidInput, match=naming("goal replan")):
         gs.replan(cluster, last, goal={"empty_nodes": 3})
     with pytest.raises(gs.errors.InvalidInput, match=naming("depth 0 1 16")):
         gs.replan(cluster, last, depth=0)

@@ -175,7 +175,7 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
         == "12"
     )
     assert gs.sim.compare_hosts(["static"], scenario="two_services", **one)[0].target_ms == "15/15"
-    with pytest.raises(gs.InvalidInput, match="seeds: none"):
+    with pytest.raises(gs.InvalidInput, match="seeds"):
         gs.sim.compare_hosts(["static"], seeds=[])
 
     command = ["simulate-host", "--variants", "static", "full", "--seeds", "3", "--duration-s", "900"]
@@ -212,7 +212,8 @@ def test_settings_of_the_controller_are_overridden() -> None:
         r = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=900, overrides=overrides)
         return int(r.missed[0])
 
-    # The controller does not act, so only the target decides which requests miss, and a threshold alone changes nothing.
+    # The controller does not act, so only the target decides which requests miss, and a threshold alone
+    # changes nothing.
     assert missed_of_static() == missed_of_static(threshold_ms=12.0) < missed_of_static(tau_ms=12.0)
     never = run(threshold_ms=1000.0)
     assert never.structural_actions[0] + never.throttles[0] + never.quota_changes[0] == 0
@@ -241,7 +242,7 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
         assert float(row[3]) == pytest.approx(float(np.mean(100 * one.miss_rate)), abs=0.01)
         assert float(row[4]) == pytest.approx(float(np.mean(one.p99_ms)), abs=0.01)
     assert cli.main([*command, "--audit", "log.jsonl"]) == 2
-    assert "--sensitivity: goes without" in capsys.readouterr().err
+    assert "--sensitivity" in capsys.readouterr().err
 
 
 def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +288,7 @@ def test_ours_and_llm_mode() -> None:
     )
     assert abs(run.arrived[0] - 20 * 60) <= 1  # from the first moment to the last
     assert 0 < run.decoded[0] <= run.completed[0]
-    with pytest.raises(gs.InvalidInput, match="column 'TIMESTAMP' is missing"):
+    with pytest.raises(gs.InvalidInput, match="'TIMESTAMP'"):
         gs.sim.read_llm_trace("a,b\n")
 
 
@@ -303,7 +304,7 @@ def test_recorded_requests_of_files_and_texts(tmp_path: Path) -> None:
     )
     with pytest.raises(gs.BackendError, match="no.csv"):
         gs.sim.read_llm_trace(tmp_path / "no.csv")
-    with pytest.raises(gs.InvalidInput, match="azure.csv:2: ContextTokens"):
+    with pytest.raises(gs.InvalidInput, match=naming("azure.csv:2 ContextTokens")):
         file.write_text(azure.replace(",9,", ",x,"))
         gs.sim.read_llm_trace(file)
     with pytest.raises(TypeError, match=naming("csv None")):
@@ -355,7 +356,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "none carried out" in out
     assert cli.main(["replay-audit", dry, "--config", file, "--dry-run"]) == 0
     assert cli.main(["replay-audit", dry, "--config", file]) == 1
-    assert "came out otherwise" in capsys.readouterr().out
+    assert "line 1 differs" in capsys.readouterr().out
 
     changed = Path(log).read_text().replace('"done":1', '"done":0', 1)
     Path(log).write_text(changed)
@@ -402,12 +403,12 @@ def test_a_dry_run_ends_with_a_summary_to_judge_by(
 
     # A configuration with every lever off, such as that of the variant static, wishes nothing and says why.
     _, off = gs.sim.record_host(0, variant="static", **options)
-    assert mentions(summary_of(off, log.splitlines(), tmp_path, capsys)[3], "wished guard_io guard_mps")
+    assert mentions(summary_of(off, log.splitlines(), tmp_path, capsys)[3], "requested guard_io guard_mps")
 
     # Nothing wished: nothing changes, and nothing costs.
     quiet = [json.dumps({**window(8), "window": k, "time_s": 2.0 * k}) for k in range(50)]
     head, above, _, wished, cost, _ = summary_of(config(), quiet, tmp_path, capsys)
-    assert numbers(above) == [0, 0] and wished.endswith("actions wished: none")
+    assert numbers(above) == [0, 0] and wished.endswith("requested actions: none")
     assert mentions(cost, "0 requests I/O")
     # Windows without a p99 are counted, and a recording of nothing else has no figures.
     unknown = [json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(20)]
@@ -426,13 +427,13 @@ def test_a_dry_run_ends_with_a_summary_to_judge_by(
 def test_commands_report_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
     run = ["control", "--config", str(file), "--signals", str(signals), "--dry-run"]
-    assert cli.main(run) == 2 and "cannot be opened" in capsys.readouterr().err
+    assert cli.main(run) == 2 and str(file) in capsys.readouterr().err
     file.write_text("nonsense")
     assert cli.main(run) == 2 and mentions(capsys.readouterr().err, "JSON")
     file.write_text(json.dumps(config(options={"dwel": 1})))
-    assert cli.main(run) == 2 and "/options/dwel: unknown field" in capsys.readouterr().err
+    assert cli.main(run) == 2 and "/options/dwel" in capsys.readouterr().err
     file.write_text(json.dumps(config()))
-    assert cli.main(run) == 2 and "cannot be read" in capsys.readouterr().err
+    assert cli.main(run) == 2 and str(signals) in capsys.readouterr().err
     signals.write_text(json.dumps(window(20)) + "\n{}x\n")
     assert cli.main(run) == 2 and "line 2" in capsys.readouterr().err
     signals.write_bytes(b'{"window": 9223372036854775807}\n{}\n{"x": "\xff"}\n')
@@ -478,8 +479,22 @@ def test_timeline(tmp_path: Path) -> None:
     ):
         with pytest.raises(gs.InvalidInput):
             bad()
-    assert cli.main(["simulate-host", "--variants", "full", "--seeds", "1", "--duration-s", "600", "--plot",
-                     str(tmp_path / "t.png")]) == 0
+    assert (
+        cli.main(
+            [
+                "simulate-host",
+                "--variants",
+                "full",
+                "--seeds",
+                "1",
+                "--duration-s",
+                "600",
+                "--plot",
+                str(tmp_path / "t.png"),
+            ]
+        )
+        == 0
+    )
     assert (tmp_path / "t.png").stat().st_size > 1000
     matplotlib.pyplot.close("all")
 

@@ -86,7 +86,7 @@ def test_newcomers_that_cannot_be(keywords: dict[str, Any], message: str) -> Non
 
 
 def test_bad_calls() -> None:
-    with pytest.raises(gs.InvalidInput, match="id: 1.5"):
+    with pytest.raises(gs.InvalidInput, match=naming("id 1.5")):
         Newcomer(id=1.5)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match=naming("profile '\\ud800'")):
         Newcomer(profile="\ud800")
@@ -100,5 +100,5 @@ def test_bad_calls() -> None:
         AdmissionQueue(-1)
     fresh = gs.control.Controller(config())
     for call in (lambda: find_place(fresh, Newcomer()), lambda: AdmissionQueue().next(fresh)):
-        with pytest.raises(gs.InvalidInput, match="no window yet"):
+        with pytest.raises(gs.InvalidInput, match="window"):
             call()

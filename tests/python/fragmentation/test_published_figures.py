@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 9, 13, 14 and 16 of the ASI paper on snapshots (accounting "hp"), against a computation with numpy on the documents alone."""
+"""Figures 9, 13, 14 and 16 of the ASI paper on snapshots (accounting "hp"), against a computation with numpy
+on the documents alone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Doubles = npt.NDArray[np.float64]
 
 
 def random_document(seed: int) -> dict[str, Any]:
-    """Nodes of 1 to 16 GPUs, some of unknown position, some without HP tasks; Standby tasks whose GPUs LP tasks use, or do not."""
+    """Nodes of 1 to 16 GPUs, some of unknown position, some without HP tasks; Standby tasks whose GPUs LP
+    tasks use, or do not.
+    """
     rng = np.random.default_rng(seed)
     nodes: list[dict[str, Any]] = []
     tasks: list[dict[str, Any]] = []
@@ -166,7 +170,8 @@ def test_figures_9_and_16(document: dict[str, Any]) -> None:
 def test_the_two_accountings_differ_if_spot_tasks_run(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure."""
+    """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure.
+    """
     node = {
         "name": "n",
         "gpu_model": "A",

@@ -1,4 +1,6 @@
-"""`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a file."""
+"""`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a
+file.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,13 @@ from gpusched import cli
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+@pytest.fixture
+def path(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's programs are those of this process."""
+    monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
 
 
 @pytest.fixture
@@ -53,13 +62,19 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
+def changing(host: Host) -> bool:
+    """Whether the journal has a change of instance that has begun."""
+    with host.journal() as journal:
+        return any(entry.pending is not None for entry in journal.tenants.values())
+
+
 def test_limits_begin_and_end_with_sigterm(host: Host, load: Callable[..., None]) -> None:
     load(40.0, 100_000_000)
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
     config = host.config(flags={"place": False, "mig": False})
     running = host.start(config, "--audit", str(audit), "--config-output", str(effective))
     wait_for(lambda: "rbps=500000000" in host.read("cg/t2/io.max"))
-    assert len(json.loads(host.read("journal.json"))["leases"]) == 1
+    assert len(host.journal().leases) == 1
     running.send_signal(signal.SIGTERM)
     out, _ = running.communicate(timeout=30)
     assert running.returncode == 0, out
@@ -93,10 +108,10 @@ def test_an_instance_is_enlarged_and_the_next_start_finds_it(host: Host, load: C
     out = host.run_until(host.config(flags={"rollback": False}), words)
     assert out.returncode == 0 and words in out.stdout
     now = host.require_known()
-    assert (now["profile"], now["slice"]) != ("2g", 0)
-    assert host.read("moves").splitlines()[-1] == f"{now['gpu']} {now['profile']} {now['slice']}"
+    assert (now.profile, now.slice) != ("2g", 0)
+    assert host.read("moves").splitlines()[-1] == f"{now.gpu} {now.profile} {now.slice}"
     again = host.run(host.config(), "--windows", "0")
-    assert f"T1: as_recorded, GPU {now['gpu']} {now['profile']} at {now['slice']}" in again.stdout
+    assert f"T1: as_recorded, GPU {now.gpu} {now.profile} at {now.slice}" in again.stdout
     assert host.require_known() == now
 
 
@@ -104,12 +119,12 @@ def test_sigkill_in_the_middle_of_changes(host: Host, load: Callable[..., None])
     load(40.0)
     config = host.config(flags={"rollback": False})
     state = json.loads(host.read("smi.json"))
-    journal = host.folder / "journal.json"
     for k in range(4):
         host.gpus(state["gpus"], delay_s=0.05)
-        journal.unlink(missing_ok=True)
+        for path in host.folder.glob("journal.sqlite*"):
+            path.unlink()
         running = host.start(config)
-        wait_for(lambda: journal.exists() and "pending" in host.read("journal.json"))
+        wait_for(lambda: changing(host))
         time.sleep(0.2 * k)
         running.kill()
         running.communicate(timeout=30)
@@ -206,7 +221,7 @@ def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
     out = host.run_until(host.config(), "would T1: ", "--dry-run")
     assert out.returncode == 0 and "would T1: " in out.stdout
     assert host.read("smi.json") == before and host.read("cg/t2/io.max") == ""
-    assert not (host.folder / "journal.json").exists()
+    assert not (host.folder / "journal.sqlite").exists()
 
 
 def test_an_unknown_state_is_not_controlled(host: Host) -> None:
@@ -214,13 +229,16 @@ def test_an_unknown_state_is_not_controlled(host: Host) -> None:
     out = host.run(host.config(), "--windows", "1")
     assert out.returncode == 3
     assert "'T1': missing" in out.stderr
-    (host.folder / "journal.json").write_text("{", encoding="utf-8")
-    out = host.run(host.config(), "--windows", "1")
-    assert out.returncode == 3 and "journal" in out.stderr
-    (host.folder / "journal.json").write_bytes(b'{"boot": "\xff"}')
-    out = host.run(host.config(), "--windows", "1")
-    assert out.returncode == 3 and "ill-formed UTF-8 byte" in out.stderr and r"\xff" in out.stderr
-    (host.folder / "journal.json").unlink()
+    for text, words in (
+        (b'{"format": "gpusched.control-journal"}', "former C++ controller"),
+        (b"x", "no journal of gpusched"),
+    ):
+        for path in host.folder.glob("journal.sqlite*"):
+            path.unlink()
+        (host.folder / "journal.sqlite").write_bytes(text)
+        out = host.run(host.config(), "--windows", "1")
+        assert out.returncode == 3 and words in out.stderr
+    (host.folder / "journal.sqlite").unlink()
     (host.folder / "proc/sys/kernel/random/boot_id").unlink()
     out = host.run(host.config(), "--windows", "1")
     assert out.returncode == 3 and "boot_id" in out.stderr
@@ -266,32 +284,41 @@ def test_the_log_of_several_starts_replays(host: Host, load: Callable[..., None]
     assert cli.main(["replay-audit", str(signals), "--config", str(host.folder / "config.json")]) == 1
 
 
-def test_one_controller_per_host_and_dry_runs_beside_it(host: Host) -> None:
+def test_one_controller_per_host_and_dry_runs_beside_it(host: Host, path: None) -> None:
     config = host.config()
     config["live"]["lock_wait_s"] = 0
-    first = gs.host.LiveController(config)
     other = json.loads(json.dumps(config))
-    other["live"]["journal"] = str(host.folder / "other.json")
-    with pytest.raises(gs.BackendError, match="another controller has these control groups"):
-        gs.host.LiveController(other)
-    gs.host.LiveController({**config, "flags": {"dry_run": True}})
-    del first
+    other["live"]["journal"] = str(host.folder / "other.sqlite")
+    with gs.host.Controller(config) as first:
+        first.start()
+        with pytest.raises(gs.BackendError, match="another controller has these control groups"):
+            gs.host.Controller(other).start()
+        with gs.host.Controller({**config, "flags": {"dry_run": True}}) as beside:
+            beside.start()
+            assert beside.status()["dry_run"]
+        assert gs.host.Controller(config).status()["running"]
+    status = gs.host.Controller(config).status()
+    assert not status["running"] and status["instances"] == {"T1": "GPU 0 2g at 0"}
+    with gs.host.Controller(other) as second:
+        second.start()
 
 
 def test_a_program_of_the_tenant_that_outlives_the_controller_is_waited_for(
     host: Host, load: Callable[..., None]
 ) -> None:
     load(40.0)
-    host.script("move-t1", f'echo "start $@" >> "{host.folder}/moves"; sleep 8; echo "end $@" >> "{host.folder}/moves"')
+    host.script(
+        "move-t1",
+        f'echo "start $@" >> "{host.folder}/moves"; sleep 8; echo "end $@" >> "{host.folder}/moves"',
+    )
     config = host.config(flags={"rollback": False, "guard_io": False})
     running = host.start(config)
-    note = host.folder / "journal.json.program"
-    wait_for(lambda: (host.folder / "moves").exists() and note.read_text(encoding="utf-8") != "")
+    wait_for(lambda: (host.folder / "moves").exists() and host.journal().program()[0] > 0)
     running.kill()
     running.communicate(timeout=30)
     config["live"]["lock_wait_s"] = 0
     early = host.run(config, "--windows", "0")
-    assert early.returncode == 1 and "is at work (process " in early.stderr
+    assert early.returncode == 1 and "is running (process " in early.stderr
     config["live"]["lock_wait_s"] = 30
     again = host.run(config, "--windows", "0")
     assert again.returncode == 0, again.stderr
@@ -304,13 +331,18 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
     command, environment = host.command(host.config(), "--windows", "1")
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv({command[0]!r}, {command!r})"
     out = subprocess.run(
-        [sys.executable, "-c", ignoring], env=environment, text=True, capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", ignoring],
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert out.returncode == 0 and "GPU 0: 2 instances by nvidia-smi" in out.stdout
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(gs.BackendError, match="SIGCHLD is ignored"):
-            gs.host.LiveController(host.config()).start()
+            gs.host.Controller(host.config()).start()
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -318,11 +350,12 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mig": "x"}, 'configuration: /live/mig: expected "none", "nvidia-smi" or "nvml", found "x"'),
+        ({"mig": "x"}, "/live/mig: 'x'; expected none, nvidia-smi or nvml"),
         ({"journal": ""}, "/live/journal: missing"),
         ({"surprise": 1}, "/live/surprise: unknown field"),
         ({"pci": ["a"]}, "/live/pci: 1 elements"),
-        ({"mig": "nvml"}, "/live/nvml_library: empty"),
+        ({"mig": "nvml"}, "/live/nvml: false"),
+        ({"metrics": "9400"}, "/live/metrics: '9400'; expected host:port"),
         ({"tenants": {}}, "/live/tenants/T1/latency: missing"),
         ({"tenants": {"T9": {}}}, "name of a tenant"),
         ({"tenants": {"T1": {"latency": {"file": "a", "socket": "b"}}}}, "exactly one of"),
@@ -331,11 +364,14 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         ({"tenants": {"T2": {"disks": ["sda"]}}}, "major:minor"),
         ({"tenants": {"T2": {"disks": ["a:b c=d"]}}}, "major:minor"),
         ({"tenants": {"T1": {"cgroup": "t"}, "T2": {"cgroup": "t/x"}}}, "a group of its own"),
-        ({"command_limit_s": 0}, "/live/command_limit_s: expected a number above 0, at most 600, found 0"),
-        ({"layout_every": 0}, "/live/layout_every: expected an integer from 1 to 1000, found 0"),
+        ({"command_limit_s": 0}, "/live/command_limit_s: 0; expected a number above 0 and at most 600"),
+        ({"layout_every": 0}, "/live/layout_every: 0; expected an integer from 1 to 1000"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),
         ({"root_nics": [[], [], []]}, "at most one per PCIe root"),
-        ({"admission": {"capacity": -1}}, "/live/admission/capacity: expected an integer from 0 to 100000, found -1"),
+        (
+            {"admission": {"capacity": -1}},
+            "/live/admission/capacity: -1; expected an integer from 0 to 100000",
+        ),
         ({"admission": {"stop": []}}, "/live/admission"),
     ],
 )
@@ -343,7 +379,7 @@ def test_bad_configurations(host: Host, change: dict[str, Any], message: str) ->
     config = host.config()
     config["live"].update(change)
     with pytest.raises(gs.InvalidInput) as caught:
-        gs.host.LiveController(config)
+        gs.host.Controller(config)
     assert message in str(caught.value)
 
 
@@ -354,7 +390,7 @@ def test_recorded_signals_need_a_dry_run(host: Host, capsys: pytest.CaptureFixtu
     assert cli.main(["control", "--config", str(host.folder / "config.json")]) == 2
     assert "a section `live`" in capsys.readouterr().err
     with pytest.raises(gs.InvalidInput, match="/live: missing"):
-        gs.host.LiveController(config)
+        gs.host.Controller(config)
 
 
 def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
@@ -366,17 +402,34 @@ def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
 
     def accepted(config: dict[str, Any]) -> bool:
         try:
-            gs.host.LiveController(config)
+            gs.host.Controller(config)
         except gs.InvalidInput:
             return False
         return True
 
     fields = schema["$defs"]["live"]["properties"]
     for name, field in fields.items():
-        for value in (*(field[b] for b in ("minimum", "maximum", "default") if b in field), 0, -1, 1e9, "", "x", [1]):
+        for value in (
+            *(field[b] for b in ("minimum", "maximum", "default") if b in field),
+            0,
+            -1,
+            1e9,
+            "",
+            "x",
+            [1],
+        ):
             config = host.config()
             config["live"][name] = value
-            seen_by_the_reader_alone = ("pci", "numa_disks", "root_nics", "admission", "tenants", "mig", "journal", "nvml_library")
+            seen_by_the_reader_alone = (
+                "pci",
+                "numa_disks",
+                "root_nics",
+                "admission",
+                "tenants",
+                "mig",
+                "journal",
+                "metrics",
+            )
             if name in seen_by_the_reader_alone and validator.is_valid(config):
                 continue  # lengths and names are seen by the reader alone
             assert validator.is_valid(config) == accepted(config), (name, value)
@@ -391,15 +444,15 @@ def test_newcomers_are_admitted_and_started(
     config = host.config(flags={"place": False, "mig": False})
     config["live"]["admission"] = {"capacity": 2, "start": ["start", "{id}", "{gpu}", "{profile}", "{slice}"]}
     audit = host.folder / "audit.jsonl"
-    controller = gs.host.LiveController(config, audit=str(audit))
+    controller = gs.host.Controller(config, audit=str(audit))
     controller.start()
-    with pytest.raises(gs.InvalidInput, match="offer: no window yet"):
+    with pytest.raises(gs.InvalidInput, match="no window yet"):
         controller.offer(gs.control.Newcomer(id=1))
     load(8.0)
 
     def window() -> list[str]:
         time.sleep(0.1)
-        return controller.window()
+        return controller.step()
 
     for _ in range(10):
         window()
@@ -430,22 +483,26 @@ def test_newcomers_are_admitted_and_started(
     assert gs.control.replay_audit(log, controller.config).first_difference == -1
 
 
-def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_admitted_in_a_dry_run(
+    host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
-    controller = gs.host.LiveController(host.config(flags={"dry_run": True}))
+    controller = gs.host.Controller(host.config(flags={"dry_run": True}))
     controller.start()
     load(8.0)
     for _ in range(10):
         time.sleep(0.1)
-        controller.window()
+        controller.step()
     assert controller.offer(gs.control.Newcomer(id=1)).verdict == "queued"
     time.sleep(0.1)
-    controller.window()
+    controller.step()
     assert controller.take_answers() == [] and len(controller.waiting) == 1
 
 
-def test_a_number_of_windows_is_checked_before_the_start(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_of_windows_is_checked_before_the_start(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     host.write("config.json", json.dumps(host.config()))
     assert cli.main(["control", "--config", str(host.folder / "config.json"), "--windows", "-1"]) == 2
     assert capsys.readouterr() == ("", "gpusched: --windows: -1; expected at least 0\n")
@@ -455,27 +512,19 @@ def test_the_loop_from_python(host: Host, load: Callable[..., None]) -> None:
     load(40.0, 100_000_000)
     config = host.config(flags={"place": False, "mig": False})
     config["live"]["mig"] = "none"
-    controller = gs.host.LiveController(config)
-    requests = gs.host.RunRequests()
-    with pytest.raises(gs.InvalidInput, match="start"):
-        gs.host.run(controller, requests, windows=1)
-    controller.start()
-    lines: list[str] = []
-    assert gs.host.run(controller, requests, windows=10, say=lines.append) == 10
-    assert any(line.startswith("window ") for line in lines)
+    with gs.host.Controller(config) as controller:
+        with pytest.raises(gs.InvalidInput, match="windows: -1; expected at least 0"):
+            controller.run(windows=-1)
+        lines: list[str] = []
+        assert controller.run(windows=10, say=lines.append) == 10
+        assert any(line.startswith("window ") for line in lines)
 
-    def full(line: str) -> None:
-        raise OSError("no space left")
+        def full(line: str) -> None:
+            raise OSError("no space left")
 
-    controller.resume()
-    with pytest.raises(OSError, match="no space left"):
-        gs.host.run(controller, requests, windows=20, say=full)
-    assert any("-> disabled" in line for line in controller.window())  # limits have ended all the same
-    requests.resume(signal.SIGUSR1, None)  # as a handler
-    assert requests.wants_resume and "resume" in repr(requests)
-    requests.stop()
-    assert requests.stopped and gs.host.run(controller, requests) == 0
-    with pytest.raises(gs.InvalidInput, match="windows: -1; expected at least 0"):
-        gs.host.run(controller, requests, windows=-1)
-    with pytest.raises(gs.InvalidInput, match="say: 3; expected a callable"):
-        gs.host.run(controller, requests, say=3)  # type: ignore[arg-type]
+        controller.resume()
+        with pytest.raises(OSError, match="no space left"):
+            controller.run(windows=20, say=full)
+        assert any("-> disabled" in line for line in controller.step())  # limits have ended all the same
+        controller.stop(signal.SIGTERM, None)  # as a handler
+        assert controller.run() == 0

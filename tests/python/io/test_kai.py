@@ -44,9 +44,7 @@ def test_messages_about_other_files_name_their_content(tmp_path, archive):
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(other, "w") as out:
         out.writestr("a.txt", "a")
-    with pytest.raises(
-        gs.InvalidInput, match="expected a zip archive with snapshot.json, found 1 other files"
-    ):
+    with pytest.raises(gs.InvalidInput, match=naming("zip snapshot.json 1")):
         gs.io.read_kai_snapshot(other)
     cut = tmp_path / "cut.zip"
     cut.write_bytes(other.read_bytes()[:-30])
@@ -56,9 +54,9 @@ def test_messages_about_other_files_name_their_content(tmp_path, archive):
     content = bytearray(archive.read_bytes())
     content[60:90] = bytes(30)
     broken.write_bytes(content)
-    with pytest.raises(gs.InvalidInput, match="expected a zip archive that can be read"):
+    with pytest.raises(gs.InvalidInput, match="zip"):
         gs.io.read_kai_snapshot(broken)
-    with pytest.raises(gs.InvalidInput, match="without them"):
+    with pytest.raises(gs.InvalidInput, match="rawObjects"):
         gs.io.read_kai_snapshot({})
     with pytest.raises(gs.BackendError):
         gs.io.read_kai_snapshot(tmp_path / "missing.zip")
@@ -75,6 +73,6 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, archiv
         assert cli.main(["report", str(path)]) == 2
         assert "`gpusched import kai`" in capsys.readouterr().err
     assert cli.main(["import", "kai", str(archive), str(SAMPLE), "-o", out]) == 2
-    assert "expected one snapshot" in capsys.readouterr().err
+    assert "snapshot" in capsys.readouterr().err
     assert cli.main(["import", "kai", str(archive), "-o", out, "--array-tasks", "3"]) == 2
     assert mentions(capsys.readouterr().err, "--array-tasks")

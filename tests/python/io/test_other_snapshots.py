@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command that takes a snapshot recognises those of other systems, and names the import that reads them."""
+"""Every command that takes a snapshot recognises those of other systems, and names the import that reads
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The JSON Schemas: they agree with the library's readers about the stored documents, and accept what it writes."""
+"""The JSON Schemas: they agree with the library's readers about the stored documents, and accept what it
+writes.
+"""
 
 import json
 from pathlib import Path

@@ -58,15 +58,15 @@ def test_options_decide_evictions_and_pending_arrays():
 
 
 def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
-    with pytest.raises(gs.InvalidInput, match="expected at least one text"):
+    with pytest.raises(gs.InvalidInput, match="text"):
         gs.io.read_slurm()
-    with pytest.raises(gs.InvalidInput, match="found none, but 9 jobs"):
+    with pytest.raises(gs.InvalidInput, match="9 jobs"):
         gs.io.read_slurm(JOBS)
     with pytest.raises(gs.BackendError):
         gs.io.read_slurm(tmp_path / "missing")
     with pytest.raises(gs.InvalidInput, match=naming("path 3")):
         gs.io.read_slurm(3)
-    with pytest.raises(gs.InvalidInput, match="scontrol prints .*gpusched import slurm"):
+    with pytest.raises(gs.InvalidInput, match=naming("scontrol `gpusched import slurm`")):
         gs.Cluster.from_json(NODES)
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots through the API of a cluster: a fake API server serves pages and errors; tests/kubernetes has a real one."""
+"""Snapshots through the API of a cluster: a fake API server serves pages and errors; tests/kubernetes has a
+real one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import gpusched as gs
 import pytest
 from fake_kubernetes_api import FakeApi, serving, thing
 from gpusched import cli
-from gpusched.kubernetes._kinds import KINDS
+from gpusched.kubernetes._snapshot import KINDS
 from messages import mentions, naming
 
 pytest.importorskip("kubernetes")
@@ -73,7 +75,8 @@ def test_all_pages_of_all_kinds_become_one_list(api: FakeApi, config: Path) -> N
 
 
 def test_kinds_that_the_server_lacks_are_named_and_no_error(api: FakeApi, config: Path) -> None:
-    # The group is there, but not with this resource; and a resource only in a version that is not the preferred one.
+    # The group is there, but not with this resource; and a resource only in a version that is not the
+    # preferred one.
     api.lists["/apis/scheduling.k8s.io/v1/priorityclasses"] = []
     api.lists["/apis/kueue.x-k8s.io/v1/topologies"] = []
     api.lists["/apis/kueue.x-k8s.io/v1beta1/workloads"] = [thing("w", "ml")]
@@ -205,7 +208,7 @@ def test_kinds_whose_server_does_not_answer_are_named(
     api.broken = {path}
     with pytest.raises(
         gs.BackendError,
-        match=r"the server behind it for jobs\.batch does not answer .*--allow-missing.*connection refused",
+        match=naming("jobs.batch --allow-missing connection refused"),
     ):
         gs.kubernetes.snapshot(kubeconfig=config)
     taken = gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
@@ -250,13 +253,13 @@ def test_an_unusable_server_is_reported(
     api: FakeApi, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.unauthorized = True
-    with pytest.raises(gs.BackendError, match="does not accept the credentials"):
+    with pytest.raises(gs.BackendError, match="credentials"):
         gs.kubernetes.snapshot(kubeconfig=config)
     with pytest.raises(gs.BackendError, match="kubeconfig .*nowhere"):
         gs.kubernetes.snapshot(kubeconfig=tmp_path / "nowhere")
     with pytest.raises(gs.BackendError, match="elsewhere"):
         gs.kubernetes.snapshot(kubeconfig=config, context="elsewhere")
-    with pytest.raises(gs.BackendError, match="in-cluster credentials: "):
+    with pytest.raises(gs.BackendError, match="in-cluster"):
         gs.kubernetes.snapshot(in_cluster=True)
     closed = api.kubeconfig()
     closed["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
@@ -269,7 +272,7 @@ def test_an_unusable_server_is_reported(
 @pytest.mark.parametrize("text", ["a: [b\n c: ", "[1, 2]", "words", ""])
 def test_an_invalid_kubeconfig_is_reported(text: str, config: Path) -> None:
     config.write_text(text)
-    with pytest.raises(gs.BackendError, match="^kubeconfig .*kubeconfig: "):
+    with pytest.raises(gs.BackendError, match="kubeconfig"):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -305,7 +308,7 @@ def test_a_moment_that_is_forgotten_twice_ends_it(
 
 def test_a_right_that_is_revoked_meanwhile_is_reported(api: FakeApi, config: Path) -> None:
     api.before = lambda fake, path, query: fake.forbidden.add(PODS) if path == PODS else None
-    with pytest.raises(gs.BackendError, match="/api/v1/pods: pods is forbidden"):
+    with pytest.raises(gs.BackendError, match=naming("/api/v1/pods forbidden")):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -360,9 +363,7 @@ def test_options_are_checked_together() -> None:
 
 def test_the_missing_client_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes.config", None)
-    with pytest.raises(
-        gs.BackendError, match=r"needs kubernetes: pip install kubernetes \(or the extra 'kubernetes'"
-    ):
+    with pytest.raises(gs.BackendError, match=naming("pip install kubernetes 'kubernetes'")):
         gs.kubernetes.snapshot()
 
 
@@ -372,7 +373,7 @@ def test_the_package_does_not_import_the_client() -> None:
 
 
 def test_the_kinds_are_those_of_the_reader() -> None:
-    text = (SOURCES / "include/gpusched/io/detail/kubernetes/objects.hpp").read_text()
+    text = (SOURCES / "src/io/kubernetes/objects.hpp").read_text()
     table = re.search(r"kind_names\[\] = \{(.*?)\n\};", text, re.S)
     assert table
     assert {(kind.group, kind.kind) for kind in KINDS} == set(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell script of a plan, run with a kubectl that refuses, breaks off and dies; tests/kubernetes has a real one."""
+"""The shell script of a plan, run with a kubectl that refuses, breaks off and dies; tests/kubernetes has a
+real one.
+"""
 
 from __future__ import annotations
 
@@ -105,9 +107,7 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     said = run.stdout.splitlines()
     assert mentions(said[0], "prod 5 pods plan")
     assert said[1:4] == ["cordoned n0", "cordoned n2", "evicted ml/spot"]  # n1 was cordoned before
-    assert (
-        mentions(said, "evicted ml/web-a n0 starts plan n5")
-    )
+    assert mentions(said, "evicted ml/web-a n0 starts plan n5")
     assert mentions(said, "wave 1 ReplicaSet/db pods n6 plan")
     assert mentions(said, "ml/big n0 plan")
     assert mentions(said[-1], f"plan These nodes cordoned {case.script} n0 n1")
@@ -163,9 +163,7 @@ def test_it_does_not_wait_for_an_owner_that_was_scaled_down(tmp_path: Path) -> N
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="20")
     assert run.returncode == 0, run.stdout + run.stderr
     assert_carried_out(case)
-    assert (
-        mentions(run.stdout, "wave 0 ReplicaSet/web 1 pods 3")
-    )
+    assert mentions(run.stdout, "wave 0 ReplicaSet/web 1 pods 3")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +205,7 @@ def test_the_next_wave_does_not_begin_before(tmp_path: Path) -> None:
 def test_replacements_elsewhere_need_confirmation(tmp_path: Path) -> None:
     case = Case(tmp_path, lands=["", "n2", "n6", "n6", "n5"])
     run = case.run()  # no answer
-    assert run.returncode == 1 and "replacements are elsewhere than planned" in run.stderr
+    assert run.returncode == 1 and "replacements" in run.stderr
     assert mentions(run.stdout, "pods on n2 plan n5") and mentions(run.stdout, "plan ml/ReplicaSet/web")
     assert case.read()["evicted"] == ["u-spot", "u-web-a"]
     assert case.run(answer="\n").returncode == 0
@@ -299,12 +297,8 @@ def test_pods_on_other_nodes_than_planned_are_skipped(tmp_path: Path) -> None:
     run = case.run()
     assert run.returncode == 0 and mentions(run.stdout, "plan 2 5 pods")
     assert case.read()["evicted"] == ["u-spot", "u-db-0", "u-web-c"]
-    for line in (
-        "left alone: ml/web-a is on n4, and the plan takes it from n0",
-        "pod ml/web-b is gone already",
-        "ml/big: there is no pod of this name now; the plan has room for it on n0",
-    ):
-        assert line in run.stdout.splitlines()
+    for words in ("ml/web-a n4 plan n0", "ml/web-b gone", "ml/big n0"):
+        assert mentions(run.stdout.splitlines(), words)
 
 
 def test_a_plan_for_other_pods_changes_nothing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ pytest.importorskip("scipy")
 milp = gs.milp
 serving = gs.serving
 
+
 def test_matrices_are_views():
     m = milp.serving_plan(*EXAMPLE)
     assert m.shape == (34, 22)
@@ -76,7 +77,7 @@ def test_several_models():
     plan = milp.solve_serving_plan(configs, {"m0": {"w": 40}, "m1": {"w": 40}}, {"g": 1.0}, {"g": 3}, 3)
     assert plan.replicas == {"a": 1, "b": 2}
     assert plan.makespan == pytest.approx(20)
-    with pytest.raises(gs.InvalidInput, match="model is missing"):
+    with pytest.raises(gs.InvalidInput, match="model"):
         milp.serving_plan(
             [{**configs[0], "model": None}], {"m0": {"w": 1}, "m1": {"w": 1}}, {"g": 1.0}, {"g": 3}, 3
         )
@@ -141,11 +142,11 @@ def test_a_solver_of_ones_own_that_lies():
     def broken(model, options):
         raise RuntimeError("no licence")
 
-    with pytest.raises(RuntimeError, match="no licence"):
+    with pytest.raises(RuntimeError, match="licence"):
         milp.serving_plan(*EXAMPLE).solve(solver=broken)
     wrong = milp.serving_plan(*EXAMPLE).solve(solver=lambda m, o: {"status": "optimal", "x": np.zeros(22)})
     assert wrong.status == "failed" and "coverage" in wrong.message
-    with pytest.raises(gs.InvalidInput, match="solver: 'cplex'"):
+    with pytest.raises(gs.InvalidInput, match=naming("solver 'cplex'")):
         milp.serving_plan(*EXAMPLE).solve(solver="cplex")
 
 
@@ -252,8 +253,15 @@ def test_consolidation_and_packing():
         assert m.occupied(placement) == 1 and m.moves(placement) == 2
         assert s.objective == pytest.approx(1 + 2 / 4)
         assert m.evaluate(m.encode(placement)).feasible()
-    c = cluster([task("a", 4, "n0"), task("b", 2, "n1"), task("p", 4, priority=5), task("q", 4, priority=1),
-                 task("r", 3, priority=9)])
+    c = cluster(
+        [
+            task("a", 4, "n0"),
+            task("b", 2, "n1"),
+            task("p", 4, priority=5),
+            task("q", 4, priority=1),
+            task("r", 3, priority=9),
+        ]
+    )
     r = milp.priority_packing(c)
     assert [(s["priority"], s["placed"], s["bound"]) for s in r.steps] == [(9, 1, 1), (5, 0, 0), (1, 0, 0)]
     assert r.optimal and r.moves == 0 and r.placement["r"] == "n2" and r.placement["p"] is None
@@ -270,7 +278,9 @@ def test_consolidation_and_packing():
 
 
 def joint_cluster():
-    """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another model."""
+    """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another
+    model.
+    """
     nodes = [
         {
             "name": f"n{i}",

@@ -66,7 +66,9 @@ def drawn(seed, large=1.0):
 
 
 def test_solvers_agree_about_small_models():
-    """Seeds 6, 58, 152, 449, 506, 792, 1318 and 5326 are among those about which some solver was wrong or gave up."""
+    """Seeds 6, 58, 152, 449, 506, 792, 1318 and 5326 are among those about which some solver was wrong or
+    gave up.
+    """
     seen = {"optimal": 0, "infeasible": 0, "unbounded": 0}
     for seed in (*range(250), 449, 506, 792, 1318, 5326):
         model = drawn(seed)

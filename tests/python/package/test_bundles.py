@@ -1,4 +1,6 @@
-"""Replay bundles: a snapshot, the options of a call and its plan in one file, to be run again by another user."""
+"""Replay bundles: a snapshot, the options of a call and its plan in one file, to be run again by another
+user.
+"""
 
 from __future__ import annotations
 
@@ -117,30 +119,6 @@ def test_that_nothing_helps_is_a_result(tmp_path: Path) -> None:
     assert mention(gs.bundles.replay(bundle).differences, ["plan"])
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"format": "gpusched.plan"}, "format 'gpusched.plan' 'gpusched.bundle'"),
-        ({"version": 2}, "version 2 1"),
-        ({"command": "consolidat"}, "'consolidate'"),
-        ({"options": {"sed": 1}}, "sed"),
-        ({"options": []}, "options []"),
-        ({"other": 1}, "unknown 'other'"),
-        ({"optoins": {}}, "unknown 'optoins' 'options'"),
-        ({"cluster": {"format": "gpusched.cluster"}}, "version"),
-    ],
-)
-def test_other_documents_than_bundles_are_refused(
-    tmp_path: Path, change: dict[str, Any], problem: str
-) -> None:
-    bundle = tmp_path / "bundle.json"
-    gs.bundles.save(bundle, "consolidate", waiting(), {"seed": 1}, gs.consolidate(waiting(), seed=1))
-    document = json.loads(bundle.read_text())
-    bundle.write_text(json.dumps({**document, **change}))
-    with pytest.raises(gs.InvalidInput, match=naming(problem)):
-        gs.bundles.replay(bundle)
-
-
 def test_a_field_that_is_missing_is_named(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.json"
     bundle.write_text('{"format": "gpusched.bundle", "version": 1, "command": "consolidate"}')
@@ -157,7 +135,7 @@ def test_options_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidInput, match="/options/policies/node_order"):
         gs.bundles.save(bundle, "consolidate", waiting(), options, None)
     assert not bundle.exists()
-    with pytest.raises(gs.BackendError, match="cannot be written"):
+    with pytest.raises(gs.BackendError, match="bundle.json"):
         gs.bundles.save(tmp_path / "no" / "bundle.json", "consolidate", waiting(), {}, None)
 
 
@@ -174,6 +152,11 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        ({"format": "gpusched.plan"}, "format 'gpusched.plan' 'gpusched.bundle'"),
+        ({"other": 1}, "unknown 'other'"),
+        ({"optoins": {}}, "unknown 'optoins' 'options'"),
+        ({"options": []}, "options []"),
+        ({"cluster": {"format": "gpusched.cluster"}}, "version"),
         ({"cluster": "{}"}, "cluster '{}'"),
         ({"cluster": None}, "cluster None"),
         ({"plan": "{}"}, "plan '{}'"),
@@ -181,34 +164,23 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
         ({"cluster": {}}, "cluster 'format' 'version' missing"),
         ({"plan": {"format": "gpusched.plan"}}, "plan missing"),
         ({"plan": {"format": "x"}}, "plan /format"),
+        ({"version": 2}, "version 2 1"),
         ({"version": True}, "version True 1"),
         ({"version": 1.0}, "version 1.0 1"),
         ({"version": None}, "version None 1"),
         ({"gpusched": 5}, "gpusched 5"),
         ({"gpusched": None}, "gpusched None"),
         ({"command": ["preempt"]}, "command ['preempt']"),
-        (
-            {"command": "preemt"},
-            "command 'preemt' consolidate preempt admit allocate 'preempt'",
-        ),
-        (
-            {"options": {"sed": 1}},
-            "options 'sed' 'seed'",
-        ),
+        ({"command": "preemt"}, "command 'preemt' consolidate preempt admit allocate 'preempt'"),
+        ({"options": {"sed": 1}}, "options 'sed' 'seed'"),
         ({"options": {"seed": -1}}, "options seed -1 0"),
         ({"options": {"seed": "inf"}}, "options seed 'inf'"),
         ({"options": {"cluster": {}}}, "options 'cluster'"),
         *(
-            (
-                {"command": "preempt", "options": {"pods": pods}},
-                f"options pods {pods!r} pending",
-            )
+            ({"command": "preempt", "options": {"pods": pods}}, f"options pods {pods!r} pending")
             for pods in NO_PODS
         ),
-        (
-            {"command": "preempt", "options": {}},
-            "options pods missing pending",
-        ),
+        ({"command": "preempt", "options": {}}, "options pods missing pending"),
         ({"command": "preempt", "options": {"pods": [{"a": 1}]}}, "options <task> /a unknown"),
         ({"command": "preempt", "options": {"pods": ""}}, "options"),
         ({"command": "preempt", "options": {"pods": "nobody"}}, "options"),

@@ -123,7 +123,9 @@ spec.loader.exec_module(interrupt)
 
 
 def quickest(call: str, setup: str = PACKED) -> float:
-    """Seconds from Ctrl-C to the exception, the best of three, because the machine may be busy with something else."""
+    """Seconds from Ctrl-C to the exception, the best of three, because the machine may be busy with something
+    else.
+    """
     return min(interrupt.milliseconds(setup, call, 0.5) for _ in range(3)) / 1e3
 
 

@@ -1,4 +1,6 @@
-"""Dicts that stand for structs of C++: one reader for all of them, which reports every problem with its place."""
+"""Dicts that stand for structs of C++: one reader for all of them, which reports every problem with its
+place.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other project called gpusched, in one environment with this one: before it, after it, and removed again."""
+"""The other project called gpusched, in one environment with this one: before it, after it, and removed
+again.
+"""
 
 import base64
 import hashlib

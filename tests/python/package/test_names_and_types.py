@@ -161,7 +161,7 @@ def test_nodes_and_tasks_stand_for_their_names(tiny):
         assert index.failed_gpus(n0) == index.failed_gpus("n0") == [0]
         index.remove(small)
         assert index.cluster().tasks["small"].node is None
-    with pytest.raises(gs.InvalidInput, match="unknown node 'elsewhere'"):
+    with pytest.raises(gs.InvalidInput, match=naming("node 'elsewhere'")):
         gs.consolidate(tiny, exempt=[gs.Cluster.from_json(document([make_node("elsewhere")], [])).nodes[0]])
 
 

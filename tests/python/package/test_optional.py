@@ -6,6 +6,7 @@ import sys
 import gpusched as gs
 import gpusched.plotting
 import pytest
+from messages import naming
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,5 @@ def test_missing_packages_are_named(monkeypatch, module, extra, call):
     cluster = gs.sim.generate_cluster(nodes=20)
     monkeypatch.setitem(sys.modules, module, None)  # what importing it then meets
     package = module.partition(".")[0]
-    with pytest.raises(
-        gs.BackendError, match=rf"needs {package}: pip install {package} \(or the extra '{extra}'"
-    ):
+    with pytest.raises(gs.BackendError, match=naming(f"pip install {package} '{extra}'")):
         call(cluster)

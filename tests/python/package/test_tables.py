@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: where pickles say that they live, parts of them, and types of columns that do not depend on the rows."""
+"""Tables: where pickles say that they live, parts of them, and types of columns that do not depend on the
+rows.
+"""
 
 from __future__ import annotations
 

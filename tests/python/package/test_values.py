@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of functions that are written in Python: numbers of numpy, and messages about wrong types, values and names."""
+"""Arguments of functions that are written in Python: numbers of numpy, and messages about wrong types, values
+and names.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,7 @@ TYPES: list[tuple[Callable[[], Any], str]] = [
 ]
 
 VALUES: list[tuple[Callable[[], Any], str]] = [
-    (lambda: sim.compare_hosts(["static", "ful"], **ONE), "variants[1] 'ful' 'static'"),  # type: ignore[list-item]
-    (lambda: sim.compare_hosts(["static", "ful"], **ONE), "'full'"),  # type: ignore[list-item]
+    (lambda: sim.compare_hosts(["static", "ful"], **ONE), "variants[1] 'ful' 'static' 'full'"),  # type: ignore[list-item]
     (lambda: sim.compare_hosts([3], **ONE), "variants[0] 3 'static'"),  # type: ignore[list-item]
     (lambda: sim.compare_hosts(["static"], [0, "x"]), "seeds[1] 'x' 0"),  # type: ignore[list-item]
     (lambda: sim.compare_hosts(["static"], [0, -1]), "seeds[1] -1 0"),
@@ -66,11 +67,9 @@ VALUES: list[tuple[Callable[[], Any], str]] = [
     (lambda: serving.deployment_costs(REQUEST, utilization="x"), "utilization 'x' 0 1"),  # type: ignore[arg-type]
     (lambda: serving.deployment_costs(REQUEST, simulated_requests=0), "simulated_requests 0 1 10000000"),
     (lambda: serving.deployment_costs(REQUEST, seed=-1), "seed -1 0"),
-    (lambda: serving.deployment_costs(REQUEST, deployments={"max_gpu": 1}), "deployments unknown 'max_gpu'"),
-    (lambda: serving.deployment_costs(REQUEST, deployments={"max_gpu": 1}), "'max_gpus'"),
+    (lambda: serving.deployment_costs(REQUEST, deployments={"max_gpu": 1}), "deployments unknown 'max_gpu' 'max_gpus'"),
     (lambda: serving.deployment_costs(REQUEST, estimate={"max_bach": 1}), "'max_batch'"),
-    (lambda: serving.deployment_costs(REQUEST).of(deploymnt="x"), "deploymnt model gpu"),
-    (lambda: serving.deployment_costs(REQUEST).of(deploymnt="x"), "'deployment'"),
+    (lambda: serving.deployment_costs(REQUEST).of(deploymnt="x"), "deploymnt model gpu 'deployment'"),
     (lambda: monitor(persistence=1.5), "persistence 1.5 1 1000000"),
     (lambda: monitor(alpha="x"), "alpha 'x' 1e-300 1"),
     (lambda: monitor().observe("x", "code"), "time_s 'x'"),  # type: ignore[arg-type]

@@ -134,14 +134,14 @@ def test_tasks_that_fit_and_tasks_that_do_not(cluster: gs.Cluster) -> None:
         gs.preempt(cluster, "waits", now=2**63 - 1)
     with pytest.raises(gs.InvalidInput, match=naming("alpha 2 0 1")):
         gs.preempt(cluster, "waits", alpha=2)
-    with pytest.raises(gs.InvalidInput, match="one of 'guaranteed', 'best_effort', 'none'"):
+    with pytest.raises(gs.InvalidInput, match=naming("'guaranteed' 'best_effort' 'none'")):
         gs.preempt(cluster, "waits", qos="perhaps")  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="runs on node 'm1'"):
+    with pytest.raises(gs.InvalidInput, match=naming("node 'm1'")):
         gs.preempt(cluster, "c14")
 
 
 def test_search_limits_are_reported(cluster: gs.Cluster) -> None:
-    with pytest.warns(RuntimeWarning, match="search_limit was hit"):
+    with pytest.warns(RuntimeWarning, match="search_limit"):
         gs.preemption.minimal_victim_sets(cluster, task("b", 2, 1000), "m1", search_limit=1)
     crowd = [
         dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)
@@ -159,7 +159,7 @@ def test_search_limits_are_reported(cluster: gs.Cluster) -> None:
         with pytest.warns(RuntimeWarning, match=naming("time_limit hit")):
             assert ask(cluster, b, time_limit=0) is None
         assert ask(cluster, b, time_limit=1000) == ask(cluster, b)
-    with pytest.raises(gs.InvalidInput, match="time_limit: -1"):
+    with pytest.raises(gs.InvalidInput, match=naming("time_limit -1")):
         gs.preempt(cluster, b, time_limit=-1)
     with pytest.raises(gs.InvalidInput, match=naming("time_limit 1")):
         gs.preemption.OnlinePreemption(cluster, time_limit=1)
@@ -187,7 +187,7 @@ def test_the_index_follows_events(cluster: gs.Cluster) -> None:
     d = index.decide("waits")
     assert d is not None and d.victims
     index.apply(d)
-    with pytest.raises(gs.InvalidInput, match="runs on node 'm1'"):
+    with pytest.raises(gs.InvalidInput, match=naming("node 'm1'")):
         index.decide("waits")
     index.fail_node("m1")
     index.set_now(100)
@@ -293,7 +293,7 @@ def test_the_command(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capture
     Path(snapshot).write_text(json.dumps(impossible))
     capsys.readouterr()
     assert cli.main(["preempt", snapshot, "waits"]) == 1
-    assert mentions(capsys.readouterr().out, "evicted node 'm1'")
+    assert mentions(capsys.readouterr().out, "node 'm1'")
 
 
 def two_switches() -> gs.Cluster:
@@ -345,7 +345,7 @@ def test_gangs_of_preemptors() -> None:
         gs.preemption.preempt_gang(cluster, "waits", objective="x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="dict"):
         gs.preemption.preempt_gang(cluster, 7)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="further, traffic"):
+    with pytest.raises(gs.InvalidInput, match=naming("further traffic")):
         gs.preemption.preempt_gang(cluster, job | {"traffic": [[1.0]]})
 
 
@@ -366,7 +366,7 @@ def test_the_command_for_gangs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     Path(snapshot).write_text(json.dumps(document_))
     capsys.readouterr()
     assert cli.main(["preempt", snapshot, "--job", "waits"]) == 1
-    assert mentions(capsys.readouterr().out, "evicted domain 'switch-a' 1 2 pods")
+    assert mentions(capsys.readouterr().out, "domain 'switch-a' 1 2 pods")
 
 
 def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Cluster) -> None:
@@ -379,7 +379,7 @@ def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Clust
             lambda: index.set_now(60),
             lambda: index.decide("waits"),
         ):
-            with pytest.raises(gs.InvalidInput, match="a decision is being made"):
+            with pytest.raises(gs.InvalidInput, match="decision"):
                 event()
         assert len(index.cluster().tasks) == len(snapshot.tasks)  # reading is harmless
         calls.append(task.name)
@@ -399,7 +399,7 @@ def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Clust
 
 @pytest.mark.parametrize("answer", [None, "much", float("nan"), -1.0, 1e300, True])
 def test_costs_that_are_none(cluster: gs.Cluster, answer: Any) -> None:
-    with pytest.raises(gs.InvalidInput, match="cost: "):
+    with pytest.raises(gs.InvalidInput, match="cost"):
         gs.preempt(cluster, "waits", cost=lambda *_: answer, policy="exhaustive")
 
 
@@ -431,9 +431,7 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
 
     with pytest.raises(Enough):
         gs.preempt(cluster, b, policy=fail)
-    with pytest.raises(
-        gs.InvalidInput, match=naming("order's task 0.5")
-    ):
+    with pytest.raises(gs.InvalidInput, match=naming("task 'c14' 0.5")):
         gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
     with pytest.raises(gs.InvalidInput, match=naming("policy imp exhaustive")):
         gs.preemption.OnlinePreemption(with_b, policy=order)
@@ -521,12 +519,14 @@ def test_the_console_breaks_budgets_and_places_victims_again(
     c = gs.Cluster.from_json(found)
     c.to_json(snapshot)
     assert cli.main(["preempt", snapshot, "waits", "--replace-victims", "-o", plan]) == 0
-    assert mentions(capsys.readouterr().out, "runs m2 GPUs 6 7")
+    assert mentions(capsys.readouterr().out, "m2 GPUs 6 7")
     assert cli.main(["verify", snapshot, plan]) == 0
 
 
 def test_demands_for_two_gpu_types_are_vectors() -> None:
-    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a class of devices."""
+    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a
+    class of devices.
+    """
     node: dict[str, Any] = {
         "name": "n",
         "gpu_model": "H20",

@@ -135,5 +135,5 @@ def test_figures() -> None:
     ):
         with pytest.raises(gs.InvalidInput, match=naming(told)):
             plotting.plot_latency_costs(wrong)
-    with pytest.raises(gs.InvalidInput, match="rows of 0 models"):
+    with pytest.raises(gs.InvalidInput, match=naming("0 models")):
         plotting.plot_deployment_costs(costs.of(model="x"))

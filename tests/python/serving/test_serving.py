@@ -98,7 +98,7 @@ def test_plan_ablations_and_deadline() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(bad)
     assert len(caught.value.problems) == 2
-    with pytest.raises(gs.InvalidInput, match="/requets: unknown field"):
+    with pytest.raises(gs.InvalidInput, match="/requets"):
         serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {
             "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}))  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_profiles_from_csv(tmp_path: Path) -> None:
     decode.write_text("1,-1\n")
     with pytest.raises(gs.InvalidInput, match=naming("decode.csv:1 time >= 0 '-1'")):
         serving.read_layer_profile(prefill, decode, "m", "g")
-    with pytest.raises(gs.BackendError, match="cannot be opened"):
+    with pytest.raises(gs.BackendError, match="none.csv"):
         serving.read_layer_profile(prefill, tmp_path / "none.csv", "m", "g")
 
 
@@ -211,7 +211,8 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     # By name: stages and throughputs are those that the planner would find.
     served = [{name: r[name] for name in ("model", "deployment", "count", "share")} for r in plan.replicas]
     assert serving.simulate_latency(request(), served, **options) == expected
-    # One's own: a replica of one type for all, with a throughput that was measured elsewhere or in the request.
+    # One's own: a replica of one type for all, with a throughput that was measured elsewhere or in the
+    # request.
     kinds = {"long": 1.0, "chat": 1.0}
     mine = {"model": "Llama-3-8B", "deployment": "H100 1x1", "count": 2, "share": kinds}
     alone = serving.simulate_latency(request(), [mine], **options)
@@ -226,28 +227,19 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     assert measured == serving.simulate_latency(request(), told, **options)
     for wrong, problem in (
         ("H100", 'plan replicas "H100"'),
-        ({}, "plan: field 'replicas' is missing"),
+        ({}, "plan 'replicas' missing"),
         ({**document, "version": 3}, "plan /version 1 2 3"),
-        ([{**mine, "model": "Llama-3-7B"}], "plan /0/model Llama-3-8B found 'Llama-3-7B'"),
+        ([{**mine, "model": "Llama-3-7B"}], "plan /0/model Llama-3-8B 'Llama-3-7B'"),
         ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment 'H1OO 1x1' 'TYPE SxD'"),
-        (
-            [{**mine, "share": {"chatt": 1.0}}],
-            "plan /0/share/chatt long chat found 'chatt' 'chat'",
-        ),
+        ([{**mine, "share": {"chatt": 1.0}}], "plan /0/share/chatt long chat 'chatt' 'chat'"),
         ([{**mine, "share": {"chat": "x"}}], 'plan /0/share/chat "x"'),
         (
             [{name: value for name, value in mine.items() if name != "share"}],
-            "plan: /0: field 'share' is missing",
+            "plan /0 'share' missing",
         ),
-        (
-            [{**mine, "share": {"chat": 0.5, "long": 1.0}}],
-            "workload 'chat' 0.5 1",
-        ),
+        ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "workload 'chat' 0.5 1"),
         ([{**mine, "count": -1}], "plan /0/count 0 2147483647 -1"),
-        (
-            {"replicas": [{**mine, "share": 1}]},
-            "plan /replicas/0/share 1",
-        ),
+        ({"replicas": [{**mine, "share": 1}]}, "plan /replicas/0/share 1"),
     ):
         with pytest.raises(gs.InvalidInput) as caught:
             serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]
@@ -438,7 +430,7 @@ def test_odd_requests() -> None:
     running = [
         {"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}
     ]
-    with pytest.raises(gs.InvalidInput, match="count of all together"):
+    with pytest.raises(gs.InvalidInput, match="count"):
         serving.replan(request(), running * 2)
 
 

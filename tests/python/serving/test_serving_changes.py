@@ -54,7 +54,8 @@ def test_of_the_fewest_starts_the_cheapest() -> None:
     options: dict[str, Any] = {"measured_only": True, "utilization": 1.0}
     before = serving.plan_serving(asked, rate={"chat": 20.0}, **options)
     assert [(r["deployment"], r["count"]) for r in before.replicas] == [("H100 1x4", 2)]
-    # 23 requests/s: a third group of H100 for 12 $/h or one of A100 for 7.2 $/h; whoever may spend twice as much need not.
+    # 23 requests/s: a third group of H100 for 12 $/h or one of A100 for 7.2 $/h; whoever may spend twice as
+    # much need not.
     changed = serving.replan(asked, before, rate={"chat": 23.0}, slack=1.0, **options)
     assert (changed.starts, changed.stops) == (1, 0)
     assert changed.plan.cost == pytest.approx(24 + 7.2) == changed.cost_free
@@ -81,7 +82,7 @@ def test_a_plan_is_replanned_from_its_document() -> None:
             {**document, "format": "gpusched.plan"},
             'running /format "gpusched.serving-plan" "gpusched.plan"',
         ),
-        ({"format": "gpusched.serving-plan"}, "running: field 'replicas' is missing"),
+        ({"format": "gpusched.serving-plan"}, "running 'replicas' missing"),
         ({**document, "replicas": "H100"}, 'running /replicas array "H100"'),
         ("H100", 'running plan replicas "H100"'),
         (

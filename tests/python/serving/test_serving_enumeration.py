@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest rental of the planner beside the enumeration of all replicas in plain Python: measured throughputs, and estimates alone."""
+"""The cheapest rental of the planner beside the enumeration of all replicas in plain Python: measured
+throughputs, and estimates alone.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ DEGREES = (1, 2, 4, 8)
 pytestmark = pytest.mark.usefixtures("solver")
 
 
-# ---- enumeration: no line of it calls the library --------------------------------------------------------------------
+# ---- enumeration: no line of it calls the library
+# --------------------------------------------------------------------
 
 
 def serves(rates: list[float], copies: list[tuple[int, list[float]]]) -> bool:
-    """Whether replicas, so many of each with the throughputs of one or two kinds of requests, serve the rates.
+    """Whether replicas, so many of each with the throughputs of one or two kinds of requests, serve the
+    rates.
 
-    With two kinds, those that are best at the first one beside the second serve it until it is served, and what is left of all
+    With two kinds, those that are best at the first one beside the second serve it until it is served, and
+    what is left of all
     serves the second: the optimum of the continuous relaxation, by exchange.
     """
     left, enough = rates[0], [1e-9 * rate for rate in rates]
@@ -81,7 +86,8 @@ def enumerated(
     return best
 
 
-# ---- random requests ------------------------------------------------------------------------------------------------
+# ---- random requests
+# ------------------------------------------------------------------------------------------------
 
 
 def random_offers(rng: np.random.Generator, machines: bool) -> dict[str, dict[str, Any]]:
@@ -192,7 +198,8 @@ def test_plans_of_measurements() -> None:
 def estimates(
     model: str, offers: dict[str, dict[str, Any]], kinds: list[str], stages: int
 ) -> list[tuple[dict[str, int], list[float]]]:
-    """Pipelines of so many stages of one type and degree that fit in memory, with the estimated throughputs."""
+    """Pipelines of so many stages of one type and degree that fit in memory, with the estimated throughputs.
+    """
     described = serving.language_model(model)
     configurations = []
     for name, offer in offers.items():

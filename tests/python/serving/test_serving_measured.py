@@ -66,7 +66,8 @@ def test_measured_latencies_at_loads() -> None:
     (group,) = plan.replicas
     assert group["count"] == 2 and group["within_targets"]["chat"] == pytest.approx(5.0)
     assert group["latency_source"]["chat"] == "measured" == plan.latencies[0]["ttft_source"]
-    # What is called measured is the measurement at the load of 4.95 requests/s, not a simulation of an estimate.
+    # What is called measured is the measurement at the load of 4.95 requests/s, not a simulation of an
+    # estimate.
     assert plan.latencies[0]["ttft_p90_s"] == pytest.approx(0.5 + 0.95 / 2 * 0.3)
     assert (
         serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0][
@@ -84,7 +85,9 @@ def test_measured_latencies_at_loads() -> None:
 
 
 def test_light_measured_loads_are_reported() -> None:
-    """A row with a latency is the most that its deployment is believed to serve, also where it was measured at a light load."""
+    """A row with a latency is the most that its deployment is believed to serve, also where it was measured
+    at a light load.
+    """
     kinds = {"chat": {"input": 1000, "output": 300, "rate": 10.0}}
     asked = request(
         gpus={"H100": {"available": 256, "price": 3.0}}, models={"Llama-3-70B": {"workloads": kinds}}
@@ -125,7 +128,8 @@ def percentiles(kind: dict[str, Any], latency: str) -> list[float | None]:
 
 
 def test_each_latency_has_its_own_source() -> None:
-    # Slower than any simulation of such a replica: a p99 of the simulation beside it would be below the measured p90.
+    # Slower than any simulation of such a replica: a p99 of the simulation beside it would be below the
+    # measured p90.
     slow = [row("H100 1x4", "chat", r, ttft_s=t) for r, t in ((2.0, 3.0), (6.0, 5.0))]
     asked = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=slow)
     options: dict[str, Any] = {"rate": {"chat": 3.0}, "measured_only": True}
@@ -218,7 +222,8 @@ def test_pipelines_without_any_measurement() -> None:
             found |= {len(r["stages"]) for r in plan.replicas}
         return found
 
-    # A group of any of these types holds the model: estimates alone do not cut it into stages, three H100 for 5 requests/s among them.
+    # A group of any of these types holds the model: estimates alone do not cut it into stages, three H100 for
+    # 5 requests/s among them.
     assert stages(request()) == {1}
     assert max(stages(request(), unmeasured_pipelines=True)) > 1
     # Eight T4 do not hold it, and no group of a machine holds prompts of 300,000 tokens.

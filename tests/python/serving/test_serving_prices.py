@@ -24,7 +24,8 @@ def test_price_ranges_end_at_changes_of_the_plan() -> None:
     assert ranges["H100"] == pytest.approx((0, 3.6)) and ranges["A100-80GB"] == pytest.approx(
         (1.5, float("inf"))
     )
-    # Found when asked for, and again by a copy; the same whatever the budget, at which dearer deployments were not looked at.
+    # Found when asked for, and again by a copy; the same whatever the budget, at which dearer deployments
+    # were not looked at.
     again = pickle.loads(pickle.dumps(serving.plan_serving(asked, **options)))
     assert again == plan and again.price_ranges == plan.price_ranges
     assert serving.plan_serving({**asked, "budget": 48.0}, **options).price_ranges == plan.price_ranges
@@ -45,7 +46,8 @@ def test_price_ranges_of_spot_prices() -> None:
     options: dict[str, Any] = {"rate": {"chat": 20.0}, "measured_only": True, "utilization": 1.0}
     plan = serving.plan_serving(request(gpus=gpus, measured=rows), **options)
     assert (plan.cost, plan.rentals[0]["spot"]) == (pytest.approx(11.2), 8)
-    # By hand: two groups of spot H100 for 8 times their price, against the same at the usual price (24 $/h), or A100 (28.8 $/h).
+    # By hand: two groups of spot H100 for 8 times their price, against the same at the usual price (24 $/h),
+    # or A100 (28.8 $/h).
     ranges = {(r["gpu"], r["spot"]): (r["low"], r["high"]) for r in plan.price_ranges}
     assert ranges[("H100", True)] == pytest.approx((0, 3.0)) and ranges[("H100", False)] == pytest.approx(
         (1.4, float("inf"))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans for rates and targets: each line of what a capacity planner asks, and an event simulation of its own that checks the plans."""
+"""Plans for rates and targets: each line of what a capacity planner asks, and an event simulation of its own
+that checks the plans.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("solver")
 
 
 class Roofline:
-    """Seconds of prompts and steps on one tensor-parallel group or a pipeline, from data sheets and docs/serving.md alone."""
+    """Seconds of prompts and steps on one tensor-parallel group or a pipeline, from data sheets and
+    docs/serving.md alone.
+    """
 
     PEAKS = {  # TFLOPS, GB/s, GB/s of the link
         "H100": (989, 3350, 450),
@@ -153,7 +157,8 @@ def test_plans_keep_their_targets_in_another_simulation(
         assert kind["met"] and kind["ttft_source"] == kind["tpot_source"] == "estimated"
         for target, limit in targets.items():
             assert kind[target] <= limit
-    # Six times the rate does not go through: the other simulation is no rubber stamp. (Without a target of the first token, requests
+    # Six times the rate does not go through: the other simulation is no rubber stamp. (Without a target of
+    # the first token, requests
     # wait outside a full batch, and those in it are as quick as before.)
     heavy = event_simulation(plan, {name: 6 * rate for name, rate in rates.items()}, 3000, seed=5)
     assert any(
@@ -216,7 +221,9 @@ def test_nothing_is_rented_that_is_not_used() -> None:
 
 
 def test_kinds_of_the_same_name_in_two_models() -> None:
-    """If a shared plan misses its targets, replicas that serve one kind each are tried, for each model its own kinds."""
+    """If a shared plan misses its targets, replicas that serve one kind each are tried, for each model its
+    own kinds.
+    """
     served = {"workloads": {"chat": {"input": 500, "output": 100, "rate": 3.0}}}
     rows = [row("H100 1x4", "chat", r, tpot_s=t) for r, t in ((1.0, 0.02), (10.0, 0.2))]
     asked = request(

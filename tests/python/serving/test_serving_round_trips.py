@@ -160,7 +160,8 @@ def test_requests_of_both_versions(tmp_path: Path) -> None:
             "budget"
         ) == request.get("budget")
         if version == 1:
-            # The same document without the number of its version says the same; what is new in version 2 is refused in version 1.
+            # The same document without the number of its version says the same; what is new in version 2 is
+            # refused in version 1.
             assert serving.request_to_dict({**request, "version": 2}) == written
             newer = copy.deepcopy(request)
             gpu = next(iter(newer["gpus"].values()))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor of the workload: bounds against exact probabilities, false alarms, delays, hysteresis, and what is replanned."""
+"""The monitor of the workload: bounds against exact probabilities, false alarms, delays, hysteresis, and what
+is replanned.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def test_silence_is_a_shift() -> None:
 
 
 def test_one_window_is_no_shift_and_a_workload_at_the_limit_does_not_flap() -> None:
-    """Windows alternate between far and near: with persistence 3 nothing is confirmed; half-way windows do not undo the count."""
+    """Windows alternate between far and near: with persistence 3 nothing is confirmed; half-way windows do
+    not undo the count.
+    """
 
     def windows(kinds: Sequence[Sequence[int]]) -> Iterator[tuple[float, str]]:
         for number, counts in enumerate(kinds):
@@ -153,7 +157,9 @@ def test_kinds_by_lengths() -> None:
 
 
 def test_replanning_follows_the_workload() -> None:
-    """Prompts turn into long answers: the new plan serves the new workload as well as a plan made for it, and starts from the old one."""
+    """Prompts turn into long answers: the new plan serves the new workload as well as a plan made for it, and
+    starts from the old one.
+    """
     old, new = (900, 50, 50), (50, 50, 900)
     plan = serving.plan_serving(request(old), time_limit=5)
     rng = np.random.default_rng(5)
@@ -203,5 +209,5 @@ def test_times_do_not_go_back() -> None:
     monitor = serving.WorkloadMonitor(request([1, 1, 1]), window_s=10)
     monitor.observe(100.0, "w0")
     monitor.observe(105.0, "w1")
-    with pytest.raises(gs.InvalidInput, match="time_s: 99.0"):
+    with pytest.raises(gs.InvalidInput, match=naming("time_s 99.0")):
         monitor.observe(99.0, "w0")

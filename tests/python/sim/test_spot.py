@@ -161,9 +161,7 @@ def test_bad_rankers_in_python_are_reported(by_hand: gs.sim.SpotTrace) -> None:
 
     with pytest.raises(Enough):
         gs.sim.replay_spot(by_hand, rankers=["packing", fail])
-    with pytest.raises(
-        gs.InvalidInput, match=naming("rankers[0] (<lambda>)'s task node 0.5")
-    ):
+    with pytest.raises(gs.InvalidInput, match=naming("rankers[0] (<lambda>)'s task node 0.5")):
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
     called_as = "rankers[1] <lambda> task node"
     with pytest.raises(gs.errors.InvalidType, match=naming(called_as)):
@@ -274,7 +272,9 @@ def test_books_balance_and_mechanisms_differ() -> None:
 
 
 def test_consolidations_are_those_of_the_preset() -> None:
-    """Every consolidation of a replay is the plan that the preset makes of the cluster as it is, with LP tasks locked."""
+    """Every consolidation of a replay is the plan that the preset makes of the cluster as it is, with LP
+    tasks locked.
+    """
     trace = gs.sim.generate_spot_trace(nodes=16, hours=48, seed=3)
     moves = {}
     for preset in ("ipc", "fast", "best"):

@@ -1,10 +1,11 @@
 #include "support/admissions.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/admission/make_room.hpp>
-#include <gpusched/core/clock.hpp>
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <stop_token>

@@ -4,9 +4,8 @@
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
+#include "admission/bounds.hpp"
 #include "admission/covers.hpp"
-#include "admission/node_bounds.hpp"
-#include "admission/pod_bounds.hpp"
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/rng.hpp>

@@ -5,7 +5,7 @@
 #include <gpusched/allocation/rankers/packing.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/io/nvidia_smi_topo.hpp>
+#include <gpusched/io/hardware_files.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <support/catch.hpp>

@@ -4,7 +4,7 @@
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/rng.hpp>
 
 #include <stop_token>

@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 
 using namespace testing_support;
 using con::BoundMethod;

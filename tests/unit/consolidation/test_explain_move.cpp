@@ -2,7 +2,7 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/consolidation/explain_move.hpp>
+#include <gpusched/consolidation/explain.hpp>
 
 using namespace testing_support;
 using con::MoveFate;

@@ -3,7 +3,7 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
-#include "consolidation/even_steps.hpp"
+#include "consolidation/price_ladder.hpp"
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/core/executor.hpp>
 

@@ -6,9 +6,9 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/goal_nodes.hpp>
-#include <gpusched/consolidation/presets.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/policies.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 using namespace testing_support;

@@ -108,10 +108,8 @@ TEST_CASE("policies by name keep everything else of the preset") {
     const con::PolicyNames names{.node_order = "fewest_pods"};
     for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best})
         for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
-            const auto typed = con::presets::visit(preset, objective, [&](const auto& policies) {
-                return con::consolidate(cluster,
-                                        con::AnyPolicies(con::with_node_order(policies, con::FewestPods{})));
-            });
+            const auto typed = con::consolidate(
+                cluster, con::with_node_order(con::make_policies(preset, {}, objective), con::FewestPods{}));
             const auto named = con::consolidate(cluster, names, {.preset = preset, .objective = objective});
             CHECK(named.plan == typed.plan);
             CHECK(named.stats == typed.stats);

@@ -5,7 +5,6 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 
 #include <array>

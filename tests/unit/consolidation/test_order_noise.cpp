@@ -3,9 +3,9 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/consolidation/detail/order_noise.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
 #include <gpusched/consolidation/named.hpp>
-#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
 
 #include <algorithm>
 #include <cmath>

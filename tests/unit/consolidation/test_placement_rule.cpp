@@ -6,9 +6,8 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/waves.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -184,8 +184,6 @@ TEST_CASE("one policy of a preset is replaced, all else of it stays") {
                     .shallow_round_first = true,
                     .shortest_chains_first = false,
                     .remember_failures = false,
-                    .gather_fractions = true,
-                    .fill_gaps = true,
                     .several_starts = true,
                     .exchange_steps = 10,
                     .exact_when_tiny = true};

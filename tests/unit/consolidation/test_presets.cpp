@@ -91,18 +91,6 @@ TEST_CASE("failed requests are remembered unless the caller disables it") {
     CHECK(con::consolidate(cluster, policies).stats.requests_dominated == 0);
 }
 
-TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {
-    const auto spec = sim::generate_cluster({.nodes = 2000, .seed = 7, .load = 1.15});
-    const auto cluster = Cluster::build(spec);
-    auto policies = con::presets::fast();
-    CHECK_FALSE((policies.switches.fill_gaps || con::presets::best().switches.fill_gaps));
-    const auto without = con::consolidate(cluster, policies);
-    policies.switches.fill_gaps = true;
-    const auto with = con::consolidate(cluster, policies);
-    CHECK(with.stats.not_fully_occupied_after < without.stats.not_fully_occupied_after);
-    CHECK(check(spec, cluster, with.plan).ok);
-}
-
 TEST_CASE("a result becomes a document with its statistics") {
     const auto cluster = Cluster::build(figure_15());
     const auto result = con::consolidate(cluster);

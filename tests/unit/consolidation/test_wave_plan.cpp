@@ -3,9 +3,10 @@
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/wave_plan.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

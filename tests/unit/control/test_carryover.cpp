@@ -4,17 +4,12 @@
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
-#include <support/crashing_host.hpp>
 
 #include <string>
 #include <vector>
 
 using namespace gpusched;
 using namespace gpusched::control;
-using namespace gpusched::host;
-using test::CrashingFiles;
-using test::CrashWorld;
-using test::SharedRun;
 
 namespace {
 
@@ -203,41 +198,33 @@ TEST_CASE("the runner lets the actuator remember before it acts") {
     CHECK(act.calls == std::vector<std::string>{"remember 1", "reconfigure"});
 }
 
-TEST_CASE("SIGKILL at any point: started actions are remembered over restarts and boots") {
-    int begun = 0, not_yet = 0;
-    for (const bool disjoint : {false, true})
-        for (int point = 0;; ++point) {
-            CrashWorld w(disjoint);
-            const auto untouched = w.shared.instances;
-            INFO(disjoint << " point " << point);
-            if (!w.killed(point, [&](SharedRun& run, CrashingFiles& files) { w.work(run, files); })) break;
-            const bool touched =
-                !w.runs_only_in(w.before) || w.list(true).front().id != untouched[0].front().id;
-            SharedRun run{w.shared};
-            CrashingFiles files{w.shared};
-            JournalFile file(files, w.journal());
-            const auto found = file.load(w.options.host);
-            const bool pending = found && !found->tenants.empty() && found->tenants[0].pending;
-            const auto kept = [&](const Journal& journal, double now_s) {
-                const auto carryover = remembered(journal, w.options.host, now_s, 2);
-                return carryover[0].structural ==
-                           std::vector<PastChange>{{.ago_s = now_s - 1000, .pause_s = 18}} &&
-                       carryover[0].structural_windows == static_cast<std::int64_t>(now_s - 1000) / 2;
-            };
-            if (touched || pending) REQUIRE((found && kept(*found, 1005)));
-            begun += touched;
-            not_yet += !found || found->carryover.empty();
-            const auto r = w.recover(run, files);
-            REQUIRE(r.known());
-            REQUIRE(r.journal.carryover == (found ? found->carryover : std::vector<NamedCarryover>{}));
-            REQUIRE(*file.load(w.options.host) == r.journal);
-            // After a boot the clock is another: as much time as that has shown has passed at least.
-            const auto later = believed(r.journal, "b2");
-            REQUIRE(later.tenants.empty());
-            if (touched)
-                REQUIRE(remembered(later, w.options.host, 30, 2)[0].structural ==
-                        std::vector<PastChange>{{.ago_s = 30, .pause_s = 18}});
-        }
-    CHECK(begun > 20);
-    CHECK(not_yet > 10);
+TEST_CASE("a carryover is read back from its document, and other documents are refused") {
+    const auto host = test::control_options().host;
+    const auto read = [&](const std::string& text) {
+        Problems problems;
+        const auto document = json::Document::parse(text, "carryover", problems);
+        problems.throw_if_any();
+        return parse_carryover(document, host);
+    };
+    ControllerCarryover carryover(host.tenants.size());
+    carryover[0] = {.structural_windows = 3,
+                    .guard_windows = 0,
+                    .cooldown_windows = 17,
+                    .disjoint_pause_s = 0.1,
+                    .structural = {{.ago_s = 1.0 / 3, .pause_s = 18}},
+                    .blocked = {{.from = host.tenants[0].start, .to = host.tenants[3].start, .windows = 9}},
+                    .floor = host.tenants[0].start};
+    CHECK(read(write_carryover(carryover, host)) == carryover);
+    CHECK(write_carryover(ControllerCarryover(host.tenants.size()), host) == "{}");
+    CHECK(read("{}") == ControllerCarryover(host.tenants.size()));
+    CHECK_THROWS_WITH(read("[]"), Mentions("carryover"));
+    CHECK_THROWS_WITH(read(R"({"T9": {}})"), Mentions("/T9"));
+    CHECK_THROWS_WITH(read(R"({"T2": {}})"), Mentions("/T2"));  // not protected
+    CHECK_THROWS_WITH(read(R"({"T1": {"structural_windows": -2, "guard_windows": 1.5, "x": 1,
+                          "structural": [{"ago_s": -1}, {"ago_s": null}],
+                          "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
+                          "blocked": [{"to": {"gpu": 7, "profile": "2g"}}]}})"),
+                      Mentions("/T1/structural_windows /T1/guard_windows /T1/structural/0/ago_s "
+                               "/T1/structural/1/ago_s /T1/blocked/0 from /T1/blocked/0/to/gpu "
+                               "/T1/floor/quota_percent 40 /T1/x"));
 }

@@ -2,14 +2,12 @@
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/host/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;
-using namespace gpusched::host;
 
 namespace {
 
@@ -130,12 +128,11 @@ TEST_CASE("a key that appears twice in an object is refused by every reader") {
     CHECK_THROWS_WITH(parse_signals(R"({"tenants": [{"z": 1}, )" + x + "]}", o, 0, layouts_of(o)),
                       twice("signals /tenants/1 "));
     CHECK_THROWS_WITH(replay_audit(R"({"record":)" + x + "}\n", o), twice("record /record "));
-    CHECK_THROWS_WITH(parse_journal(x, o.host), twice("journal "));
     // In objects of their own keys may repeat, one after the other and one in the other.
-    CHECK_THROWS_WITH(parse_journal(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}, "x": 4})", o.host),
-                      twice("journal "));
-    CHECK_THROWS_WITH(parse_journal(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}})", o.host),
-                      !Mentions("journal key"));
+    CHECK_THROWS_WITH(parse_config(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}, "x": 4})"),
+                      twice("configuration "));
+    CHECK_THROWS_WITH(parse_config(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}})"),
+                      !Mentions("configuration key"));
 }
 
 TEST_CASE("nesting without end is refused by every reader, not followed") {
@@ -159,8 +156,6 @@ TEST_CASE("nesting without end is refused by every reader, not followed") {
         static_cast<void>(replay_audit(R"({"record":"start","config":{"host":)" + deep + "}}\n", o));
     });
     refused("/config/0", [&] { static_cast<void>(replay_audit(R"({"config":)" + deep + "}\n", o)); });
-    refused("/tenants/0/name/0",
-            [&] { static_cast<void>(parse_journal(R"({"tenants": [{"name": )" + deep + "}]}", o.host)); });
 }
 
 TEST_CASE("lists of cores") {

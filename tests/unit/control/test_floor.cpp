@@ -1,7 +1,6 @@
 // Giving back ends at what the tenant had when control of it began, over restarts too.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/host/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
@@ -12,7 +11,6 @@
 
 using namespace gpusched;
 using namespace gpusched::control;
-using namespace gpusched::host;
 
 namespace {
 
@@ -122,19 +120,20 @@ TEST_CASE("its client's quota is not raised above that of the start either") {
     }
 }
 
-TEST_CASE("after a restart the start is still the first one, in memory, journal and log") {
+TEST_CASE("after a restart the start is still the first one, in memory, documents and the log") {
     for (const bool predict : {false, true}) {
         Run first(quick(predict));
         first.go(10, 20);
         REQUIRE(first.key() != "2g");
         const auto carryover = carryover_of(first.state, first.o);
         CHECK(carryover[0].floor == first.o.host.tenants[0].start);
-        Journal journal{.boot = "b1"};
-        journal.carryover = {{"T1", carryover[0]}, {"T4", carryover[3]}};
-        journal.carryover_s = 20;
-        const auto read = parse_journal(write_journal(journal, first.o.host), first.o.host);
-        CHECK(read == journal);
-        Run second(first.found(), remembered(read, first.o.host, 21, first.o.window_s));
+        const auto& host = first.o.host;
+        Problems problems;
+        auto read = parse_carryover(
+            json::Document::parse(write_carryover(carryover, host), "carryover", problems), host);
+        CHECK(read == carryover);
+        for (auto& one : read) one = aged(one, 1, first.o.window_s);
+        Run second(first.found(), read);
         CHECK(second.state.tenants[0].place.floor == first.o.host.tenants[0].start);
         second.go(2000, 2);
         CHECK(second.key() == "2g");
@@ -142,26 +141,11 @@ TEST_CASE("after a restart the start is still the first one, in memory, journal 
         CHECK(replay.first_difference == -1);
         CHECK(replay.windows == first.window + second.window);
 
-        // Without a carryover what is found is the start; so it is after a boot, as configured.
+        // Without a carryover what is found is the start.
         Run fresh(first.found());
         fresh.go(2000, 2);
         CHECK(fresh.actions.empty());
-        const auto later = remembered(believed(read, "b2"), first.found().host, 5, first.o.window_s);
-        CHECK(later[0].floor == first.found().host.tenants[0].start);
-        CHECK(later[0].structural == aged(carryover[0], 5, 2).structural);
     }
-}
-
-TEST_CASE("a journal from before there were floors takes the configuration's") {
-    const auto host = test::control_options().host;
-    const auto read = parse_journal(R"({"format": "gpusched.control-journal", "version": 2, "boot": "b1",
-                                        "memory": [{"name": "T1", "guard_windows": 3}]})",
-                                    host);
-    CHECK(!read.carryover[0].carryover.floor);
-    const auto carryover = remembered(read, host, 0, 2);
-    CHECK(carryover[0].floor == host.tenants[0].start);
-    CHECK(carryover[3].floor == host.tenants[3].start);
-    CHECK(!carryover[1].floor);
 }
 
 TEST_CASE("floors that cannot be are refused") {

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include "model/shared_values.hpp"
-#include <gpusched/core/detail/hash_index.hpp>
+#include <gpusched/core/name_table.hpp>
 #include <gpusched/core/rng.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What a caller may have meant by an unknown name.
 #include "support/catch.hpp"
 
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <gpusched/core/core.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/function_ref.hpp>
+#include <gpusched/core/executor.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 

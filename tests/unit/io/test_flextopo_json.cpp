@@ -3,9 +3,6 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/flextopo.hpp>
-#include <gpusched/io/flextopo_json.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>

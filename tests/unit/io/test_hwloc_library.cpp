@@ -4,8 +4,7 @@
 #include <support/real_data.hpp>
 
 #ifdef GPUSCHED_TEST_HWLOC
-#include <gpusched/io/formats.hpp>
-#include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <hwloc.h>
 #include <iterator>

@@ -21,11 +21,6 @@ const std::string object = R"({"apiVersion": "topology.node.k8s.io/v1alpha2", "k
    "resources": [{"name": "cpu", "available": "2"}, {"name": "memory", "capacity": "2Gi", "available": "1024Mi"},
                  {"name": "amd.com/gpu", "capacity": "1"}]}]})";
 
-std::vector<std::string> problems_of(const std::string& text) {
-    return testing_support::problems_in<InvalidInput>(
-        [&] { (void)io::node_resource_topology_from_text(text, "t"); });
-}
-
 }  // namespace
 
 TEST_CASE("a NodeResourceTopology gives the free resources of each NUMA node", "[io]") {
@@ -60,11 +55,9 @@ TEST_CASE("a NodeResourceTopology gives the free resources of each NUMA node", "
 }
 
 TEST_CASE("texts without a NodeResourceTopology are refused", "[io]") {
-    const auto refused = [](const std::string& text, const std::string& part) {
-        const auto problems = problems_of(text);
+    const auto refused = [](const std::string& text, const std::string& words) {
         INFO(text);
-        REQUIRE(!problems.empty());
-        CHECK_THAT(problems.front(), Mentions(part));
+        CHECK_THROWS_MESSAGE(io::node_resource_topology_from_text(text, "t"), InvalidInput, words);
     };
     const auto with = [](const std::string& zones) {
         return R"({"kind": "NodeResourceTopology", "metadata": {"name": "n"}, "zones": )" + zones + "}";
@@ -73,7 +66,7 @@ TEST_CASE("texts without a NodeResourceTopology are refused", "[io]") {
         return with(R"([{"name": "node-0", "type": "Node", "resources": [)" + resource + "]}]");
     };
     refused("{}", "t NodeResourceTopology");
-    refused(R"({"kind": "NodeResourceTopology", "zones": []})", "expected metadata.name");
+    refused(R"({"kind": "NodeResourceTopology", "zones": []})", "metadata.name");
     refused(with("{}"), "zones");
     refused(with("[{}]"), "/zones/0");
     refused(with(R"([{"name": "node", "type": "Node"}])"), "/zones/0/name");

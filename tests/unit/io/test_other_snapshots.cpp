@@ -6,7 +6,6 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/io/kai.hpp>
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/io/slurm.hpp>
 

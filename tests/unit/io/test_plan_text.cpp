@@ -4,9 +4,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/kubernetes_steps.hpp>
-#include <gpusched/io/plan_csv.hpp>
-#include <gpusched/io/pod_migration_jobs.hpp>
+#include <gpusched/io/plan_export.hpp>
 
 using namespace gpusched;
 

@@ -4,7 +4,7 @@
 
 #include "io/host_list.hpp"
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -21,10 +21,6 @@ const std::string tree = "# a comment\n"
                          "switchname=leaf1 \\\n  NODES=n[08-10],x  # the rest of the line\n"
                          "SwitchName=leaf2 Nodes=r[1-2]c[0,2]\n\n"
                          "SwitchName=alone Nodes=y\n";
-
-std::vector<std::string> problems_of(const std::string& text) {
-    return testing_support::problems_in<InvalidInput>([&] { (void)io::slurm_topology_from_conf(text, "t"); });
-}
 
 /// The snapshot with these nodes and nothing in them; the model's own checks apply.
 Cluster cluster_of(const NetworkReading& reading) {
@@ -66,11 +62,9 @@ TEST_CASE("a topology.conf of blocks becomes a network", "[io]") {
 }
 
 TEST_CASE("texts that are no topology.conf are refused", "[io]") {
-    const auto refused = [](const std::string& text, const std::string& part) {
-        const auto problems = problems_of(text);
+    const auto refused = [](const std::string& text, const std::string& words) {
         INFO(text);
-        REQUIRE(!problems.empty());
-        CHECK_THAT(problems.front(), Mentions(part));
+        CHECK_THROWS_MESSAGE(io::slurm_topology_from_conf(text, "t"), InvalidInput, words);
     };
     refused("", "t");
     refused("\nName=gpu File=/dev/a\n", "t:2 SwitchName= ");
@@ -83,7 +77,7 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     refused("SwitchName=a Nodes=n\nSwitchName=b Nodes=n\n", "t:2 node 'n' 'a'");
     refused("SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c Nodes=n\n", "'c' 'a'");
     refused("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n\n", "switch");
-    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "SwitchName BlockName");
+    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "t:2");
     refused("BlockName=b Nodes=m\nBlockSizes=2,3\n", "'3'");
     for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", "n[0-99999999]", ","})
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "Nodes");

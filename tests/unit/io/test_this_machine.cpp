@@ -4,9 +4,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/formats.hpp>
-#include <gpusched/io/hwloc.hpp>
-#include <gpusched/io/this_machine.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <cstdlib>
 #include <dlfcn.h>

@@ -148,7 +148,7 @@ TEST_CASE("numbers that are not known are null", "[json]") {
 TEST_CASE("a table of a document may leave out fields of another", "[json]") {
     const Nameless thing = json::read_document<Nameless>(
         R"({"format": "things", "version": 2, "weight": 1, "around": 3})", "f",
-        {.name = "things", .newest = 2, .beside = std::array<std::string_view, 1>{"around"}});
+        {.name = "things", .newest = 2, .other_fields = std::array<std::string_view, 1>{"around"}});
     CHECK(thing.part.weight == 1);
     std::string out;
     json::Writer(out).write(thing);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/milp/add_row.hpp>
 #include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 
 #include <limits>
 #include <string>

@@ -2,8 +2,8 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/milp/solver.hpp>
 

@@ -1,8 +1,6 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/clp.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>

@@ -1,7 +1,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 #include <gpusched/model/follower.hpp>
 
 #include <cstdint>

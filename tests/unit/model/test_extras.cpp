@@ -3,9 +3,10 @@
 #include "support/catch.hpp"
 #include "valid_cluster.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/model.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <functional>
 #include <string>

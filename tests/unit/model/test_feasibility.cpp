@@ -2,7 +2,6 @@
 // Each obstacle by hand; random clusters are compared with the naive rules in tests/property/model_reference.cpp.
 #include "support/catch.hpp"
 
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <functional>

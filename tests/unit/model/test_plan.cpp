@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <functional>

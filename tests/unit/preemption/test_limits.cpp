@@ -3,7 +3,7 @@
 #include "machines.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/preemption/index.hpp>

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/online.hpp>
+#include <gpusched/preemption/index.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/standby_driver.hpp>
+#include <gpusched/preemption/standby.hpp>
 
 #include <algorithm>
 #include <map>

@@ -5,8 +5,8 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/named.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <string>

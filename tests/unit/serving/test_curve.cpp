@@ -3,9 +3,8 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/catalogue.hpp>
-#include <gpusched/serving/curve.hpp>
-#include <gpusched/serving/language_model.hpp>
-#include <gpusched/serving/rates.hpp>
+#include <gpusched/serving/sensitivity.hpp>
+#include <gpusched/serving/serving_request.hpp>
 
 #include <limits>
 #include <map>

@@ -3,7 +3,7 @@
 #include <support/catch.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/serving/language_model.hpp>
+#include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/request_json.hpp>
 
@@ -50,10 +50,6 @@ std::vector<std::string> problems_of(const std::string& text) {
 std::vector<std::string> problems_of_served(const std::string& text) {
     return testing_support::problems_in<InvalidInput>(
         [&] { static_cast<void>(served_replicas_from_json(text, request(), {}, "p")); });
-}
-
-std::vector<std::string> list(std::initializer_list<const char*> texts) {
-    return {texts.begin(), texts.end()};
 }
 
 }  // namespace
@@ -162,8 +158,8 @@ TEST_CASE("every mistake in a running plan is reported with its place", "[servin
                       "p /replicas/1 \"none\"", "p /replicas/2/stages", "p /replicas/2 'model' missing",
                       "p /replicas/2 'count' missing"}));
     CHECK_THAT(problems_of("{}"), MentionsEach({"p 'replicas' missing"}));
-    CHECK(problems_of(R"({"format": "gpusched.serving-sweep", "version": 1, "plans": []})") ==
-          list({R"(p: /format: expected "gpusched.serving-plan", found "gpusched.serving-sweep")"}));
+    CHECK_THAT(problems_of(R"({"format": "gpusched.serving-sweep", "version": 1, "plans": []})"),
+               MentionsEach({R"(p /format "gpusched.serving-plan" "gpusched.serving-sweep")"}));
     CHECK_THAT(problems_of(R"({"version": 3, "replicas": []})"), MentionsEach({"p /version 1 2 3"}));
     CHECK_THAT(problems_of(R"("H100")"), MentionsEach({"p \"H100\""}));
     const std::string many = R"({"model": "m", "count": 2147483647, "stages": []})";
@@ -202,15 +198,16 @@ TEST_CASE("every mistake in serving replicas is reported with its place", "[serv
         problems_of_served(R"([{"model": "Llama-3-8B", "count": -1, "share": {"chat": "x"}}, {"count": 1}])"),
         MentionsEach({"p /0/count 0 2147483647 -1", "p /0/share/chat \"x\"", "p /1 'model' missing",
                       "p /1 'share' missing"}));
-    CHECK(problems_of_served(
-              R"({"replicas": [{"model": "Llama-3-8C", "count": 1, "share": {}},
+    CHECK_THAT(
+        problems_of_served(
+            R"({"replicas": [{"model": "Llama-3-8C", "count": 1, "share": {}},
                   {"model": "Llama-3-8B", "count": 1, "share": {"chatt": 1}, "source": {"x": "measured"}},
                   {"model": "Llama-3-8B", "count": 1, "deployment": "H1OO 1x1", "share": {}},
                   {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": [{"gpu": "L4", "degree": 1, "layers": 32}]},
-                  {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": []}]})") ==
-          list({"p /replicas/0/model Llama-3-8B found 'Llama-3-8C' 'Llama-3-8B'",
-                "p /replicas/1/share/chatt chat code found 'chatt' 'chat'",
-                "p /replicas/1 'deployment' 'stages' missing", "p /replicas/1/source/x chat code found 'x'",
-                "p /replicas/2/deployment 'H1OO 1x1' 'TYPE SxD' S stages D H100 A40 'H100 2x1' 3x1'",
-                "p /replicas/3/stages/0/gpu H100 A40 found 'L4'", "p /replicas/4 '' stages"}));
+                  {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": []}]})"),
+        MentionsEach({"p /replicas/0/model Llama-3-8B 'Llama-3-8C' 'Llama-3-8B'",
+                      "p /replicas/1/share/chatt chat code 'chatt' 'chat'",
+                      "p /replicas/1 'deployment' 'stages' missing", "p /replicas/1/source/x chat code 'x'",
+                      "p /replicas/2/deployment 'H1OO 1x1' 'TYPE SxD' S stages D H100 A40 'H100 2x1' 3x1'",
+                      "p /replicas/3/stages/0/gpu H100 A40 'L4'", "p /replicas/4 '' stages"}));
 }

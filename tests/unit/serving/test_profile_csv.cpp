@@ -1,7 +1,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/serving/profile_csv.hpp>
+#include <gpusched/serving/estimate.hpp>
 
 #include <cstdio>
 #include <filesystem>

@@ -3,7 +3,6 @@
 
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/catalogue.hpp>
-#include <gpusched/serving/language_model.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <charconv>

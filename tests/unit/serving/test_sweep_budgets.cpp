@@ -1,7 +1,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/serving/sweep_budgets.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -261,7 +261,7 @@ TEST_CASE("a user-defined policy is used, notified of changes, and checked") {
     };
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(0), 1)), InvalidInput,
                            "task 'y' node 'a' GPUs [0]");
-    REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "9");
+    REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "task 'x'");
 }
 
 TEST_CASE("FGD's running metric ends at the value of the final cluster") {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks at the entrance of every function and class that takes policies: the compiler's first message is the cause.
+// Checks policies at the entrance of every function and class that takes them: the compiler's first message
+// is the cause.
 //
-// A concept that fails is reported as "no matching function", with the cause many lines below; hence static_assert. A member
-// whose name or signature comes close to that of an optional hook, but not close enough, would silently never be called.
+// A failed concept is reported as "no matching function", with the cause many lines below. So these checks
+// use static_assert. They also reject members with a name or signature close to that of an optional hook:
+// such a member would silently never be called.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -14,7 +16,7 @@
 
 namespace gpusched::allocation::detail {
 
-/// Callable as rankers and pickers are, whatever it returns.
+/// Callable like a ranker or picker, with any return type.
 template <class P>
 concept AsksAboutNode = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
     policy(cluster, task, node);
@@ -28,7 +30,7 @@ concept TakesWhatItPrepares =
     requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
         policy(cluster, task, node, policy.prepare(cluster, node));
     };
-/// False also for what cannot be called: that has a message of its own.
+/// False also for types that are not callable: those have a message of their own.
 template <class P>
 inline constexpr bool scores_in_floating_point = [] {
     if constexpr (AsksAboutNode<P>)
@@ -47,8 +49,8 @@ inline constexpr bool loads_in_floating_point = [] {
     else
         return false;
 }();
-/// A type that has a hook of this name. Templates have no address to ask for, and a hook may be wrong in not being const, so the
-/// hook is also looked for by calling it on an object that is not const.
+/// True if the type has a hook of this name. A template has no address to take, and a hook may wrongly be
+/// non-const. So the check also tries a call on a non-const object.
 template <class P>
 concept HasPrepare = requires { &P::prepare; } || requires(P& policy, const Cluster& cluster, NodeId node) {
     policy.prepare(cluster, node);
@@ -57,12 +59,12 @@ template <class P>
 concept HasForTask = requires { &P::for_task; } || requires(P& policy, const Cluster& cluster, TaskId task) {
     policy.for_task(cluster, task);
 };
-/// What `for_task` answers is a ranker whose scores compare with those of the ranker itself.
+/// True if `for_task` returns a ranker with scores that compare with those of the ranker itself.
 template <class P>
 concept AnswersLikeItself = NodeRanker<ForTask<P>> && std::same_as<Score<ForTask<P>>, Score<P>>;
 
-/// Each check is a function that holds only static_asserts and returns true. Each assert spells its condition out, because
-/// compilers show the line of the condition and its message first.
+/// Each check is a function that holds only static_asserts and returns true. Each assert spells its condition
+/// out, because compilers show the line of the condition and its message first.
 template <class T>
 constexpr bool check_locality() {
     static_assert(

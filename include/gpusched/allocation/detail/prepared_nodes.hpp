@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ranker needs of a node whatever the task, kept until something changes there.
+// Keeps the data that a ranker prepares per node, until the node changes.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -12,7 +12,7 @@
 
 namespace gpusched::allocation::detail {
 
-/// For rankers that prepare nothing.
+/// For rankers without `prepare`: keeps nothing.
 template <class R>
 class PreparedNodes {
   public:

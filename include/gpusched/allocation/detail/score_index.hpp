@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of nodes per kind of task, kept up to date lazily, with fast access to the greatest.
+// Scores of nodes per kind of task, updated lazily, with fast access to the greatest.
 #pragma once
 
 #include <gpusched/core/ids.hpp>
@@ -19,9 +19,9 @@
 
 namespace gpusched::allocation::detail {
 
-/// For every kind of task seen a row with the score of every eligible node, in the order of the cluster, and the best
-/// of every block of 32. Nodes that cannot hold the task have no score, which is less than any. A follower (follower.hpp):
-/// rows take in what has changed when they are next asked for.
+/// Keeps a row for every kind of task seen: the score of every eligible node, in the order of the cluster,
+/// and the best of every block of 32. Nodes that cannot hold the task have no score, which is less than any.
+/// This is a follower (follower.hpp): a row processes changes when it is next used.
 template <class Score>
 class ScoreIndex {
   public:
@@ -39,7 +39,7 @@ class ScoreIndex {
         usage_changed(cluster, node);
     }
 
-    /// The first feasible node of the greatest score; `none` if there is none.
+    /// Returns the first feasible node with the greatest score; `none` if there is none.
     template <class ScoreOf>
     NodeId best(const Cluster& cluster, TaskId task, ScoreOf&& score_of) {
         const auto& inventory = cluster.inventory();
@@ -52,8 +52,9 @@ class ScoreIndex {
                 return std::nullopt;
             return score_of(node);
         });
-        // Groups depend on other nodes too, so no score knows of them: they are looked at here, and nodes that they forbid are
-        // hidden. All else is checked again as well: even if a score is out of date, the answer is a node that the task fits.
+        // Groups also depend on other nodes, so scores do not include them: they are checked here, and
+        // forbidden nodes are hidden. Everything else is checked again, too: even if a score is out of date,
+        // the answer is a node that the task fits.
         hidden_.clear();
         NodeId found = none<NodeId>;
         for (;;) {
@@ -74,19 +75,21 @@ class ScoreIndex {
     static constexpr std::size_t block = 32;
     static constexpr std::size_t npos = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t most_entries = (std::size_t{256} << 20) / sizeof(std::optional<Score>);
-    static constexpr std::size_t entries_of_a_row = 32;  // what it takes besides, in scores
+    static constexpr std::size_t entries_of_a_row = 32;  // other memory of a row, in scores
 
-    /// Nodes that satisfy a requirement, in ascending order. Cordoned ones are closed, and so are those that no longer do.
+    /// Nodes that satisfy a requirement, in ascending order. Nodes that are cordoned or no longer satisfy it
+    /// are closed.
     struct Candidates {
         std::uint32_t requirement = 0;
-        std::uint64_t since = 0;  // which of those that had this index
-        bool known = false;       // else nothing else holds
+        std::uint64_t since = 0;  // distinguishes requirements that had this index
+        bool known = false;       // if false, the other members are invalid
         std::vector<NodeId> nodes;
-        std::vector<std::uint32_t> position;  // by NodeId; `closed` = not among them, or closed
+        std::vector<std::uint32_t> position;  // by NodeId; `closed` = not in the list, or closed
         [[nodiscard]] bool is_open(NodeId node) const { return position[index(node)] != closed; }
     };
     static constexpr std::uint32_t closed = 0xFFFFFFFFu;
-    /// All that a task asks of a single node. Tasks equal in it have the same node-local scores and share a row.
+    /// Everything that a task asks of a single node. Tasks of equal kind have the same node-local scores and
+    /// share a row.
     using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t,
                             std::uint64_t, int, int, PriorityClass, int>;
     struct Row {
@@ -94,8 +97,8 @@ class ScoreIndex {
         std::size_t candidates = 0;
         std::vector<std::optional<Score>> scores;
         std::vector<std::optional<Score>> block_best;
-        std::size_t seen = npos;  // up to where it has followed the log; npos = never filled
-        bool used = false;        // else it is free for another kind
+        std::size_t seen = npos;  // position in the log up to which the row is current; npos = never filled
+        bool used = false;        // if false, the row is free for another kind
         std::uint64_t last_used = 0;
 
         void set(std::size_t at, std::optional<Score> score) {
@@ -105,7 +108,7 @@ class ScoreIndex {
             if (!(score < best)) {
                 best = std::move(score);
             } else if (was_best) {
-                // Ties are common: usually another node of the block is as good as the one that was best.
+                // Ties are common: usually another node of the block is as good as the former best.
                 const auto [first, last] = block_range(at / block);
                 if (std::find(first, last, best) == last) best = *std::max_element(first, last);
             }
@@ -194,11 +197,12 @@ class ScoreIndex {
         return at;
     }
 
-    // Takes in that the node came, changed or left.
+    // Records that the node was added, changed or removed.
     void renew(const Cluster& cluster, std::size_t candidates, NodeId node) {
         auto& list = candidates_[candidates];
         const auto& inventory = cluster.inventory();
-        // A requirement that is no longer there has lost its list already, or will when another of its index is asked for.
+        // A requirement that no longer exists has lost its list, or loses it when another one with its index
+        // is requested.
         if (!list.known || list.since != since(inventory, list.requirement)) return;
         if (list.position.size() < latest_.size()) list.position.resize(latest_.size(), closed);
         const bool fits = cluster.contains(node) && may_run(inventory, list.requirement, node);
@@ -219,7 +223,7 @@ class ScoreIndex {
                     row.block_best.resize((row.scores.size() + block - 1) / block);
                     ++entries_;
                 }
-        } else if (*found != node) {  // in between: the list starts again
+        } else if (*found != node) {  // in between: the list is built again
             forget(candidates);
             return;
         }
@@ -253,7 +257,7 @@ class ScoreIndex {
         } else {
             for (auto i = row.seen; i < log_.size(); ++i) {
                 const auto node = log_[i];
-                if (latest_[index(node)] != i) continue;  // it comes again
+                if (latest_[index(node)] != i) continue;  // a later entry repeats it
                 if (const auto at = candidates.position[index(node)]; at != closed)
                     row.set(at, evaluate(node));
             }
@@ -262,7 +266,7 @@ class ScoreIndex {
         shorten_log();
     }
 
-    // Entries that would make a row start over anyway need not be kept.
+    // Drops the entries of the log that would only make a row start over.
     void shorten_log() {
         const auto keep = latest_.size();
         if (log_.size() < 2 * keep + 4096) return;
@@ -288,7 +292,7 @@ class ScoreIndex {
     std::map<Kind, std::size_t> row_ids_;
     std::vector<Row> rows_;
     std::vector<std::size_t> free_rows_;
-    std::vector<NodeId> log_;          // nodes that changed, in order
+    std::vector<NodeId> log_;          // changed nodes, in order
     std::vector<std::size_t> latest_;  // by NodeId: its last entry in the log
     std::size_t entries_ = 0;
     std::uint64_t uses_ = 0;

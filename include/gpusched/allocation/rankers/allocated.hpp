@@ -10,8 +10,8 @@ namespace gpusched::allocation {
 
 namespace detail {
 
-/// The mean of `percent(free after placing, capacity)` over the resources that the node has, each and the mean rounded
-/// down as Kubernetes does.
+/// The mean of `percent(free after placing, capacity)` over the resources that the node has. Each part and
+/// the mean are rounded down, as in Kubernetes.
 template <class Percent>
 [[nodiscard]] std::int64_t mean_percent(const Cluster& cluster, TaskId task, NodeId node,
                                         Percent&& percent) noexcept {
@@ -33,10 +33,11 @@ template <class Percent>
 
 }  // namespace detail
 
-/// Kubernetes' LeastAllocated: the node that would have the largest free part of CPU, memory and GPUs.
+/// Kubernetes' LeastAllocated: prefers the node that would have the largest free part of CPU, memory and
+/// GPUs.
 ///
-/// The mean over the resources that the node has of `100 x free after placing / capacity`, each and the mean rounded
-/// down as Kubernetes does; 0 .. 100.
+/// The mean of `100 x free after placing / capacity` over the resources that the node has, 0 to 100. Each
+/// part and the mean are rounded down, as in Kubernetes.
 struct LeastAllocated {
     static constexpr bool node_local = true;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
@@ -46,8 +47,8 @@ struct LeastAllocated {
     }
 };
 
-/// Kubernetes' MostAllocated: the mean over the resources that the node has of `100 x used after placing /
-/// capacity`, rounded down likewise; 0 .. 100.
+/// Kubernetes' MostAllocated: the mean of `100 x used after placing / capacity` over the resources that the
+/// node has, rounded down in the same way, 0 to 100.
 struct MostAllocated {
     static constexpr bool node_local = true;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {

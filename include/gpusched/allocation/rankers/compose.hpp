@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rankers out of rankers: one after the other, or weighed against each other.
+// Rankers made of rankers: applied in order, or weighted.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -53,7 +53,7 @@ Part(std::int64_t, R) -> Part<R>;
 
 /// `Weighted(Part{2, BestFit{}}, Part{1, Packing{}})`: the sum of weight x score.
 ///
-/// Give scores of like range (LeastAllocated, MostAllocated and the published scores: 0 .. 100).
+/// Use scores with similar ranges (LeastAllocated, MostAllocated and the published scores: 0 to 100).
 template <NodeRanker... R>
     requires(std::integral<Score<R>> && ...)
 struct Weighted {
@@ -64,7 +64,7 @@ struct Weighted {
     explicit Weighted(Part<R>... parts) : rankers(std::move(parts.ranker)...), weights{parts.weight...} {}
 
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
-        // Braces: rankers that draw random numbers do so in order.
+        // Braces guarantee the order of calls, so that rankers draw random numbers in order.
         const auto scores = std::apply(
             [&](const R&... r) {
                 return std::array<std::int64_t, sizeof...(R)>{

@@ -8,14 +8,14 @@
 
 namespace gpusched::allocation {
 
-/// ASI's third criterion: spot (LP) tasks go to the node with the fewest evictions, all others to the one with the
-/// most, so that preemptions gather on nodes that are volatile anyway.
+/// ASI's third criterion: spot (LP) tasks go to the node with the fewest evictions, all others to the one
+/// with the most, so that preemptions gather on nodes that are volatile anyway.
 ///
-/// A node's history is its own `NodeSpec::eviction_count`, whichever tasks run there now; how often those were evicted
-/// elsewhere says nothing of the node. O(1).
+/// A node's history is its own `NodeSpec::eviction_count`, independent of the tasks that run there now:
+/// evictions of those tasks on other nodes do not count. O(1).
 struct EvictionHistory {
     static constexpr bool node_local = true;
-    /// @param spot_task is it a spot task that is to be placed?
+    /// @param spot_task whether the task to be placed is a spot task
     static std::int64_t rank(const Cluster& cluster, bool spot_task, NodeId node) noexcept {
         const auto evictions = cluster.inventory().nodes.eviction_count[index(node)];
         return spot_task ? -evictions : evictions;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU packing: shared GPUs before idle ones, used nodes before empty ones.
+// GPU packing: prefers shared GPUs to idle ones, used nodes to empty ones.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -9,12 +9,12 @@
 
 namespace gpusched::allocation {
 
-/// First the GPUs that are shared already, then idle GPUs of a used node, last an empty node.
+/// Prefers GPUs that are shared already, then idle GPUs of a used node, then an empty node.
 ///
-/// The scores of the published comparison (Weng et al., ATC '23): a fraction that fits a shared GPU scores 100 minus
-/// a tenth of the percentage that is free on it; otherwise a node with used GPUs scores 50 minus the GPUs that the
-/// task takes, which is the same on all such nodes, and one without scores 33 minus its GPUs. Tasks without GPUs score
-/// 0 everywhere.
+/// The scores of the published comparison (Weng et al., ATC '23). A fraction that fits a shared GPU scores
+/// 100 minus a tenth of the percentage that is free on it. Otherwise a node with used GPUs scores 50 minus
+/// the GPUs that the task takes, which is the same on all such nodes, and one without scores 33 minus its
+/// GPUs. Tasks without GPUs score 0 everywhere.
 struct GpuPacking {
     static constexpr bool node_local = true;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {

@@ -8,13 +8,14 @@
 
 namespace gpusched::allocation {
 
-/// ASI's second criterion: keep HP and spot (LP) tasks on different nodes.
+/// ASI's second criterion: keeps HP and spot (LP) tasks on different nodes.
 ///
-/// Spot tasks: 1 on nodes where only spot tasks run, 0 on empty nodes, -1 where others run. All other tasks: 1 where
-/// others run, 0 on empty nodes, -1 on nodes of spot tasks alone. Daemons do not count. O(tasks on the node).
+/// Spot tasks: 1 on nodes with only spot tasks, 0 on empty nodes, -1 on nodes with other tasks. All other
+/// tasks: 1 on nodes with other tasks, 0 on empty nodes, -1 on nodes with only spot tasks. Daemons do not
+/// count. O(tasks on the node).
 struct Homogeneous {
     static constexpr bool node_local = true;
-    /// @param spot_task is it a spot task that is to be placed?
+    /// @param spot_task whether the task to be placed is a spot task
     static std::int64_t rank(const Cluster& cluster, bool spot_task, NodeId node) noexcept {
         const auto& t = cluster.inventory().tasks;
         bool spot = false, others = false;

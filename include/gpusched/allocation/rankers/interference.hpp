@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interference: GPU tasks away from CPU-only tasks, CPU-only tasks where they disturb least.
+// Interference: keeps GPU tasks and CPU-only tasks apart, or puts them together with the least disturbance.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -10,14 +10,20 @@
 
 namespace gpusched::allocation {
 
-/// Minus the GPU work that is lost to interference between CPU-only tasks and GPU tasks of the node, in millionths of a GPU.
+/// Minus the GPU work that is lost to interference between CPU-only tasks and GPU tasks of the node, in
+/// millionths of a GPU.
 ///
-/// ASI (section 5.2) leaves open how CPU jobs are put beside GPU jobs; this is a penalty for it. With s(x) the slowdown where
-/// CPU-only tasks hold the part x of the node's cores: minus GPUs of the task x s(x) for a GPU task; minus GPUs that work on the node x
-/// (s(x with the task) - s(x)) for a CPU-only task. 0 on nodes where nobody is disturbed, and for daemons and Standby tasks. O(tasks on the node).
+/// ASI (section 5.2) does not specify how CPU jobs are placed next to GPU jobs; this is a penalty for it. Let
+/// s(x) be the slowdown when CPU-only tasks hold the part x of the node's cores.
+///
+/// - A GPU task scores minus its GPUs x s(x).
+/// - A CPU-only task scores minus the GPUs that work on the node x (s(x with the task) - s(x)).
+/// - The score is 0 on nodes without disturbance, and for daemons and Standby tasks.
+///
+/// O(tasks on the node).
 struct Interference {
     static constexpr bool node_local = true;
-    SlowdownCurve slowdown = published_slowdown();  ///< given, or learnt by `fit_slowdown`
+    SlowdownCurve slowdown = published_slowdown();  ///< given, or learned by `fit_slowdown`
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         if (!interferes(cluster, task)) return 0;
         const auto cores = cluster.inventory().nodes.cpu_milli[index(node)];

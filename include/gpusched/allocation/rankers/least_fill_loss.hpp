@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least fill loss: the node where a placement costs the least of what the tasks to come are expected to fill.
+// Least fill loss: prefers the node on which a placement reduces the expected fill of future tasks least.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least fragmentation: FGD's ranking, the node where expected fragmentation grows least.
+// Least fragmentation: FGD's ranking, prefers the node on which expected fragmentation grows least.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -14,15 +14,15 @@ namespace gpusched::allocation {
 
 namespace detail {
 
-/// The published score of a change of expected fragmentation: 0 .. 100, 50 where nothing changes.
+/// The published score of a change of expected fragmentation: 0 to 100, 50 if nothing changes.
 [[nodiscard]] inline std::int64_t fgd_score(const fragmentation::Fgd& metric, std::int64_t delta) noexcept {
     return static_cast<std::int64_t>(100.0 / (1.0 + std::exp(metric.to_gpus(delta))));
 }
 
 }  // namespace detail
 
-/// Fragmentation gradient descent (Weng et al., ATC '23) as published: `100 x sigmoid(decrease of F in GPUs)`,
-/// truncated to whole numbers; for a fraction with the best GPU of the node.
+/// Fragmentation gradient descent (Weng et al., ATC '23) as published: `100 x sigmoid(decrease of F in
+/// GPUs)`, truncated to whole numbers; for a fraction with the best GPU of the node.
 ///
 /// The truncation is part of the policy: it makes near-equal nodes equal, and the first of them fills up.
 struct LeastFragmentation {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing: least idle GPU capacity first.
+// Packing: prefers the node with the least idle GPU capacity.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -8,12 +8,14 @@
 
 namespace gpusched::allocation {
 
-/// ASI's first criterion: the node with the least idle GPU capacity, so that emptier nodes stay whole.
+/// ASI's first criterion: prefers the node with the least idle GPU capacity, so that emptier nodes stay
+/// whole.
 ///
-/// "Idle" is what the task itself could take: to LP tasks also what Standby tasks lend. O(GPUs of the node).
+/// Capacity is idle if the task itself could take it; for LP tasks this includes capacity that Standby tasks
+/// lend. O(GPUs of the node).
 struct Packing {
     static constexpr bool node_local = true;
-    /// @param lent whether the task may take what Standby tasks lend
+    /// @param lent whether the task may take capacity that Standby tasks lend
     static std::int64_t rank(const Cluster& cluster, Lent lent, NodeId node) noexcept {
         return -cluster.gpu_free_total_milli(node, lent);
     }

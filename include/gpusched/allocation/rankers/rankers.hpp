@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All node rankers.
+// Includes all node rankers.
 #pragma once
 
 #include <gpusched/allocation/rankers/allocated.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// First fit and random: the two baselines that look at nothing.
+// First fit and random: the two baselines, which ignore the state of nodes.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -8,13 +8,13 @@
 
 namespace gpusched::allocation {
 
-/// All nodes alike: the first wins.
+/// Scores all nodes equally, so the first wins.
 struct FirstFit {
     static constexpr bool node_local = true;
     std::int64_t operator()(const Cluster&, TaskId, NodeId) const noexcept { return 0; }
 };
 
-/// Any feasible node, all equally likely.
+/// Chooses any feasible node, all equally likely.
 struct Random {
     std::uint64_t operator()(const Cluster&, TaskId, NodeId, Rng& rng) const noexcept { return rng(); }
 };

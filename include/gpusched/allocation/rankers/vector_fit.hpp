@@ -10,15 +10,15 @@
 
 namespace gpusched::allocation {
 
-/// The largest node of the cluster, by which free amounts and requests are divided. A node's GPUs count as one
-/// number. The defaults are those of the published comparison (Weng et al., ATC '23).
+/// The largest node of the cluster; free amounts and requests are divided by its amounts. A node's GPUs count
+/// as one number. The defaults are those of the published comparison (Weng et al., ATC '23).
 struct LargestNode {
     std::int64_t cpu_milli = 128'000;  ///< >= 1
     std::int64_t gpu_milli = 8'000;    ///< >= 1
     bool operator==(const LargestNode&) const = default;
 };
 
-/// The largest amounts of any node of that inventory, at least 1 each. O(nodes).
+/// Returns the largest amounts of any node of that inventory, at least 1 each. O(nodes).
 [[nodiscard]] inline LargestNode largest_node(const Inventory& inventory) noexcept {
     LargestNode largest{1, 1};
     for (std::size_t node = 0; node < inventory.nodes.names.size(); ++node) {
@@ -31,21 +31,21 @@ struct LargestNode {
 
 namespace detail {
 
-// Parts of the largest node in whole numbers: exact for the default sizes, and products of two stay in 64 bits.
+// Unit of parts of the largest node: exact for the default sizes, and products of two parts stay in 64 bits.
 inline constexpr std::int64_t part_unit = 16'000'000;
 [[nodiscard]] inline std::int64_t part(std::int64_t value, std::int64_t largest) noexcept {
     return std::min(value, 8 * largest) * part_unit / largest;
 }
 
-// 100 x (1 - numerator / denominator), truncated as the published scores are.
+// 100 x (1 - numerator / denominator), truncated like the published scores.
 [[nodiscard]] inline std::int64_t score_of_loss(std::int64_t numerator, std::int64_t denominator) noexcept {
     return (100 * denominator - 100 * numerator) / denominator;
 }
 
 }  // namespace detail
 
-/// Best fit: the least of CPU and GPU left over, `100 x (1 - (cpu left + gpu left) / 2)` in parts of the largest node,
-/// truncated to whole numbers.
+/// Best fit: prefers the least CPU and GPU left over. The score is `100 x (1 - (cpu left + gpu left) / 2)` in
+/// parts of the largest node, truncated to whole numbers.
 struct BestFit {
     static constexpr bool node_local = true;
     LargestNode largest{};
@@ -60,8 +60,9 @@ struct BestFit {
     }
 };
 
-/// Dot product: `100 x (1 - free . request / 2)` in parts of the largest node, truncated to whole numbers. Tasks go
-/// where what is free lines up least with what they ask for, as in the published comparison.
+/// Dot product: `100 x (1 - free . request / 2)` in parts of the largest node, truncated to whole numbers.
+/// Prefers nodes with free amounts that line up least with the task's request, as in the published
+/// comparison.
 struct DotProduct {
     static constexpr bool node_local = true;
     LargestNode largest{};

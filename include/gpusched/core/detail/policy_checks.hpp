@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks of policies share: whether a number is whole, and who checks what a registry is given.
+// Type traits for the checks of policies: whole numbers, types with floating-point parts, and policies with a
+// check.
 #pragma once
 
 #include <concepts>
@@ -17,8 +18,8 @@ namespace gpusched::detail {
 template <class T>
 concept WholeNumber = std::convertible_to<T, std::int64_t> && !std::floating_point<std::remove_cvref_t<T>>;
 
-/// Whether T is what `Is` says, or a tuple, pair, array, list or optional with such a part. Members of other classes are not
-/// looked into.
+/// Whether `Is` holds for T, or for a part of it if T is a tuple, pair, array, list or optional. Ignores
+/// members of other classes.
 template <template <class> class Is, class T>
 inline constexpr bool has_part = [] {
     using V = std::remove_cvref_t<T>;
@@ -36,14 +37,14 @@ inline constexpr bool has_part = [] {
 template <class T>
 inline constexpr bool has_floating_point = has_part<std::is_floating_point, T>;
 
-/// Text, whose order says nothing of goodness, and what may hold nothing.
+/// Types that cannot be a score: text, because its order has no meaning, and optional values.
 template <class T>
 struct IsTextOrOptional : std::is_convertible<T, std::string_view> {};
 template <class T>
 struct IsTextOrOptional<std::optional<T>> : std::true_type {};
 
-/// A class for which `Policy`, a type that holds any policy of its kind, has a check: a constant function of static_asserts,
-/// so that the compiler says what the kind wants instead of that nothing converts.
+/// A class that the type-erased `Policy` checks with static_asserts, so that the compiler reports the
+/// violated requirement and not only a failed conversion.
 template <class P, class Policy>
 concept CheckedAs =
     std::is_class_v<P> && !std::derived_from<P, Policy> && requires { Policy::template check<P>(); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::container::small_vector without the false warning of g++ 12 and 13, which take its move for a read beyond its own
-// buffer. Included before every other header of Boost.Container.
+// boost::container::small_vector without a false warning of g++ 12 and 13 about its move. Must be included
+// before every other header of Boost.Container.
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots (GPUs that a large job could use) added up per GPU model, over clusters and over switches.
+// SlotSums: sums of slots (GPUs that a large job could use) per GPU model, over clusters and over switches.
 #pragma once
 
 #include <gpusched/fragmentation/accounting.hpp>
@@ -14,8 +14,9 @@
 
 namespace gpusched::fragmentation::detail {
 
-/// The common part of metrics on slots: one cell per (model, domain) that has GPUs, models alone and together,
-/// domains at the top level ("across" switches) and at the switches' level ("within" one).
+/// The common part of metrics on slots. There is one cell per pair of model and domain with GPUs. Models are
+/// each model and all models together. Domains are at the top level ("across" switches) and at the level of
+/// the switches ("within" one).
 class SlotSums {
   public:
     struct Cell {
@@ -37,26 +38,27 @@ class SlotSums {
         for (const auto cell : cells_of_node_[index(node)]) total[cell] += sign * slots;
     }
 
-    /// False where the node, which came, changed or left, makes the cells others. Domains go by number.
+    /// Returns false if the cells changed because the node was added, changed or removed. Domains are
+    /// compared by id.
     [[nodiscard]] bool holds(const Inventory& inventory, NodeId node) const;
-    /// Whether nothing at all has changed since.
+    /// Returns true if the inventory has not changed at all.
     [[nodiscard]] bool holds(const Inventory& inventory) const noexcept {
         return inventory.serial == serial_;
     }
-    /// The cells of a node that counts: its model across switches and within its own, then all models.
+    /// Returns the cells of a node that counts: across and within for its model, then for all models.
     [[nodiscard]] const std::array<std::uint32_t, 4>& cells_of(NodeId node) const noexcept {
         return cells_of_node_[index(node)];
     }
     [[nodiscard]] bool counts(NodeId node) const noexcept { return where_[index(node)].counted; }
 
-    /// GPU models by first appearance, then "*" for all together.
+    /// Returns the GPU models in order of first appearance, then "*" for all models together.
     [[nodiscard]] const std::vector<std::string>& rows() const noexcept { return rows_; }
     [[nodiscard]] const std::vector<Cell>& cells() const noexcept { return cells_; }
     [[nodiscard]] Level cluster_level() const noexcept { return cluster_level_; }
     [[nodiscard]] Level switch_level() const noexcept { return switch_level_; }
 
   private:
-    // What of a node decides on its cells, and on which models there are.
+    // The properties of a node that decide its cells and the list of models.
     struct Where {
         bool shown = false, counted = false;
         std::size_t model = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/catch.hpp>
 
-#include "io/kubernetes/quantity.hpp"
+#include "io/kubernetes/pods.hpp"
 
 #include <cstdint>
 #include <optional>

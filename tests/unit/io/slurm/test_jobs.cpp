@@ -2,7 +2,7 @@
 // Jobs of Slurm: resources per node, permitted nodes, preemption.
 #include "records.hpp"
 
-#include "io/slurm/features.hpp"
+#include "io/slurm/eligibility.hpp"
 #include "io/slurm/values.hpp"
 #include <gpusched/io/anonymize.hpp>
 

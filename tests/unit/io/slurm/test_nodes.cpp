@@ -4,7 +4,7 @@
 
 #include <support/real_data.hpp>
 
-#include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <filesystem>

@@ -1,1 +1,0 @@
-"""The figures that results draw of themselves, and what all figures share; `gpusched.plotting` is the public part."""

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes plans as CSV, as kubectl calls and as PodMigrationJobs.
+#include "io/kubernetes_names.hpp"
+#include "io/kubernetes_steps_script.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/io/plan_export.hpp>
+#include <gpusched/json/writer.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail {
+
+/// The moves in execution order.
+static std::vector<const PlanSpec::Move*> moves_by_wave(const PlanSpec& plan) {
+    std::vector<const PlanSpec::Move*> moves;
+    for (const auto& move : plan.moves) moves.push_back(&move);
+    std::sort(moves.begin(), moves.end(), [](const auto* a, const auto* b) {
+        return a->wave != b->wave ? a->wave < b->wave : a < b;  // both point into plan.moves
+    });
+    return moves;
+}
+
+/// The numbers with a separator between them.
+static std::string join(const std::vector<int>& numbers, const char* separator) {
+    std::string out;
+    for (const int number : numbers) out += (out.empty() ? "" : separator) + std::to_string(number);
+    return out;
+}
+
+}  // namespace gpusched::io::detail
+
+namespace gpusched::io {
+
+namespace detail {
+
+static void add_csv_row(std::string& out, std::span<const std::string_view> cells) {
+    bool first = true;
+    for (const auto cell : cells) {
+        if (!first) out += ',';
+        first = false;
+        if (cell.find_first_of(",\"\r\n") == cell.npos) {
+            out += cell;
+            continue;
+        }
+        out += '"';
+        for (const char c : cell) out += c == '"' ? "\"\"" : std::string(1, c);
+        out += '"';
+    }
+    out += '\n';
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::string plan_to_csv(const PlanSpec& plan) {
+    std::string out;
+    const auto row = [&](const std::array<std::string_view, 9>& cells) { detail::add_csv_row(out, cells); };
+    row({"step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"});
+    for (const auto& task : plan.evictions) row({"evict", "", task});
+    for (const auto* move : detail::moves_by_wave(plan))
+        row({"move", std::to_string(move->wave), move->task, move->from, move->to,
+             detail::join(move->gpus, ";"), enum_name(move->how),
+             move->chain ? std::to_string(*move->chain) : "", move->serves});
+    for (const auto& placement : plan.placements)
+        row({"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")});
+    for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node});
+    for (const auto& node : plan.opened_nodes) row({"open", "", "", "", node});
+    return out;
+}
+
+namespace detail {
+
+/// FNV-1a in hexadecimal digits, which identifies the steps of a script.
+static std::string fingerprint(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    std::array<char, 16> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
+    return {digits.data(), end};
+}
+
+/// The nodes that pods leave, without destinations and vacated nodes. Replacements must not return to them
+/// during the plan.
+static std::set<std::string> held_nodes(const PlanSpec& plan) {
+    std::set<std::string> out;
+    for (const auto& move : plan.moves) out.insert(move.from);
+    for (const auto& move : plan.moves) out.erase(move.to);
+    for (const auto& node : plan.vacated_nodes) out.erase(node);
+    return out;
+}
+
+/// The calls of the shell functions, in order.
+static std::string kubernetes_steps(const PlanSpec& plan, std::string_view default_namespace) {
+    // Names hold lower-case letters, digits, '-' and '.' only, so that nothing needs quoting below.
+    const auto pod = [&](const std::string& task) {
+        const auto name = pod_name(task, default_namespace);
+        return std::string(name.space) + " " + std::string(name.name);
+    };
+    const auto gpus = [](const std::vector<int>& list) {
+        return list.empty() ? std::string() : "  # GPU " + join(list, " ");
+    };
+    std::string out;
+    const auto held = held_nodes(plan);
+    if (!plan.vacated_nodes.empty()) out += "  # Nothing may start on the nodes to be vacated.\n";
+    for (const auto& node : plan.vacated_nodes) out += "  cordon " + node + "\n";
+    if (!held.empty())
+        out += plan.vacated_nodes.empty()
+                   ? "  # Until all have moved, nothing may start on the nodes from which pods move.\n"
+                   : "  # Nor, until all have moved, on those from which pods move.\n";
+    for (const auto& node : held) out += "  cordon " + node + "\n";
+    for (const auto& task : plan.evictions) out += "  evict " + pod(task) + "\n";
+    const auto moves = moves_by_wave(plan);
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+        const auto& move = *moves[i];
+        const auto wave = std::to_string(move.wave);
+        out += "  move " + wave + " " + pod(move.task) + " " + move.from + " " + move.to + gpus(move.gpus);
+        if (move.how == MoveMode::restart) out += move.gpus.empty() ? "  # restarts" : ", restarts";
+        out += "\n";
+        if (i + 1 == moves.size() || moves[i + 1]->wave != move.wave) out += "  finish_wave " + wave + "\n";
+    }
+    for (const auto& node : held) out += "  release " + node + "\n";
+    for (const auto& placement : plan.placements)
+        out += "  placed " + pod(placement.task) + " " + placement.node + gpus(placement.gpus) + "\n";
+    return out.empty() ? "  :\n" : out;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
+                                                     const KubernetesStepsOptions& options) {
+    detail::require_kubernetes_names(plan, options.default_namespace);
+    const auto counted = [](auto count, const std::string& noun) {
+        return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+    };
+    const auto steps = detail::kubernetes_steps(plan, options.default_namespace);
+    std::string nodes;
+    for (const auto& node : plan.vacated_nodes) nodes += (nodes.empty() ? "" : " ") + node;
+    std::string out = "#!/bin/sh\n# A plan: " + counted(plan.evictions.size(), "eviction") + ", " +
+                      counted(plan.moves.size(), "move") + " in " + counted(plan.waves, "wave") + ", " +
+                      counted(plan.placements.size(), "placement") + "; vacates " +
+                      counted(plan.vacated_nodes.size(), "node") + ".\n";
+    out += R"(#
+#   sh FILE        carries it out with kubectl; after an interruption, it continues with the next step
+#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow their eviction?
+#   sh FILE undo   removes the cordons; replacements of evicted pods stay on their nodes
+#
+)";
+    out += plan.moves.empty()
+               ? "# Nodes of evicted pods are not cordoned, because the pods that the plan makes room for "
+                 "start there: another\n"
+                 "# pending pod may start there first.\n"
+               : "# Nodes from which pods move are cordoned: nodes to be vacated for good, others "
+                 "until all pods have moved.\n";
+    out +=
+        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each
+# wave the script waits until the controllers of the pods have as many ready pods as before.
+#
+# A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may
+# start another pending pod first) or its GPUs, nor start it before the old pod ends. The script reports the
+# nodes of replacements. It asks before it continues if they differ from the plan. It also asks before it
+# begins if most pods are gone or on other nodes, or if a disruption budget allows no eviction of a pod. It
+# reads answers from standard input. It ends with status 0, with 1 if it stopped, and with 3 if all pods were
+# gone or on other nodes.
+#
+# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two checks.
+# GPUSCHED_YES=1: continue for any nodes of replacements. GPUSCHED_BARE_PODS=1: evict pods without a
+# controller, too; they are lost. GPUSCHED_STATE (FILE.state): the completed steps. KUBECTL (kubectl): the
+# command, such as "kubectl --context prod".
+set -eu
+)";
+    out += "\nplan=" + detail::fingerprint(steps) + "\nnodes='" + nodes + "'\n";
+    out += detail::kubernetes_steps_script;
+    return out + "\nsteps() {\n" + steps + "}\n\nmain \"$@\"\n";
+}
+
+namespace detail {
+
+/// A double-quoted YAML scalar, which JSON strings are.
+static std::string yaml(std::string_view text) {
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
+}
+
+/// The class of the devices among these GPUs of the node; if there are none, the class that the task prefers.
+static std::string device_class(const TaskSpec& task, const NodeSpec* node, const std::vector<int>& gpus) {
+    if (node != nullptr) {
+        auto first = node->gpu_count;
+        for (const auto& group : node->devices) {
+            const auto in_group = [&](int gpu) { return gpu >= first && gpu - first < group.count; };
+            if (std::any_of(gpus.begin(), gpus.end(), in_group)) return group.device_class;
+            first += group.count;
+        }
+    }
+    return task.device_classes.empty() ? std::string() : task.device_classes.front();
+}
+
+/// The requests of a reservation, as lines of a resource list.
+/// @param devices the class of its devices
+static std::string yaml_requests(const TaskSpec& task, const std::string& devices,
+                                 const std::string& indent) {
+    std::string out = indent + "cpu: " + yaml(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
+                      "memory: " + yaml(std::to_string(task.memory_mib) + "Mi") + "\n";
+    for (const auto& [name, amount] : task.resources)
+        if (name != "pods")  // not a request of a container
+            out += indent + yaml(name) + ": " + yaml(std::to_string(amount)) + "\n";
+    if (task.device_count > 0)
+        out += indent + yaml(devices) + ": " + yaml(std::to_string(task.device_count)) + "\n";
+    if (task.gpu_count == 0) return out;
+    if (task.gpu_share_milli == whole_gpu_milli)
+        return out + indent + "nvidia.com/gpu: " + yaml(std::to_string(task.gpu_count)) + "\n";
+    const auto percent = yaml(std::to_string((task.gpu_share_milli + 9) / 10));
+    return out + indent + "koordinator.sh/gpu-core: " + percent + "\n" + indent +
+           "koordinator.sh/gpu-memory-ratio: " + percent + "\n";
+}
+
+static std::string yaml_tolerations(const TaskSpec& task, const std::string& indent) {
+    if (task.tolerations.empty()) return {};
+    std::string out = indent + "tolerations:\n";
+    for (const auto& toleration : task.tolerations) {
+        out += indent + "- operator: " + yaml(toleration.op) + "\n";
+        if (!toleration.key.empty()) out += indent + "  key: " + yaml(toleration.key) + "\n";
+        if (!toleration.value.empty()) out += indent + "  value: " + yaml(toleration.value) + "\n";
+        if (!toleration.effect.empty()) out += indent + "  effect: " + yaml(toleration.effect) + "\n";
+    }
+    return out;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
+                                                       const KoordinatorOptions& options) {
+    std::unordered_map<std::string_view, const TaskSpec*> tasks;
+    for (const auto& task : cluster.tasks) tasks.emplace(task.name, &task);
+    std::unordered_map<std::string_view, const NodeSpec*> nodes;
+    for (const auto& node : cluster.nodes) nodes.emplace(node.name, &node);
+    const auto find_node = [&](const std::string& name) {
+        const auto found = nodes.find(name);
+        return found == nodes.end() ? nullptr : found->second;
+    };
+    Problems problems;
+    if (!detail::is_kubernetes_name(options.name_prefix) || options.name_prefix.size() > 200)
+        problems.add(bad_value("name_prefix", gpusched::quoted(printable(options.name_prefix)),
+                               "a Kubernetes name of at most 200 characters"));
+    if (!detail::is_kubernetes_name(options.scheduler_name))
+        problems.add(bad_value("scheduler_name", gpusched::quoted(printable(options.scheduler_name)),
+                               "a Kubernetes name"));
+    check_fields(problems, options);
+    for (const auto& move : plan.moves)
+        if (!tasks.contains(move.task))
+            problems.add("unknown task " + gpusched::quoted(printable(move.task)));
+    problems.throw_if_any();
+    detail::require_kubernetes_names(plan, options.default_namespace);
+
+    std::string out;
+    if (!plan.vacated_nodes.empty())
+        out += "# First, so that nothing else starts on the nodes to be vacated:\n";
+    for (const auto& node : plan.vacated_nodes) out += "# kubectl cordon " + node + "\n";
+    const auto begin = [&](const std::string& step, std::size_t number, const std::string& wave) {
+        out += "---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: PodMigrationJob\nmetadata:\n  "
+               "name: " +
+               detail::yaml(options.name_prefix + "-" + step + "-" + std::to_string(number)) +
+               "\n  labels:\n    gpusched/wave: " + detail::yaml(wave) + "\n";
+    };
+    const auto spec = [&](const std::string& task, bool paused, const char* mode) {
+        const auto pod = detail::pod_name(task, options.default_namespace);
+        out += std::string("spec:\n  paused: ") + (paused ? "true" : "false") +
+               "\n  ttl: " + detail::yaml(std::to_string(options.ttl_s) + "s") + "\n  mode: " + mode +
+               "\n  podRef:\n    namespace: " + detail::yaml(pod.space) +
+               "\n    name: " + detail::yaml(pod.name) + "\n";
+    };
+    std::size_t number = 0;
+    for (const auto& task : plan.evictions) {
+        begin("evict", number++, "evictions");
+        spec(task, false, "EvictDirectly");
+    }
+    number = 0;
+    for (const auto* move : detail::moves_by_wave(plan)) {
+        const auto& task = *tasks.at(move->task);
+        const auto wave = std::to_string(move->wave);
+        begin("wave-" + wave, number++, wave);
+        out += "  annotations:\n    gpusched/from: " + detail::yaml(move->from) +
+               "\n    gpusched/to: " + detail::yaml(move->to) +
+               "\n    gpusched/gpus: " + detail::yaml(detail::join(move->gpus, " ")) + "\n";
+        if (move->how != MoveMode::copy)
+            out += "    gpusched/how: " + detail::yaml(enum_name(move->how)) + "\n";
+        if (move->chain) out += "    gpusched/chain: " + detail::yaml(std::to_string(*move->chain)) + "\n";
+        if (!move->serves.empty()) out += "    gpusched/for: " + detail::yaml(move->serves) + "\n";
+        spec(move->task, move->wave > 0 || !plan.evictions.empty(), "ReservationFirst");
+        const std::string indent(12, ' ');
+        out += "  reservationOptions:\n    template:\n      spec:\n        template:\n          spec:\n" +
+               indent + "schedulerName: " + detail::yaml(options.scheduler_name) + "\n" + indent +
+               "containers:\n" + indent + "- name: reserved\n" + indent + "  resources:\n" + indent +
+               "    requests:\n" +
+               detail::yaml_requests(task, detail::device_class(task, find_node(move->to), move->gpus),
+                                     indent + "      ") +
+               detail::yaml_tolerations(task, indent) + indent + "affinity:\n" + indent +
+               "  nodeAffinity:\n" + indent + "    requiredDuringSchedulingIgnoredDuringExecution:\n" +
+               indent + "      nodeSelectorTerms:\n" + indent + "      - matchFields:\n" + indent +
+               "        - key: metadata.name\n" + indent + "          operator: In\n" + indent +
+               "          values: [" + detail::yaml(move->to) + "]\n";
+    }
+    if (!plan.placements.empty()) out += "# Pending pods that now fit:\n";
+    for (const auto& placement : plan.placements)
+        out += "# " + placement.task + " -> " + placement.node +
+               (placement.gpus.empty() ? "" : ", GPU " + detail::join(placement.gpus, " ")) + "\n";
+    return out;
+}
+
+}  // namespace gpusched::io

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of a batch: the problems of a composition, each solved, and the best plan of them.
+#include "serving/instance.hpp"
+
+#include <gpusched/core/budget.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+namespace gpusched::serving::detail {
+
+/// Routes requests evenly to all replicas that can serve them.
+static void round_robin(const ServingProblem& problem, ServingAllocation& allocation) {
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        int replicas = 0;
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            if (problem.configurations[c].throughput[w] > 0) replicas += allocation.replicas[c];
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            allocation.share[c][w] = problem.configurations[c].throughput[w] > 0 && replicas > 0
+                                         ? static_cast<double>(allocation.replicas[c]) / replicas
+                                         : 0.0;
+    }
+}
+
+/// Solves the problems of a composition, and keeps the best plan.
+class BatchPlanner {
+  public:
+    BatchPlanner(const PlannerOptions& options, const milp::AnySolver& solver, const Context& context,
+                 const ServingPlan& before)
+        : options_(options), solver_(solver), context_(context), before_(before),
+          budget_(context, options.search.solve.time_limit) {}
+
+    ServingPlan run(const ServingRequest& request) {
+        if (options_.composition == Composition::homogeneous) {
+            if (request.gpus.empty()) each_degree(request);  // reports that there is no plan
+            for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+                auto one = request;
+                for (std::size_t n = 0; n < request.gpus.size(); ++n) one.available[n] = 0;
+                const double price = *request.gpus[g].price;
+                one.available[g] = price > 0 ? static_cast<int>(std::min(1e6, request.budget / price + 1e-9))
+                                             : request.available[g];
+                each_degree(one);
+            }
+        } else if (options_.composition == Composition::uniform) {
+            auto even = request;
+            double together = 0;
+            for (std::size_t g = 0; g < request.gpus.size(); ++g)
+                if (request.available[g] > 0) together += *request.gpus[g].price;
+            const double each = together > 0 ? std::min(1e9, request.budget / together + 1e-9) : 1e9;
+            for (auto& count : even.available) count = std::min(count, static_cast<int>(each));
+            each_degree(even);
+        } else {
+            each_degree(request);
+        }
+        if (!proved_) {
+            best_.optimal = false;
+            best_.status = unproved_;
+        }
+        if (best_.has_plan() && bound_ < best_.bound) best_.bound = bound_;
+        best_.deployments = deployments_;
+        best_.left_out = left_out_;
+        if (better(before_, best_)) take_before();
+        return std::move(best_);
+    }
+
+  private:
+    /// Returns the plan for the smaller budget, with the bound of this one.
+    void take_before() {
+        if (!best_.has_plan()) best_.bound = bound_ < before_.makespan ? bound_ : 0;
+        if (best_.status == milp::Status::infeasible) best_.status = milp::Status::failed;
+        best_.replicas = before_.replicas;
+        best_.rented = before_.rented;
+        best_.cost = before_.cost;
+        best_.makespan = before_.makespan;
+        best_.requests_per_s = before_.requests_per_s;
+        best_.cost_per_request = before_.cost_per_request;
+        best_.bound = std::min(best_.bound, before_.makespan);
+    }
+
+    [[nodiscard]] bool better(const ServingPlan& a, const ServingPlan& b) const {
+        const auto key = [&](const ServingPlan& r) { return options_.deadline ? r.cost : r.makespan; };
+        return a.has_plan() && (!b.has_plan() || key(a) < key(b));
+    }
+
+    void each_degree(const ServingRequest& request) {
+        if (!options_.uniform_tp || options_.deployments.degrees.empty()) return once(request, options_);
+        for (const auto degree : options_.deployments.degrees) {
+            auto options = options_;
+            options.deployments.degrees = {degree};
+            options.deployments.max_stages = 1;
+            once(request, options);
+        }
+    }
+
+    /// Solves one problem within a part of the remaining time.
+    [[nodiscard]] ServingSolution solve(const ServingProblem& problem, double part) const {
+        auto search = options_.search;
+        if (search.solve.time_limit)
+            search.solve.time_limit = part * std::max(0.0, *search.solve.time_limit - budget_.elapsed_s());
+        auto plan = options_.deadline
+                        ? cheapest_serving_plan(problem, *options_.deadline, search, solver_, context_)
+                        : solve_serving_plan(problem, search, solver_, context_);
+        if (plan.has_plan() && options_.routing == Routing::round_robin) {
+            round_robin(problem, plan.allocation);
+            plan.bound = 0;
+            plan.optimal = false;
+        }
+        return plan;
+    }
+
+    /// Finds the best plan with a single GPU type, and adds its configurations to `used`.
+    ServingPlan single_type(const ServingRequest& request, const ServingInstance& all,
+                            std::vector<int>& used) const {
+        ServingPlan best;
+        const auto types = request.gpus.size();
+        for (std::size_t g = 0; g < types; ++g) {
+            std::vector<int> alone;
+            for (std::size_t c = 0; c < all.problem.configurations.size(); ++c) {
+                const auto& gpus = all.problem.configurations[c].gpus;
+                if (gpus[g] > 0 && std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
+                    alone.push_back(static_cast<int>(c));
+            }
+            if (alone.empty() || alone.size() == all.deployments.size()) continue;
+            int unused = 0;
+            const auto keep = chosen(all.problem, alone, options_.max_deployments, unused);
+            const auto one = kept(all, keep);
+            const auto plan = solve(one.problem, 0.5 / static_cast<double>(types - g));
+            auto found = described(request, one, plan);
+            if (!better(found, best)) continue;
+            best = std::move(found);
+            used.clear();
+            for (std::size_t i = 0; i < keep.size(); ++i)
+                if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
+        }
+        return best;
+    }
+
+    /// Solves the problem of one request, and keeps its plan if it is the best so far.
+    void once(const ServingRequest& request, const PlannerOptions& options) {
+        const auto all = all_deployments(request, options);
+        auto instance = selected(all, options.max_deployments);
+        // Plans with a single type are quick to find. They can be better than the plan found among all
+        // deployments if time is short or deployments are left out. The deployments of the best such plan are
+        // not left out.
+        ServingPlan single;
+        std::vector<int> used;
+        if (options.search.solve.time_limit || instance.left_out > 0)
+            single = single_type(request, all, used);
+        for (const auto& replicas : before_.replicas)
+            for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
+        if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
+        deployments_ += static_cast<int>(all.deployments.size());
+        left_out_ += instance.left_out;
+        const auto plan = solve(instance.problem, 1.0);
+        if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
+            proved_ = false;
+            unproved_ = plan.status;
+        }
+        auto found = described(request, instance, plan);
+        if (found.status != milp::Status::infeasible) bound_ = std::min(bound_, found.bound);
+        if (!found.optimal && better(single, found)) {
+            single.status = found.status;
+            single.bound = found.bound;
+            single.optimal = false;
+            single.message = found.message;
+            found = std::move(single);
+        }
+        if (first_ || better(found, best_)) best_ = std::move(found);
+        first_ = false;
+    }
+
+    const PlannerOptions& options_;
+    const milp::AnySolver& solver_;
+    const Context& context_;
+    const ServingPlan& before_;
+    Budget budget_;
+    ServingPlan best_;
+    double bound_ = std::numeric_limits<double>::infinity();
+    int deployments_ = 0, left_out_ = 0;
+    bool first_ = true, proved_ = true;
+    milp::Status unproved_ = milp::Status::failed;
+};
+
+ServingPlan plan_batch(const ServingRequest& request, const PlannerOptions& options,
+                       const milp::AnySolver& solver, const Context& context, const ServingPlan& before) {
+    return BatchPlanner(options, solver, context, before).run(request);
+}
+
+}  // namespace gpusched::serving::detail

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explanations of plans: searches the limits that prevent a plan, and checks the loads of measured latencies.
+#include "serving/explain_plan.hpp"
+#include "serving/batching_replica.hpp"
+#include "serving/calibrator.hpp"
+#include "serving/instance.hpp"
+
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+/// A number as text with six digits, rounded up, so that a limit of this size suffices.
+static std::string rounded_up(double value) {
+    if (!(value > 0)) return number_text(value);
+    const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.6g", std::ceil(value / unit - 1e-6) * unit);
+    return text.data();
+}
+
+/// The limits that prevent a plan: changes one limit after another, plans again, and finds the smallest
+/// sufficient change.
+class BindingLimits {
+  public:
+    using Answers = std::vector<std::string>;
+
+    /// @param instance  an instance without a plan; must outlive this object
+    explicit BindingLimits(const RentalInstance& instance)
+        : instance_(instance), request_(instance.request()), options_(instance.options()), plenty_(request_) {
+        for (auto& count : plenty_.available) count = std::max(count, most_gpus);
+        plenty_.budget = std::numeric_limits<double>::infinity();
+    }
+
+    [[nodiscard]] Answers find() const {
+        auto found = by_kind();
+        if (found.empty()) found = by_limit();
+        if (found.empty()) found = by_limits_together();
+        if (found.empty())
+            found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
+        return found;
+    }
+
+  private:
+    /// The smallest latency of all deployments, measured at the lowest load or else estimated for an idle
+    /// replica.
+    struct Quickest {
+        double seconds = std::numeric_limits<double>::infinity();
+        std::string what{};
+        void consider(const std::vector<MeasuredThroughput>& rows, bool first_token, double idle,
+                      const std::string& deployment) {
+            const auto known = rows_with(rows, first_token);
+            const double value = known.empty() ? idle : *latency_of(known.front(), first_token);
+            if (value >= seconds) return;
+            seconds = value;
+            what = known.empty() ? "what the quickest idle deployment (" + deployment + ") takes"
+                                 : "the least that was measured (" + deployment + " at " +
+                                       number_text(known.front().requests_per_s) + " requests/s)";
+        }
+    };
+
+    /// Kinds of requests that no deployment serves within their targets, whatever the number of replicas.
+    [[nodiscard]] Answers by_kind() const {
+        Answers found;
+        const auto all = all_deployments(plenty_, options_);
+        for (std::size_t w = 0; w < instance_.kinds().size(); ++w) {
+            const auto& kind = instance_.kinds()[w];
+            if (all.problem.workloads[w].requests <= 0) continue;
+            const auto owner = "workload " + gpusched::quoted(all.problem.workloads[w].name) + " of " +
+                               gpusched::quoted(request_.models[kind.model].model.name);
+            Quickest first, step;
+            bool possible = false, measured_none = false, keeps_all = false, reported = false;
+            for (std::size_t c = 0; c < all.deployments.size(); ++c) {
+                if (all.problem.configurations[c].model != all.problem.workloads[w].model) continue;
+                const auto rows = instance_.measured_rows(all, c, w);
+                if (all.problem.configurations[c].throughput[w] <= 0) {
+                    measured_none = measured_none || !rows.empty();
+                    continue;
+                }
+                possible = true;
+                const auto t = instance_.times(all, c, w);
+                first.consider(rows, true, t.prefill_s + t.lag_s, all.deployments[c].name);
+                step.consider(rows, false, t.steps > 0 ? t.step_s : 0, all.deployments[c].name);
+                keeps_all = keeps_all || can_keep(rows, t, kind.targets);
+            }
+            if (!possible) {
+                const std::string cannot = "no deployment of these GPU types ";
+                found.push_back(
+                    owner + ": " +
+                    (measured_none && options_.measured_only
+                         ? "every measurement of it says that 0 requests/s are served"
+                     : measured_none
+                         ? cannot + "can hold one of its requests and was not measured at 0 requests/s"
+                     : options_.measured_only ? cannot + "was measured for it"
+                                              : cannot + "can hold one of its requests"));
+                continue;
+            }
+            if (keeps_all) continue;
+            for (const auto& target : kind.targets) {
+                const auto& quickest = target.first_token ? first : step;
+                if (quickest.seconds <= target.seconds) continue;
+                reported = true;
+                found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
+                                " s is less than " + rounded_up(quickest.seconds) + " s, " + quickest.what);
+            }
+            if (!reported)
+                found.push_back(
+                    owner +
+                    ": no deployment keeps all of its targets at once, even idle or at its lowest measured "
+                    "load");
+        }
+        return found;
+    }
+
+    /// The budget, the GPUs of one type, the deadline, unmeasured pipelines, the targets: each alone.
+    [[nodiscard]] Answers by_limit() const {
+        Answers found;
+        if (std::isfinite(request_.budget))
+            if (const auto cost = least_budget())
+                found.push_back("budget: " + number_text(request_.budget) + " $/h; " + rounded_up(*cost) +
+                                " $/h would do");
+        for (std::size_t g = 0; g < request_.gpus.size(); ++g)
+            if (const auto count = fewest_gpus(g))
+                found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
+                                std::to_string(request_.available[g]) + " available; " +
+                                std::to_string(*count) + " would do");
+        if (options_.deadline) {
+            auto patient = options_;
+            patient.deadline.reset();
+            if (const auto plan = plan_of(request_, patient); plan.has_plan())
+                found.push_back("deadline: " + number_text(*options_.deadline) + " s; " +
+                                rounded_up(plan.makespan) + " s would do");
+        }
+        auto pipelines = options_;
+        pipelines.unmeasured_pipelines = true;
+        if (!options_.unmeasured_pipelines)
+            if (const auto plan = plan_of(request_, pipelines); plan.has_plan())
+                found.push_back("unmeasured_pipelines: with them there is a plan for " +
+                                rounded_up(plan.cost) + " $/h, by estimates without measurements");
+        if (!instance_.any_targets()) return found;
+        auto lax = request_;
+        for (auto& served : lax.models)
+            for (auto& workload : served.workloads) workload.targets = {};
+        auto options = options_;
+        options.targets = {};
+        if (const auto plan = plan_of(lax, options); plan.has_plan())
+            found.push_back("targets: without them there is a plan for " + rounded_up(plan.cost) + " $/h");
+        return found;
+    }
+
+    /// The GPUs of all types together, then also the budget.
+    [[nodiscard]] Answers by_limits_together() const {
+        const auto rents = [](const ServingPlan& plan) {
+            std::string text;
+            for (const auto& rented : plan.rentals)
+                text += (text.empty() ? "" : ", ") + std::to_string(rented.count + rented.spot) + " " +
+                        rented.gpu;
+            return text + " for " + rounded_up(plan.cost) + " $/h would do";
+        };
+        auto more = request_;
+        more.available = plenty_.available;
+        if (request_.gpus.size() > 1)
+            if (const auto plan = plan_of(more, options_); plan.has_plan())
+                return {"no single limit: GPUs of several types must be more; " + rents(plan)};
+        if (!std::isfinite(request_.budget)) return {};
+        if (!request_.has_rates()) return {"no single limit: budget and GPUs must both grow"};
+        more.budget = plenty_.budget;
+        auto options = options_;
+        options.goal = Goal::cheapest;  // without limits the highest rate is infinite
+        if (const auto plan = plan_of(more, options); plan.has_plan())
+            return {"no single limit: budget and GPUs must both grow; " + rents(plan)};
+        return {};
+    }
+
+    [[nodiscard]] ServingPlan plan_of(const ServingRequest& request, const PlannerOptions& options) const {
+        const RentalInstance instance(request, options, instance_.solver(), instance_.context());
+        return RatePlanner(instance).run();
+    }
+
+    /// $/h of the cheapest plan without a budget; for goal `most_rate`, of the cheapest plan that serves
+    /// anything.
+    [[nodiscard]] std::optional<double> least_budget() const {
+        auto rich = request_;
+        rich.budget = plenty_.budget;
+        const RentalInstance instance(rich, options_, instance_.solver(), instance_.context());
+        const auto plan = RatePlanner(instance).run();
+        if (!plan.has_plan()) return std::nullopt;
+        if (instance.goal() == RentalGoal::cost) {
+            // That plan fits into its own cost, but a search with this budget can take another path; so it is
+            // run.
+            for (const double more : {1.0, 1.1, 1.25, 1.5, 2.0}) {
+                rich.budget = plan.cost * more * (1 + 1e-9);
+                if (const auto again = plan_of(rich, options_); again.has_plan())
+                    return rich.budget > request_.budget
+                               ? std::optional(more == 1.0 ? plan.cost : rich.budget)
+                               : std::nullopt;
+            }
+            return std::nullopt;
+        }
+        auto little = instance.problem(plan.capacity, plan.separate);
+        for (auto& workload : little.workloads) workload.requests *= 1e-6 / instance.total();
+        const auto least = instance.solve(little, RentalGoal::cost);
+        return least.has_plan() ? std::optional(least.cost) : std::nullopt;
+    }
+
+    /// The fewest GPUs of a type at its regular price that allow a plan.
+    [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
+        auto changed = request_;
+        changed.available[g] = plenty_.available[g];
+        const RentalInstance instance(changed, options_, instance_.solver(), instance_.context());
+        const auto plan = RatePlanner(instance).run();
+        if (!plan.has_plan()) return std::nullopt;
+        const int piece = instance.offers()[g].gpus;
+        int low = request_.available[g] / piece, high = low + 1;
+        for (const auto& rented : plan.rentals)
+            if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
+        const auto enough = [&](int pieces) {
+            changed.available[g] = pieces * piece;
+            return plan_of(changed, options_).has_plan();
+        };
+        // A plan was made with every number that is reported.
+        if (!enough(high)) return std::nullopt;
+        while (high - low > 1) {
+            const int middle = low + (high - low) / 2;
+            (enough(middle) ? high : low) = middle;
+        }
+        return high * piece;
+    }
+
+    static constexpr int most_gpus = 1'000'000;
+    const RentalInstance& instance_;
+    const ServingRequest& request_;
+    const PlannerOptions& options_;
+    ServingRequest plenty_;  ///< the request without a budget limit and with `most_gpus` GPUs of every type
+};
+
+ServingPlan run_explained(RatePlanner& planner, const RentalInstance& instance) {
+    auto plan = planner.run();
+    if (planner.refused()) plan.binding = BindingLimits(instance).find();
+    return plan;
+}
+
+bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
+                   const milp::AnySolver& solver, const Context& context) {
+    if (plan.status != milp::Status::infeasible || options.composition != Composition::optimized ||
+        options.routing != Routing::optimized || options.uniform_tp)
+        return false;
+    const RentalInstance instance(request, options, solver, context);
+    RatePlanner planner(instance);
+    const bool found = planner.run().has_plan();
+    if (planner.refused()) plan.binding = BindingLimits(instance).find();
+    return found;
+}
+
+void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options) {
+    const Calibrator calibrator(request, options.estimate);
+    auto one = options.estimate;
+    one.max_batch = 1;
+    const auto idle_times = [&](const Calibrator::Row& row) {
+        const auto& served = request.models[row.model];
+        return estimate_throughput(served.model, request.gpus, row.deployment,
+                                   served.workloads[row.workload].shape, one);
+    };
+    for (const auto& row : calibrator.rows()) {
+        const auto& served = request.models[row.model];
+        const auto& kind = served.workloads[row.workload];
+        const auto name = gpusched::quoted(row.deployment.name);
+        const auto of_kind =
+            " requests/s of " + gpusched::quoted(kind.name) + " of " + gpusched::quoted(served.model.name);
+        const auto add = [&](const std::string& sentence) {
+            plan.message += (plan.message.empty() ? "" : "; ") + sentence;
+        };
+        if ((row.ttft_s || row.tpot_s) && row.measured <= 0.5 * row.estimate.requests_per_s) {
+            add(name + " counts as serving at most " + number_text(row.measured) + of_kind +
+                ", the highest load of its rows, where " + number_text(row.estimate.requests_per_s) +
+                " are estimated: give what it serves when saturated, and latencies at higher loads");
+            continue;
+        }
+        std::vector<MeasuredThroughput> rows;
+        for (const auto& m : request.measured)
+            if (m.model == served.model.name && m.deployment == row.deployment.name &&
+                m.workload == kind.name)
+                rows.push_back(m);
+        for (const auto& target : list_of(merged(kind.targets, options.targets))) {
+            const auto known = rows_with(rows, target.first_token);
+            if (known.empty()) continue;
+            const double idle = target.first_token ? idle_times(row).first_token_s : idle_times(row).step_s;
+            const auto least = known.front().requests_per_s, most = known.back().requests_per_s;
+            if (*latency_of(known.front(), target.first_token) > target.seconds && idle <= target.seconds)
+                add(name + " counts as missing " + target.name + " at any load, because it misses it at " +
+                    number_text(least) + of_kind +
+                    ", the lowest load of its rows: give latencies at lower loads");
+            else if (*latency_of(known.back(), target.first_token) <= target.seconds &&
+                     most <= 0.5 * row.measured)
+                add(name + " counts as keeping " + target.name + " up to " + number_text(most) + of_kind +
+                    ", the highest load of its rows with this latency, where it serves " +
+                    number_text(row.measured) + ": give latencies at higher loads");
+        }
+    }
+}
+
+}  // namespace gpusched::serving::detail
