@@ -394,7 +394,7 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
     moves = f"the plan has {counted(len(copies), 'move')} by a copy"
     warn(f"{moves}, but the script evicts: the pods are down in between, and disruption budgets count them")
     if cluster is None:
-        warn("--cluster CLUSTER.json tells which disruption budgets allow no eviction of them")
+        warn("with --cluster CLUSTER.json, this names the disruption budgets that allow no eviction")
     else:
         for budget in cluster.budgets:
             guarded = sorted(set(copies) & set(budget["tasks"]))
