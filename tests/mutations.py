@@ -23,23 +23,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEST = ROOT / "tests/property/feasibility_rules.cpp"
 
-FEASIBILITY = "feasibility.cpp"
-ELIGIBILITY = "eligibility.hpp"
-SELECTION = "selection_conflict.hpp"
+FEASIBILITY = "src/model/feasibility.cpp"
+NODE_MATCH = "src/model/node_match.hpp"
+INVENTORY = "include/gpusched/model/inventory.hpp"
 
-# name: (file in src/model, text, what stands there instead); OFF is true in that mutant.
+# name: (file, text, what stands there instead); OFF is true in that mutant.
 MUTANTS = {
     "cordoned": (FEASIBILITY, "if (!inv.nodes.receives(node))", "if (!OFF && !inv.nodes.receives(node))"),
-    "gpu_model": (ELIGIBILITY, "return models.empty() ||", "return OFF || models.empty() ||"),
+    "gpu_model": (NODE_MATCH, "return models.empty() ||", "return OFF || models.empty() ||"),
     "node_selector": (
-        ELIGIBILITY,
-        "return std::all_of(requirement.node_selector",
-        "return OFF || std::all_of(requirement.node_selector",
+        NODE_MATCH,
+        "return std::all_of(selector.begin",
+        "return OFF || std::all_of(selector.begin",
     ),
-    "node_affinity": ("node_match.hpp", "return affinity.empty() ||", "return OFF || affinity.empty() ||"),
-    "node_set": (FEASIBILITY, "&& !inv.in_node_set(", "&& !OFF && !inv.in_node_set("),
+    "node_affinity": (NODE_MATCH, "return affinity.empty() ||", "return OFF || affinity.empty() ||"),
+    "node_set": (INVENTORY, "|| in_node_set(tasks.extras", "|| OFF || in_node_set(tasks.extras"),
     "taint": (
-        ELIGIBILITY,
+        NODE_MATCH,
         "return std::all_of(node_class.taints",
         "return OFF || std::all_of(node_class.taints",
     ),
@@ -71,11 +71,11 @@ MUTANTS = {
         "if (kind == ignored || (OFF && !is_network)) continue;",
     ),
     "network": (FEASIBILITY, "if (elsewhere > 0)", "if (!(OFF && is_network) && elsewhere > 0)"),
-    "avoid": (SELECTION, "if (m.is_bound())\n", "if (!OFF && m.is_bound())\n"),
-    "avoid, the other way": (SELECTION, "if (m.is_member())\n", "if (!OFF && m.is_member())\n"),
-    "near": (SELECTION, "if (ignored == Obstacle::near ||", "if (OFF || ignored == Obstacle::near ||"),
-    "spread": (SELECTION, "if (ignored != Obstacle::spread)", "if (!OFF && ignored != Obstacle::spread)"),
-    "min_domains": (SELECTION, "if (rule.domains <", "if (!OFF && rule.domains <"),
+    "avoid": (FEASIBILITY, "if (m.is_bound())\n", "if (!OFF && m.is_bound())\n"),
+    "avoid, the other way": (FEASIBILITY, "if (m.is_member())\n", "if (!OFF && m.is_member())\n"),
+    "near": (FEASIBILITY, "if (ignored == Obstacle::near ||", "if (OFF || ignored == Obstacle::near ||"),
+    "spread": (FEASIBILITY, "if (ignored != Obstacle::spread)", "if (!OFF && ignored != Obstacle::spread)"),
+    "min_domains": (FEASIBILITY, "if (rule.domains <", "if (!OFF && rule.domains <"),
 }
 
 
@@ -83,12 +83,11 @@ def mutate(folder: Path) -> None:
     """Puts every mutant into the copy of `src/model` in `folder`; config.hpp gets the function that chooses
     one.
     """
-    model = folder / "src/model"
     for number, (name, (file, old, new)) in enumerate(MUTANTS.items()):
-        text = (model / file).read_text()
+        text = (folder / file).read_text()
         if text.count(old) != 1:
             sys.exit(f"{name}: {file} has {text.count(old)} times {old!r}; expected it once")
-        (model / file).write_text(text.replace(old, new.replace("OFF", f"(gpusched_mutant() == {number})")))
+        (folder / file).write_text(text.replace(old, new.replace("OFF", f"(gpusched_mutant() == {number})")))
     config = folder / "include/gpusched/config.hpp"
     config.write_text(
         config.read_text()
