@@ -163,14 +163,14 @@ const Spoiler spoilers[] = {
          m.from = m.to;
          return true;
      },
-     "from:"},
+     "from: the task is on"},
     {"no way to go",
      [](Case& c) {
          auto& m = c.move();
          m.to = m.from;
          return true;
      },
-     "to:"},
+     "to: the task is there already"},
     {"unknown task",
      [](Case& c) {
          c.move().task = "nobody";
@@ -182,7 +182,7 @@ const Spoiler spoilers[] = {
          c.move().to = "nowhere";
          return true;
      },
-     "to unknown"},
+     "to: unknown node"},
     {"one GPU too many",
      [](Case& c) {
          auto& m = c.move();
@@ -190,19 +190,19 @@ const Spoiler spoilers[] = {
              if (std::count(m.gpus.begin(), m.gpus.end(), g) == 0) return m.gpus.push_back(g), true;
          return false;
      },
-     "asks for"},
+     "but the task asks for"},
     {"one GPU missing",
      [](Case& c) {
          auto& m = c.move();
          return !m.gpus.empty() && (m.gpus.pop_back(), true);
      },
-     "asks for"},
+     "but the task asks for"},
     {"a GPU that is not there",
      [](Case& c) {
          auto& m = c.move();
          return !m.gpus.empty() && (m.gpus[0] = 64, true);
      },
-     "gpus GPU 64"},
+     "gpus: names GPU 64"},
     {"a GPU twice",
      [](Case& c) {
          auto& m = c.move();
@@ -240,14 +240,14 @@ const Spoiler spoilers[] = {
                      return m.gpus.back() = other.gpus.back(), true;
          return false;
      },
-     "devices held"},
+     "is held by another task"},
     {"a node that the affinity excludes",
      [](Case& c) {
          const auto& m = c.move();
          c.task(m.task).node_affinity = {{{}, {{"metadata.name", MatchOperator::not_in, {m.to}}}}};
          return true;
      },
-     "node_affinity"},
+     "node_affinity: the node satisfies none"},
     {"a task that it avoids",
      [](Case& c) {
          auto& m = c.move();
@@ -256,7 +256,7 @@ const Spoiler spoilers[] = {
          c.task(m.task).avoid.push_back({"spoiled", node_level});
          return other->groups.push_back("spoiled"), true;
      },
-     "avoid 'spoiled'"},
+     "avoid: members of group 'spoiled'"},
     {"a task that avoids it",
      [](Case& c) {
          auto& m = c.move();
@@ -265,13 +265,13 @@ const Spoiler spoilers[] = {
          c.task(m.task).groups.push_back("spoiled");
          return other->avoid.push_back({"spoiled", node_level}), true;
      },
-     "avoid 'spoiled'"},
+     "avoid: a task that avoids group 'spoiled'"},
     {"nobody that it wants near",
      [](Case& c) {
          c.task(c.move().task).near.push_back({"spoiled", node_level});
          return true;
      },
-     "near"},
+     "near: no member of group"},
     {"near, at a level that no node has",
      [](Case& c) {
          c.snapshot.label_levels.push_back("spoiled");
@@ -280,7 +280,7 @@ const Spoiler spoilers[] = {
          task.near = {{"spoiled", level}};
          return task.groups.push_back("spoiled"), true;
      },
-     "near domain 'spoiled'"},
+     "near: the node has no domain at label 'spoiled'"},
     {"one member too many",
      [](Case& c) {
          auto& m = c.move();
@@ -293,7 +293,7 @@ const Spoiler spoilers[] = {
          task.groups.push_back("spoiled");
          return other->groups.push_back("spoiled"), true;
      },
-     "spread domain 2 'spoiled' 0"},
+     "spread: its domain at node would hold 2 members of group 'spoiled', another 0"},
     {"spread, at a level that no node has",
      [](Case& c) {
          c.snapshot.label_levels.push_back("spoiled");
@@ -301,20 +301,20 @@ const Spoiler spoilers[] = {
          c.task(c.move().task).spread = {{.group = "spoiled", .level = level}};
          return true;
      },
-     "spread domain 'spoiled'"},
+     "spread: the node has no domain at label 'spoiled'"},
     {"the same move again",
      [](Case& c) {
          auto m = c.move();
          c.plan.moves.push_back(m);
          return true;
      },
-     "wave"},
+     "a second time in this wave"},
     {"a wave too late",
      [](Case& c) {
          c.move().wave = c.plan.waves;
          return true;
      },
-     "wave waves"},
+     "wave: the plan has waves"},
     {"an empty wave",
      [](Case& c) {
          ++c.plan.waves;
@@ -338,7 +338,7 @@ const Spoiler spoilers[] = {
              if (n != m.from) return m.to = n, m.gpus.clear(), true;
          return false;
      },
-     "to vacated_nodes"},
+     "to: the node is one of vacated_nodes"},
     {"into an empty node",
      [](Case& c) {
          auto& m = c.move();
@@ -346,13 +346,13 @@ const Spoiler spoilers[] = {
              if (!c.occupied(n.name) && n.name != m.from) return m.to = n.name, m.gpus.clear(), true;
          return false;
      },
-     "to empty"},
+     "to: the node was empty before the plan"},
     {"a locked task",
      [](Case& c) {
          c.task(c.move().task).locked = true;
          return true;
      },
-     "locked"},
+     "locked: the task must stay"},
     {"a cordoned destination",
      [](Case& c) {
          c.node(c.move().to).schedulable = false;
@@ -410,26 +410,26 @@ const Spoiler spoilers[] = {
              if (t.locked && t.node) return c.plan.evictions.push_back(t.name), true;
          return false;
      },
-     "locked"},
+     "locked: the task must stay"},
     {"a copy of a task that restarts",
      [](Case& c) {
          for (auto& m : c.plan.moves)
              if (m.how == MoveMode::restart) return m.how = MoveMode::copy, true;
          return false;
      },
-     "how copy"},
+     "how: is copy, but the task can move by"},
     {"a restart of a task that is copied",
      [](Case& c) {
          auto& m = c.move();
          return m.how == MoveMode::copy && (m.how = MoveMode::restart, true);
      },
-     "how restart copy"},
+     "how: is restart, but the task can move by copy"},
     {"a task that never moves",
      [](Case& c) {
          c.task(c.move().task).how = Mobility::none;
          return true;
      },
-     "how"},
+     "how: the task never moves"},
     {"a budget that allows none",
      [](Case& c) {
          for (const auto& m : c.plan.moves)
@@ -456,7 +456,7 @@ const Spoiler spoilers[] = {
          auto& m = c.move();
          return !c.vacated(m.to) && (m.serves = m.to, true);
      },
-     "vacated_nodes"},
+     "is none of vacated_nodes"},
     {"a chain of two nodes",
      [](Case& c) {
          for (auto& m : c.plan.moves)
@@ -464,9 +464,10 @@ const Spoiler spoilers[] = {
                  if (other.chain == m.chain && &other != &m) return m.serves = m.from + " and others", true;
          return false;
      },
-     "chain"},
+     "move of chain"},
     {"an opened node that was in use",
-     [](Case& c) { return c.plan.opened_nodes.push_back(c.move().to), true; }, "opened_nodes"},
+     [](Case& c) { return c.plan.opened_nodes.push_back(c.move().to), true; },
+     "held tasks other than daemons from the start"},
     {"a bound that is beaten",
      [](Case& c) {
          c.plan.bound = {0, static_cast<std::int64_t>(c.plan.vacated_nodes.size()) - 1, 1'000, "counting"};
@@ -500,7 +501,7 @@ TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
             REQUIRE_FALSE(report.ok);
             REQUIRE(
                 std::any_of(report.violations.begin(), report.violations.end(), [&](const std::string& v) {
-                    return testing_support::mentions(v, spoiler.expected);
+                    return v.find(spoiler.expected) != std::string::npos;
                 }));
             ++rejected[spoiler.name];
         }

@@ -128,7 +128,7 @@ TEST_CASE("violations beyond the limit are counted") {
     const auto report = verify::plan(s.snapshot, s.plan, {.max_violations = 3});
     REQUIRE_FALSE(report.ok);
     REQUIRE(report.violations.size() == 3);
-    REQUIRE_THAT(report.violations[2], Mentions("task 'nobody2' unknown"));
+    REQUIRE_THAT(report.violations[2], Mentions("eviction task 'nobody2' unknown"));
     REQUIRE(report.violation_count == 50);
     REQUIRE_THROWS_MESSAGE(verify::plan(s.snapshot, s.plan, {.max_violations = 0}), InvalidInput,
                            "max_violations");
@@ -142,9 +142,9 @@ TEST_CASE("a snapshot that makes no sense is refused") {
     };
     refused([](auto& s) { s.node("n1").name = "n0"; }, "node 'n0' duplicate");
     refused([](auto& s) { s.task("b").name = "a"; }, "task 'a' duplicate");
-    refused([](auto& s) { s.task("b").node = "nx"; }, "unknown node 'nx'");
-    refused([](auto& s) { s.task("b").gpus = {9}; }, "GPU 9 node 'n0'");
-    refused([](auto& s) { s.node("n1").gpu_count = -1; }, "node 'n1' GPUs");
-    refused([](auto& s) { s.node("n1").failed_gpus = {4}; }, "node 'n1' GPUs");
+    refused([](auto& s) { s.task("b").node = "nx"; }, "task 'b' unknown node 'nx'");
+    refused([](auto& s) { s.task("b").gpus = {9}; }, "task 'b' holds GPU 9 node 'n0' lacks");
+    refused([](auto& s) { s.node("n1").gpu_count = -1; }, "node 'n1' impossible GPUs");
+    refused([](auto& s) { s.node("n1").failed_gpus = {4}; }, "node 'n1' impossible GPUs");
     refused([](auto& s) { s.task("b").affinity = {{"g", 1'000'000'000}}; }, "names level 1000000000");
 }

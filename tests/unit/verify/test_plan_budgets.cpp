@@ -63,8 +63,8 @@ TEST_CASE("the source of a task that restarts is free when its wave starts, that
     s.plan.moves[0].how = MoveMode::copy;
     const auto report = verify::plan(s.snapshot, s.plan);
     REQUIRE(report.violation_count == 2);
-    CHECK_THAT(report.violations[0], Mentions("cpu_milli 1000"));
-    CHECK_THAT(report.violations[1], Mentions("gpus GPU 0 1000"));
+    CHECK_THAT(report.violations[0], Catch::Matchers::ContainsSubstring("cpu_milli: needs 1000"));
+    CHECK_THAT(report.violations[1], Catch::Matchers::ContainsSubstring("gpus: GPU 0: needs 1000"));
 }
 
 TEST_CASE("a victim that is placed again in the same plan is one task") {
@@ -98,115 +98,127 @@ TEST_CASE("a bound counts vacated nodes minus opened ones") {
     plan.moves.push_back({.task = "y", .from = "b", .to = "empty"});
     plan.vacated_nodes = {"a", "b"};
     const auto report = verify::plan(snapshot, plan);
-    CHECK_THAT(report.violations,
-               MentionsEach({"bound occupied_nodes_at_least 2 1", "bound vacated_nodes_at_most 0 1",
-                             "bound vacated_gpus_at_most 0 4"}));
+    CHECK_THAT(report.violations, MentionsEach({"bound occupied_nodes_at_least 2 reaches 1",
+                                                "bound vacated_nodes_at_most 0 reaches 1",
+                                                "bound vacated_gpus_at_most 0 reaches 4"}));
 }
 
 TEST_CASE("every corruption of version 2 fields is found and named") {
-    const std::string a0 = "wave 0 move #0 task 'a' 'n0' 'n1' ";
-    const std::string b0 = "wave 0 move #1 task 'b' 'n0' 'n1' ";
-    const std::string a1 = "wave 1 move #2 task 'a' 'n1' 'n2' ";
+    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
+    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
+    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
     const std::vector<Corruption> corruptions{
         // How
         {"a copy of a task that can only restart",
          [](auto& s) { s.plan.moves[0].how = MoveMode::copy; },
-         {a0 + "how copy restart"}},
+         {a0 + "how: is copy, but the task can move by restart"}},
         {"a copy of a task that can only be suspended",
          [](auto& s) { s.plan.moves[1].how = MoveMode::copy; },
-         {b0 + "how copy suspend"}},
+         {b0 + "how: is copy, but the task can move by suspend"}},
         {"a restart of a task that can be copied",
          [](auto& s) { s.task("b").how = Mobility::copy; },
-         {b0 + "how restart copy"}},
-        {"a task that never moves", [](auto& s) { s.task("b").how = Mobility::none; }, {b0 + "how"}},
+         {b0 + "how: is restart, but the task can move by copy"}},
+        {"a task that never moves",
+         [](auto& s) { s.task("b").how = Mobility::none; },
+         {b0 + "how: the task never moves"}},
         // Budgets
         {"one more down than may be",
          [](auto& s) { s.snapshot.budgets[0].allowed_down = 1; },
-         {b0 + "budgets 2 'job' 1"}},
+         {b0 + "budgets: 2 tasks of 'job' would be down, 1 may be"}},
         {"a budget that is broken allows none",
          [](auto& s) { s.snapshot.budgets[0].broken = true; },
-         {a0 + "budgets 1 'job' 0", b0 + "budgets 2 'job' 0", a1 + "budgets 1 'job' 0"}},
+         {a0 + "budgets: 1 tasks of 'job' would be down, 0 may be",
+          b0 + "budgets: 2 tasks of 'job' would be down, 0 may be",
+          a1 + "budgets: 1 tasks of 'job' would be down, 0 may be"}},
         {"an eviction that a budget forbids",
          [](auto& s) { s.snapshot.budgets[1].allowed_down = 0; },
-         {"task 'spot' 1 0"}},
+         {"eviction of task 'spot': budgets: 1 tasks of 'spot' would be down, 0 may be"}},
         {"a victim is down while others restart",
          [](auto& s) { s.snapshot.budgets[0].tasks.push_back("spot"); },
-         {b0 + "budgets 3 'job' 2"}},
+         {b0 + "budgets: 3 tasks of 'job' would be down, 2 may be"}},
         {"a budget of a group",
          [](auto& s) {
              s.task("b").anti_affinity = {{"g", node_level, 5}};
              s.snapshot.budgets = {{"g", {}, {"g"}, 0, false}};
          },
-         {b0 + "budgets 1 'g' 0"}},
+         {b0 + "budgets: 1 tasks of 'g' would be down, 0 may be"}},
         {"a task in two budgets",
          [](auto& s) {
              s.snapshot.budgets.push_back({"b", {"b"}, {}, 0, false});
          },
-         {b0 + "budgets 1 'b' 0"}},
+         {b0 + "budgets: 1 tasks of 'b' would be down, 0 may be"}},
         // Chains
-        {"a chain below zero", [](auto& s) { s.plan.moves[1].chain = -2; }, {"move #1 task 'b' chain -2"}},
+        {"a chain below zero",
+         [](auto& s) { s.plan.moves[1].chain = -2; },
+         {"move #1 of task 'b': chain: is -2"}},
         {"a chain that serves two nodes",
          [](auto& s) { s.plan.moves[1].serves = ""; },
-         {"move #1 task 'b' chain 0 'n0'"}},
+         {"move #1 of task 'b': for: no node, but an earlier move of chain 0 serves 'n0'"}},
         {"for an unknown node",
          [](auto& s) {
              s.plan.moves[1].chain.reset();
              s.plan.moves[1].serves = "x";
          },
-         {"move #1 task 'b' unknown node 'x'"}},
+         {"move #1 of task 'b': for: unknown node 'x'"}},
         {"for a node that is not vacated",
          [](auto& s) {
              s.plan.moves[1].chain = 1;
              s.plan.moves[1].serves = "n2";
          },
-         {"move #1 task 'b' node 'n2' vacated_nodes"}},
+         {"move #1 of task 'b': for: node 'n2' is none of vacated_nodes"}},
         // Opened nodes
         {"an empty node that is not opened",
          [](auto& s) { s.plan.moves[2].to = "n4"; },
-         {"wave 1 move #2 task 'a' 'n1' 'n4' to empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"an opened node to which nothing moves",
          [](auto& s) { s.plan.opened_nodes = {"n4"}; },
-         {"opened_nodes node 'n4'"}},
+         {"opened_nodes: no move leads to node 'n4'"}},
         {"an opened node that was in use",
          [](auto& s) { s.plan.opened_nodes = {"n1"}; },
-         {"opened_nodes node 'n1'"}},
+         {"opened_nodes: node 'n1' held tasks other than daemons from the start"}},
         {"an unknown opened node",
          [](auto& s) { s.plan.opened_nodes = {"x"}; },
-         {"opened_nodes unknown node 'x'"}},
+         {"opened_nodes: unknown node 'x'"}},
         {"an opened node twice",
          [](auto& s) {
              s.plan.moves[2].to = "n4";
              s.plan.opened_nodes = {"n4", "n4"};
          },
-         {"opened_nodes node 'n4'"}},
+         {"opened_nodes: node 'n4' is listed twice"}},
         // Goals
         {"a goal that is not there",
          [](auto& s) { set_goal(s, {.empty_nodes = 5}, true); },
-         {"goal_reached "}},
-        {"a goal that is there", [](auto& s) { set_goal(s, {.empty_nodes = 1}, false); }, {"goal_reached "}},
+         {"goal_reached: is true, but there are "}},
+        {"a goal that is there",
+         [](auto& s) { set_goal(s, {.empty_nodes = 1}, false); },
+         {"goal_reached: is false, but there are "}},
         {"slots that are not there",
          [](auto& s) { set_goal(s, {.slots = SlotShape{.gpu_count = 1}, .count = 1000}, true); },
-         {"goal_reached "}},
+         {"goal_reached: is true, but there are "}},
         {"a goal of an unknown GPU model",
          [](auto& s) { set_goal(s, {.empty_nodes = 1, .gpu_model = "x"}, true); },
-         {"goal GPU 'x'"}},
+         {"goal: no node has GPU model 'x'"}},
         {"a goal of two kinds",
          [](auto& s) { set_goal(s, {.empty_nodes = 1, .slots = SlotShape{.gpu_count = 1}}, true); },
-         {"goal empty_nodes slots"}},
-        {"a goal of no node", [](auto& s) { set_goal(s, {.empty_nodes = 0}, true); }, {"goal empty_nodes 1"}},
-        {"slots for nothing", [](auto& s) { set_goal(s, {.slots = SlotShape{}}, true); }, {"goal slots"}},
+         {"goal: it must ask for either empty_nodes or slots"}},
+        {"a goal of no node",
+         [](auto& s) { set_goal(s, {.empty_nodes = 0}, true); },
+         {"goal: empty_nodes is less than 1"}},
+        {"slots for nothing",
+         [](auto& s) { set_goal(s, {.slots = SlotShape{}}, true); },
+         {"goal: the slots request no resource"}},
         {"slots of less than nothing",
          [](auto& s) { set_goal(s, {.slots = SlotShape{.cpu_milli = -1}}, true); },
-         {"goal slots"}},
+         {"goal: a request of the slots is negative"}},
         {"a count of nodes",
          [](auto& s) { set_goal(s, {.empty_nodes = 1, .count = 1}, true); },
-         {"goal empty_nodes"}},
+         {"goal: count cannot be combined with empty_nodes"}},
         {"no slot",
          [](auto& s) { set_goal(s, {.slots = SlotShape{.cpu_milli = 1}, .count = 0}, true); },
-         {"goal 1"}},
+         {"goal: count is less than 1"}},
         {"a goal reached that nobody had",
          [](auto& s) { s.plan.goal_reached = true; },
-         {"goal_reached goal"}},
+         {"goal_reached: there is no goal"}},
     };
     check_corruptions(corruptions, restarting);
 }

@@ -14,15 +14,17 @@ using namespace gpusched;
 using namespace testing_support;
 
 TEST_CASE("every corruption of a plan is found and named") {
-    const std::string a0 = "wave 0 move #0 task 'a' 'n0' 'n1' ";
-    const std::string b0 = "wave 0 move #1 task 'b' 'n0' 'n1' ";
-    const std::string a1 = "wave 1 move #2 task 'a' 'n1' 'n2' ";
-    const std::string w = "placement #0 task 'waiting' 'n3' ";
+    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
+    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
+    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
+    const std::string w = "placement #0 of task 'waiting' on 'n3': ";
     // A step that cannot be carried out is left out, which shows at the end.
-    const std::string left_out = "vacated_nodes node 'n3'";
+    const std::string left_out = "vacated_nodes: node 'n3' is vacated, but not listed";
     const std::vector<Corruption> corruptions{
         // Resources
-        {"CPU", [](auto& s) { s.node("n1").cpu_milli = 2999; }, {b0 + "cpu_milli 1000 999 2999"}},
+        {"CPU",
+         [](auto& s) { s.node("n1").cpu_milli = 2999; },
+         {b0 + "cpu_milli: needs 1000, but 999 of 2999 is free"}},
         {"CPU, sources are still held",
          [](auto& s) {
              s.node("n1").cpu_milli = 3000;
@@ -30,27 +32,30 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[2] = {"d", "n2", "n1", {}, 1};
              s.plan.moves.push_back({"b", "n1", "n2", {3}, 1});
          },
-         {"wave 1 move #2 task 'd' 'n2' 'n1' cpu_milli 1000 0 3000"}},
+         {"wave 1, move #2 of task 'd' from 'n2' to 'n1': cpu_milli: needs 1000, but 0 of 3000 is free"}},
         {"cores, which nobody counts",
          [](auto& s) { s.task("b").cpu_local = s.task("waiting").cpu_local = true; },
-         {b0 + "cpu_local cores", w + "cpu_local cores"}},
-        {"memory", [](auto& s) { s.node("n2").memory_mib = 2047; }, {a1 + "memory_mib 1024 1023 2047"}},
+         {b0 + "cpu_local: cannot be checked, because the checker does not count cores",
+          w + "cpu_local: cannot be checked, because the checker does not count cores"}},
+        {"memory",
+         [](auto& s) { s.node("n2").memory_mib = 2047; },
+         {a1 + "memory_mib: needs 1024, but 1023 of 2047"}},
         {"a GPU that is held",
          [](auto& s) {
              s.plan.moves[0].gpus = {0, 2};
          },
-         {a0 + "gpus GPU 0 1000"}},
+         {a0 + "gpus: GPU 0: needs 1000, but 0 of 1000"}},
         {"a GPU that another move takes",
          [](auto& s) { s.plan.moves[1].gpus = {2}; },
-         {b0 + "gpus GPU 2 500 0 1000"}},
+         {b0 + "gpus: GPU 2: needs 500, but 0 of 1000"}},
         {"a share that is too large",
          [](auto& s) {
              s.task("b").gpu_share_milli = 600;
              s.task("c").gpu_share_milli = 500;
              s.plan.moves[1].gpus = {0};
          },
-         {b0 + "gpus GPU 0 600 500 1000"}},
-        {"a failed GPU", [](auto& s) { s.node("n2").failed_gpus = {1}; }, {a1 + "gpus GPU 1 failed"}},
+         {b0 + "gpus: GPU 0: needs 600, but 500 of 1000"}},
+        {"a failed GPU", [](auto& s) { s.node("n2").failed_gpus = {1}; }, {a1 + "gpus: GPU 1 has failed"}},
         {"GPU memory",
          [](auto& s) {
              s.task("c").gpu_share_milli = 500;
@@ -58,12 +63,12 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("b").gpu_memory_mib = 6385;
              s.plan.moves[1].gpus = {0};
          },
-         {b0 + "gpu_memory_mib GPU 0 6385 6384 16384"}},
+         {b0 + "gpu_memory_mib: GPU 0: needs 6385, but 6384 of 16384"}},
         {"a Standby claim on GPUs",
          [](auto& s) {
              s.plan.moves[2] = {"a", "n1", "n5", {0, 2}, 1};
          },
-         {"wave 1 move #2 task 'a' 'n1' 'n5' gpus GPU 0 1000"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n5': gpus: GPU 0: needs 1000, but 0 of 1000"}},
         {"a Standby claim on CPU",
          [](auto& s) {
              s.node("n5").cpu_milli = 3999;
@@ -72,76 +77,78 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[0].gpus = {2};
              s.plan.moves[2] = {"a", "n1", "n5", {2}, 1};
          },
-         {"wave 1 move #2 task 'a' 'n1' 'n5' cpu_milli 1000 999 3999"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n5': cpu_milli: needs 1000, but 999 of 3999"}},
         // GPUs that cannot be
-        {"too few GPUs", [](auto& s) { s.plan.moves[2].gpus = {0}; }, {a1 + "gpus 1 2"}},
+        {"too few GPUs",
+         [](auto& s) { s.plan.moves[2].gpus = {0}; },
+         {a1 + "gpus: names 1, but the task asks for 2"}},
         {"GPUs for a task without",
          [](auto& s) {
              s.plan.placements = {{"waiting", "n3", {}}};
          },
-         {w + "gpus 0 3"}},
+         {w + "gpus: names 0, but the task asks for 3"}},
         {"a GPU twice",
          [](auto& s) {
              s.plan.placements[0].gpus = {0, 0, 1};
          },
-         {w + "gpus GPU 0", left_out}},
+         {w + "gpus: names GPU 0 twice", left_out}},
         {"a GPU out of range",
          [](auto& s) {
              s.plan.placements[0].gpus = {0, 1, 4};
          },
-         {w + "gpus GPU 4 'n3'", left_out}},
+         {w + "gpus: names GPU 4, but 'n3' has 4", left_out}},
         {"a negative GPU",
          [](auto& s) {
              s.plan.placements[0].gpus = {0, 1, -1};
          },
-         {w + "gpus GPU -1 'n3' 4", left_out}},
+         {w + "gpus: names GPU -1, but 'n3' has 4", left_out}},
         // Which nodes a task accepts
         {"GPU model",
          [](auto& s) {
              s.task("b").gpu_models = {"B", "C"};
          },
-         {b0 + "gpu_model 'A'"}},
+         {b0 + "gpu_model: 'A' is not among"}},
         {"GPU model without GPUs",
          [](auto& s) {
              s.task("d").gpu_models = {"B"};
              s.plan.moves.push_back({"d", "n2", "n1", {}, 1});
          },
-         {"wave 1 move #3 task 'd' 'n2' 'n1' gpu_model"}},
+         {"wave 1, move #3 of task 'd' from 'n2' to 'n1': gpu_model"}},
         {"node selector",
          [](auto& s) {
              s.task("b").node_selector = {{"disk", "ssd"}};
          },
-         {b0 + "node_selector disk=ssd"}},
+         {b0 + "node_selector: the node lacks label disk=ssd"}},
         {"taint",
          [](auto& s) {
              s.node("n2").taints = {{"k", "v", "NoExecute"}};
          },
-         {a1 + "taint k=v:NoExecute"}},
+         {a1 + "taint: k=v:NoExecute is not tolerated"}},
         {"cordon", [](auto& s) { s.node("n3").schedulable = false; }, {w + "cordoned"}},
         {"cordon by a taint",
          [](auto& s) {
              s.node("n3").schedulable = false;
              s.node("n3").taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
          },
-         {w + "taint node.kubernetes.io/unschedulable=:NoSchedule"}},
+         {w + "taint: node.kubernetes.io/unschedulable=:NoSchedule is not tolerated"}},
         {"guaranteed NUMA node",
          [](auto& s) {
              s.task("a").hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
              s.plan.moves[2].gpus = {1, 2};
          },
-         {a1 + "hardware_affinity NUMA GPUs 2"}},
+         {a1 + "hardware_affinity: guaranteed NUMA node, but its GPUs span 2"}},
         {"guaranteed socket, hardware unknown",
          [](auto& s) {
              s.task("a").hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
              s.node("n2").hardware.reset();
          },
-         {a1 + "hardware_affinity socket hardware"}},
+         {a1 + "hardware_affinity: guaranteed socket, but the node's hardware is not known"}},
         // Groups
         {"anti-affinity on a node",
          [](auto& s) {
              s.task("c").anti_affinity = s.task("b").anti_affinity = {{"g", node_level, 1}};
          },
-         {b0 + "anti_affinity 'g' 2 limit 1"}},
+         {b0 + "anti_affinity: group 'g' at node would have 2 members together, the limit is 1"}},
         {"the smallest limit holds, at a level that only others name",
          [](auto& s) {
              s.task("c").anti_affinity = {{"g", 1, 2}};
@@ -150,23 +157,24 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.placements[0] = {"waiting", "n0", {0, 1, 2}};
              s.plan.vacated_nodes = {"n3"};
          },
-         {"placement #0 task 'waiting' 'n0' anti_affinity 'g' network level 1 3"}},
+         {"placement #0 of task 'waiting' on 'n0': anti_affinity: group 'g' at network level 1 would have "
+          "3"}},
         {"anti-affinity counts both copies of others",
          [](auto& s) {
              // a moves within switch s0 and so counts twice while b moves.
              s.task("a").anti_affinity = s.task("b").anti_affinity = {{"g", 1, 2}};
          },
-         {a0 + "anti_affinity 'g' network level 1 3", b0 + "anti_affinity"}},
+         {a0 + "anti_affinity: group 'g' at network level 1 would have 3", b0 + "anti_affinity"}},
         {"affinity",
          [](auto& s) {
              s.task("c").affinity = s.task("a").affinity = {{"g", node_level}};
          },
-         {a1 + "affinity 'g' spread"}},
+         {a1 + "affinity: group 'g' at node would be spread"}},
         {"affinity at an unknown position",
          [](auto& s) {
              s.task("h").affinity = s.task("waiting").affinity = {{"g", 0}};
          },
-         {w + "affinity 'g' network level 0 spread"}},
+         {w + "affinity: group 'g' at network level 0 would be spread"}},
         {"required network level, own old copy counts",
          [](auto& s) {
              s.task("a").network_affinity = NetworkAffinity{1, NetworkMode::required};
@@ -175,94 +183,100 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("claim").gpus = {0};
              s.task("claim").gpu_count = 1;
          },
-         {"wave 1 move #2 task 'a' 'n1' 'n5' network_affinity 'job' level 1"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n5': network_affinity: gang 'job' at network level 1"}},
         {"required network level binds members that do not ask for it",
          [](auto& s) {
              s.task("c").job = "other";
              s.task("c").network_affinity = NetworkAffinity{1, NetworkMode::required};
              s.task("waiting").job = "other";
          },
-         {w + "network_affinity 'other' network level 1"}},
+         {w + "network_affinity: gang 'other' at network level 1"}},
         // Tasks that may be moved, evicted or placed
-        {"a locked task", [](auto& s) { s.task("b").locked = true; }, {b0 + "locked"}},
+        {"a locked task", [](auto& s) { s.task("b").locked = true; }, {b0 + "locked: the task must stay"}},
         {"a daemon",
          [](auto& s) {
              s.task("d").daemon = true;
              s.plan.moves[2] = {"d", "n2", "n1", {}, 1};
          },
-         {"wave 1 move #2 task 'd' 'n2' 'n1' daemon"}},
+         {"wave 1, move #2 of task 'd' from 'n2' to 'n1': daemon: the task must stay"}},
         {"a Standby task",
          [](auto& s) {
              s.task("b").priority_class = PriorityClass::hp;
              s.task("b").standby = true;
          },
-         {b0 + "standby"}},
+         {b0 + "standby: the task must stay"}},
         {"evicting what is not preemptible",
          [](auto& s) { s.task("spot").preemptible = false; },
-         {"task 'spot' preemptible"}},
-        {"evicting a locked task", [](auto& s) { s.task("spot").locked = true; }, {"task 'spot' locked"}},
-        {"evicting twice", [](auto& s) { s.plan.evictions.push_back("spot"); }, {"task 'spot'"}},
+         {"eviction of task 'spot': preemptible"}},
+        {"evicting a locked task",
+         [](auto& s) { s.task("spot").locked = true; },
+         {"eviction of task 'spot': locked"}},
+        {"evicting twice",
+         [](auto& s) { s.plan.evictions.push_back("spot"); },
+         {"eviction of task 'spot': it does not run any more"}},
         {"evicting a pending task",
          [](auto& s) { s.plan.evictions.push_back("waiting"); },
-         {"task 'waiting'"}},
-        {"evicting nobody", [](auto& s) { s.plan.evictions.push_back("x"); }, {"task 'x' unknown"}},
+         {"eviction of task 'waiting': it does not run"}},
+        {"evicting nobody",
+         [](auto& s) { s.plan.evictions.push_back("x"); },
+         {"eviction of task 'x': unknown task"}},
         {"no eviction where one is needed", [](auto& s) { s.plan.evictions.clear(); },
          std::vector<std::string>(3, w + "gpus: GPU")},
         {"moving an evicted task",
          [](auto& s) {
              s.plan.moves.push_back({"spot", "n3", "n5", {0, 1, 2, 3}, 1});
          },
-         {"wave 1 move #3 task 'spot' 'n3' 'n5' from"}},
+         {"wave 1, move #3 of task 'spot' from 'n3' to 'n5': from: the task does not run"}},
         {"placing a running task",
          [](auto& s) {
              s.plan.placements.push_back({"d", "n3", {}});
          },
-         {"placement #1 task 'd' 'n3' 'n2'"}},
+         {"placement #1 of task 'd' on 'n3': the task runs already, on 'n2'"}},
         {"placing twice",
          [](auto& s) {
              s.plan.placements.push_back({"waiting", "n4", {0, 1, 2}});
          },
-         {"placement #1 task 'waiting' 'n4'"}},
+         {"placement #1 of task 'waiting' on 'n4': the task is placed twice"}},
         {"placing the unknown",
          [](auto& s) {
              s.plan.placements.push_back({"x", "y", {}});
          },
-         {"placement #1 task 'x' 'y' unknown", "placement #1 task 'x' 'y' unknown"}},
+         {"placement #1 of task 'x' on 'y': unknown task", "placement #1 of task 'x' on 'y': unknown node"}},
         // Moves
         {"an unknown task",
          [](auto& s) {
              s.plan.moves.push_back({"x", "n2", "n1", {}, 1});
          },
-         {"wave 1 move #3 task 'x' 'n2' 'n1' unknown task"}},
+         {"wave 1, move #3 of task 'x' from 'n2' to 'n1': unknown task"}},
         {"unknown nodes",
          [](auto& s) {
              s.plan.moves.push_back({"d", "x", "y", {}, 1});
          },
-         {"wave 1 move #3 task 'd' 'x' 'y' from unknown node", "to unknown"}},
+         {"wave 1, move #3 of task 'd' from 'x' to 'y': from: unknown node", "to: unknown node"}},
         {"a wrong source",
          [](auto& s) { s.plan.moves[2].from = "n0"; },
-         {"wave 1 move #2 task 'a' 'n0' 'n2' from 'n1'"}},
+         {"wave 1, move #2 of task 'a' from 'n0' to 'n2': from: the task is on 'n1'"}},
         {"a move to where the task is",
          [](auto& s) {
              s.plan.moves.push_back({"d", "n2", "n2", {}, 1});
          },
-         {"wave 1 move #3 task 'd' 'n2' 'n2' to"}},
+         {"wave 1, move #3 of task 'd' from 'n2' to 'n2': to: the task is there already"}},
         {"two moves in one wave",
          [](auto& s) {
              s.plan.moves.push_back({"a", "n1", "n3", {0, 1}, 1});
          },
-         {"wave 1 move #3 task 'a' 'n1' 'n3'"}},
+         {"wave 1, move #3 of task 'a' from 'n1' to 'n3': the task moves a second time in this wave"}},
         {"an empty destination",
          [](auto& s) {
              s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
          },
-         {"wave 1 move #2 task 'a' 'n1' 'n4' to empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"a destination with only a daemon",
          [](auto& s) {
              s.task("daemon").node = "n4";
              s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
          },
-         {"wave 1 move #2 task 'a' 'n1' 'n4' to empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"an empty destination to which an earlier move led",
          [](auto& s) {
              s.plan.waves = 3;
@@ -270,7 +284,8 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves.push_back({"d", "n2", "n4", {}, 2});
              s.plan.vacated_nodes.push_back("n2");
          },
-         {"wave 1 move #2 task 'a' 'n1' 'n4' to empty", "wave 2 move #3 task 'd' 'n2' 'n4' to empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan",
+          "wave 2, move #3 of task 'd' from 'n2' to 'n4': to: the node was empty before the plan"}},
         {"a node that ran empty, received again and is empty in the end",
          [](auto& s) {
              s.plan.waves = 4;
@@ -280,7 +295,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves.push_back({"a", "n1", "n2", {0, 1}, 3});
              s.plan.vacated_nodes = {"n0", "n1"};
          },
-         {"wave 1 move #1 task 'a' 'n0' 'n1' to vacated_nodes"}},
+         {"wave 1, move #1 of task 'a' from 'n0' to 'n1': to: the node is one of vacated_nodes"}},
         {"a destination that is vacated later",
          [](auto& s) {
              s.plan.waves = 3;
@@ -292,66 +307,70 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[1].gpus = {0};
              s.plan.vacated_nodes = {"n0", "n1"};
          },
-         {"wave 1 move #2 task 'd' 'n2' 'n0' to vacated_nodes"}},
+         {"wave 1, move #2 of task 'd' from 'n2' to 'n0': to: the node is one of vacated_nodes"}},
         {"a job disturbed too much",
          [](auto& s) { s.snapshot.jobs[0].max_disrupted = 1; },
-         {b0 + "max_disrupted 1 job 'job'"}},
+         {b0 + "max_disrupted: more than 1 members of job 'job' move in this wave"}},
         // Waves
         {"a wave without moves",
          [](auto& s) {
              s.plan.waves = 5;
              s.plan.moves[2].wave = 3;
          },
-         {"wave 1 2", "wave 4"}},
-        {"a wave beyond the last", [](auto& s) { s.plan.waves = 1; }, {a1 + "wave waves 0"}},
+         {"wave 1: no moves up to wave 2", "wave 4: no moves"}},
+        {"a wave beyond the last",
+         [](auto& s) { s.plan.waves = 1; },
+         {a1 + "wave: the plan has waves 0 to 0"}},
         {"a negative wave",
          [](auto& s) { s.plan.moves[0].wave = -1; },
-         {"wave -1 move #0 task 'a' 'n0' 'n1' 0 1"}},
+         {"wave -1, move #0 of task 'a' from 'n0' to 'n1': wave: the plan has waves 0 to 1"}},
         {"fewer than no waves",
          [](auto& s) {
              s.plan.waves = -1;
              s.plan.moves.clear();
              s.plan.vacated_nodes.clear();
          },
-         {"waves -1"}},
+         {"waves: the plan has -1 waves"}},
         // The outcome
         {"a vacated node left out",
          [](auto& s) { s.plan.vacated_nodes.clear(); },
-         {"vacated_nodes node 'n0'"}},
+         {"vacated_nodes: node 'n0' is vacated, but not listed"}},
         {"a node that is not vacated",
          [](auto& s) { s.plan.vacated_nodes.push_back("n5"); },
-         {"vacated_nodes node 'n5' 2"}},
+         {"vacated_nodes: node 'n5' still holds 2 tasks other than daemons"}},
         {"a node that was empty",
          [](auto& s) { s.plan.vacated_nodes.push_back("n4"); },
-         {"vacated_nodes node 'n4' empty"}},
+         {"vacated_nodes: node 'n4' was empty from the start"}},
         {"a vacated node twice",
          [](auto& s) { s.plan.vacated_nodes.push_back("n0"); },
-         {"vacated_nodes node 'n0'"}},
+         {"vacated_nodes: node 'n0' is listed twice"}},
         {"an unknown vacated node",
          [](auto& s) { s.plan.vacated_nodes.push_back("x"); },
-         {"vacated_nodes unknown node 'x'"}},
+         {"vacated_nodes: unknown node 'x'"}},
         {"a bound on nodes that the plan beats",
          [](auto& s) {
              s.plan.evictions.clear();
              s.plan.placements.clear();
              s.plan.bound.vacated_nodes_at_most = 0;
          },
-         {"bound vacated_nodes_at_most 0 1"}},
+         {"bound: vacated_nodes_at_most is 0, but the plan reaches 1"}},
         {"a bound on GPUs that the plan beats",
          [](auto& s) {
              s.plan.evictions.clear();
              s.plan.placements.clear();
              s.plan.bound.vacated_gpus_at_most = 3;
          },
-         {"bound vacated_gpus_at_most 3 4"}},
+         {"bound: vacated_gpus_at_most is 3, but the plan reaches 4"}},
         {"a bound on occupied nodes that the plan beats",
          [](auto& s) {
              s.plan.evictions.clear();
              s.plan.placements.clear();
              s.plan.bound.occupied_nodes_at_least = 5;
          },
-         {"bound occupied_nodes_at_least 5 4"}},
-        {"a negative bound", [](auto& s) { s.plan.bound.vacated_nodes_at_most = -1; }, {"bound"}},
+         {"bound: occupied_nodes_at_least is 5, but the plan reaches 4"}},
+        {"a negative bound",
+         [](auto& s) { s.plan.bound.vacated_nodes_at_most = -1; },
+         {"bound: is negative"}},
     };
     check_corruptions(corruptions, scenario);
 }
