@@ -152,7 +152,7 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     told = str(c.explain_move(cluster, task, home, plan=plan))
     assert told.startswith(f"task '{task}' cannot move to node '{home}' (gpu); the move adds 0 to the weight")
     told = str(c.explain_move(cluster, "new-0", home, plan=plan))
-    assert mentions(told, f"task 'new-0' plan node '{home}'")
+    assert mentions(told, f"task 'new-0' does not run before plan node '{home}'")
     free = {"cpu_milli": 0, "memory_mib": 0}
     running = {"preemptible": True, **free}
     tasks = [

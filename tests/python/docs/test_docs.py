@@ -1,4 +1,4 @@
-"""The examples of the documentation run."""
+"""The examples of the documentation run, and its links lead somewhere."""
 
 from __future__ import annotations
 
@@ -85,3 +85,27 @@ def test_shell_runs(page: Path, work: Path) -> None:
         printed |= set(run.stdout.splitlines())
     shown = [line for block in blocks(page, "text") for line in block.splitlines()]
     assert [line for line in shown if line not in printed] == []
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def text_of(page: Path) -> str:
+    """The page without blocks and spans of code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, id=p.name) for p in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")]
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+        path, _, part = link.partition("#")
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        if part and target.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+            assert part in map(anchor, headings), link
