@@ -279,9 +279,12 @@ def test_export_reports_moves_that_evictions_cannot_make(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["export", plan, "--to", "kubernetes", "-o", script]) == 0
     said = capsys.readouterr().err
-    assert mentions(said, "note 1 plan copy") and "--cluster CLUSTER.json tells which" in said
+    assert "note: the plan has 1 move by a copy, but the script evicts" in said
+    assert "with --cluster CLUSTER.json, this names the disruption budgets that allow no eviction" in said
     assert cli.main(["export", plan, "--to", "kubernetes", "--cluster", cluster, "-o", script]) == 0
-    assert mentions(capsys.readouterr().err, "budget ml/web")
+    said = capsys.readouterr().err
+    assert "disruption budget ml/web allows no eviction: the script would stop at ml/web\n" in said
+    assert "--cluster" not in said
     cluster = imported(tmp_path, *items, options=["--moves-by-eviction"])
     assert cli.main(["consolidate", cluster, "-o", plan]) == 0
     assert [move.task for move in gs.Plan.from_json(plan).moves] == ["ml/other"]  # which no budget protects
