@@ -263,11 +263,9 @@ def follow_workload(
     known = list(inspect.signature(WorkloadMonitor).parameters)[1:]
     watching = WorkloadMonitor(request, **as_options("follow_workload", "monitor", monitor, known))
     if isinstance(arrivals, (str, Mapping)) or not isinstance(arrivals, Iterable):
-        raise InvalidType(f"follow_workload(): arrivals: {repr_text(arrivals)}; expected {ARRIVAL}s")
+        expected = "expected pairs of a time in seconds and a kind of requests"
+        raise InvalidType(f"follow_workload(): arrivals: {repr_text(arrivals)}; {expected}")
     return _follow(watching, plan, arrivals, options)
-
-
-ARRIVAL = "pair of a time in seconds and a kind of requests"
 
 
 def _follow(
@@ -278,7 +276,8 @@ def _follow(
 ) -> Iterator[tuple[Shift, core.ReplanResult]]:
     for at, arrival in enumerate(arrivals):
         if isinstance(arrival, str) or not isinstance(arrival, Sequence) or len(arrival) != 2:
-            raise InvalidInput(f"arrivals[{at}]: {repr_text(arrival)}; expected a {ARRIVAL}")
+            expected = "expected a pair of a time in seconds and a kind of requests"
+            raise InvalidInput(f"arrivals[{at}]: {repr_text(arrival)}; {expected}")
         shift = watching.observe(*arrival)
         if shift is not None and shift.request is not None:
             changed = core.replan(shift.request, plan, **options)

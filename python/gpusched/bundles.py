@@ -45,6 +45,7 @@ class Replay:
 
     @property
     def same(self) -> bool:
+        """True if the new plan equals the saved plan."""
         return not self.differences
 
 

@@ -20,3 +20,7 @@ __all__ = [
     "UnknownState",
     "discover",
 ]
+
+# Pickles name the module of a class, which must be one that stays.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

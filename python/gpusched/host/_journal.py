@@ -162,6 +162,7 @@ class Journal:
             return int(process), float(started)
 
     def close(self) -> None:
+        """Closes the database."""
         if self._database is not None:
             self._database.close()
             self._database = None

@@ -43,9 +43,11 @@ class Configuration:
 
     @property
     def instance(self) -> Instance:
+        """The instance alone, without quota and cores."""
         return Instance(self.gpu, self.profile, self.slice)
 
     def document(self) -> dict[str, Any]:
+        """The fields as JSON holds them."""
         return asdict(self)
 
     def at(self, other: Configuration) -> Configuration:

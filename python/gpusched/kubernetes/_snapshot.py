@@ -110,6 +110,7 @@ class ListRead:
 
     @property
     def changes(self) -> int:
+        """Number of objects that changed after this list was read."""
         return len(self.changed) + len(self.created) + len(self.deleted)
 
 

@@ -89,6 +89,8 @@ def plot_gpus(
         larger clusters are shown by an evenly spaced sample of nodes
     level
         the hardware level that tasks should not cross: "socket" or "numa"
+    title
+        text above the drawing; by default none
     """
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
@@ -207,6 +209,8 @@ def plot_switches(
         names of the jobs to colour; by default the eight largest jobs in several domains
     max_domains
         if there are more domains, shows the domains with the most GPUs of coloured jobs
+    title
+        text above the drawing; by default none
     """
     require_type("plot_switches", "cluster", cluster, Cluster)
     integer("max_domains", max_domains, 1, 2000)

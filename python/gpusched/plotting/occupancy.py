@@ -76,6 +76,8 @@ def plot_occupancy(
         larger clusters are shown by an evenly spaced sample of the sorted nodes
     gpus
         shows only nodes with this number of GPUs; by default the most common number that is at least 2
+    title
+        text above the drawing; by default none
     """
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
