@@ -91,10 +91,10 @@ def test_runs_without_a_partner_are_named(compare, tmp_path, capsys):
 
 def test_bad_input(compare, tmp_path):
     twice = write(tmp_path / "twice", [run("x", "fast", 1, 5.0)] * 2)
-    with pytest.raises(SystemExit, match=naming("line 2")):
+    with pytest.raises(SystemExit, match=naming("line 2: second run")):
         compare.read(twice, {})
     (tmp_path / "broken").write_text("{\n", encoding="utf-8")
-    with pytest.raises(SystemExit, match=naming("line 1 JSON")):
+    with pytest.raises(SystemExit, match=naming("line 1: not JSON")):
         compare.read(tmp_path / "broken", {})
     with pytest.raises(SystemExit):
         compare.main([twice, twice, "--where-a", "algorithm"])

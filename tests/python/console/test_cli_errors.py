@@ -9,52 +9,62 @@ import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
 from gpusched import cli
-from messages import mentions
+from messages import mention, mentions
+
+Files = dict[str, str]
+
+
+@pytest.fixture
+def files(cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """What the words in capitals of a command line stand for."""
+    monkeypatch.chdir(tmp_path)
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json("plan.json")
+    return {"CLUSTER": cluster_file, "PLAN": "plan.json", "OUTPUT": "new"}
+
+
+def words(line: str, files: Files) -> list[str]:
+    return [files.get(word, word) for word in line.split()]
+
+
+def problems_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What a command says of its input, which it refuses before it prints anything."""
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr()
+    lines = printed.err.splitlines()
+    assert printed.out == "" and all(line.startswith("gpusched: ") for line in lines)
+    return [line.removeprefix("gpusched: ") for line in lines]
 
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["report", "missing.json"], "missing.json"),
-        (["report", "CLUSTER", "--shapes", "0x8"], "shapes[0]"),
-        (["consolidate", "CLUSTER", "--depth", "0"], "depth"),
-        (["consolidate", "CLUSTER", "--policies", "node_order=fewest_pots"], "'fewest_pods'"),
-        (["consolidate", "CLUSTER", "--exempt", "nowhere"], "nowhere"),
-        (["consolidate", "CLUSTER", "-o", "no/such/folder.json"], "no/such/folder.json"),
-        (["explain", "CLUSTER", "CLUSTER", "n0"], "gpusched.plan"),
-        (["verify", "CLUSTER", "missing.json"], "missing.json"),
-        (["generate", "nonsense", "-o", "x.json"], "preset"),
-        (["replay", "missing.csv", "missing.csv"], "missing.csv"),
+        ("report missing.json", "missing.json"),
+        ("report CLUSTER --shapes 0x8", "shapes[0]: gpus: 0; expected 1 to 64"),
+        ("consolidate CLUSTER --depth 0", "--depth: 0; expected 1 to 16"),
+        ("consolidate CLUSTER --policies node_order=fewest_pots", "did you mean 'fewest_pods'"),
+        ("consolidate CLUSTER --exempt nowhere", "--exempt: unknown node 'nowhere'"),
+        ("consolidate CLUSTER -o no/such/folder.json", "no/such/folder.json"),
+        ("explain CLUSTER CLUSTER n0", "gpusched.plan"),
+        ("verify CLUSTER missing.json", "missing.json"),
+        ("generate nonsense -o x.json", "preset"),
+        ("replay missing.csv missing.csv", "missing.csv"),
     ],
 )
 def test_bad_input_is_2_and_one_clean_message(
-    arguments: list[str],
-    part: str,
-    cluster_file: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, part: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main([cluster_file if a == "CLUSTER" else a for a in arguments]) == 2
+    assert cli.main(words(arguments, files)) == 2
     captured = capsys.readouterr()
     assert mentions(captured.err, part) and "Traceback" not in captured.err
     assert captured.err.startswith("gpusched: ")
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["nonsense"],
-        ["report"],
-        ["report", "c.json", "--shapes", "x"],
-        ["consolidate", "c.json", "--preset", "x"],
-    ],
+    "arguments", ["", "nonsense", "report", "report c.json --shapes x", "consolidate c.json --preset x"]
 )
-def test_bad_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_is_2(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
-        cli.main(arguments)
+        cli.main(arguments.split())
     assert raised.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -70,116 +80,79 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
     ("arguments", "parts"),
     [
         (
-            ["consolidate", "c.json", "--depth", "x", "--preset", "y", "--time-limit", "z", "--wrong"],
-            ["--depth", "--preset", "--time-limit", "arguments"],
+            "consolidate c.json --depth x --preset y --time-limit z --wrong",
+            [
+                "--depth: invalid int",
+                "--preset: invalid choice",
+                "--time-limit: invalid float",
+                "arguments: --wrong",
+            ],
         ),
         (
-            ["report", "--shapes", "x", "--by", "y"],
-            ["--shapes 'x'", "--by", "required CLUSTER.json"],
+            "report --shapes x --by y",
+            ["--shapes: 'x'", "--by: invalid choice: 'y'", "required: CLUSTER.json"],
         ),
-        (["consolidate", "c.json", "--policies", "fewest_pods"], ["'fewest_pods' KIND=NAME"]),
+        ("consolidate c.json --policies fewest_pods", ["'fewest_pods' is no choice; expected KIND=NAME"]),
         (
-            ["consolidate", "c.json", "--policies", "ejection_rule=a,ejection_rule=b"],
-            ["ejection_rule=a,ejection_rule=b"],
+            "consolidate c.json --policies ejection_rule=a,ejection_rule=b",
+            ["ejection_rule=a,ejection_rule=b twice"],
         ),
         (
-            ["consolidate", "c.json", "--policies", "ejection_rule=a", "--policies", "ejection_rule=b"],
-            ["'ejection_rule'"],
+            "consolidate c.json --policies ejection_rule=a --policies ejection_rule=b",
+            ["'ejection_rule' is given twice"],
         ),
     ],
 )
 def test_all_options_that_cannot_be_parsed_are_reported(
-    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+    arguments: str, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as raised:
-        cli.main(arguments)
+        cli.main(arguments.split())
     assert raised.value.code == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(parts)
     for line, part in zip(lines, parts):
-        assert mentions(line, part) and line.startswith(f"gpusched {arguments[0]}: ")
+        assert mentions(line, part) and line.startswith(f"gpusched {arguments.split()[0]}: ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (
-            [
-                "consolidate",
-                "CLUSTER",
-                "--depth",
-                "0",
-                "--exempt",
-                "nowhere",
-                "--seed",
-                "-1",
-                "--rounds",
-                "0",
-            ],
+            "consolidate CLUSTER --depth 0 --exempt nowhere --seed -1 --rounds 0",
             ["--exempt unknown node 'nowhere'", "--seed -1", "--depth 0", "--rounds 0"],
         ),
         (
-            ["consolidate", "CLUSTER", "--policies", "node_order=fewest_pots"],
-            ["--policies node_order 'fewest_pots' fewest_pods"],
+            "consolidate CLUSTER --policies node_order=fewest_pots",
+            ["--policies: node_order: 'fewest_pots'; expected one of fewest_pods,"],
         ),
+        ("report CLUSTER --shapes 0x8 --job-gpus 0", ["--shapes[0] gpus 0 1 64", "--job-gpus 0 1 100000000"]),
+        ("report CLUSTER --shapes 1x8 --job-gpus 99999999999", ["--job-gpus 99999999999 1 100000000"]),
         (
-            ["report", "CLUSTER", "--shapes", "0x8", "--job-gpus", "0"],
-            ["--shapes[0] gpus 0 1 64", "--job-gpus 0 1 100000000"],
+            "report CLUSTER --shapes 0x8,-1x3,1xnan",
+            ["--shapes[2]: nan; expected a number", "--shapes[0] gpus 0", "--shapes[1] gpus -1"],
         ),
-        (
-            ["report", "CLUSTER", "--shapes", "1x8", "--job-gpus", "99999999999"],
-            ["--job-gpus 99999999999 1 100000000"],
-        ),
-        (
-            ["report", "CLUSTER", "--shapes", "0x8,-1x3,1xnan"],
-            ["--shapes[2] nan", "--shapes[0] gpus 0", "--shapes[1] gpus -1"],
-        ),
-        (
-            ["generate", "--nodes", "-3", "--load", "nan", "--seed", "-1", "-o", "OUTPUT"],
-            ["--seed -1", "--nodes -3", "--load nan"],
-        ),
-        (
-            ["explain", "CLUSTER", "PLAN", "here", "there"],
-            ["node unknown 'here'", "node unknown 'there'"],
-        ),
+        ("generate --nodes -3 --load nan --seed -1 -o OUTPUT", ["--seed -1", "--nodes -3", "--load nan"]),
+        ("explain CLUSTER PLAN here there", ["node: unknown node 'here'", "node: unknown node 'there'"]),
     ],
 )
 def test_all_options_out_of_range_are_reported(
-    arguments: list[str],
-    parts: list[str],
-    cluster_file: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, parts: list[str], files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = str(tmp_path / "plan.json")
-    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
-    files = {"CLUSTER": cluster_file, "PLAN": plan, "OUTPUT": str(tmp_path / "new")}
-    assert cli.main([files.get(a, a) for a in arguments]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == len(parts)
-    for line, part in zip(lines, parts):
-        assert line.startswith("gpusched: ") and mentions(line, part)
-
-
-def problems_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What a command says of its input, which it refuses."""
-    assert cli.main(arguments) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert all(line.startswith("gpusched: ") for line in lines)
-    return [line.removeprefix("gpusched: ") for line in lines]
+    assert mention(problems_of(words(arguments, files), capsys), parts)
 
 
 @pytest.mark.parametrize(
     ("text", "suffix", "part"),
     [
-        ("[" * 200_000, "json", "64"),
-        ('{"pods": [], "pods": []}', "json", "'pods'"),
-        ('{"pods": NaN}', "json", ":1:10 JSON"),
-        ("{", "json", ":1:1 JSON"),
-        ("[1, 2]", "json", "mapping"),
-        ("pods: 1\npods: 2\n", "yaml", "'pods'"),
-        ("a: &a 1\nb: *a\n", "yaml", ":2:4 *a"),
-        ("a: 1\n---\nb: 2\n", "yaml", "2"),
+        ("[" * 200_000, "json", ": nested deeper than 64 levels"),
+        ('{"pods": [], "pods": []}', "json", ": key 'pods' appears more than once"),
+        ('{"pods": NaN}', "json", ":1:10: not a JSON document"),
+        ("{", "json", ":1:1: not a JSON document"),
+        ("[1, 2]", "json", ": expected a mapping"),
+        ("pods: 1\npods: 2\n", "yaml", ": key 'pods' appears more than once"),
+        ("a: &a 1\nb: *a\n", "yaml", ":2:4: expected no aliases, found *a"),
+        ("a: 1\n---\nb: 2\n", "yaml", ": expected one document, found 2"),
     ],
 )
 def test_bad_documents_of_every_command_that_reads_one(
@@ -206,9 +179,9 @@ def test_a_bad_job_is_reported_with_its_file(tmp_path: Path, capsys: pytest.Capt
     one.write_text(json.dumps({"name": "one", "pods": [{**pod, "cpu_milli": "x"}]}))
     two.write_text(json.dumps({"name": "two", "pods": [{**pod, "count": 0.5}], "size": 1}))
     found = problems_of(["allocate", str(cluster), str(one), str(two)], capsys)
-    assert mentions(found[0], f'{one} /pods/0/cpu_milli "x"')
-    assert mentions(found[1], f"{two} /pods/0/count integer")
-    assert mentions(found[2], f"{two} /size unknown")
+    assert mentions(found[0], f'{one}: /pods/0/cpu_milli: integer, found "x"')
+    assert mentions(found[1], f"{two}: /pods/0/count: expected an integer")
+    assert mentions(found[2], f"{two}: /size: unknown field;")
     assert len(found) == 3
 
 
@@ -224,45 +197,36 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(
     assert cli.main([command, str(cluster), "ml/x"]) == 2
     said = capsys.readouterr().err
     named = ", ".join(f"ml/train-{i}" for i in range(8))
-    assert mentions(said, f"job 'ml/x' JOB.json {named} 4")
+    assert mentions(said, f"job: 'ml/x'; JOB.json; pending jobs: {named} and 4 others")
     assert cli.main([command, str(cluster), "train-11"]) == 2
-    assert capsys.readouterr().err.endswith("ml/train-11\n")
+    assert capsys.readouterr().err.endswith("; pending jobs: ml/train-11\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (
-            ["export", "PLAN", "--cluster", "CLUSTER", "--default-namespace", "x"],
-            [f"--{name}" for name in ("cluster", "default-namespace")],
+            "export PLAN --cluster CLUSTER --default-namespace x",
+            [f"--{name}: not an option of export --to csv" for name in ("cluster", "default-namespace")],
         ),
         (
-            ["report", "CLUSTER", "--csv", "--nodes", "3", "--job-gpus", "64", "--cores-per-gpu", "1"],
-            [f"--{name}" for name in ("cores-per-gpu", "job-gpus", "nodes")],
+            "report CLUSTER --csv --nodes 3 --job-gpus 64 --cores-per-gpu 1",
+            [f"--{name}: not an option of report --csv" for name in ("cores-per-gpu", "job-gpus", "nodes")],
         ),
         (
-            ["topology", "show", "CLUSTER", "-o", "OUTPUT", "--no-nodes", "--cores"],
-            [f"--{name}" for name in ("output", "no-nodes", "cores")],
+            "topology show CLUSTER -o OUTPUT --no-nodes --cores",
+            [f"--{name}: only with --dot" for name in ("output", "no-nodes", "cores")],
         ),
-        (["plot", "gpus", "CLUSTER", "-o", "OUTPUT", "--gpus", "8"], ["--gpus"]),
-        (["kube", "snapshot", "-o", "OUTPUT", "--raw", "--schedulers", "a"], ["--schedulers"]),
-        (["kube", "snapshot", "-o", "OUTPUT", "--raw", "--examples", "3"], ["--examples"]),
+        ("plot gpus CLUSTER -o OUTPUT --gpus 8", ["--gpus: not an option of plot gpus"]),
+        (
+            "kube snapshot -o OUTPUT --raw --schedulers a",
+            ["--schedulers: not an option of kube snapshot --raw"],
+        ),
+        ("kube snapshot -o OUTPUT --raw --examples 3", ["--examples: not an option of kube snapshot --raw"]),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(
-    arguments: list[str],
-    parts: list[str],
-    cluster_file: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, parts: list[str], files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = str(tmp_path / "plan.json")
-    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
-    files = {"CLUSTER": cluster_file, "PLAN": plan, "OUTPUT": str(tmp_path / "new")}
-    assert cli.main([files.get(a, a) for a in arguments]) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and not (tmp_path / "new").exists()
-    lines = told.err.splitlines()
-    assert len(lines) == len(parts)
-    for line, part in zip(lines, parts):
-        assert line.startswith("gpusched: ") and mentions(line, part)
+    assert mention(problems_of(words(arguments, files), capsys), parts)
+    assert not Path(files["OUTPUT"]).exists()

@@ -25,6 +25,18 @@ def told(capsys, *arguments):
     return capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_every_option_and_its_default(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*command.split(), "--help"])
+    out = capsys.readouterr().out
+    assert not ended.value.code and out.startswith(f"usage: gpusched {command}")
+    for action in COMMANDS[command]._actions:
+        assert action.help and all(option in out for option in action.option_strings), action
+        optional = action.option_strings and action.dest != "help" and not action.required
+        assert not optional or "default: " in action.help, action
+
+
 @pytest.mark.parametrize(
     ("command", "function"),
     [
@@ -52,16 +64,25 @@ def test_defaults_are_the_library_s(command, function):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["report", "{}", "--job-gpus", "0"], "gpusched --job-gpus 0"),
-        (["report", "{}", "--shapes", "0x8"], "gpusched --shapes[0]"),
-        (["consolidate", "{}", "--max-moves", "-1", "--exempt", "nobody"], "gpusched --max-moves -1"),
-        (["consolidate", "{}", "--exempt", "nobody"], "gpusched --exempt unknown node 'nobody'"),
-        (["consolidate", "{}", "--clear", ","], "--clear ','"),
-        (["generate", "asi", "-o", "{}.json", "--load", "-1"], "gpusched --load -1"),
-        (["generate", "open", "-o", "{}.json"], "'openb'"),
-        (["kube", "snapshot", "-o", "{}.json", "--page-size", "0"], "gpusched --page-size 0 1 10000"),
-        (["simulate-host", "--seeds", "-3"], "gpusched --seeds -3 1"),
-        (["simulate-host", "--scenario", "table4"], "'table3'"),
+        (["report", "{}", "--job-gpus", "0"], "gpusched: --job-gpus: 0; expected 1 to"),
+        (["report", "{}", "--shapes", "0x8"], "gpusched: --shapes[0]: gpus: 0; expected 1 to 64"),
+        (
+            ["consolidate", "{}", "--max-moves", "-1", "--exempt", "nobody"],
+            "gpusched: --max-moves: -1; expected at least 0",
+        ),
+        (["consolidate", "{}", "--exempt", "nobody"], "gpusched: --exempt: unknown node 'nobody'"),
+        (["consolidate", "{}", "--clear", ","], "argument --clear: ',' has no names"),
+        (["generate", "asi", "-o", "{}.json", "--load", "-1"], "gpusched: --load: -1; expected"),
+        (["generate", "open", "-o", "{}.json"], "gpusched: preset: 'open'; did you mean 'openb'?"),
+        (
+            ["kube", "snapshot", "-o", "{}.json", "--page-size", "0"],
+            "gpusched: --page-size: 0; expected 1 to 10000",
+        ),
+        (["simulate-host", "--seeds", "-3"], "gpusched: --seeds: -3; expected at least 1"),
+        (
+            ["simulate-host", "--scenario", "table4"],
+            "argument --scenario: invalid choice: 'table4' did you mean 'table3'?",
+        ),
     ],
 )
 def test_mistakes_name_the_option(arguments, told, cluster_file, capsys):
@@ -75,16 +96,27 @@ def test_mistakes_name_the_option(arguments, told, cluster_file, capsys):
 def test_options_are_not_abbreviated(capsys):
     assert all(not parser.allow_abbrev for parser in [TOP, *COMMANDS.values()])
     error = told(capsys, "consolidate", "x.json", "--max-move", "3")
-    assert mentions(error, "arguments 3 '--max-moves'")
+    assert mentions(error, "unrecognized arguments: --max-move 3; did you mean '--max-moves'")
     assert "unrecognized arguments: --vers" in told(capsys, "report", "x.json", "--vers")
 
 
 def test_unknown_commands_and_names_get_the_nearest_ones(capsys):
-    assert mentions(told(capsys, "consolidat", "x.json"), "'consolidate'")
-    assert mentions(told(capsys, "kube", "snapshots", "-o", "x.json"), "'snapshot'")
-    assert mentions(told(capsys, "kube"), "required COMMAND")
-    assert mentions(told(capsys, "kube", "snapshot", "-o", "x.json", "--incluster"), "'--in-cluster'")
-    assert mentions(told(capsys, "consolidate", "x.json", "--preset", "bets"), "'best'")
+    assert mentions(
+        told(capsys, "consolidat", "x.json"), "invalid choice: 'consolidat' did you mean 'consolidate'?"
+    )
+    assert mentions(
+        told(capsys, "kube", "snapshots", "-o", "x.json"),
+        "invalid choice: 'snapshots' did you mean 'snapshot'?",
+    )
+    assert mentions(told(capsys, "kube"), "required: COMMAND (see gpusched kube --help)")
+    assert mentions(
+        told(capsys, "kube", "snapshot", "-o", "x.json", "--incluster"),
+        "unrecognized arguments: --incluster; did you mean '--in-cluster'?",
+    )
+    assert mentions(
+        told(capsys, "consolidate", "x.json", "--preset", "bets"),
+        "--preset: invalid choice: 'bets' did you mean 'best'?",
+    )
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
@@ -134,7 +166,7 @@ def test_one_is_not_several(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("1 node, 1 GPU, 1 task (0 pending, 0 locked)\n") and "Jobs of 1 GPU that" in out
     assert cli.main(["consolidate", path]) == 0
-    assert mentions(capsys.readouterr().out, "0 nodes GPUs vacated waves")
+    assert mentions(capsys.readouterr().out, "0 nodes with 0 GPUs vacated by 0 moves in 0 waves")
 
 
 def test_reports_show_failed_gpus_and_cordoned_nodes(tmp_path, capsys):

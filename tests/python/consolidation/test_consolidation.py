@@ -9,7 +9,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from clusters import document, make_node, make_task, tiny_document
-from messages import mention, mentions, naming
+from messages import mention, mentions, naming, problems_in, refuses
 
 
 def fig_15() -> gs.Cluster:
@@ -49,6 +49,16 @@ def test_presets_make_verified_plans(small: gs.Cluster, preset: Any) -> None:
     assert plan.bound["method"] == "counting"
 
 
+def test_a_chain_needs_depth() -> None:
+    """`two` fits on b only when `b-one` goes to c: a move nested in a move."""
+    cluster = fig_15()
+    assert gs.consolidate(cluster, preset="fast", depth=1).vacated_nodes == []
+    plan = gs.consolidate(cluster, depth=3)
+    assert plan.vacated_nodes == ["source"] and plan.waves == 2
+    assert [(m.task, m.from_, m.to) for m in plan.moves] == [("b-one", "b", "c"), ("two", "source", "b")]
+    assert gs.verify.plan(cluster, plan).ok
+
+
 def test_the_plan_does_not_depend_on_threads(small: gs.Cluster) -> None:
     first = gs.consolidate(small, preset="ipc", partition_size=50, threads=1, seed=2)
     for threads in (2, 3, 8):
@@ -86,9 +96,9 @@ def test_policies_by_name(small: gs.Cluster) -> None:
         gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"})
         != preset
     )
-    with pytest.raises(gs.InvalidInput, match=naming("node_order 'fewest_pots' 'fewest_pods'")):
+    with refuses("node_order: 'fewest_pots'; did you mean 'fewest_pods'"):
         gs.consolidate(small, policies={"node_order": "fewest_pots"})
-    with pytest.raises(gs.InvalidInput, match=naming("policies /node_orders unknown 'node_order'")):
+    with refuses("policies: /node_orders: unknown field; did you mean 'node_order'"):
         gs.consolidate(small, policies={"node_orders": "fewest_pods"})
 
 
@@ -136,11 +146,17 @@ def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field:
 
 
 def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
-    with pytest.raises(TypeError, match=naming("'gpu_picker' policies={'gpu_picker'")):
+    with pytest.raises(
+        TypeError, match=naming("unexpected keyword argument 'gpu_picker'; write policies={'gpu_picker'")
+    ):
         gs.consolidate(tiny, gpu_picker="by_wish")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=naming("'partitions'")):
+    with pytest.raises(
+        TypeError, match=naming("consolidate() got an unexpected keyword argument 'partitions'")
+    ):
         gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=naming("'empty_nodes' 'goal'")):
+    with pytest.raises(
+        TypeError, match=naming("unexpected keyword argument 'empty_nodes'; it is a field of 'goal'")
+    ):
         gs.consolidate(tiny, empty_nodes=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         gs.consolidate(tiny, "best")  # type: ignore[misc]
@@ -167,10 +183,13 @@ def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None
     assert left[1] == gs.consolidation.explain(tiny, plan, "n1", clear=["n0", "n1"])
     change = left[0].blockers[0].change
     assert (change.closed_node, change.closed_by) == ("n1", "to_clear")
-    assert mentions(str(left[0]), "node 'n1'") and left[0].blockers[0].nodes_with_obstacle == 0
+    assert (
+        mentions(str(left[0]), "node 'n1', which is to be cleared")
+        and left[0].blockers[0].nodes_with_obstacle == 0
+    )
     cleared = gs.consolidate(tiny, clear=["n0"])
     assert gs.consolidation.explain_clear(tiny, cleared, clear=["n0"]) == []
-    with pytest.raises(gs.InvalidInput, match="clear"):
+    with pytest.raises(gs.InvalidInput, match="clear: absent"):
         gs.consolidation.explain_clear(tiny, plan)
 
 
@@ -207,7 +226,7 @@ def test_place(tiny: gs.Cluster) -> None:
             gs.place(tiny, task, **options)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="small"):
         gs.place(tiny, {**task, "name": "small"})
-    with pytest.raises(gs.InvalidInput, match="node"):
+    with pytest.raises(gs.InvalidInput, match="on no node"):
         gs.place(tiny, {**task, "gpus": [1]})
 
 
@@ -265,22 +284,25 @@ def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
         raise RuntimeError("mine")
 
     new = make_task("new")
-    about = "(<lambda>)'s task 'new' node"
+    about = "(<lambda>)'s answer for task 'new' and node"
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"filters": ["x"]}, "filter 'x'"),
-        ({"rankers": []}, "rankers 0 1"),
+        ({"filters": ["x"]}, "filter: 'x'; expected one of"),
+        ({"rankers": []}, "rankers: 0 entries; expected at least 1"),
         ({"filters": [3]}, "filters"),
         ({"rankers": [None]}, "rankers"),
-        ({"gpu_picker": lambda c, t, n: [99]}, "gpu_picker's"),
-        ({"gpu_picker": lambda c, t, n: [0, 1]}, "gpu_picker's"),
-        ({"rankers": ["packing", lambda c, t, n: "best"]}, f"rankers[1] {about} 'best'"),
-        ({"rankers": [lambda c, t, n: float("nan")]}, f"rankers[0] {about} nan"),
-        ({"rankers": [lambda c, t, n: True]}, "rankers[0] True"),
+        ({"gpu_picker": lambda c, t, n: [99]}, "gpu_picker's answer"),
+        ({"gpu_picker": lambda c, t, n: [0, 1]}, "gpu_picker's answer"),
+        (
+            {"rankers": ["packing", lambda c, t, n: "best"]},
+            f"rankers[1] {about} 'n0': 'best'; expected an integer",
+        ),
+        ({"rankers": [lambda c, t, n: float("nan")]}, f"rankers[0] {about} 'n0': nan; expected an integer"),
+        ({"rankers": [lambda c, t, n: True]}, "rankers[0] True; expected an integer"),
         ({"filters": [lambda c, t, n: None]}, f"filters[0] {about} None"),
         ({"rankers": ["fgd"], "workload": []}, "workload"),
     ]
     for options, text in bad:
-        with pytest.raises(gs.InvalidInput, match=naming(text)):
+        with refuses(text):
             gs.place(tiny, new, **options)
     refused: list[tuple[str, Any]] = [
         ("rankers", [lambda c: 1]),
@@ -288,7 +310,7 @@ def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
         ("gpu_picker", lambda c, t: [0]),
     ]
     for kind, other in refused:
-        with pytest.raises(gs.errors.InvalidType, match=f"^{kind}"):
+        with pytest.raises(gs.errors.InvalidType, match=naming(f"{kind} f(cluster, task, node)")):
             gs.place(tiny, new, **{kind: other})
 
     def array(*_: object) -> Any:
@@ -320,10 +342,10 @@ def test_a_task_that_runs_is_not_placed(tiny: gs.Cluster) -> None:
         (running, "new", "n2"),
     ]
     for task, name, node in tasks:
-        text = f"task '{name}' pending runs node '{node}'"
-        with pytest.raises(gs.InvalidInput, match=naming(text)):
+        text = f"task: '{name}'; expected a pending task; runs on node '{node}'"
+        with refuses(text):
             gs.place(tiny, task)
-    with pytest.raises(gs.InvalidInput, match=naming("task")):
+    with refuses("task of this cluster"):
         gs.place(tiny, tiny.copy().tasks[0])
 
 
@@ -334,7 +356,9 @@ def test_feasible_nodes(tiny: gs.Cluster) -> None:
     # A task that runs is judged as if it moved.
     assert gs.allocation.feasible_nodes(tiny, tiny.tasks["fixed"]).tolist() == [0, 1, 2]
     assert tiny.nodes.gpu_count[gs.allocation.feasible_nodes(tiny, "small")].tolist() == [8, 8, 8]
-    with pytest.raises(TypeError, match=naming("task 3 pending Task")):
+    with pytest.raises(
+        TypeError, match=naming("task: 3; expected a dict, the name of a pending task, or a Task")
+    ):
         gs.allocation.feasible_nodes(tiny, 3)  # type: ignore[arg-type]
 
 
@@ -350,15 +374,13 @@ def test_find_obstacles(tiny: gs.Cluster) -> None:
     home = tiny.nodes.index(task.node)
     assert gs.allocation.find_obstacles(tiny, task, old_copy="leaves")[home] == "none"
     assert tiny.tasks[task.name].node == task.node  # the cluster is as it was
-    with pytest.raises(gs.InvalidInput, match=naming("old_copy 'left' 'stays' 'leaves'")):
+    with refuses("old_copy: 'left'; expected one of 'stays', 'leaves'"):
         gs.allocation.find_obstacles(tiny, new, old_copy="left")
 
 
 def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.consolidate(tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)
     assert mention(
-        sorted(raised.value.problems),
+        sorted(problems_in(gs.consolidate, tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)),
         [
             "depth 0 1 16",
             "exempt unknown node 'nowhere'",
@@ -366,37 +388,29 @@ def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
             f"seed {2**64} 0 18446744073709551615",
         ],
     )
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.consolidation.explain(tiny, gs.consolidate(tiny), "here", max_disrupted=-1)
-    assert mention(raised.value.problems, ["node unknown 'here'", "max_disrupted -1 0"])
+    assert mention(
+        problems_in(gs.consolidation.explain, tiny, gs.consolidate(tiny), "here", max_disrupted=-1),
+        ["node unknown 'here'", "max_disrupted -1 0"],
+    )
 
 
-@pytest.mark.parametrize(
-    "value",
-    [0, 17, 2**31, "x", 1.5],
-)
+@pytest.mark.parametrize("value", [0, 17, 2**31, "x", 1.5])
 def test_a_field_has_one_range_in_all_messages(tiny: gs.Cluster, value: object) -> None:
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.consolidate(tiny, depth=value)  # type: ignore[arg-type]
-    assert mention(raised.value.problems, [f"depth {value!r} 1 16"])
+    assert mention(problems_in(gs.consolidate, tiny, depth=value), [f"depth {value!r} 1 16"])
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        pytest.param(10**5000, "type int", id="long"),
-        pytest.param(-1, "-1", id="negative"),
-    ],
+    ("value", "text"), [pytest.param(10**5000, "type int", id="long"), pytest.param(-1, "-1", id="negative")]
 )
 def test_numbers_that_do_not_fit_are_reported_with_their_range(
     tiny: gs.Cluster, value: object, text: str
 ) -> None:
-    with pytest.raises(gs.InvalidInput, match=naming(f"seed {text} 0 18446744073709551615")):
+    with refuses(f"seed {text} 0 18446744073709551615"):
         gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match=naming("seed 1.5 0 18446744073709551615")):
+    with refuses("seed 1.5 0 18446744073709551615"):
         gs.consolidate(tiny, seed=1.5)  # type: ignore[arg-type]
     if value == 10**5000:
-        with pytest.raises(gs.InvalidInput, match="time_limit"):
+        with pytest.raises(gs.InvalidInput, match="^time_limit: a value of type int; expected a number"):
             gs.consolidate(tiny, time_limit=value)  # type: ignore[arg-type]
 
 
@@ -467,7 +481,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
         (3, f"{field} 3 {n}"),
         ([1, 2], f"{field} 2 {n}"),
         (np.zeros(n - 1), f"{field} {n - 1} {n}"),
-        (np.zeros((n, 1)), f"{field} shape {n}"),
+        (np.zeros((n, 1)), f"{field} an array of shape ({n}, 1); expected {n}"),
         (np.zeros(n, dtype=bool), f"{field} {n}"),
         ([[1], [1, 2]], f"{field} {n}"),
         (np.r_[np.zeros(n - 1), np.nan], f"{field} node nan"),
@@ -476,10 +490,10 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
         (["a"] * n, f"{field} node 'a'"),
         ([2**70] + [0] * (n - 1), f"{field} node {2**70}"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(message)):
+        with refuses(message):
             gs.consolidate(small, policies={kind: lambda c, answer=answer: answer})
     if kind == "node_weight":
-        with pytest.raises(gs.InvalidInput, match=naming(f"{field} node -1 0")):
+        with refuses(f"{field} node -1 0"):
             gs.consolidate(small, policies={kind: lambda c: -np.ones(n)})
 
     class Enough(Exception):
@@ -489,7 +503,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
         raise Enough(kind)
 
     # InvalidType if it is called within the search; the others are called while all of `policies` is checked.
-    with pytest.raises(gs.InvalidInput, match=naming(f"policies.{kind}")):
+    with refuses(f"policies.{kind}: f(cluster)"):
         gs.consolidate(small, policies={kind: lambda: [0] * n})
     for threads in (1, 4):
         with pytest.raises(Enough, match=kind):
@@ -498,11 +512,9 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
 
 
 def test_policies_that_cannot_be_functions_are_refused(small: gs.Cluster) -> None:
-    with pytest.raises(gs.InvalidInput, match=naming("policies.ejection_rule")):
+    with refuses("policies.ejection_rule: expected a name"):
         gs.consolidate(small, policies={"ejection_rule": lambda c: []})
-    with pytest.raises(gs.InvalidInput) as caught:
-        gs.consolidate(small, policies={"node_order": 3, "gpu_picker": print})  # type: ignore[dict-item]
-    assert len(caught.value.problems) == 2
+    assert len(problems_in(gs.consolidate, small, policies={"node_order": 3, "gpu_picker": print})) == 2
 
 
 def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
@@ -515,7 +527,7 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     assert len(all_of_it) <= 1000
     assert len(frontier) == len(frontier.points) and list(frontier) == frontier.points
     assert frontier[0] == frontier.points[0] and frontier[-1] == frontier.points[-1]
-    with pytest.raises(IndexError, match="99"):
+    with pytest.raises(IndexError, match="99; there are"):
         frontier[99]
     assert frontier.bound_method == "counting"
     assert frontier.stop_reason == "completed"
@@ -532,7 +544,7 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     for point in frontier.points:
         assert gs.verify.plan(small, point.plan).ok
         assert len(point.plan.moves) == point.moves
-    with pytest.raises(gs.errors.InvalidInput, match=naming("points 0 1 1000")):
+    with refuses("points 0 1 1000"):
         gs.consolidation.frontier(small, points=0)
 
 
@@ -545,28 +557,28 @@ def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
     for again in (gs.Plan.from_json(document), pickle.loads(pickle.dumps(plan))):
         assert (again.goal, again.goal_reached, again) == (plan.goal, True, plan)
     wrong = gs.verify.plan(cluster, {**document, "goal_reached": False})
-    assert mention(wrong.violations, ["goal_reached 2"])
+    assert wrong.violations == ["goal_reached: is false, but there are 2 of 2"]
 
 
 @pytest.mark.parametrize(
     ("goal", "message"),
     [
-        ({}, "goal empty_nodes slots"),
-        ({"empty_nodes": 0}, "goal /empty_nodes 1 0"),
-        ({"empty_nodes": "3"}, 'goal /empty_nodes "3"'),
-        ({"empty_node": 3}, "goal /empty_node unknown 'empty_nodes'"),
-        ({"slots": {"gpus": 8}}, "goal /slots/gpus unknown gpu_count"),
-        ({"slots": {}}, "goal slots"),
-        ({"slots": 8}, "goal /slots 8"),
-        ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal empty_nodes slots"),
-        ({"empty_nodes": 1, "count": 2}, "goal count 2 empty_nodes"),
-        ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal gpu_model 'nothing'"),
-        (3, "goal 3"),
+        ({}, "goal: neither empty_nodes nor slots"),
+        ({"empty_nodes": 0}, "goal: /empty_nodes: from 1 to found 0"),
+        ({"empty_nodes": "3"}, 'goal: /empty_nodes: integer, found "3"'),
+        ({"empty_node": 3}, "goal: /empty_node: unknown field; did you mean 'empty_nodes'"),
+        ({"slots": {"gpus": 8}}, "goal: /slots/gpus: unknown field; expected one of gpu_count,"),
+        ({"slots": {}}, "goal: slots: all amounts are 0"),
+        ({"slots": 8}, "goal: /slots: object, found 8"),
+        ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal: empty_nodes and slots; expected one"),
+        ({"empty_nodes": 1, "count": 2}, "goal: count: 2; expected none empty_nodes"),
+        ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal: gpu_model: 'nothing'"),
+        (3, "goal: object, found 3"),
     ],
 )
 def test_each_mistake_in_a_goal_is_named(goal: object, message: str) -> None:
     cluster = gs.Cluster.from_json(tiny_document())
-    with pytest.raises(gs.InvalidInput, match=naming(message)):
+    with refuses(message):
         gs.consolidate(cluster, goal=goal)  # type: ignore[arg-type]
 
 
@@ -578,24 +590,23 @@ def test_any_moves_become_a_plan() -> None:
     assert [(why.task, why.to_node, why.fate, why.fixed_by) for why in ordered.dropped] == [
         ("fixed", "n0", "task_stays", "locked")
     ]
-    assert mentions(str(ordered.dropped[0]), "task 'fixed' locked")
+    assert mentions(str(ordered.dropped[0]), "task 'fixed' must stay (locked)")
     # GPUs that are named are taken, and no others.
     free = cluster.nodes["n1"].idle_gpus[-1]
     named = gs.order_into_waves(cluster, [("small", "n1", [free])])
     assert named.plan.moves[0].gpus == [free]
     held = cluster.tasks["fixed"].gpus[0]
     taken = gs.order_into_waves(cluster, [["small", "n1", [held]]])
-    assert not taken.plan.moves and taken.dropped
+    assert not taken.plan.moves and "are in use" in str(taken.dropped[0])
     empty = gs.order_into_waves(cluster, [("small", "n2")])
     assert empty.dropped[0].closed_by == "empty"
     plan = gs.consolidate(cluster)
     again = gs.order_into_waves(cluster, plan.moves)
     assert again.plan.moves == plan.moves and not again.dropped
-    with pytest.raises(gs.InvalidInput) as error:
-        gs.order_into_waves(cluster, [("nobody", "nowhere"), ("small",), ("small", "n1", [99])])
-    assert len(error.value.problems) == 4
+    wrong = [("nobody", "nowhere"), ("small",), ("small", "n1", [99])]
+    assert len(problems_in(gs.order_into_waves, cluster, wrong)) == 4
     bare = small({"a": 2, "b": 0}, [{"name": "t", "node": "a", "gpu_count": 0}])
-    with pytest.raises(gs.InvalidInput, match=naming("node 'b' GPUs")):
+    with refuses("expected none, because node 'b' has no GPUs"):
         gs.order_into_waves(bare, [("t", "b", [0])])
 
 
@@ -609,15 +620,15 @@ def test_a_move_that_was_not_made_is_explained() -> None:
     back = ask("small", "n0")
     assert (back.fate, back.closed_by) == ("node_closed", "emptied")
     assert (back.cost, back.weight, back.value_milli) == (-1, -8, -8000 + 100)
-    assert mentions(str(back), "task 'small' node 'n0'")
+    assert mentions(str(back), "task 'small' cannot move to node 'n0'")
     assert ask("small", "n1").fate == "is_there"
     assert ask("small", "n2").closed_by == "empty"
     assert (ask("fixed", "n2").fate, ask("fixed", "n2").fixed_by) == ("task_stays", "locked")
-    with pytest.raises(gs.InvalidInput, match="task"):
+    with pytest.raises(gs.InvalidInput, match="^task: unknown task 'nobody'"):
         ask("nobody", "n0")
     before = gs.explain_move(cluster, "small", "n1")
     assert (before.fate, before.from_node, before.weight, before.cost) == ("possible", "n0", 8, 1)
-    assert mentions(str(gs.explain_move(cluster, "small", "n0")), "task 'small' node 'n0'")
+    assert mentions(str(gs.explain_move(cluster, "small", "n0")), "task 'small' is on node 'n0' already")
 
 
 def to_clear() -> gs.Cluster:
@@ -641,7 +652,7 @@ def test_empty_nodes_are_opened_at_a_price() -> None:
     assert plan.stats["opened_nodes"] == 1 and plan.stats["opened_gpus"] == 8
     assert plan.stats["value_milli"] == 8000 - 700 * 8
     assert not gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=1001).moves
-    with pytest.raises(gs.InvalidInput, match=naming("open_price 700 1000")):
+    with refuses("open_price: 700; expected at least 1000"):
         gs.consolidate(cluster, open_price=700)
     assert (
         gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate
@@ -667,13 +678,13 @@ def test_a_rule_of_ones_own_keeps_tasks_away_from_nodes() -> None:
     assert [move.to for move in plan.moves] == ["c"]
     assert not gs.consolidate(cluster, rule=tenants_apart).moves
     checked = gs.verify.plan(cluster, plan, rule=lambda task, node: (task, node) != ("blue", "c"))
-    assert mention(checked.violations, ["wave 0 move #0 task 'blue' 'b' 'c' rule"])
+    assert mention(checked.violations, ["wave 0, move #0 of task 'blue' from 'b' to 'c': rule: refuses it"])
     assert gs.verify.plan(cluster, plan, rule=lambda task, node: True).ok
     assert not gs.consolidation.frontier(cluster, rule=tenants_apart).points
     assert not gs.consolidate(cluster, goal={"empty_nodes": 2}, rule=tenants_apart).goal_reached
     assert gs.consolidate(cluster, goal={"empty_nodes": 2}).goal_reached
     move = gs.explain_move(cluster, "blue", "c", rule=tenants_apart)
-    assert move.fate == "refused" and mentions(str(move), "rule 'tenants_apart'")
+    assert move.fate == "refused" and mentions(str(move), "rule 'tenants_apart' rejects it")
     why = gs.consolidation.explain(cluster, nothing, "b", clear=["b"], exempt=["a"], rule=tenants_apart)
     assert why.blockers[0].nodes_refused == 1
 
@@ -682,19 +693,19 @@ def test_answers_of_a_rule_are_checked() -> None:
     cluster = to_clear()
     good = tenants_apart(cluster)
     for answer, message in (
-        (None, "answer None"),
-        (good[:2], "answer"),
-        (([0], good[1], good[2]), "tasks 1 3 task"),
-        (([0, 0, 2], good[1], good[2]), "tasks 2 0 1"),
-        ((good[0], [0, 0, 0, -1], good[2]), "nodes -1 0 1"),
-        ((good[0], good[1], [[1, 1], [1, 0]]), "table array"),
-        ((good[0], good[1], [True, False]), "table array"),
+        (None, "rule's answer: None; expected three arrays"),
+        (good[:2], "rule's answer: expected three arrays"),
+        (([0], good[1], good[2]), "classes of tasks: 1 number; expected 3, one for each task"),
+        (([0, 0, 2], good[1], good[2]), "classes of tasks: 2; expected 0 to 1"),
+        ((good[0], [0, 0, 0, -1], good[2]), "classes of nodes: -1; expected 0 to 1"),
+        ((good[0], good[1], [[1, 1], [1, 0]]), "rule's table: an array of shape"),
+        ((good[0], good[1], [True, False]), "rule's table: an array of shape"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(message)):
+        with refuses(message):
             gs.consolidate(cluster, rule=lambda c, answer=answer: answer)
-    with pytest.raises(gs.InvalidInput, match=naming("rule 3")):
+    with refuses("rule: 3; expected a callable"):
         gs.consolidate(cluster, rule=3)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match=naming("rule 3")):
+    with refuses("rule: 3; expected a callable"):
         gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
 
 
@@ -770,7 +781,7 @@ def test_daemons_stay_because_they_are_daemons() -> None:
             {"name": "b", "node": "B", "gpu_count": 1},
         ],
     )
-    assert mentions(str(gs.explain_move(cluster, "d", "B")), "daemon")
+    assert mentions(str(gs.explain_move(cluster, "d", "B")), "must stay (daemon)")
 
 
 def test_a_plan_holds_its_price() -> None:
@@ -788,7 +799,7 @@ def test_a_plan_holds_its_price() -> None:
     document["cost"] = {"moves": 12.5}
     assert gs.Plan.from_json(document).cost == {"moves": 12.5}
     document["price"] = -1
-    with pytest.raises(gs.InvalidInput, match=naming("/price 0 -1")):
+    with refuses("/price: from 0 to found -1"):
         gs.Plan.from_json(document)
     points = gs.frontier(cluster, points=4)
     frame = points.to_pandas()

@@ -8,7 +8,7 @@ import pickle
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
-from messages import naming
+from messages import refuses
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_a_level_is_node_or_an_index() -> None:
         for call in (f.switch_slots, f.largest_job, f.job_entropies):
             with pytest.raises(gs.InvalidInput, match="level"):
                 call(cluster, level=level)  # type: ignore[operator]
-    with pytest.raises(gs.InvalidInput, match=naming("level 2")):
+    with refuses("level: 2; expected"):
         f.switch_slots(cluster, level=2)
 
 

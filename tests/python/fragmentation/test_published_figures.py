@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from gpusched import cli
-from messages import naming
+from messages import refuses
 
 ASI_SHAPES = [(1, 8), (1, 12), (4, 32), (4, 48), (4, 64), (8, 64), (8, 96), (8, 128)]
 MODELS = ("A", "B", "C")
@@ -170,8 +170,7 @@ def test_figures_9_and_16(document: dict[str, Any]) -> None:
 def test_the_two_accountings_differ_if_spot_tasks_run(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure.
-    """
+    """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure."""
     node = {
         "name": "n",
         "gpu_model": "A",
@@ -198,7 +197,7 @@ def test_the_two_accountings_differ_if_spot_tasks_run(
     ]
     assert gs.fragmentation.unusable_nodes(cluster, (8, 129), accounting="hp")[0].gpus == 8
     assert len(gs.fragmentation.unusable_nodes(cluster, (8, 129))) == 0
-    with pytest.raises(gs.InvalidInput, match=naming("gpus_per_pod 8 'hp'")):
+    with refuses("gpus_per_pod: 8; expected none accounting 'hp'"):
         gs.fragmentation.switch_slots(cluster, gpus_per_pod=8, accounting="hp")
     with pytest.raises(gs.InvalidInput, match="accounting: 'lp'"):
         gs.fragmentation.report(cluster, accounting="lp")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from typing import Any
 import asi_tables
 import gpusched as gs
 import pytest
-from messages import naming
+from messages import refuses
 
 pytest.importorskip("pyarrow")
 
@@ -425,9 +425,9 @@ def test_generated_tables_follow_from_their_seed(folder: Path, tmp_path: Path) -
     gs.sim.generate_asi_tables(tmp_path / "c", servers=30, seed=2)
     a, b, c = ([row for *_, row in asi_tables.read(tmp_path / name, "pod_hourly")] for name in "abc")
     assert a == b != c
-    with pytest.raises(gs.InvalidInput, match="tables"):
+    with pytest.raises(gs.InvalidInput, match="has tables already"):
         gs.sim.generate_asi_tables(folder)
-    with pytest.raises(gs.InvalidInput, match=naming("servers 0 1 100000")):
+    with refuses("servers 0 1 100000"):
         gs.sim.generate_asi_tables(tmp_path / "d", servers=0)
 
 

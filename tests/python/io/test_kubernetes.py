@@ -8,7 +8,7 @@ import pickle
 import gpusched as gs
 import pytest
 from gpusched import cli
-from messages import mentions, naming
+from messages import mentions, refuses
 
 
 def node(name, gpus=8, ready=True, devices=None, **spec):
@@ -100,7 +100,7 @@ def test_gzip_and_several_documents_in_a_file_are_read(tmp_path):
     with pytest.raises(gs.InvalidInput, match=r"several.json \(document 2\):2:"):
         gs.io.read_kubernetes(several)
     broken.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(gs.InvalidInput, match=naming("broken.json.gz")):
+    with refuses("broken.json.gz: expected gzip"):
         gs.io.read_kubernetes(broken)
 
 
@@ -124,27 +124,27 @@ def test_options_decide_moves_and_evictions():
     assert not bare().preemptible
     assert bare(evict_bare_pods=True).preemptible
     assert gs.io.read_kubernetes(DOCUMENT, examples=0).report.rows[0].examples == []
-    with pytest.raises(gs.InvalidInput, match=naming("examples -1 0 1000")):
+    with refuses("examples -1 0 1000"):
         gs.io.read_kubernetes(DOCUMENT, examples=-1)
 
 
 def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
-    with pytest.raises(gs.InvalidInput, match=naming("Node 1 pods node")):
+    with refuses("expected at least one Node found 1 pods, but no node"):
         gs.io.read_kubernetes(a_list(pod("a", 1)))
-    with pytest.raises(gs.InvalidInput, match="List"):
+    with pytest.raises(gs.InvalidInput, match="the List is empty"):
         gs.io.read_kubernetes(a_list())
-    with pytest.raises(gs.InvalidInput, match="folder"):
+    with pytest.raises(gs.InvalidInput, match="expected a folder with files"):
         gs.io.read_kubernetes(tmp_path)
     with pytest.raises(gs.BackendError):
         gs.io.read_kubernetes(tmp_path / "missing.json")
-    with pytest.raises(gs.InvalidInput, match=naming("path 3")):
+    with refuses("path: 3; expected a path"):
         gs.io.read_kubernetes(3)
 
 
 def test_loaders_of_snapshots_name_the_import(tmp_path):
     path = tmp_path / "all.json"
     path.write_text(json.dumps(DOCUMENT))
-    with pytest.raises(gs.InvalidInput, match=naming("Kubernetes")):
+    with refuses("objects of Kubernetes gpusched import kubernetes"):
         gs.Cluster.from_json(path)
 
 
@@ -153,18 +153,7 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
     (tmp_path / "all.json").write_text(json.dumps(DOCUMENT))
     assert (
         cli.main(
-            [
-                "import",
-                "kubernetes",
-                path,
-                "-o",
-                out,
-                "--report",
-                report,
-                "--evict-bare-pods",
-                "--examples",
-                "1",
-            ]
+            f"import kubernetes {path} -o {out} --report {report} --evict-bare-pods --examples 1".split()
         )
         == 0
     )
@@ -182,7 +171,7 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
         assert cli.main(command) == 2, command
         assert "`gpusched import kubernetes`" in capsys.readouterr().err
     assert cli.main(["import", "kubernetes", path, "-o", path]) == 2
-    assert "read" in capsys.readouterr().err
+    assert "is also read by this command" in capsys.readouterr().err
 
 
 def imported(tmp_path, *items, options=()):
@@ -207,18 +196,20 @@ def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1"]) == 0
     said = capsys.readouterr().out
-    assert mentions(said, "GPU dedicated=serving:NoSchedule")
+    assert mentions(said, "not counted taints GPU model lack: dedicated=serving:NoSchedule (a)")
     assert "usable_by=TASK" in said and "vacated nodes with taints" not in said
     assert (
         cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0
     )  # a job: its pending pod
     said = capsys.readouterr().out
-    assert mentions(said, "vacated nodes GPU dedicated=serving:NoSchedule")
+    assert mentions(said, "vacated nodes with taints GPU model lack: dedicated=serving:NoSchedule (a)")
     assert "not counted" not in said
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/b0"]) == 0
-    assert mentions(capsys.readouterr().out, "1 node ml/b0")
+    assert mentions(capsys.readouterr().out, "not counted, because ml/b0 may not run there: 1 node")
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,gpu_model=H10"]) == 2
-    assert mentions(capsys.readouterr().err, "--goal gpu_model 'H10' GPU 'H100'")
+    assert mentions(
+        capsys.readouterr().err, "--goal: gpu_model: 'H10'; expected a GPU model of the cluster: 'H100'"
+    )
     assert gs.consolidation.goal_nodes(gs.Cluster.from_json(cluster), {"empty_nodes": 1}) == ["b", "c"]
 
 
@@ -235,15 +226,15 @@ def test_a_pending_pod_without_an_owner_can_be_named(tmp_path, capsys):
     assert cli.main(["allocate", cluster, "ml/bare"]) == 1
     assert "ml/bare: not placed" in capsys.readouterr().out
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions"]) == 0
-    assert mentions(capsys.readouterr().out, "ml/other restart")
+    assert mentions(capsys.readouterr().out, "move ml/other from b to a, by a restart")
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--exempt", "a,b"]) == 1
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--spare", "ml/other,ml/web"]) == 1
     capsys.readouterr()
     assert cli.main(["admit", cluster, "ml/nobody"]) == 2
-    assert "ml/bare\n" in capsys.readouterr().err
+    assert "; pending jobs: ml/bare\n" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["consolidate", cluster, "--exempt", "a", "b"])
-    assert mentions(capsys.readouterr().err, "arguments")
+    assert mentions(capsys.readouterr().err, "unrecognized arguments: b; --clear a,b")
 
 
 def test_the_report_lists_omissions_of_its_figures(tmp_path, capsys):
@@ -256,8 +247,8 @@ def test_the_report_lists_omissions_of_its_figures(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["report", cluster]) == 0
     said = capsys.readouterr().out
-    assert mentions(said, "6 idle GPUs 1 cordoned node")
-    assert mentions(said, "GPUs 4 nvidia.com/mig-1g.10gb 1")
+    assert mentions(said, "excluded (see --include-cordoned): 6 idle GPUs on 1 cordoned node: b")
+    assert mentions(said, "not whole GPUs: 4 of nvidia.com/mig-1g.10gb, 1 free")
     assert cli.main(["report", cluster, "--include-cordoned"]) == 0
     assert "idle GPUs of 1 cordoned node" not in capsys.readouterr().out
 

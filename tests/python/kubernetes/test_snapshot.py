@@ -17,7 +17,7 @@ import pytest
 from fake_kubernetes_api import FakeApi, serving, thing
 from gpusched import cli
 from gpusched.kubernetes._snapshot import KINDS
-from messages import mentions, naming
+from messages import mentions, naming, problems_in
 
 pytest.importorskip("kubernetes")
 SOURCES = Path(__file__).resolve().parents[3]
@@ -93,7 +93,7 @@ def test_kinds_that_the_server_lacks_are_named_and_no_error(api: FakeApi, config
         and found["topologies.kueue.x-k8s.io"].version == "v1"
     )
     assert set(found) | set(taken.absent) == {kind.resource for kind in KINDS} and taken.forbidden == ()
-    assert mentions(str(taken), "server")
+    assert "Not on this server: namespaces, " in str(taken)
     assert (
         next(i["apiVersion"] for i in taken.objects["items"] if i["kind"] == "Workload")
         == "kueue.x-k8s.io/v1beta1"
@@ -105,7 +105,7 @@ def test_a_forgotten_moment_is_read_again_in_one_piece(api: FakeApi, config: Pat
     taken = gs.kubernetes.snapshot(kubeconfig=config, page_size=2)
     pods = next(r for r in taken.lists if r.resource == "pods")
     assert (pods.count, pods.pages, pods.expired) == (7, 1, True)
-    assert mentions(str(taken), "pods")
+    assert "pods: the first page expired on the server; the list was read again" in str(taken)
     names = [i["metadata"]["name"] for i in taken.objects["items"] if i["kind"] == "Pod"]
     assert names == [f"p{i}" for i in range(7)]  # none twice, though two pages had been read
     queries = [query for path, query, accept in api.requests if path == PODS and "Partial" not in accept]
@@ -129,7 +129,9 @@ def test_pages_of_several_moments_are_an_error(
         return status, body
 
     monkeypatch.setattr(FakeApi, "page", spoiled)
-    with pytest.raises(gs.BackendError, match=naming("resourceVersions")):
+    with pytest.raises(
+        gs.BackendError, match=naming("/api/v1/pods: the pages of a list have several resourceVersions")
+    ):
         gs.kubernetes.snapshot(kubeconfig=config, page_size=3)
 
 
@@ -151,7 +153,7 @@ def test_changes_between_lists_are_reported(api: FakeApi, config: Path) -> None:
     assert (pods.changed, pods.created, pods.deleted) == (("ml/p0",), ("ml/p1",), ("ml/p1", "ml/p6"))
     assert budgets.changes == 0 and taken.changes == 5
     text = str(taken)
-    assert mentions(text, "pods 2 ml/p1 ml/p6") and "they show one moment" not in text
+    assert mentions(text, "pods: 2 objects deleted ml/p1, ml/p6") and "they show one moment" not in text
     assert not any(i["metadata"]["name"] == "n2" for i in taken.objects["items"])
 
 
@@ -170,9 +172,11 @@ def test_forbidden_kinds_are_named_with_the_verb(api: FakeApi, config: Path) -> 
         assert part in str(error.value)
     taken = gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
     assert taken.forbidden == ("poddisruptionbudgets.policy", "jobs.batch")
-    assert mentions(str(taken), "missing")
+    assert mentions(str(taken), "verb list is missing: poddisruptionbudgets.policy, jobs.batch")
     api.forbidden.add(NODES)
-    with pytest.raises(gs.BackendError, match=naming("nodes `gpusched rbac`")):
+    with pytest.raises(
+        gs.BackendError, match=naming("verb list on nodes, in all namespaces; `gpusched kube rbac`")
+    ):
         gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
 
 
@@ -207,8 +211,7 @@ def test_kinds_whose_server_does_not_answer_are_named(
     api.lists["/apis/batch/v1/jobs"] = []
     api.broken = {path}
     with pytest.raises(
-        gs.BackendError,
-        match=naming("jobs.batch --allow-missing connection refused"),
+        gs.BackendError, match=naming("jobs.batch does not answer --allow-missing connection refused")
     ):
         gs.kubernetes.snapshot(kubeconfig=config)
     taken = gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
@@ -217,7 +220,7 @@ def test_kinds_whose_server_does_not_answer_are_named(
     assert "Not read, since their server does not answer: jobs.batch" in str(taken)
     assert "jobs.batch" not in [read.resource for read in taken.lists]
     api.broken = {NODES}
-    with pytest.raises(gs.BackendError, match=naming(f"{NODES}")):
+    with pytest.raises(gs.BackendError, match=naming(f"{NODES}: error trying to reach service")):
         gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
 
 
@@ -253,26 +256,26 @@ def test_an_unusable_server_is_reported(
     api: FakeApi, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.unauthorized = True
-    with pytest.raises(gs.BackendError, match="credentials"):
+    with pytest.raises(gs.BackendError, match="does not accept the credentials"):
         gs.kubernetes.snapshot(kubeconfig=config)
     with pytest.raises(gs.BackendError, match="kubeconfig .*nowhere"):
         gs.kubernetes.snapshot(kubeconfig=tmp_path / "nowhere")
     with pytest.raises(gs.BackendError, match="elsewhere"):
         gs.kubernetes.snapshot(kubeconfig=config, context="elsewhere")
-    with pytest.raises(gs.BackendError, match="in-cluster"):
+    with pytest.raises(gs.BackendError, match="in-cluster credentials: "):
         gs.kubernetes.snapshot(in_cluster=True)
     closed = api.kubeconfig()
     closed["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
     config.write_text(json.dumps(closed))
     monkeypatch.setattr("gpusched.kubernetes._api.ATTEMPTS", 1)
-    with pytest.raises(gs.BackendError, match=naming("http://127.0.0.1:1 answer")):
+    with pytest.raises(gs.BackendError, match=naming("http://127.0.0.1:1: does not answer:")):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
 @pytest.mark.parametrize("text", ["a: [b\n c: ", "[1, 2]", "words", ""])
 def test_an_invalid_kubeconfig_is_reported(text: str, config: Path) -> None:
     config.write_text(text)
-    with pytest.raises(gs.BackendError, match="kubeconfig"):
+    with pytest.raises(gs.BackendError, match="^kubeconfig .*kubeconfig: "):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -281,7 +284,9 @@ def test_a_kubeconfig_without_a_url_is_reported(server: str | None, api: FakeApi
     content = api.kubeconfig()
     content["clusters"][0]["cluster"] = {} if server is None else {"server": server}
     config.write_text(json.dumps(content))
-    with pytest.raises(gs.BackendError, match=naming(f"'{server or ''}' URL https://")):
+    with pytest.raises(
+        gs.BackendError, match=naming(f"server '{server or ''}'; expected a URL such as https://")
+    ):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -302,13 +307,15 @@ def test_a_moment_that_is_forgotten_twice_ends_it(
         FakeApi, "page", lambda self, path, query, alone: page(self, path, {"limit": "3", **query}, alone)
     )
     api.expires_after = {PODS: 1}
-    with pytest.raises(gs.BackendError, match=naming("/api/v1/pods The")):
+    with pytest.raises(
+        gs.BackendError, match=naming("/api/v1/pods: The provided continue parameter is too old")
+    ):
         gs.kubernetes.snapshot(kubeconfig=config, page_size=3)
 
 
 def test_a_right_that_is_revoked_meanwhile_is_reported(api: FakeApi, config: Path) -> None:
     api.before = lambda fake, path, query: fake.forbidden.add(PODS) if path == PODS else None
-    with pytest.raises(gs.BackendError, match=naming("/api/v1/pods forbidden")):
+    with pytest.raises(gs.BackendError, match=naming("/api/v1/pods: pods is forbidden")):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -319,7 +326,7 @@ def test_objects_without_names_are_reported(
     monkeypatch.setattr(
         FakeApi, "page", lambda *_: (200, {"metadata": {"resourceVersion": "1"}, "items": items})
     )
-    with pytest.raises(gs.BackendError, match="names"):
+    with pytest.raises(gs.BackendError, match="expected a list of objects with names"):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -347,23 +354,21 @@ def test_a_version_without_resources_has_none(
 
 def test_another_server_is_reported(api: FakeApi, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeApi, "answer", lambda *_: (200, []))
-    with pytest.raises(gs.BackendError, match=naming("API")):
+    with pytest.raises(gs.BackendError, match=naming("is this an API server")):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
 def test_options_are_checked_together() -> None:
-    with pytest.raises(gs.InvalidInput) as error:
-        gs.kubernetes.snapshot(page_size=0, timeout_s=0, in_cluster=True, context="c")
-    assert [problem.split(":")[0] for problem in error.value.problems] == [
-        "page_size",
-        "timeout_s",
-        "in_cluster",
-    ]
+    options = {"page_size": 0, "timeout_s": 0, "in_cluster": True, "context": "c"}
+    found = problems_in(gs.kubernetes.snapshot, **options)
+    assert [problem.split(":")[0] for problem in found] == ["page_size", "timeout_s", "in_cluster"]
 
 
 def test_the_missing_client_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes.config", None)
-    with pytest.raises(gs.BackendError, match=naming("pip install kubernetes 'kubernetes'")):
+    with pytest.raises(
+        gs.BackendError, match=naming("needs kubernetes: pip install kubernetes (or the extra 'kubernetes'")
+    ):
         gs.kubernetes.snapshot()
 
 
@@ -397,17 +402,7 @@ def test_the_console_writes_a_cluster_and_a_report(
     api: FakeApi, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, report = tmp_path / "cluster.json", tmp_path / "report.json"
-    arguments = [
-        "kube",
-        "snapshot",
-        "--kubeconfig",
-        str(config),
-        "-o",
-        str(out),
-        "--report",
-        str(report),
-        "--evict-bare-pods",
-    ]
+    arguments = f"kube snapshot --kubeconfig {config} -o {out} --report {report} --evict-bare-pods".split()
     assert cli.main(arguments) == 0
     said = capsys.readouterr().out
     assert (
@@ -440,10 +435,10 @@ def test_the_console_reports_mistakes(
 ) -> None:
     arguments = ["kube", "snapshot", "--kubeconfig", str(config), "-o", str(tmp_path / "c.json")]
     assert cli.main([*arguments, "--page-size", "0"]) == 2
-    assert mentions(capsys.readouterr().err, "gpusched --page-size 0 1 10000")
+    assert mentions(capsys.readouterr().err, "gpusched: --page-size: 0; expected 1 to 10000")
     api.forbidden = {PODS}
     assert cli.main(arguments) == 2
-    assert mentions(capsys.readouterr().err, "pods")
+    assert "lack the verb list on pods" in capsys.readouterr().err
     assert not (tmp_path / "c.json").exists()
 
 

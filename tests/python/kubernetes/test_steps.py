@@ -105,12 +105,14 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
     assert_carried_out(case)
     said = run.stdout.splitlines()
-    assert mentions(said[0], "prod 5 pods plan")
+    assert said[0] == "Context prod: 5 of 5 pods are where the plan takes them from."
     assert said[1:4] == ["cordoned n0", "cordoned n2", "evicted ml/spot"]  # n1 was cordoned before
-    assert mentions(said, "evicted ml/web-a n0 starts plan n5")
-    assert mentions(said, "wave 1 ReplicaSet/db pods n6 plan")
-    assert mentions(said, "ml/big n0 plan")
-    assert mentions(said[-1], f"plan These nodes cordoned {case.script} n0 n1")
+    assert mentions(said, "evicted ml/web-a from n0: cannot be told that the plan wants n5")
+    assert mentions(said, "wave 1: ReplicaSet/db in namespace ml: new pods on: n6 (the plan wants: n6 )")
+    assert mentions(said, "ml/big is on n0 (the plan wants n0)")
+    assert mentions(
+        said[-1], f"The plan is carried out. nodes stay cordoned until sh {case.script} undo: n0 n1."
+    )
     assert [call for call in case.read()["log"] if "cordon" in call] == [
         "cordon n0",
         "cordon n2",
@@ -143,7 +145,10 @@ def test_refusals_without_end_stop_it_and_it_goes_on(tmp_path: Path) -> None:
     case = Case(tmp_path, busy=1000000)
     run = case.run(GPUSCHED_WAIT_S="0")
     assert run.returncode == 1 and case.read()["evicted"] == []
-    assert mentions(run.stderr, "stopped ml/spot 0 Error TooManyRequests") and "To go on: sh " in run.stderr
+    assert (
+        mentions(run.stderr, "stopped: pod ml/spot, for 0 s: Error from server (TooManyRequests)")
+        and "To go on: sh " in run.stderr
+    )
     case.change(busy=1)
     assert case.run().returncode == 0
     assert_carried_out(case)
@@ -163,7 +168,7 @@ def test_it_does_not_wait_for_an_owner_that_was_scaled_down(tmp_path: Path) -> N
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="20")
     assert run.returncode == 0, run.stdout + run.stderr
     assert_carried_out(case)
-    assert mentions(run.stdout, "wave 0 ReplicaSet/web 1 pods 3")
+    assert mentions(run.stdout, "wave 0: ReplicaSet/web in namespace ml wants 1 pods now, and had 3 ready")
 
 
 @pytest.mark.parametrize(
@@ -187,15 +192,19 @@ def test_the_script_waits_for_the_owner(says: str | None, waits: bool, tmp_path:
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
     if waits:
         assert run.returncode == 1
-        assert mentions(run.stderr, "stopped wave 1 2 0 pods ReplicaSet/db")
+        assert mentions(
+            run.stderr, "stopped: wave 1: after 2 s 0 of 1 pods of ReplicaSet/db in namespace ml are ready"
+        )
     else:
-        assert mentions(run.stdout, "ReplicaSet/db 0 pods 1")
+        assert mentions(run.stdout, "ReplicaSet/db in namespace ml wants 0 pods now, and had 1 ready")
 
 
 def test_the_next_wave_does_not_begin_before(tmp_path: Path) -> None:
     case = Case(tmp_path, slow=1000000)
     run = case.run(GPUSCHED_WAIT_S="1")
-    assert run.returncode == 1 and mentions(run.stderr, "wave 0 1 2 3 pods ReplicaSet/web")
+    assert run.returncode == 1 and mentions(
+        run.stderr, "wave 0: after 1 s 2 of 3 pods of ReplicaSet/web in namespace ml are ready"
+    )
     assert case.read()["evicted"] == ["u-spot", "u-web-a"]
     case.change(slow=0)
     assert case.run().returncode == 0
@@ -205,8 +214,9 @@ def test_the_next_wave_does_not_begin_before(tmp_path: Path) -> None:
 def test_replacements_elsewhere_need_confirmation(tmp_path: Path) -> None:
     case = Case(tmp_path, lands=["", "n2", "n6", "n6", "n5"])
     run = case.run()  # no answer
-    assert run.returncode == 1 and "replacements" in run.stderr
-    assert mentions(run.stdout, "pods on n2 plan n5") and mentions(run.stdout, "plan ml/ReplicaSet/web")
+    assert run.returncode == 1 and "replacements are elsewhere than planned" in run.stderr
+    assert mentions(run.stdout, "new pods on: n2 (the plan wants: n5 )")
+    assert mentions(run.stdout, "not where the plan wants them: ml/ReplicaSet/web")
     assert case.read()["evicted"] == ["u-spot", "u-web-a"]
     assert case.run(answer="\n").returncode == 0
     assert_carried_out(case)
@@ -250,7 +260,7 @@ def test_undo_takes_its_own_cordons_back(tmp_path: Path) -> None:
     assert case.run().returncode == 0
     run = case.run("undo")
     assert run.returncode == 0 and case.read()["cordoned"] == ["n1"]
-    assert mention(run.stdout.splitlines(), ["n0", "5 pods evicted"])
+    assert mention(run.stdout.splitlines(), ["uncordoned n0", "5 pods that were evicted stay"])
     assert [path.name for path in tmp_path.iterdir() if "state" in path.name] == []
 
 
@@ -266,7 +276,7 @@ def test_undo_passes_over_nodes_that_were_removed(tmp_path: Path) -> None:
 def test_names_in_errors_are_not_taken_for_errors(tmp_path: Path) -> None:
     case = Case(tmp_path, plan={**PLAN, "evictions": ["ml/timeout-proxy"]}, lands=["n5", "n6", "n6", "n5"])
     run = case.run(GPUSCHED_WAIT_S="0")
-    assert mentions(run.stdout.splitlines(), "ml/timeout-proxy"), run.stderr
+    assert "pod ml/timeout-proxy is gone already" in run.stdout.splitlines(), run.stderr
 
 
 def test_a_replacement_that_cannot_be_moved_needs_confirmation(tmp_path: Path) -> None:
@@ -281,7 +291,7 @@ def test_a_replacement_that_cannot_be_moved_needs_confirmation(tmp_path: Path) -
     )
     case.change(lands=["n5", "n5", "n6"])
     run = case.run()  # no answer
-    assert run.returncode == 1 and mentions(run.stderr, "ml/web-a")
+    assert run.returncode == 1 and "the replacement of ml/web-a is not moved on" in run.stderr
     assert case.read()["evicted"] == ["u-web-a", "u-db-0"]
     assert case.run(answer="\n").returncode == 0
     assert case.read()["evicted"] == ["u-web-a", "u-db-0", "new-2"]  # db keeps its name
@@ -295,20 +305,24 @@ def test_pods_on_other_nodes_than_planned_are_skipped(tmp_path: Path) -> None:
     state["lands"] = ["", "n6", "n5"]
     case.write(state)
     run = case.run()
-    assert run.returncode == 0 and mentions(run.stdout, "plan 2 5 pods")
+    assert run.returncode == 0 and mentions(run.stdout, "carried out except for 2 of 5 steps:")
     assert case.read()["evicted"] == ["u-spot", "u-db-0", "u-web-c"]
-    for words in ("ml/web-a n4 plan n0", "ml/web-b gone", "ml/big n0"):
+    for words in (
+        "left alone: ml/web-a is on n4, and the plan takes it from n0",
+        "pod ml/web-b is gone already",
+        "ml/big: there is no pod of this name now; n0",
+    ):
         assert mentions(run.stdout.splitlines(), words)
 
 
 def test_a_plan_for_other_pods_changes_nothing(tmp_path: Path) -> None:
     case = Case(tmp_path, pods={})
     run = case.run()  # no answer
-    assert run.returncode == 1 and mentions(run.stderr, "pods plan")
-    assert mentions(run.stdout, "prod 0 5 pods plan")
+    assert run.returncode == 1 and "most pods of the plan are gone or elsewhere" in run.stderr
+    assert "Context prod: 0 of 5 pods are where the plan takes them from." in run.stdout
     assert case.read()["cordoned"] == ["n1"] and case.read()["evicted"] == []
     run = case.run(answer="\n")  # asked again
-    assert run.returncode == 3 and mentions(run.stderr, "plan pods 5")
+    assert run.returncode == 3 and mentions(run.stderr, "Nothing of the plan was carried out: all 5 steps")
     assert case.run("undo").returncode == 0 and case.read()["cordoned"] == ["n1"]
 
 
@@ -323,7 +337,12 @@ def test_check_only_looks(tmp_path: Path) -> None:
     del state["pods"]["ml/spot"]
     case.write(state)
     run = case.run("check")
-    assert run.returncode == 3 and mention(run.stdout.splitlines(), ["ml/spot", "ml/web-a n4 plan n0", "prod 3 5 pods plan"])  # fmt: skip
+    assert run.returncode == 3
+    assert run.stdout.splitlines() == [
+        "pod ml/spot is gone",
+        "pod ml/web-a is on n4, and the plan takes it from n0",
+        "Context prod: 3 of 5 pods are where the plan takes them from.",
+    ]
 
 
 def test_budgets_that_allow_no_eviction_are_reported_first(tmp_path: Path) -> None:
@@ -338,7 +357,9 @@ def test_budgets_that_allow_no_eviction_are_reported_first(tmp_path: Path) -> No
     looked = case.run("check")
     assert looked.returncode == 3 and looked.stdout.splitlines() == told
     run = case.run()  # no answer
-    assert run.returncode == 1 and mentions(run.stderr, "stopped 1 pods plan")
+    assert run.returncode == 1 and mentions(
+        run.stderr, "stopped: disruption budgets allow no eviction of 1 pods"
+    )
     assert case.read()["cordoned"] == ["n1"] and case.read()["evicted"] == []
     case.change(forbidden=[])
     assert case.run().returncode == 0
@@ -349,14 +370,15 @@ def test_the_header_shows_cordons_if_any() -> None:
     moves = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(PLAN))
     only = {**PLAN, "moves": [], "waves": 0, "vacated_nodes": []}
     evictions = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(only))
-    assert mentions(moves, "pods cordoned") and "are not cordoned" not in moves
-    assert mentions(evictions, "# Nodes evicted pods cordoned") and "\n  cordon" not in evictions
+    assert mentions(moves, "# Nodes from which pods move are cordoned:") and "are not cordoned" not in moves
+    assert mentions(evictions, "# Nodes of evicted pods are not cordoned,") and "\n  cordon" not in evictions
 
 
 def test_pods_without_a_controller_are_not_evicted(tmp_path: Path) -> None:
     case = Case(tmp_path, plan={**PLAN, "evictions": ["ml/bare"]})
     run = case.run()
-    assert run.returncode == 1 and mentions(run.stderr, "ml/bare") and case.read()["evicted"] == []
+    assert run.returncode == 1 and case.read()["evicted"] == []
+    assert mentions(run.stderr, "pod ml/bare has no controller GPUSCHED_BARE_PODS=1")
     case.change(lands=["n5", "n6", "n6", "n5"])
     assert case.run(GPUSCHED_BARE_PODS="1").returncode == 0
     assert case.read()["evicted"][0] == "u-bare"
@@ -368,7 +390,9 @@ def test_the_cost_of_an_eviction_for_a_job_is_reported(tmp_path: Path) -> None:
     state["pods"]["ml/spot"]["kind"] = "Job"
     case.write(state)
     run = case.run()
-    assert run.returncode == 0 and mentions(run.stdout, "ml/spot Job/spots")
+    assert run.returncode == 0 and mentions(
+        run.stdout, "pod ml/spot: its eviction counts as a failure of Job/spots"
+    )
     assert run.stdout.count("backoffLimit") == 1
 
 
@@ -388,5 +412,5 @@ def test_the_state_of_another_plan_is_not_taken(tmp_path: Path) -> None:
     assert case.run().returncode == 0
     case.script.write_text(gs.io.plan_to_kubernetes_steps(gs.Plan.from_json({**PLAN, "evictions": []})))
     run = case.run()
-    assert run.returncode == 2 and mentions(run.stderr, "plan")
+    assert run.returncode == 2 and "belongs to another plan" in run.stderr
     assert case.run("nonsense").returncode == 2

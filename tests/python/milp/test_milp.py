@@ -11,7 +11,7 @@ import subprocess
 import gpusched as gs
 import numpy as np
 import pytest
-from messages import naming
+from messages import naming, refuses
 from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, data, solvers, spot_example
 
 pytest.importorskip("scipy")
@@ -77,7 +77,7 @@ def test_several_models():
     plan = milp.solve_serving_plan(configs, {"m0": {"w": 40}, "m1": {"w": 40}}, {"g": 1.0}, {"g": 3}, 3)
     assert plan.replicas == {"a": 1, "b": 2}
     assert plan.makespan == pytest.approx(20)
-    with pytest.raises(gs.InvalidInput, match="model"):
+    with pytest.raises(gs.InvalidInput, match="model is missing"):
         milp.serving_plan(
             [{**configs[0], "model": None}], {"m0": {"w": 1}, "m1": {"w": 1}}, {"g": 1.0}, {"g": 3}, 3
         )
@@ -86,27 +86,31 @@ def test_several_models():
 @pytest.mark.parametrize(
     ("position", "value", "message"),
     [
-        (2, {"t1": 4.0}, "price GPU 't2'"),
-        (2, {"t1": math.nan, "t2": 2, "t3": 2}, "prices /t1 nan"),
+        (2, {"t1": 4.0}, "no price of GPU type 't2'"),
+        (2, {"t1": math.nan, "t2": 2, "t3": 2}, "prices: /t1: nan; expected a finite number"),
         (1, {"w1": -80}, "requests: -80"),
-        (1, [80], "workloads array"),
+        (1, [80], "workloads: expected an object, found an array"),
         (3, {"t1": -1}, "available: -1"),
-        (3, {"t1": 1.5}, "integer"),
+        (3, {"t1": 1.5}, "availability: /t1: expected an integer, found 1.5"),
         (4, -1, "budget: -1"),
-        (4, "8", "budget '8'"),
-        (0, [{"name": "c", "gpus": {"t1": 1}}], "configs /0 'throughput' missing"),
-        (0, [{"name": "c", "gpus": {}, "throughput": {}}], "gpus GPU"),
-        (0, [{**CONFIGS[0], "throughput": {"w1": math.inf}}], "configs /0/throughput/w1 inf"),
+        (4, "8", "budget: '8'; expected a number"),
+        (0, [{"name": "c", "gpus": {"t1": 1}}], "configs: /0: field 'throughput' is missing"),
+        (0, [{"name": "c", "gpus": {}, "throughput": {}}], "gpus: none; expected at least one GPU"),
+        (
+            0,
+            [{**CONFIGS[0], "throughput": {"w1": math.inf}}],
+            "configs: /0/throughput/w1: inf; expected a finite number",
+        ),
         (0, [{**CONFIGS[0], "typo": 1}], "configs: /0/typo: unknown field; "),
-        (0, [CONFIGS[0], CONFIGS[0]], "'t1'"),
+        (0, [CONFIGS[0], CONFIGS[0]], "configuration 't1': appears twice"),
     ],
 )
 def test_malformed_problems_are_refused(position, value, message):
     arguments = list(EXAMPLE)
     arguments[position] = value
-    with pytest.raises(gs.InvalidInput, match=naming(message)):
+    with refuses(message):
         milp.serving_plan(*arguments)
-    with pytest.raises(gs.InvalidInput, match=naming(message)):
+    with refuses(message):
         milp.solve_serving_plan(*arguments)
 
 
@@ -142,11 +146,11 @@ def test_a_solver_of_ones_own_that_lies():
     def broken(model, options):
         raise RuntimeError("no licence")
 
-    with pytest.raises(RuntimeError, match="licence"):
+    with pytest.raises(RuntimeError, match="no licence"):
         milp.serving_plan(*EXAMPLE).solve(solver=broken)
     wrong = milp.serving_plan(*EXAMPLE).solve(solver=lambda m, o: {"status": "optimal", "x": np.zeros(22)})
     assert wrong.status == "failed" and "coverage" in wrong.message
-    with pytest.raises(gs.InvalidInput, match=naming("solver 'cplex'")):
+    with refuses("solver: 'cplex'"):
         milp.serving_plan(*EXAMPLE).solve(solver="cplex")
 
 
@@ -236,7 +240,7 @@ def test_spot_schedule(alpha, mode, objective):
     pods = m.decode(s.x)
     assert m.schedule_value(pods)["objective"] == pytest.approx(objective, abs=2e-6)
     assert m.evaluate(m.encode(pods)).objective == pytest.approx(objective, abs=2e-6)
-    with pytest.raises(gs.InvalidInput, match=naming("tasks /0 'checkpoints' missing")):
+    with refuses("tasks: /0: field 'checkpoints' is missing"):
         milp.spot_schedule([{"arrival": 0}], [2], 7, 1)
 
 
@@ -307,11 +311,11 @@ def test_joint_allocation():
     assert m.decode(again) == placed and m.evaluate(again).feasible()
     assert m.evaluate(again).objective == pytest.approx(m.solve().objective)
     for bad, message in (
-        ({"c": {}}, "'c'"),
-        ({"a": {"s9": 1}}, "'s9'"),
+        ({"c": {}}, "there is no 'c'"),
+        ({"a": {"s9": 1}}, "there is no 's9'"),
         ({"a": {"s0": 3}}, "pods in all: 3"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(message)):
+        with refuses(message):
             m.encode(bad)
     many = [{"name": "a", "pods": [{"count": 1_000_000, "gpu_count": 1}]}]
     assert milp.joint_allocation(c, many).index["z"].shape == (1, 2, 17)
@@ -319,15 +323,18 @@ def test_joint_allocation():
     apart = {**pods, "anti_affinity": [{"group": "g", "level": "node", "limit": 1}]}
     for jobs, message in (
         ([{"name": "a", "pods": [pods]}] * 2, "different names"),
-        ([{"name": "a", "pods": [{**pods, "gpu": 1}]}], "jobs[0] /pods/0/gpu unknown"),
-        ([{"name": "a", "pods": [pods], "priority": 3}], "jobs[0] /priority unknown"),
-        ([{"name": "a", "pods": [pods, pods]}], "jobs[0].pods 2 pods"),
-        ([{"name": "a", "pods": [{**pods, "count": 0}]}], "jobs[0] /pods/0/count 1 1000000 0"),
-        ([{"name": "a", "pods": [pods], "level": 0}], "jobs[0].level 0 1"),
-        ([{"name": "a", "pods": [pods], "traffic": [[1.0]]}], "jobs[0].traffic"),
-        ([{"name": "a", "pods": [apart]}], "job 'a' pods"),
+        ([{"name": "a", "pods": [{**pods, "gpu": 1}]}], "jobs[0]: /pods/0/gpu: unknown field;"),
+        ([{"name": "a", "pods": [pods], "priority": 3}], "jobs[0]: /priority: unknown field;"),
+        ([{"name": "a", "pods": [pods, pods]}], "jobs[0].pods: 2 kinds of pods; expected one"),
+        (
+            [{"name": "a", "pods": [{**pods, "count": 0}]}],
+            "jobs[0]: /pods/0/count: from 1 to 1000000, found 0",
+        ),
+        ([{"name": "a", "pods": [pods], "level": 0}], "jobs[0].level: 0; expected 1"),
+        ([{"name": "a", "pods": [pods], "traffic": [[1.0]]}], "jobs[0].traffic: joint allocation"),
+        ([{"name": "a", "pods": [apart]}], "job 'a': pods group constraints"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(message)):
+        with refuses(message):
             milp.joint_allocation(c, jobs)
 
 
@@ -384,11 +391,11 @@ def test_joint_allocation_refuses_the_jobs_that_allocate_refuses():
     m = milp.joint_allocation(c, [{"name": "a", "pods": in_group, "subgroups": groups, "min_members": 1}])
     assert sum(m.decode(m.solve().x)["a"].values()) == 2
     # A tuple of pods is as good as a list.
-    with pytest.raises(gs.InvalidInput, match=naming("jobs[0].pods 2 pods")):
+    with refuses("jobs[0].pods: 2 kinds of pods; expected one"):
         milp.joint_allocation(c, [{"name": "a", "pods": (pod, {**pod, "count": 50})}])
     assert milp.joint_allocation(c, [{"name": "a", "pods": ({"count": 2, "gpu_count": 1},)}]).shape == m.shape
     for jobs in (None, 3):
-        with pytest.raises(TypeError, match=naming(f"jobs {jobs}")):
+        with pytest.raises(TypeError, match=naming(f"jobs: {jobs}; expected a list of dicts")):
             milp.joint_allocation(c, jobs)
 
 
@@ -419,6 +426,6 @@ def test_a_missing_solver_is_reported_and_all_else_works(monkeypatch):
     assert serving.greedy_plan(*EXAMPLE, makespan=makespan + 1) is not None
     assert serving.greedy_plan(*EXAMPLE, makespan=bound / 2) is None
     for makespan in (0, -1, math.nan):
-        with pytest.raises(gs.InvalidInput, match=naming("makespan 0")):
+        with refuses("makespan: expected a number above 0"):
             serving.greedy_plan(*EXAMPLE, makespan=makespan)
     assert m.lp_relaxation().shape == m.shape and m.elastic().shape[0] == 34

@@ -12,7 +12,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from clusters import document, make_node, make_task, tiny_document
-from messages import mention, mentions, naming
+from messages import mention, mentions, problems_in, refuses
 
 
 def test_documents_survive_the_round_trip(tiny: gs.Cluster, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_all_problems_come_at_once_and_are_named() -> None:
 
 @pytest.mark.parametrize("source", [None, 3, ["x"]])
 def test_other_types_than_documents_are_type_errors(source: object) -> None:
-    with pytest.raises(TypeError, match="dict"):
+    with pytest.raises(TypeError, match="a dict or the path"):
         gs.Cluster.from_json(source)  # type: ignore[arg-type]
 
 
@@ -121,7 +121,7 @@ def test_sequences(tiny: gs.Cluster) -> None:
         nodes[3]
     with pytest.raises(KeyError):
         nodes["x"]
-    with pytest.raises(ValueError, match="node"):
+    with pytest.raises(ValueError, match="no node"):
         nodes.index("x")
     assert nodes.domain(1) == ["asw-0", "asw-0", "asw-1"]
     with pytest.raises(IndexError):
@@ -232,7 +232,7 @@ def test_hardware_presets_are_valid_hardware_of_nodes() -> None:
     preset = gs.model.hardware_preset("a100x8")
     assert preset is not None and len(preset["numa_nodes"]) == 2
     assert preset["numa_nodes"][1] == {"socket": 1, "cores": 64, "gpus": [4, 5, 6, 7]}
-    with pytest.raises(gs.InvalidInput, match=naming("hardware preset 'abacus' rtx4090x8 a100x8 h100x8")):
+    with refuses("hardware preset: 'abacus'; expected one of rtx4090x8, a100x8, h100x8"):
         gs.model.hardware_preset("abacus")
     node = gs.Cluster.from_json(document([make_node("n", hardware=preset)], [])).nodes["n"]
     assert node.hardware == preset
@@ -264,13 +264,13 @@ def test_invalid_json_is_reported_with_its_place() -> None:
         gs.Cluster.from_json(bad)
     found = sorted(raised.value.problems)
     assert len(found) == 5
-    assert mentions(found[0], "<dict> /nodes/0/labels/a~1b {1 2}")
-    assert mentions(found[1], "<dict> /now nan")
+    assert mentions(found[0], "<dict>: /nodes/0/labels/a~1b: {1, 2} of type set; expected a list")
+    assert mentions(found[1], "<dict>: /now: nan; expected a finite number")
     assert found[2].startswith("<dict>: /tasks/0/gpu_models: datetime.datetime(")
-    assert mentions(found[2], "None")
-    assert mentions(found[3], "<dict> b'raw' bytes")
-    assert mentions(found[4], "<dict> /x-mine 1 2")
-    with pytest.raises(gs.InvalidInput, match=naming("<dict> /moves")):
+    assert mentions(found[2], "of type datetime.datetime; expected None, a bool")
+    assert mentions(found[3], "<dict>: /x-mine/(1, 2): b'raw' of type bytes; expected None, a bool")
+    assert mentions(found[4], "<dict>: /x-mine: key (1, 2); expected a string")
+    with refuses("<dict>: /moves: of type set; expected a list"):
         gs.Plan.from_json(
             {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": set(), "vacated_nodes": []}
         )
@@ -282,7 +282,7 @@ def test_nesting_too_deep_is_reported_with_its_place(depth: int) -> None:
     for _ in range(depth):
         nested = [nested]
     try:
-        with pytest.raises(gs.InvalidInput, match=r"/x-deep(/0)+\b.*\b64\b"):
+        with pytest.raises(gs.InvalidInput, match=r"^<dict>: /x-deep(/0)+: nested deeper than 64 levels$"):
             gs.Cluster.from_json(bad_document(**{"x-deep": nested}))
     finally:
         while nested:  # so that freeing it needs no deep recursion
@@ -292,7 +292,7 @@ def test_nesting_too_deep_is_reported_with_its_place(depth: int) -> None:
 def test_a_document_that_holds_itself_is_reported() -> None:
     circle: list[object] = []
     circle.append(circle)
-    with pytest.raises(gs.InvalidInput, match=naming("64 levels")):
+    with refuses("nested deeper than 64 levels"):
         gs.Cluster.from_json(bad_document(**{"x-circle": circle}))
 
 
@@ -302,14 +302,12 @@ def test_mistakes_of_form_and_of_content_come_together(tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(bad))
     for source, name in ((bad, "<dict>"), (path, str(path))):
-        with pytest.raises(gs.InvalidInput) as raised:
-            gs.Cluster.from_json(source)
         assert mention(
-            raised.value.problems,
+            problems_in(gs.Cluster.from_json, source),
             [
-                f'{name} /nodes/0/cpu_milli "many"',
-                f"{name} /tasks/0/move_cost 0 1000000000000 -1",
-                "node 'n1' duplicate",
+                f'{name}: /nodes/0/cpu_milli: integer, found "many"',
+                f"{name}: /tasks/0/move_cost: from 0 to 1000000000000, found -1",
+                "node 'n1': duplicate node name",
             ],
         )
 

@@ -55,7 +55,7 @@ def test_clusters_show_failed_and_cordoned(mixed):
 def test_plans_show_their_steps(tiny):
     plan = gs.consolidate(tiny)
     html = plan._repr_html_()
-    assert mentions(html, "1 wave node vacated") and "at most 8 GPUs" in html
+    assert mentions(html, "1 move in 1 wave, 1 node vacated") and "at most 8 GPUs" in html
     assert parsed(html)[:5] == ["move", "0", "small", "n0", "n1"]
     frame = plan.to_pandas()
     assert list(frame.columns) == ["step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"]
@@ -65,7 +65,7 @@ def test_plans_show_their_steps(tiny):
 def test_long_plans_are_cut(small):
     plan = gs.consolidate(small)
     assert len(plan.moves) > 21
-    assert mentions(plan._repr_html_(), f"{len(plan.moves) - 20}")
+    assert mentions(plan._repr_html_(), f"and {len(plan.moves) - 20} more rows")
     assert len(plan.to_pandas()) == len(plan.moves)
 
 
@@ -83,7 +83,11 @@ def test_evictions_and_placements_are_steps(mixed):
     task = make_task("big", gpu_count=7, priority=100, priority_class="HP")
     plan = gs.Plan.from_json(
         {
-            "format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": [],
+            "format": "gpusched.plan",
+            "version": 1,
+            "waves": 0,
+            "moves": [],
+            "vacated_nodes": [],
             "evictions": ["t"],
             "placements": [{"task": task["name"], "node": "a", "gpus": [0, 1, 2, 3, 4, 5, 6]}],
         }

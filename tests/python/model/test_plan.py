@@ -100,7 +100,7 @@ def test_verify_reads_the_snapshot_itself(tiny: gs.Cluster, tmp_path: Path) -> N
         gs.verify.plan(invalid, plan_document())
     with pytest.raises(gs.BackendError, match="missing"):
         gs.verify.plan(tmp_path / "missing.json", plan_document())
-    with pytest.raises(TypeError, match="dict"):
+    with pytest.raises(TypeError, match="a dict or the path"):
         gs.verify.plan(3, plan_document())  # type: ignore[arg-type]
 
 

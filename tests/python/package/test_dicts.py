@@ -14,7 +14,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from clusters import document, make_node, make_task
-from messages import mention, mentions
+from messages import mention, mentions, problems_in
 
 WRONG_GOAL = {"empty_nodes": 0, "slotz": 1}
 
@@ -26,37 +26,37 @@ def cluster() -> gs.Cluster:
     )
 
 
-def problems(call: Any, *arguments: Any, **keywords: Any) -> list[str]:
-    with pytest.raises(gs.InvalidInput) as raised:
-        call(*arguments, **keywords)
-    return raised.value.problems
-
-
 def job(**fields: Any) -> dict[str, Any]:
     return {"name": "j", "pods": [{"count": 2, "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1, **fields}]}
 
 
 def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) -> None:
     told = [
-        "empty_nodes 1 9223372036854775807 0",
-        "slotz unknown empty_nodes slots count gpu_model usable_by 'slots'",
+        "/empty_nodes: from 1 to 9223372036854775807, found 0",
+        "/slotz: unknown field; empty_nodes, slots, count, gpu_model, usable_by, did you mean 'slots'",
     ]
     plan = {**gs.consolidate(cluster).to_json(), "version": 2, "goal": WRONG_GOAL}
-    assert mention(problems(gs.consolidate, cluster, goal=WRONG_GOAL), told)
-    assert mention(problems(gs.Plan.from_json, plan), told)
-    assert mention(problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL), told)
+    assert mention(
+        problems_in(gs.consolidate, cluster, goal=WRONG_GOAL), [f"goal: {words}" for words in told]
+    )
+    assert mention(problems_in(gs.Plan.from_json, plan), [f"<dict>: /goal{words}" for words in told])
+    assert mention(
+        problems_in(gs.consolidation.goal_nodes, cluster, WRONG_GOAL), [f"goal: {words}" for words in told]
+    )
 
 
 def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
-    workload = problems(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
+    workload = problems_in(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
     assert [problem.split(": ")[1] for problem in workload] == [
         "/0/gpu_count",
         "/0/wieght",
         "/1/weight",
         "/2",
     ]
-    assert mentions(workload[1], "'weight'") and mentions(workload[3], "workload /2 3")
-    overrides = problems(
+    assert workload[1].endswith("did you mean 'weight'?") and mentions(
+        workload[3], "workload: /2: object, found 3"
+    )
+    overrides = problems_in(
         gs.sim.simulate_host,
         seeds=[0],
         overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]},
@@ -67,13 +67,15 @@ def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
         "/servers",
         "/classes/0",
     ]
-    assert mentions(overrides[0], "'dwell'")
-    assert mentions(overrides[3], "overrides /classes/0 share compute_ms array")
-    vertices = problems(
+    assert overrides[0].endswith("did you mean 'dwell'?")
+    assert mentions(
+        overrides[3], "overrides: /classes/0: expected a row of share, bytes, compute_ms, found an array"
+    )
+    vertices = problems_in(
         gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], []
     )
     assert [problem.split(": ")[1] for problem in vertices] == ["/0/id", "/0/colour", "/1/kind"]
-    tasks = problems(gs.milp.spot_schedule, [{"chekpoints": [1]}, {"checkpoints": "x"}], [2], 4, 1.0)
+    tasks = problems_in(gs.milp.spot_schedule, [{"chekpoints": [1]}, {"checkpoints": "x"}], [2], 4, 1.0)
     assert [problem.split(": ")[1] for problem in tasks] == ["/0/chekpoints", "/0", "/1/checkpoints"]
 
 
@@ -105,8 +107,15 @@ def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster
 
 def test_values_that_no_document_holds_are_reported_with_their_place(cluster: gs.Cluster) -> None:
     assert mention(
-        problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}),
-        ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x'", "goal /count nan"],
+        problems_in(
+            gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}
+        ),
+        [
+            "goal: /slots/gpu_count: {1} of type set; expected a list",
+            "goal: /slots: key 3; expected a string",
+            "goal: /slots/3: b'x' of type bytes; expected None, a bool, an int, a float,",
+            "goal: /count: nan; expected a finite number",
+        ],
     )
 
 
@@ -133,8 +142,11 @@ class Pairs(UserDict[str, Any]):
 def test_objects_that_are_no_mappings_or_arrays_after_all(cluster: gs.Cluster, items: list[Any]) -> None:
     mapping = Pairs()
     mapping.items_given = items
-    assert mention(problems(gs.consolidate, cluster, goal=mapping), [f"goal {items[0]!r}"])
-    assert "of type" in problems(gs.consolidate, cluster, goal={"empty_nodes": Endless()})[0]
+    assert mention(
+        problems_in(gs.consolidate, cluster, goal=mapping),
+        [f"goal: item {items[0]!r}; expected a tuple of a key and its value"],
+    )
+    assert "of type" in problems_in(gs.consolidate, cluster, goal={"empty_nodes": Endless()})[0]
 
 
 class NoNumber:
@@ -149,18 +161,21 @@ class NoNumber:
     [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()],
 )
 def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> None:
-    (told,) = problems(gs.consolidate, cluster, time_limit=value)
-    assert mentions(told, "time_limit number")
-    (told,) = problems(gs.consolidate, cluster, goal={"empty_nodes": value})
-    assert mentions(told, "goal /empty_nodes")
+    (told,) = problems_in(gs.consolidate, cluster, time_limit=value)
+    assert told.startswith("time_limit: ") and told.endswith("; expected a number")
+    (told,) = problems_in(gs.consolidate, cluster, goal={"empty_nodes": value})
+    assert told.startswith("goal: /empty_nodes: ") and "expected " in told
 
 
 def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> None:
     assert mention(
-        problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3), ["allocations[1] 3 Allocation"]
+        problems_in(gs.allocation.to_plan, gs.allocate(cluster, job()), 3),
+        ["allocations[1]: 3; expected an Allocation"],
     )
-    assert mention(problems(gs.allocation.to_plan, None), ["allocations[0] None Allocation"])
-    assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2])")
+    assert mention(problems_in(gs.allocation.to_plan, None), ["allocations[0]: None; expected an Allocation"])
+    assert problems_in(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith(
+        "by: array([1, 2])"
+    )
     for read, names in (
         (gs.io.read_openb, ("node_csv", "pod_csv")),
         (gs.io.read_kubernetes_topology, ("topology_path", "nodes_path")),
@@ -168,17 +183,27 @@ def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> 
     ):
         for name in names:
             arguments = {**dict.fromkeys(names, tmp_path / "none"), name: 3}
-            assert mention(problems(read, **arguments), [f"{name} 3 os.PathLike"])
+            assert mention(
+                problems_in(read, **arguments), [f"{name}: 3; expected a path: a string or an os.PathLike"]
+            )
     for call in (
         lambda jobs: gs.allocate_many(cluster, jobs),
         lambda jobs: gs.allocation.with_job(cluster, *jobs),
     ):
-        assert mention(problems(call, [job(), None]), ["jobs[1] None job"])
-        assert mention(problems(call, [job(), {"name": "k", "pods": 3}]), ["jobs[1] /pods array 3"])
-    assert mention(problems(gs.control.Controller), ["options None `mig`"])
+        assert mention(
+            problems_in(call, [job(), None]),
+            ["jobs[1]: None; expected a dict, or the name of a job of the cluster"],
+        )
+        assert mention(
+            problems_in(call, [job(), {"name": "k", "pods": 3}]), ["jobs[1]: /pods: array, found 3"]
+        )
+    assert mention(problems_in(gs.control.Controller), ["options: None; expected a configuration, or `mig`"])
     model, gpus = gs.serving.language_model("Llama-3-70B"), [gs.serving.gpu_type("H200")]
     deployment = gs.serving.enumerate_deployments(model, gpus, [8])[0]
-    assert mention(problems(gs.serving.estimate_throughput, model, [], deployment, 1, 1), ["gpus GPU"])
+    assert mention(
+        problems_in(gs.serving.estimate_throughput, model, [], deployment, 1, 1),
+        ["gpus: none; expected the GPU types of the deployment"],
+    )
 
 
 def test_lists_of_dicts_are_lists() -> None:
@@ -189,23 +214,26 @@ def test_lists_of_dicts_are_lists() -> None:
         lambda value: gs.sim.Trace([], value),
     ):
         for value in (None, 3, "ab", {"a": 1}):
-            assert mentions(problems(call, value)[0], "list")
+            assert mentions(problems_in(call, value)[0], "expected a list of")
     task = make_task("t", arrival=np.array([1, 2]))
-    assert problems(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2])")
+    assert problems_in(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2])")
     cluster = gs.Cluster.from_json(document([make_node("n0")], []))
-    assert mentions(problems(gs.consolidate, cluster, rounds=np.array([1, 2])), "rounds integer")
+    assert mentions(
+        problems_in(gs.consolidate, cluster, rounds=np.array([1, 2])),
+        "rounds: array([1, 2]); expected an integer from",
+    )
 
 
 @pytest.mark.parametrize("field", [{"name": "own"}, {"job": "other"}, {"node": "n0"}, {"gpus": [0]}])
 def test_pods_of_a_job_have_no_fields_of_the_job(cluster: gs.Cluster, field: dict[str, Any]) -> None:
-    told = problems(gs.admit, cluster, job(**field))
-    assert mention(told, [f"job /pods/0/{next(iter(field))} unknown count"])
+    told = problems_in(gs.admit, cluster, job(**field))
+    assert mention(told, [f"job: /pods/0/{next(iter(field))}: unknown field; expected one of count,"])
 
 
 def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
     pods = [{"count": 0, "gpu_cuont": 1, "gpu_count": 1, "cpu_milli": "x", "memory_mib": 1}]
     wrong = {"pods": pods, "mode": "maybe", "levle": 1, "subgroups": [{"min_members": 1}]}
-    told = problems(gs.allocate, cluster, wrong)
+    told = problems_in(gs.allocate, cluster, wrong)
     places = [
         "/pods/0/count",
         "/pods/0/gpu_cuont",
@@ -216,17 +244,19 @@ def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
         "field 'name' is missing",
     ]
     assert [problem.split(": ")[1] for problem in told] == places
-    assert mentions(told[1], "'gpu_count'") and mentions(told[4], "'level'")
-    assert mention(problems(gs.allocate, cluster, {**job(), "name": ""}), ['job /name ""'])
+    assert told[1].endswith("did you mean 'gpu_count'?") and told[4].endswith("did you mean 'level'?")
+    assert mention(
+        problems_in(gs.allocate, cluster, {**job(), "name": ""}), ['job: /name: expected a name, found ""']
+    )
 
 
 @pytest.mark.parametrize(
     ("cost", "told"),
     [
-        ({"moves": -1}, "/cost/moves 0 -1"),
-        ({"moved": 1}, "/cost/moved unknown moves lost_work"),
-        ({"": 1}, "/cost/ unknown"),
-        ({"losses": "3"}, '/cost/losses "3"'),
+        ({"moves": -1}, "/cost/moves: at least 0, found -1"),
+        ({"moved": 1}, "/cost/moved: unknown field; expected one of moves, lost_work, did you mean 'moves'"),
+        ({"": 1}, "/cost/: unknown field;"),
+        ({"losses": "3"}, '/cost/losses: number, found "3"'),
     ],
 )
 def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(
@@ -234,8 +264,8 @@ def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(
 ) -> None:
     plan = {**gs.consolidate(cluster).to_json(), "version": 2}
     assert gs.Plan.from_json({**plan, "cost": {"moves": 0, "x-mine": "any"}}).cost == {"moves": 0}
-    found = problems(gs.Plan.from_json, {**plan, "cost": cost})
-    assert mention(found, [f"<dict> {told}"])
+    found = problems_in(gs.Plan.from_json, {**plan, "cost": cost})
+    assert mention(found, [f"<dict>: {told}"])
 
 
 def test_a_plan_that_brings_pods_along_is_written_as_plans_are(cluster: gs.Cluster, tmp_path: Any) -> None:

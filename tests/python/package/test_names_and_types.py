@@ -5,7 +5,7 @@ import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
 from gpusched import _solvers
-from messages import mention, mentions, naming
+from messages import mention, mentions, problems_in, refuses
 
 
 @pytest.mark.parametrize(
@@ -21,25 +21,22 @@ from messages import mention, mentions, naming
         (lambda c: gs.topology.NetworkTree(3), "NetworkTree() cluster 3 Cluster"),
         (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex() node 1 Node"),
         (lambda c: gs.preemption.lost_work(c, 3), "lost_work() task 3 Task"),
-        (lambda c: c.nodes[1.5], "Nodes.__getitem__() 1.5"),
-        (lambda c: c.nodes.index(1), "Nodes.index() name 1"),
+        (lambda c: c.nodes[1.5], "Nodes.__getitem__(): 1.5; expected an integer, a slice or a string"),
+        (lambda c: c.nodes.index(1), "Nodes.index(): name: 1; expected a string"),
         (lambda c: gs.sim.kingman_wait("a", "b", 1.0, 1.0), "kingman_wait()"),
-        (lambda c: gs.apply(c, 3), "plan 3 Plan"),
-        (lambda c: gs.verify.plan(c, 3), "plan 3 Plan"),
-        (lambda c: gs.verify.plan(3, {}), "cluster 3 Cluster"),
-        (lambda c: gs.place(c, 3), "task 3 pending Task"),
-        (lambda c: gs.Cluster.from_json(3), "source 3"),
+        (lambda c: gs.apply(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
+        (lambda c: gs.verify.plan(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
+        (lambda c: gs.verify.plan(3, {}), "cluster: 3; expected a Cluster, a dict or the path of a file"),
+        (lambda c: gs.place(c, 3), "task: 3; expected a dict, the name of a pending task, or a Task"),
+        (lambda c: gs.Cluster.from_json(3), "source: 3; expected a dict or the path of a file"),
         (lambda c: gs.consolidate(c, progress=3), "progress 3 True False None"),
         (lambda c: gs.io.read_hardware(3), "path 3 os.PathLike"),
         (lambda c: gs.milp.consolidation(c).write_mps(3), "path 3 os.PathLike"),
         (lambda c: gs.fragmentation.typical_workload(c.tasks), "tasks <2 tasks> Trace Cluster"),
         (lambda c: gs.fragmentation.fgd(c, 3), "workload 3 Workload Trace Cluster"),
-        (
-            lambda c: gs.preemption.preempt_gang(c, [{"count": 2}]),
-            "pods [{'count' 2}] job names pending",
-        ),
-        (lambda c: gs.allocate(c, 3), "job 3"),
-        (lambda c: gs.allocate_many(c, "x"), "jobs 'x' job"),
+        (lambda c: gs.preemption.preempt_gang(c, [{"count": 2}]), "pods [{'count' 2}] job names pending"),
+        (lambda c: gs.allocate(c, 3), "job: 3; expected a dict, or the name of a job of the cluster"),
+        (lambda c: gs.allocate_many(c, "x"), "jobs: 'x'; expected a list of jobs"),
     ],
 )
 def test_misfits_name_argument_value_and_expectation(tiny, call, told):
@@ -53,10 +50,10 @@ def test_misfits_name_argument_value_and_expectation(tiny, call, told):
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda c: gs.apply(c), "missing 'plan'"),
+        (lambda c: gs.apply(c), "apply() missing a required argument: 'plan'"),
         (lambda c: gs.apply(c, {}, 3), "apply() too many positional arguments"),
-        (lambda c: gs.apply(c, plam={}), "apply() "),
-        (lambda c: gs.sim.replay(), "missing 'trace'"),
+        (lambda c: gs.apply(c, plam={}), "apply() missing a required argument: 'plan'"),
+        (lambda c: gs.sim.replay(), "replay() missing a required argument: 'trace'"),
     ],
 )
 def test_calls_with_other_parameters_are_type_errors(tiny, call, told):
@@ -67,16 +64,14 @@ def test_calls_with_other_parameters_are_type_errors(tiny, call, told):
 
 
 def test_wrong_types_of_several_arguments_come_together(tiny):
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.preemption.minimal_victim_sets(3, {}, 4)
     assert mention(
-        raised.value.problems,
+        problems_in(gs.preemption.minimal_victim_sets, 3, {}, 4),
         ["minimal_victim_sets() cluster 3 Cluster", "minimal_victim_sets() node 4 Node"],
     )
 
 
 def test_numbers_that_fit_no_integer_show_the_call():
-    with pytest.raises(gs.InvalidInput, match=naming("kingman_wait()")):
+    with refuses("kingman_wait(): expected"):
         gs.sim.kingman_wait(10**400, 1.0, 1.0, 1.0)
 
 
@@ -85,7 +80,7 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
         return gs.consolidate(7)
 
     task = {"name": "t", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
-    with pytest.raises(gs.InvalidInput, match=naming("consolidate() cluster 7 Cluster")):
+    with refuses("consolidate() cluster 7 Cluster"):
         gs.place(tiny, task, rankers=[ranker])
 
 
@@ -101,7 +96,7 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
         (lambda c: c.nodes.index("N0"), ValueError, "'n0'"),
         (lambda c: gs.consolidate(c, exempt=["nO", "N1"]), gs.InvalidInput, "'n1'"),
         (lambda c: gs.control.mig_layout("A100-80"), gs.InvalidInput, "'A100-80GB'"),
-        (lambda c: gs.serving.gpu_type("H100-SX"), gs.InvalidInput, "did you mean"),
+        (lambda c: gs.serving.gpu_type("H100-SX"), gs.InvalidInput, "'H100'"),
         (lambda c: gs.fragmentation.report(c, shapes=[(1, 8)])[0]["strand"], KeyError, "'stranded'"),
         (lambda c: _solvers.find("highs2", []), gs.InvalidInput, "'highs'"),
         (lambda c: gs.allocate(c, {"name": "j", "pods": [{"cout": 2}]}), gs.InvalidInput, "'count'"),
@@ -126,7 +121,7 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
 def test_unknown_names_get_the_nearest_ones(tiny, call, error, hint):
     with pytest.raises(error) as raised:
         call(tiny)
-    assert mentions(str(raised.value), hint)
+    assert mentions(str(raised.value), f"did you mean {hint}")
 
 
 def test_nodes_and_tasks_stand_for_their_names(tiny):
@@ -161,7 +156,7 @@ def test_nodes_and_tasks_stand_for_their_names(tiny):
         assert index.failed_gpus(n0) == index.failed_gpus("n0") == [0]
         index.remove(small)
         assert index.cluster().tasks["small"].node is None
-    with pytest.raises(gs.InvalidInput, match=naming("node 'elsewhere'")):
+    with refuses("exempt: unknown node 'elsewhere'"):
         gs.consolidate(tiny, exempt=[gs.Cluster.from_json(document([make_node("elsewhere")], [])).nodes[0]])
 
 
@@ -203,7 +198,7 @@ HALF = "a\ud800b"
 def test_halves_of_surrogate_pairs_are_reported_with_their_field(tiny, field, call):
     with pytest.raises(gs.InvalidInput) as raised:
         call(tiny)
-    assert mentions(str(raised.value), f"{field} {HALF!r}")
+    assert mentions(str(raised.value), f"{field} {HALF!r}; expected text, found half of a surrogate pair")
 
 
 @pytest.mark.parametrize(
@@ -213,14 +208,11 @@ def test_halves_of_surrogate_pairs_are_reported_with_their_field(tiny, field, ca
         (lambda: gs.preemption.StandbyLease("o", "n", [2**40]), "gpus 1099511627776 0 63"),
         (lambda: gs.preemption.EvictionModel().draw(0, -1), "seed -1 0 18446744073709551615"),
         (lambda: gs.control.mig_layout("A100-80GB", [("2g", "x")]), "instances[0][1] 'x' 0 7"),
-        (
-            lambda: gs.control.mig_layout("A100-80GB", ["2g"]),
-            "instances[0] '2g'",
-        ),
+        (lambda: gs.control.mig_layout("A100-80GB", ["2g"]), "instances[0]: '2g'; expected a pair"),
         (lambda: gs.control.mig_layout("A100-80GB").create("2g", 2**70), "start 1180591620717411303424 0 7"),
         (
             lambda: gs.topology.HardwareGraph.preset("a100x8").bandwidth(2**70, 2),
-            "1180591620717411303424 0 63",
+            "a: 1180591620717411303424; expected an integer from 0 to 63",
         ),
         (
             lambda: gs.topology.HardwareGraph.preset("a100x8").best_gpus(2**70),
@@ -229,14 +221,14 @@ def test_halves_of_surrogate_pairs_are_reported_with_their_field(tiny, field, ca
     ],
 )
 def test_integers_out_of_range_are_reported_with_their_range(call, told):
-    with pytest.raises(gs.InvalidInput, match=naming(told)):
+    with refuses(told):
         call()
 
 
 def test_a_task_without_a_field_has_one_place(tiny):
     with pytest.raises(gs.InvalidInput) as raised:
         gs.place(tiny, {"name": "t", "gpu_count": 1, "memory_mib": 1})
-    assert mentions(str(raised.value), "<task> 'cpu_milli' missing")
+    assert mentions(str(raised.value), "<task>: field 'cpu_milli' is missing")
 
 
 def test_workloads_take_all_fields_of_their_table(tiny):
@@ -250,7 +242,7 @@ def test_workloads_take_all_fields_of_their_table(tiny):
 def test_unknown_fields_of_files_get_the_nearest_ones(tiny):
     document = tiny.to_json()
     document["nodes"][0]["gpu_cuont"] = document["nodes"][0].pop("gpu_count")
-    with pytest.raises(gs.InvalidInput, match=naming("/nodes/0/gpu_cuont unknown 'gpu_count'")):
+    with refuses("/nodes/0/gpu_cuont: unknown field; did you mean 'gpu_count'"):
         gs.Cluster.from_json(document)
 
 
@@ -260,4 +252,4 @@ def test_names_that_nothing_resembles_get_no_suggestion(tiny):
     assert gs._core.did_you_mean("", []) == ""
     assert gs._core.did_you_mean("abc", ["xyz"]) == ""
     long = "x" * 100
-    assert mentions(gs._core.did_you_mean(long + "1", [long + "2", "y" * 100]), f"'{long}2'")
+    assert gs._core.did_you_mean(long + "1", [long + "2", "y" * 100]) == f"; did you mean '{long}2'?"

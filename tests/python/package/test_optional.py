@@ -21,5 +21,7 @@ def test_missing_packages_are_named(monkeypatch, module, extra, call):
     cluster = gs.sim.generate_cluster(nodes=20)
     monkeypatch.setitem(sys.modules, module, None)  # what importing it then meets
     package = module.partition(".")[0]
-    with pytest.raises(gs.BackendError, match=naming(f"pip install {package} '{extra}'")):
+    with pytest.raises(
+        gs.BackendError, match=naming(f"needs {package}: pip install {package} (or the extra '{extra}'")
+    ):
         call(cluster)

@@ -11,7 +11,7 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task, tiny_document
-from messages import mentions, naming
+from messages import mentions, refuses
 
 EVERYTHING_WITH_NONE = """
 import faulthandler, inspect, itertools, signal, sys
@@ -141,12 +141,12 @@ def test_values_that_json_cannot_hold_are_reported_together() -> None:
         gs.Cluster.from_json(bad)
     found = raised.value.problems
     assert len(found) == 6
-    assert mentions(found, "<dict> /nodes/0/gpu_model 'half \\ud800'")
-    assert mentions(found, "<dict> /tasks/0/move_cost 16610 1024")
-    assert mentions(found, "<dict> /now inf")
-    assert mentions(found, "<dict> /x-keys '\\udfff'")
-    assert mentions(found, "<dict> /x-keys")
-    assert mentions(found, "<dict> /x-keys/a int/in '\\ud801'")
+    assert mentions(found, "<dict>: /nodes/0/gpu_model: 'half \\ud800'; half of a surrogate pair")
+    assert mentions(found, "<dict>: /tasks/0/move_cost: 16610 bits; expected at most 1024")
+    assert mentions(found, "<dict>: /now: inf; expected a finite number")
+    assert mentions(found, "<dict>: /x-keys: key '\\udfff'; half of a surrogate pair")
+    assert mentions(found, "<dict>: /x-keys: key a value of type int; expected a string")
+    assert mentions(found, "<dict>: /x-keys/a value of type int/in: '\\ud801'; half of a surrogate pair")
     for problem in found:
         problem.encode()  # can be printed
 
@@ -158,5 +158,5 @@ def test_every_mapping_is_a_document(tiny: gs.Cluster) -> None:
     text["nodes"] = [MappingProxyType(node) for node in text["nodes"]]
     assert gs.Cluster.from_json(MappingProxyType(text)) == tiny
     text["tasks"][0]["labels"] = MappingProxyType({"a": {1}})
-    with pytest.raises(gs.InvalidInput, match=naming("<dict> /tasks/0/labels/a {1}")):
+    with refuses("<dict>: /tasks/0/labels/a: {1} of type set; expected a list"):
         gs.Cluster.from_json(MappingProxyType(text))

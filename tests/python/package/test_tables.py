@@ -17,7 +17,7 @@ from clusters import document, make_node, make_task
 from gpusched import serving
 from gpusched.fragmentation import Report, Row, Table
 from gpusched.serving import DeploymentCosts
-from messages import naming
+from messages import refuses
 
 STORED = Path(__file__).resolve().parents[2] / "golden" / "python" / "tables.pickle"
 REQUEST: dict[str, Any] = {
@@ -138,5 +138,5 @@ def test_user_defined_columns_have_their_kind() -> None:
     same_types([Table(kinds, []), Table(kinds, [("a", 1, None, [])]), Table(kinds, [(None, 1, 2, ["t"])])])  # type: ignore[arg-type]
     # Names alone: as pandas finds them, whatever columns of the library have the name.
     assert list(Table(["gpus"], [(2.5,)]).to_pandas()["gpus"]) == [2.5]
-    with pytest.raises(gs.InvalidInput, match=naming("columns['a'] 'txt' text whole 'text' 'texts'")):
+    with refuses("columns['a']: 'txt'; expected one of text, whole, did you mean 'text' or 'texts'"):
         Table({"a": "txt"}, [])  # type: ignore[dict-item]

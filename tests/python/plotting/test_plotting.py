@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import gpusched as gs
@@ -14,7 +12,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from gpusched import plotting  # noqa: E402
-from messages import mentions, naming  # noqa: E402
+from messages import mentions, naming, refuses  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +61,7 @@ def test_every_gpu_has_its_state() -> None:
 def test_large_clusters_are_sampled(large: gs.Cluster) -> None:
     ax = plotting.plot_occupancy(large, max_nodes=100)
     assert ax.collections[0].get_array().size == 800
-    assert mentions(ax.get_xlabel(), "14,300 nodes 8 GPUs 100")
+    assert ax.get_xlabel() == "14,300 nodes with 8 GPUs, fullest first; 100 of them shown"
 
 
 def test_waves_show_all_moves(small: gs.Cluster) -> None:
@@ -72,7 +70,7 @@ def test_waves_show_all_moves(small: gs.Cluster) -> None:
 
 
 def test_data_that_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
-    with pytest.raises(ValueError, match=naming("gpus 5 GPUs node")):
+    with pytest.raises(ValueError, match=naming("gpus: 5; expected the GPUs of")):
         plotting.plot_occupancy(tiny, gpus=5)
     plotting.plot_waves(
         gs.Plan.from_json(
@@ -81,30 +79,23 @@ def test_data_that_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
     )
 
 
-def test_nothing_heavy_is_imported_with_the_package() -> None:
-    heavy = ("matplotlib", "pandas", "tqdm", "scipy", "pyarrow", "networkx", "shtab")
-    script = f"import gpusched, sys; print([m for m in {heavy} if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert run.stdout == "[]\n"
-
-
 def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster, tmp_path: Path) -> None:
     for options, text in (
         ({"max_nodes": 0}, "max_nodes 0 1 20000"),
         ({"max_nodes": 10**9}, "max_nodes 1000000000 1 20000"),
         ({"gpus": 65}, "gpus 65 1 64"),
-        ({"gpus": 10**5000}, "gpus 1 64"),
-        ({"gpus": 7}, "gpus 7 GPUs node 8"),
+        ({"gpus": 10**5000}, "gpus: a value of type int; expected an integer from 1 to 64"),
+        ({"gpus": 7}, "gpus: 7; expected the number of GPUs of a node (1, 2, 4, 8)"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(text)):
+        with refuses(text):
             plotting.plot_occupancy(small, **options)
     head = {"format": "gpusched.plan", "version": 1, "vacated_nodes": []}
     move = {"task": "t", "from": "a", "to": "b", "gpus": [], "wave": 3}
-    with pytest.raises(gs.InvalidInput, match=naming("plan.waves 4000000000 0 10000")):
+    with refuses("plan.waves 4000000000 0 10000"):
         plotting.plot_waves(gs.Plan.from_json({**head, "waves": 4 * 10**9, "moves": []}))
-    with pytest.raises(gs.InvalidInput, match=naming("plan.moves task 't' wave 3 2")):
+    with refuses("plan.moves: task 't': wave: 3; expected less than 2"):
         plotting.plot_waves(gs.Plan.from_json({**head, "waves": 2, "moves": [move]}))
-    with pytest.raises(gs.InvalidInput, match=naming("report 0 rows")):
+    with refuses("report: 0 rows"):
         plotting.plot_fragmentation(gs.fragmentation.Report(("gpus",), []))
     nodes = [make_node(f"n{i}", gpu_model=f"model {i}") for i in range(700)]
     report = gs.fragmentation.report(gs.Cluster.from_json(document(nodes, [])), [(1, 8)], by="gpu_model")
@@ -154,7 +145,7 @@ def test_gpus_of_a_task_are_linked() -> None:
         "#000000",
     ]
     assert len(shown) == 12 and shown[1, 3] == plotting.allocation.OTHER.lower()
-    assert mentions(ax.get_xlabel(), "2 nodes 3 GPUs 1 node")
+    assert mentions(ax.get_xlabel(), "2 nodes; of 3 tasks with several GPUs")
     # Dotted lines of one node take different ways.
     nodes = [make_node("m")]
     tasks = [make_task(f"t{g}", node="m", gpus=[g, g + 4], gpu_count=2) for g in range(4)]
@@ -168,14 +159,14 @@ def test_nodes_of_gpus_are_chosen_and_sampled(large: gs.Cluster) -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["u", "m"]
     assert plotting.plot_gpus(large, max_nodes=10).get_xlabel().startswith("10 of ")
     for options, text in (
-        ({"nodes": []}, "nodes"),
-        ({"nodes": "u"}, "nodes 'u'"),
+        ({"nodes": []}, "nodes: none; expected at least one"),
+        ({"nodes": "u"}, "nodes: 'u'; expected a list of names"),
         ({"level": "rack"}, "level 'rack' 'socket' 'numa'"),
         ({"max_nodes": 0}, "max_nodes 0 1 2000"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(text)):
+        with refuses(text):
             plotting.plot_gpus(cluster, **options)
-    with pytest.raises(gs.InvalidInput, match=naming("nodes GPUs")):
+    with refuses("nodes: none has GPUs"):
         plotting.plot_gpus(gs.Cluster.from_json(document([make_node("c", gpu_count=0, gpu_model=None)], [])))
 
 
@@ -206,12 +197,12 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
     )
     assert total == pytest.approx(large.nodes.gpu_count.sum())
     for options, text in (
-        ({"jobs": ["no such"]}, "jobs 'no such'"),
-        ({"jobs": "one"}, "jobs 'one'"),
+        ({"jobs": ["no such"]}, "jobs: 'no such'; expected jobs of the cluster"),
+        ({"jobs": "one"}, "jobs: 'one'; expected a list of names"),
         ({"jobs": []}, "len(jobs) 0 1 16"),
         ({"level": 2}, "level 2 0 1"),
     ):
-        with pytest.raises(gs.InvalidInput, match=naming(text)):
+        with refuses(text):
             plotting.plot_switches(cluster, **options)
 
 
@@ -239,18 +230,18 @@ def test_wrong_types_and_names_are_reported(tiny: gs.Cluster) -> None:
         (lambda: plotting.plot_waves(3), "plot_waves() plan 3 Plan"),
         (lambda: plotting.plot_fragmentation(3), "plot_fragmentation() report 3 Report"),
         (lambda: plotting.plot_assignment(3), "plot_assignment() plan 3 ServingPlan"),
-        (lambda: plotting.plot_switches(tiny, level="node", jobs=3), "jobs 3"),
-        (lambda: plotting.plot_control(None, {}), "log None"),
+        (lambda: plotting.plot_switches(tiny, level="node", jobs=3), "jobs: 3; expected a list of names"),
+        (lambda: plotting.plot_control(None, {}), "log: None; expected the text of an audit log"),
     ):
         with pytest.raises(gs.errors.InvalidType) as raised:
             call()
         assert mentions(str(raised.value), told)
-    with pytest.raises(gs.InvalidInput, match=naming("node 'node-1'")):
+    with refuses("no node is named 'node-1'"):
         plotting.plot_gpus(tiny, nodes=["node-1"])
-    with pytest.raises(gs.InvalidInput, match=naming("level [] 'socket' 'numa'")):
+    with refuses("level [] 'socket' 'numa'"):
         plotting.plot_gpus(tiny, level=[])
     for log in ("audit.jsonl", "3", '{"observation": {}}'):
-        with pytest.raises(gs.InvalidInput, match=naming("log")):
+        with refuses("log: expected the text of an audit log"):
             plotting.plot_control(log, {})
-    with pytest.raises(gs.InvalidInput, match=naming("nodes 3")):
+    with refuses("nodes: 3; expected a list of names"):
         plotting.plot_gpus(tiny, nodes=3)

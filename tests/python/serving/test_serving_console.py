@@ -10,12 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from gpusched._commands import serving as commands
 from gpusched._commands.serving import restarts
-from messages import mention, mentions
+from messages import mention, mentions, problems_in
 
 pytestmark = pytest.mark.usefixtures("solver")
 
@@ -116,16 +115,17 @@ def test_rates_name_the_model_if_several_have_the_kind(console: Console) -> None
     assert serving.plan_serving(
         two_models(), rate={"Llama-3-8B/chat": 6.0}, measured_only=True
     ).rate == pytest.approx(6)
-    both = "rate 'chat' 'Llama-3-70B/chat' 'Llama-3-8B/chat'"
+    both = "rate: 'chat'; expected 'Llama-3-70B/chat' or 'Llama-3-8B/chat'"
     for wrong, told in (
         ({"chat": 10.0}, both),
-        ({"code": 1.0, "Llama-3-70B/code": 2.0}, "rate 'Llama-3-70B/code' 'code'"),
-        ({"chatt": 1.0}, "rate 'chatt' Llama-3-70B/chat code Llama-3-8B/chat"),
-        ({"Llama-3-8B/code": 1.0}, "rate 'Llama-3-8B/code' Llama-3-70B/chat code Llama-3-8B/chat"),
+        ({"code": 1.0, "Llama-3-70B/code": 2.0}, "rate: 'Llama-3-70B/code' and 'code' same kind"),
+        ({"chatt": 1.0}, "rate: 'chatt'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat"),
+        (
+            {"Llama-3-8B/code": 1.0},
+            "rate: 'Llama-3-8B/code'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat",
+        ),
     ):
-        with pytest.raises(gs.InvalidInput) as caught:
-            serving.plan_serving(two_models(), rate=wrong)
-        assert mention(caught.value.problems, [told])
+        assert mention(problems_in(serving.plan_serving, two_models(), rate=wrong), [told])
     assert mention(console("plan-serving", two, "--rate", "chat=10", code=2), [f"--{both}"])
 
 
@@ -135,10 +135,13 @@ def test_rates_given_twice_add_up_or_are_refused(console: Console) -> None:
         {("Llama-3-70B", "chat"): 10.0, ("Llama-3-70B", "code"): 2.0}
     )
     for words, told in (
-        (["--rate", "chat=10", "--rate", "code=2,chat=3"], "--rate 'chat'"),
-        (["--rate", "10", "--rate", "chat=3"], "--rate"),
-        (["--rate", "10", "--rate", "12"], "--rate"),
-        (["--rate", "x", "--rate", "12"], "--rate 'x'"),
+        (["--rate", "chat=10", "--rate", "code=2,chat=3"], "argument --rate: 'chat' is given twice"),
+        (
+            ["--rate", "10", "--rate", "chat=3"],
+            "argument --rate: given twice; expected one value for all kinds",
+        ),
+        (["--rate", "10", "--rate", "12"], "argument --rate: given twice"),
+        (["--rate", "x", "--rate", "12"], "argument --rate: 'x' is no rate"),
     ):
         (line,) = console("plan-serving", asked, *words, code=2)
         assert mentions(line, told)
@@ -165,7 +168,7 @@ def test_the_message_of_a_plan_is_printed(console: Console) -> None:
     rows = [row("H100 1x4", "chat", r, tpot_s=t) for r, t in ((5.0, 0.05), (10.0, 0.1))]
     asked = console.file("request.json", {**request({"chat": 8.0}), "measured": rows})
     lines = console("plan-serving", asked, "--measured-only", "--tpot-p90", "0.05")
-    assert mentions(lines, "plan targets")
+    assert mentions(lines, "the bound ignores queueing; a cheaper plan may meet the targets")
 
 
 def test_curves_keep_the_targets_of_options_and_request(console: Console) -> None:
@@ -186,7 +189,7 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     assert lines[0].split()[:4] == ["rate", "ttft_p90_s", "ttft_p99_s", "tpot_p90_s"]
     # Nothing is proved of the cost of a plan that cannot be.
     assert lines[2].split()[:7] == ["5", "1", "0.0001", "0.9", "infeasible", "-", "-"]
-    assert any(mentions(line, "ttft_p99_s 0.0001") for line in lines)
+    assert any(mentions(line, "ttft_p99_s of 0.0001 s is less than") for line in lines)
     # A set goes before the options, and these before the request.
     table = serving.curve(
         asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True
@@ -199,7 +202,10 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(3.0, 0.6)]
     file = console.file("request.json", asked)
     lines = console("serving-curve", file, "--rates", "5", "--measured-only")
-    assert mention(lines[3:], ["ttft_p90_s request 3", "tpot_p90_s request 0.9 0.6"])
+    assert mention(
+        lines[3:],
+        ["ttft_p90_s in the request: 3 for code", "tpot_p90_s in the request: 0.9 for chat, 0.6 for code"],
+    )
     lines = console(
         "serving-curve",
         file,
@@ -225,8 +231,11 @@ def test_ranges_of_prices_name_the_plans_compared(capsys: pytest.CaptureFixture[
 
     cheapest = "stays the cheapest while H100 costs 1 to 4 $/h (now 3)\n"
     assert said() == cheapest
-    assert mentions(said(capacity=0.9), f"replicas capacity 0.9 {cheapest}")
-    assert mentions(said(capacity=1.25, separate=True), f"replicas capacity 1.25 requests {cheapest}")
+    assert mentions(said(capacity=0.9), f"plans replicas (capacity 0.9), it {cheapest}")
+    assert mentions(
+        said(capacity=1.25, separate=True),
+        f"plans replicas (capacity 1.25) kinds of requests apart, it {cheapest}",
+    )
 
 
 def test_replanning_lists_starts_stops_and_restarts(console: Console) -> None:
@@ -247,9 +256,9 @@ def test_replanning_lists_starts_stops_and_restarts(console: Console) -> None:
     # All spot GPUs, or half of them, are gone: what ran on them goes on elsewhere.
     move = "of the replicas that go on must restart on other GPUs"
     gone = request({"chat": 35.0})
-    assert mention(change(gone), ["starts 0 replicas stops", f"4 {move} 16 spot H100"])
+    assert mention(change(gone), ["starts 0 replicas and stops 0", f"at least 4 {move}: 16 spot H100"])
     spot["gpus"]["H100"]["spot_available"] = 8
-    assert mention(change(spot), ["starts 0 replicas stops", f"2 {move} 8 spot H100"])
+    assert mention(change(spot), ["starts 0 replicas and stops 0", f"at least 2 {move}: 8 spot H100"])
     spot["gpus"]["H100"]["spot_available"] = 16
     assert change(spot, "--rate", "chat=44") == ["starts 1 replica (1 H100 1x4) and stops 0"]
     assert change(spot, "--rate", "chat=17") == ["starts 0 replicas and stops 2 (2 H100 1x4)"]
@@ -258,8 +267,11 @@ def test_replanning_lists_starts_stops_and_restarts(console: Console) -> None:
     assert change(larger) == ["starts 1 replica (1 H100 1x8) and stops 4 (4 H100 1x4)"]
     document = json.loads(Path(before).read_text())
     for wrong, told in (
-        ({"gpu": "H100", "count": 8}, "rentals[0] {'gpu' 'H100' 'count' 8} spot plan"),
-        ("H100", "rentals[0] 'H100' spot"),
+        (
+            {"gpu": "H100", "count": 8},
+            "rentals[0]: {'gpu': 'H100', 'count': 8}; expected gpu, count and spot,",
+        ),
+        ("H100", "rentals[0]: 'H100'; expected gpu, count and spot"),
     ):
         plan = console.file("plan.json", {**document, "rentals": [wrong]})
         (line,) = console("plan-serving", console.file("spot.json", spot), "--replan-from", plan, code=2)
@@ -289,13 +301,18 @@ def test_replicas_that_restart_are_counted_by_the_gpus_that_stay() -> None:
 
     both = [runs("a", 3, H100=4), runs("b", 4, H100=1)]
     assert found(both, [rents("H100", 8, 8)], [rents("H100", 8, 8)]) is None
-    assert mentions(found(both, [rents("H100", 8, 8)], [rents("H100", 16)]), "2 8 spot H100")
-    assert mentions(found(both, [rents("H100", 0, 16)], [rents("H100", 9, 7)]), "3 9 spot H100")
-    assert mentions(found(both, [rents("H100", 16)], [rents("H100", 0, 16)]), "7 16 usual H100")
+    assert mentions(found(both, [rents("H100", 8, 8)], [rents("H100", 16)]), "at least 2: 8 spot H100 are")
+    assert mentions(found(both, [rents("H100", 0, 16)], [rents("H100", 9, 7)]), "at least 3: 9 spot H100 are")
+    assert mentions(found(both, [rents("H100", 16)], [rents("H100", 0, 16)]), "at least 7: 16 usual H100 are")
     # GPUs that served nothing may be given back.
     assert found([runs("a", 1, H100=4)], [rents("H100", 4, 4)], [rents("H100", 4)]) is None
     # A replica on two types is one replica.
     mixed = [runs("a", 2, H100=4, L40S=4)]
     spots = [rents("H100", 0, 8), rents("L40S", 0, 8)]
-    assert mentions(found(mixed, spots, [rents("H100", 8), rents("L40S", 8)]), "2 8 spot H100 L40S")
-    assert mentions(found(mixed, spots, [rents("H100", 8), rents("L40S", 0, 8)]), "2 8 spot H100")
+    assert mentions(
+        found(mixed, spots, [rents("H100", 8), rents("L40S", 8)]),
+        "at least 2: 8 spot H100 and 8 spot L40S are",
+    )
+    assert mentions(
+        found(mixed, spots, [rents("H100", 8), rents("L40S", 0, 8)]), "at least 2: 8 spot H100 are"
+    )

@@ -53,7 +53,9 @@ def test_measured_only_plans_with_nothing_else() -> None:
     # By hand: per $ 9 / 12 and 4 / 7.2: two H100 groups.
     assert plan.cost == pytest.approx(24) and plan.cost_bound == pytest.approx(24)
     none = serving.plan_serving(request(measured=rows), rate={"code": 1.0}, measured_only=True)
-    assert none.status == "infeasible" and mention(none.binding, ["workload 'code' 'Llama-3-70B' GPU"])
+    assert none.status == "infeasible" and mention(
+        none.binding, ["workload 'code' of 'Llama-3-70B': no deployment measured"]
+    )
 
 
 def test_measured_latencies_at_loads() -> None:
@@ -78,7 +80,8 @@ def test_measured_latencies_at_loads() -> None:
     # What no measured load keeps cannot be promised.
     none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
     assert none.makespan is None and mention(
-        none.binding, ["workload 'chat' 'Llama-3-70B' ttft_p90_s 0.2 0.3 H100 1x4 2 requests/s"]
+        none.binding,
+        ["workload 'chat' of 'Llama-3-70B': ttft_p90_s of 0.2 s is less 0.3 s, (H100 1x4 at 2 requests/s)"],
     )
     residual = serving.calibrate(asked)["residuals"][0]
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
@@ -101,18 +104,18 @@ def test_light_measured_loads_are_reported() -> None:
     light, full = row("H100 1x4", "chat", 1.0, ttft_s=0.15), row("H100 1x4", "chat", 7.0)
     estimate = serving.calibrate({**asked, "measured": [light]})["residuals"][0]["estimated"]
     assert estimate > 7
-    of_h100 = "'H100 1x4'"
-    of = f"{of_h100} 'chat' 'Llama-3-70B'"
-    most = f"{of} 1 {estimate:g}"
+    of_h100, of_chat = "'H100 1x4' counts as", "requests/s of 'chat' of 'Llama-3-70B',"
+    most = f"{of_h100} serving at most 1 {of_chat} {estimate:g} are estimated:"
     assert mentions(message(light), most)
-    assert of_h100 not in message(full) and of_h100 not in message(
-        {**light, "requests_per_s": 0.6 * estimate}
-    )
-    assert mentions(message(light, full), f"{of} ttft_p90_s 1 7")
+    assert "counts" not in message(full)
+    assert "counts" not in message({**light, "requests_per_s": 0.6 * estimate})
+    assert mentions(message(light, full), f"{of_h100} keeping ttft_p90_s up to 1 {of_chat} serves 7:")
     # The target is missed at the highest load of the rows, or the rows say nothing about it.
-    assert of_h100 not in message(light, row("H100 1x4", "chat", 3.0, ttft_s=0.7), full)
-    assert of_h100 not in message(light, full, ttft_p90_s=None, tpot_p90_s=0.5)
-    assert mentions(message({**full, "ttft_s": 3.0}), f"{of} ttft_p90_s 7")
+    assert "counts" not in message(light, row("H100 1x4", "chat", 3.0, ttft_s=0.7), full)
+    assert "counts" not in message(light, full, ttft_p90_s=None, tpot_p90_s=0.5)
+    assert mentions(
+        message({**full, "ttft_s": 3.0}), f"{of_h100} missing ttft_p90_s at any load, at 7 {of_chat}"
+    )
     # Without targets, for a changed plan, and for a batch.
     assert mentions(message(light, ttft_p90_s=None), most)
     assert mentions(serving.replan({**asked, "measured": [light]}, []).plan.message, most)
@@ -235,7 +238,7 @@ def test_pipelines_without_any_measurement() -> None:
     # With too few GPUs for a group, the message suggests pipelines.
     few = request(gpus={"H100": {"available": 1, "price": 3.0}, "L40S": {"available": 3, "price": 1.1}})
     refused = serving.plan_serving(few, rate={"chat": 0.5})
-    assert mentions(refused.binding, "unmeasured_pipelines plan 5.2 $/h")
+    assert mentions(refused.binding, "unmeasured_pipelines: plan for 5.2 $/h")
     assert serving.plan_serving(few, rate={"chat": 0.5}, unmeasured_pipelines=True).cost == pytest.approx(5.2)
     # A running deployment stays if it is the best, measured or not.
     plan = serving.plan_serving(request(), rate={"chat": 5.0}, unmeasured_pipelines=True)
