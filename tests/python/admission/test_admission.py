@@ -10,38 +10,35 @@ from typing import Any
 
 import gpusched as gs
 import pytest
+from clusters import document as snapshot
 from gpusched import cli
 from messages import mentions, problems_in, refuses
+
+ONLY_GPUS = {"cpu_milli": 0, "memory_mib": 0}
+
+
+def node(name: str, gpus: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536, **more}
+
+
+def task(name: str, on: str, gpus: list[int], **more: Any) -> dict[str, Any]:
+    return {"name": name, "gpu_count": len(gpus), **ONLY_GPUS, "node": on, "gpus": gpus, **more}
+
+
+def one_pod(name: str, gpus: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "pods": [{"count": 1, "gpu_count": gpus, **ONLY_GPUS, **more}]}
 
 
 def fragmented(nodes: int = 4) -> dict[str, Any]:
     """Every node holds 4 + 2 of 8 GPUs."""
     shapes = (("four", [0, 1, 2, 3]), ("two", [4, 5]))
-    return {
-        "format": "gpusched.cluster",
-        "version": 1,
-        "now": 0,
-        "nodes": [
-            {"name": f"n{n}", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536} for n in range(nodes)
-        ],
-        "tasks": [
-            {
-                "name": f"{name}{n}",
-                "gpu_count": len(gpus),
-                "cpu_milli": 0,
-                "memory_mib": 0,
-                "node": f"n{n}",
-                "gpus": gpus,
-            }
-            for n in range(nodes)
-            for name, gpus in shapes
-        ]
-        + [{"name": "waits", "job": "big", "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "priority": 5}],
-        "jobs": [{"name": "big", "min_members": 1}],
-    }
+    tasks = [task(f"{name}{n}", f"n{n}", gpus) for n in range(nodes) for name, gpus in shapes]
+    tasks.append({"name": "waits", "job": "big", "gpu_count": 8, **ONLY_GPUS, "priority": 5})
+    jobs = [{"name": "big", "min_members": 1}]
+    return snapshot([node(f"n{n}", 8) for n in range(nodes)], tasks, now=0, jobs=jobs)
 
 
-JOB = {"name": "new", "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}]}
+JOB = one_pod("new", 8)
 
 
 @pytest.mark.parametrize("job", ["big", ["waits"], JOB])
@@ -61,31 +58,13 @@ def test_pods_of_a_new_job_may_come_before_those_of_the_cluster(name: str) -> No
     """Ids follow names: what was read for the cluster without the job would be another task in the one with
     it.
     """
-    tasks = [
-        {
-            "name": f"p{k}",
-            "job": f"j{k}",
-            "gpu_count": 1,
-            "cpu_milli": 0,
-            "memory_mib": 0,
-            "node": "n",
-            "gpus": [k],
-            "preemptible": True,
-        }
-        for k in range(4)
-    ]
-    node = {"name": "n", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536}
-    cluster = gs.Cluster.from_json(
-        {"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": [node], "tasks": tasks}
-    )
-    job = {
-        "name": name,
-        "pods": [{"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9}],
-    }
+    tasks = [task(f"p{k}", "n", [k], job=f"j{k}", preemptible=True) for k in range(4)]
+    cluster = gs.Cluster.from_json(snapshot([node("n", 4)], tasks, now=0))
+    job = one_pod(name, 1, priority=9)
     for spared in ("p0", "p1", "p2", "p3"):
         made = gs.admit(cluster, job, spare=[other for other in ("p0", "p1", "p2", "p3") if other != spared])
         assert made.plan.evictions == [spared]
-    waits = {"name": "q", "job": "waits", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}
+    waits = {"name": "q", "job": "waits", "gpu_count": 1, **ONLY_GPUS}
     document = cluster.to_json()
     document["nodes"][0]["gpu_count"] = 6
     document["tasks"].append(waits)
@@ -385,30 +364,10 @@ def test_a_filter_distinguishes_tasks_that_are_equal_otherwise(names: tuple[str,
     is called.
     """
     stays, goes = names
-    nodes = [
-        {"name": f"n{n}", "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536}
-        for n, gpus in enumerate((3, 4))
-    ]
-    tasks = [
-        {
-            "name": name,
-            "gpu_count": len(gpus),
-            "cpu_milli": 0,
-            "memory_mib": 0,
-            "node": "n1",
-            "gpus": gpus,
-            "preemptible": True,
-        }
-        for name, gpus in ((stays, [0, 1]), (goes, [2, 3]))
-    ]
-    tasks.append({**tasks[0], "name": "resident", "gpu_count": 1, "node": "n0", "gpus": [0]})
-    cluster = gs.Cluster.from_json(
-        {"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": nodes, "tasks": tasks}
-    )
-    job = {
-        "name": "new",
-        "pods": [{"count": 1, "gpu_count": 2, "cpu_milli": 0, "memory_mib": 0, "priority": 9}],
-    }
+    places = ((stays, "n1", [0, 1]), (goes, "n1", [2, 3]), ("resident", "n0", [0]))
+    tasks = [task(name, on, gpus, preemptible=True) for name, on, gpus in places]
+    cluster = gs.Cluster.from_json(snapshot([node("n0", 3), node("n1", 4)], tasks, now=0))
+    job = one_pod("new", 2, priority=9)
 
     def only(_: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
         return (
@@ -425,63 +384,25 @@ def test_a_filter_distinguishes_tasks_that_are_equal_otherwise(names: tuple[str,
 @pytest.mark.parametrize("kind", ["failed GPU", "device class", "lent GPU"])
 def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names: tuple[str, str]) -> None:
     wrong, right = names
-    node: dict[str, Any] = {"name": "n0", "gpu_count": 2, "cpu_milli": 64000, "memory_mib": 65536}
-    free = {**node, "name": "n1"}
-    node["labels"] = {"here": "yes"}
-    ask: dict[str, Any] = {"gpu_count": 1}
+    full, free = node("n0", 2, labels={"here": "yes"}), node("n1", 2)
+    ask: dict[str, Any] = {"gpus": 1}
     more: list[dict[str, Any]] = []
     held: dict[str, Any] = {"gpu_count": 1}
     if kind == "failed GPU":
-        node["failed_gpus"] = [0]
+        full["failed_gpus"] = [0]
     elif kind == "device class":
-        ask = {"gpu_count": 0, "device_count": 1, "device_classes": ["q"]}
+        ask = {"gpus": 0, "device_count": 1, "device_classes": ["q"]}
         held = {"gpu_count": 0, "device_count": 1, "device_classes": ["m", "q"]}
-        for one in (node, free):
+        for one in (full, free):
             one.update(gpu_count=0, devices=[{"device_class": k, "count": 1} for k in "mq"])
     else:
         held = {"gpu_count": 1, "priority_class": "LP"}
-        more = [
-            {
-                "name": "s",
-                "gpu_count": 1,
-                "cpu_milli": 0,
-                "memory_mib": 0,
-                "node": "n0",
-                "gpus": [0],
-                "standby": True,
-                "priority": 99,
-            }
-        ]
-        more[0]["priority_class"] = ask["priority_class"] = "HP"
-    tasks = [
-        {
-            "name": name,
-            "cpu_milli": 0,
-            "memory_mib": 0,
-            "node": "n0",
-            "gpus": [gpu],
-            "preemptible": True,
-            **held,
-        }
-        for gpu, name in enumerate((wrong, right))
-    ]
+        more = [task("s", "n0", [0], standby=True, priority=99, priority_class="HP")]
+        ask["priority_class"] = "HP"
+    tasks = [task(name, "n0", [gpu], preemptible=True, **held) for gpu, name in enumerate((wrong, right))]
     more.append({"name": "resident", "gpu_count": 0, "cpu_milli": 1, "memory_mib": 0, "node": "n1"})
-    cluster = gs.Cluster.from_json(
-        {"format": "gpusched.cluster", "version": 2, "now": 0, "nodes": [node, free], "tasks": tasks + more}
-    )
-    job = {
-        "name": "new",
-        "pods": [
-            {
-                "count": 1,
-                "cpu_milli": 0,
-                "memory_mib": 0,
-                "priority": 9,
-                "node_selector": node["labels"],
-                **ask,
-            }
-        ],
-    }
+    cluster = gs.Cluster.from_json(snapshot([full, free], tasks + more, version=2, now=0))
+    job = one_pod("new", priority=9, node_selector=full["labels"], **ask)
     made = gs.admit(cluster, job, evictions=False)
     assert made.admitted and made.moved == [right]
 
@@ -489,36 +410,13 @@ def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names:
 @pytest.mark.parametrize("constraint", ["anti_affinity", "affinity", "spread", "avoid", "near"])
 def test_a_plan_of_new_pods_keeps_levels_that_are_label_keys(constraint: str, tmp_path: Path) -> None:
     """Elsewhere the levels may have other numbers: their keys identify them."""
-    nodes = [
-        {
-            "name": f"n{n}",
-            "gpu_count": 4,
-            "cpu_milli": 64000,
-            "memory_mib": 65536,
-            "labels": {"zone": "ab"[n], "rack": str(n)},
-        }
-        for n in range(2)
-    ]
-    document: dict[str, Any] = {
-        "format": "gpusched.cluster",
-        "version": 2,
-        "now": 0,
-        "nodes": nodes,
-        "tasks": [],
-    }
+    nodes = [node(f"n{n}", 4, labels={"zone": "ab"[n], "rack": str(n)}) for n in range(2)]
+    document = snapshot(nodes, [], version=2, now=0)
     cluster = gs.Cluster.from_json({**document, "label_levels": ["zone", "rack"]})
     group = "other" if constraint == "avoid" else "g"
-    pods = {
-        "count": 1,
-        "gpu_count": 1,
-        "cpu_milli": 0,
-        "memory_mib": 0,
-        constraint: [{"group": group, "level": "rack"}],
-    }
-    made = gs.admit(
-        cluster,
-        {"name": "new", "pods": [{**pods, "groups": ["g"]} if constraint != "anti_affinity" else pods]},
-    )
+    groups = {} if constraint == "anti_affinity" else {"groups": ["g"]}
+    job = one_pod("new", 1, **groups, **{constraint: [{"group": group, "level": "rack"}]})
+    made = gs.admit(cluster, job)
     assert made.admitted
     file = tmp_path / "plan.json"
     made.plan.to_json(file)
