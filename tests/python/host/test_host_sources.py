@@ -639,18 +639,7 @@ JSON = st.recursive(
 @settings(max_examples=300)
 @given(st.data())
 def test_any_live_section_is_read_or_refused(data: st.DataObject) -> None:
-    names = [
-        "mig",
-        "nvml",
-        "pci",
-        "journal",
-        "backoff_s",
-        "layout_every",
-        "numa_disks",
-        "metrics",
-        "admission",
-        "tenants",
-    ]
+    names = "mig nvml pci journal backoff_s layout_every numa_disks metrics admission tenants".split()
     fields = data.draw(st.dictionaries(st.sampled_from(names) | st.text(max_size=5), JSON, max_size=4))
     tenant = data.draw(
         st.dictionaries(

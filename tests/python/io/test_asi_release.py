@@ -256,12 +256,7 @@ def test_more_gpus_than_a_node_has_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["string", "dictionary"])
 def test_an_empty_text_is_null(kind: str, tmp_path: Path) -> None:
     texts = (
-        "workload_id",
-        "gpu_spec_public",
-        "state_public",
-        "priority_class",
-        "job_type_public",
-        "model_type_public",
+        "workload_id gpu_spec_public state_public priority_class job_type_public model_type_public".split()
     )
     found, clusters = [], []
     for name, nothing in (("null", None), ("empty", "")):

@@ -16,17 +16,7 @@ milp = gs.milp
 
 
 def same_model(a, b):
-    for name in (
-        "c",
-        "row_lower",
-        "row_upper",
-        "col_lower",
-        "col_upper",
-        "integrality",
-        "value",
-        "row_index",
-        "row_group",
-    ):
+    for name in "c row_lower row_upper col_lower col_upper integrality value row_index row_group".split():
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
     assert type(a) is type(b) and repr(a) == repr(b)
     assert (a.row_names, a.col_names, a.group_names) == (b.row_names, b.col_names, b.group_names)
@@ -64,17 +54,7 @@ def test_models_and_results_pickle():
     assert back(milp.serving_plan(*EXAMPLE[:4], 1).solve()).x is None
     plan = milp.solve_serving_plan(*EXAMPLE)
     again = back(plan)
-    for name in (
-        "status",
-        "makespan",
-        "bound",
-        "cost",
-        "optimal",
-        "rented",
-        "replicas",
-        "assignment",
-        "solver",
-    ):
+    for name in "status makespan bound cost optimal rented replicas assignment solver".split():
         assert getattr(again, name) == getattr(plan, name), name
     spot = milp.spot_schedule(spot_example(), [2], 7, 1)
     pods = spot.decode(spot.solve().x)

@@ -130,32 +130,14 @@ def test_sequences(tiny: gs.Cluster) -> None:
 
 def test_columns_agree_with_views(small: gs.Cluster) -> None:
     nodes, tasks = small.nodes, small.tasks
-    for name in (
-        "gpu_count",
-        "cpu_milli",
-        "memory_mib",
-        "schedulable",
-        "occupants",
-        "cpu_free_milli",
-        "memory_free_mib",
-        "gpu_free_milli",
-    ):
-        assert list(getattr(nodes, name)) == [getattr(n, name) for n in nodes], name
-    for name in (
-        "cpu_milli",
-        "memory_mib",
-        "gpu_count",
-        "gpu_share_milli",
-        "priority",
-        "locked",
-        "preemptible",
-        "start_time",
-        "move_cost",
-        "eviction_count",
-        "job",
-        "priority_class",
-    ):
-        assert list(getattr(tasks, name)) == [getattr(t, name) for t in tasks], name
+    of_nodes = "gpu_count cpu_milli memory_mib schedulable occupants cpu_free_milli memory_free_mib gpu_free_milli"
+    of_tasks = (
+        "cpu_milli memory_mib gpu_count gpu_share_milli priority locked preemptible start_time move_cost "
+        "eviction_count job priority_class"
+    )
+    for views, columns in ((nodes, of_nodes), (tasks, of_tasks)):
+        for name in columns.split():
+            assert list(getattr(views, name)) == [getattr(one, name) for one in views], name
     assert [nodes.name[i] if i >= 0 else None for i in tasks.node_index] == [t.node for t in tasks]
     assert [[g for g in range(64) if m >> g & 1] for m in tasks.gpu_mask.tolist()] == [t.gpus for t in tasks]
 

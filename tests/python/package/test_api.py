@@ -28,15 +28,9 @@ PUBLIC = [
     (f"{module.__name__}.{name}", getattr(module, name)) for module in MODULES for name in module.__all__
 ]
 # Objects with a state that changes: they are neither compared nor pickled.
-NO_DATA = {
-    "ActivityCorrelation",
-    "AdmissionQueue",
-    "Autoscaler",
-    "ByLinks",
-    "Controller",
-    "OnlinePreemption",
-    "StandbyLease",
-}
+NO_DATA = set(
+    "ActivityCorrelation AdmissionQueue Autoscaler ByLinks Controller OnlinePreemption StandbyLease".split()
+)
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
