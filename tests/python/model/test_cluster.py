@@ -130,7 +130,9 @@ def test_sequences(tiny: gs.Cluster) -> None:
 
 def test_columns_agree_with_views(small: gs.Cluster) -> None:
     nodes, tasks = small.nodes, small.tasks
-    of_nodes = "gpu_count cpu_milli memory_mib schedulable occupants cpu_free_milli memory_free_mib gpu_free_milli"
+    of_nodes = (
+        "gpu_count cpu_milli memory_mib schedulable occupants cpu_free_milli memory_free_mib gpu_free_milli"
+    )
     of_tasks = (
         "cpu_milli memory_mib gpu_count gpu_share_milli priority locked preemptible start_time move_cost "
         "eviction_count job priority_class"
