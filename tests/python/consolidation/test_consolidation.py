@@ -475,25 +475,26 @@ def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) 
 @pytest.mark.parametrize("kind", ["node_order", "partitioner", "node_weight"])
 def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str) -> None:
     n = len(small.nodes)
-    field = f"policies.{kind}"
+    field = f"policies.{kind}'s answer"
+    first, last = (f"{field} for node '{small.nodes[at].name}':" for at in (0, -1))
     for answer, message in (
-        (None, f"{field} None {n}"),
-        (3, f"{field} 3 {n}"),
-        ([1, 2], f"{field} 2 {n}"),
-        (np.zeros(n - 1), f"{field} {n - 1} {n}"),
-        (np.zeros((n, 1)), f"{field} an array of shape ({n}, 1); expected {n}"),
-        (np.zeros(n, dtype=bool), f"{field} {n}"),
-        ([[1], [1, 2]], f"{field} {n}"),
-        (np.r_[np.zeros(n - 1), np.nan], f"{field} node nan"),
-        (np.r_[0.5, np.zeros(n - 1)], f"{field} node 0.5"),
-        (np.r_[np.inf, np.zeros(n - 1)], f"{field} node inf"),
-        (["a"] * n, f"{field} node 'a'"),
-        ([2**70] + [0] * (n - 1), f"{field} node {2**70}"),
+        (None, f"{field}: None; expected {n} whole numbers"),
+        (3, f"{field}: 3; expected {n} whole numbers"),
+        ([1, 2], f"{field}: 2 numbers; expected {n}, one for each node"),
+        (np.zeros(n - 1), f"{field}: {n - 1} numbers; expected {n}, one for each node"),
+        (np.zeros((n, 1)), f"{field}: an array of shape ({n}, 1); expected {n} whole numbers"),
+        (np.zeros(n, dtype=bool), f"{field}: {n} bools; expected {n} whole numbers"),
+        ([[1], [1, 2]], f"{field}: [[1], [1, 2]]; expected {n} whole numbers"),
+        (np.r_[np.zeros(n - 1), np.nan], f"{last} nan; expected an integer"),
+        (np.r_[0.5, np.zeros(n - 1)], f"{first} 0.5; expected an integer"),
+        (np.r_[np.inf, np.zeros(n - 1)], f"{first} inf; expected an integer"),
+        (["a"] * n, f"{first} 'a' expected an integer"),
+        ([2**70] + [0] * (n - 1), f"{first} {2**70}; expected"),
     ):
         with refuses(message):
             gs.consolidate(small, policies={kind: lambda c, answer=answer: answer})
     if kind == "node_weight":
-        with refuses(f"{field} node -1 0"):
+        with refuses(f"{field} for node -1; expected 0 to"):
             gs.consolidate(small, policies={kind: lambda c: -np.ones(n)})
 
     class Enough(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import gpusched as gs
 import pytest
@@ -14,9 +15,38 @@ from rate_requests import request, row, validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 
-MODEL = ("models", "Llama-3-70B")
-CHAT = (*MODEL, "workloads", "chat")
-OF_CHAT = "/models/Llama-3-70B/workloads/chat"
+UNKNOWN = "unknown field; did you mean"
+
+
+def measured(deployment: str, workload: str = "chat", **more: float) -> dict[str, Any]:
+    return request(measured=[row(deployment, workload, 1.0, **more)])
+
+
+def with_chat(**fields: Any) -> dict[str, Any]:
+    asked = request()
+    asked["models"]["Llama-3-70B"]["workloads"]["chat"] |= fields
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (measured("H1OO 1x4"), "measured/0/deployment: 'H1OO 1x4'; 'TYPE SxD', did you mean 'H100 1x4'"),
+        (measured("H100-1x4"), "measured/0/deployment: 'H100-1x4'; 'TYPE SxD', did you mean 'H100 1x4'"),
+        (measured("4xH100"), "measured/0/deployment: '4xH100'; 'TYPE SxD', H100, A100-80GB, L40S"),
+        (measured("H100 1x16"), "measured/0/deployment: 'H100 1x16'; machine with a link; one has 8 H100"),
+        (measured("H100 1x3"), "measured/0/deployment: 'H100 1x3'; divide the 64 query heads"),
+        (measured("H100 81x1"), "measured/0/deployment: 'H100 81x1'; expected at most 80 stages"),
+        (measured("H100 1x4", "chta"), "measured/0: no workload 'chta' did you mean 'chat'"),
+        (measured("H100 1x4", ttft=0.5), f"measured/0/ttft: {UNKNOWN} 'ttft_s'"),
+        (measured("H100 1x4", ttft_s=0.0), "measured/0/ttft_s: above 0, found 0"),
+        (request(targets={"ttft_p90_ms": 500}), f"targets/ttft_p90_ms: {UNKNOWN} 'ttft_p90_s'"),
+        (with_chat(ratee=1), f"/models/Llama-3-70B/workloads/chat/ratee: {UNKNOWN} 'rate'"),
+        (with_chat(targets={"tpot_p50_s": 0}), "workloads/chat/targets/tpot_p50_s: above 0, found 0"),
+    ],
+)
+def test_mistakes_in_requests(asked: dict[str, Any], message: str) -> None:
+    assert mention(problems_in(serving.plan_serving, asked), [f"request: {message}"])
 
 
 def test_mistakes_in_calls() -> None:
