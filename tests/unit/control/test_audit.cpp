@@ -80,8 +80,8 @@ TEST_CASE("a changed line, other options and nonsense are found") {
     CHECK(replay.first_difference >= 2);
     CHECK_THAT(replay.found, Mentions("throttle_io"));
 
-    CHECK_THROWS_WITH(replay_audit("{}\n", o), Mentions("line 0"));
-    CHECK_THROWS_WITH(replay_audit("nonsense\n", o), Mentions("line 0"));
+    CHECK_THROWS_WITH(replay_audit("{}\n", o), Mentions("line 0: audit line"));
+    CHECK_THROWS_WITH(replay_audit("nonsense\n", o), Mentions("line 0: audit line"));
     CHECK(replay_audit("", o).windows == 0);
 }
 
@@ -163,7 +163,9 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     CHECK(replay_audit("{\"record\":\"start\"}\n" + record(first, 3, 20), second).first_difference == 1);
     // Without the start the broken line is reported, and windows that begin again are found.
     const auto at = log.find("{\"record\"", 1), end = log.find('\n', at) + 1;
-    CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first), Mentions("line 201"));
-    CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),
-                      Mentions(R"(0 /record "start" "release" "outcome" "resume" "admission" "x")"));
+    CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first),
+                      Mentions("line 201: audit line"));
+    CHECK_THROWS_WITH(
+        replay_audit("{\"record\":\"x\"}\n", first),
+        Mentions(R"(line 0: audit record: /record "start" "release" "outcome" "resume" "admission" "x")"));
 }

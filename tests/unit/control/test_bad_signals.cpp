@@ -87,7 +87,7 @@ TEST_CASE("instances that the part does not have are refused before anything is 
     StepResult out;
     auto seen = control_window(o, 0);
     seen.gpus[1].layout.add({200, 0});
-    CHECK_THROWS_WITH(step(state, seen, o, out), Mentions("GPU 1"));
+    CHECK_THROWS_WITH(step(state, seen, o, out), Mentions("GPU 1 expected instances"));
     CHECK_FALSE(state.started);
     seen = control_window(o, 0);
     seen.gpus[0].layout.add({0, 77});

@@ -86,25 +86,27 @@ TEST_CASE("every mistake in a configuration is reported with its place") {
     fails(R"({"format": "gpusched.control", "version": 2})", "configuration /version 1 2");
     fails(document(plain, R"(, "extra": 1)"), "/extra unknown");
     fails(document(plain, R"(, "options": {"dwel": 1})"), "/options/dwel unknown");
-    fails(document(plain, R"(, "options": {"dwell": 1.5})"), "/options/dwell 1.5");
-    fails(document(plain, R"(, "options": {"dwell": 18446744073709551615})"), "/options/dwell");
+    fails(document(plain, R"(, "options": {"dwell": 1.5})"), "/options/dwell integer 1.5");
+    fails(document(plain, R"(, "options": {"dwell": 18446744073709551615})"),
+          "/options/dwell 1 10000000 1.8446744073709552e+19");
     fails(document(plain, R"(, "options": {"dwell": 0})"), "/options/dwell 1 10000000 0");
-    fails(document(plain, R"(, "options": {"window_s": null})"), "/options/window_s");
-    fails(document(plain, R"(, "options": {"ema_weight": 0, "lease_s": 400})"), "/options/lease_s 0 300 400");
-    fails(document(plain, R"(, "flags": {"mig": 1})"), "/flags/mig 1");
-    fails(document(R"("gpus": [{"device": "X"}])"), "/host/gpus/0/device");
-    fails(document(R"("gpus": 3)"), "/host/gpus 3");
+    fails(document(plain, R"(, "options": {"window_s": null})"), "/options/window_s number null");
+    fails(document(plain, R"(, "options": {"ema_weight": 0, "lease_s": 400})"),
+          "/options/lease_s above 0 300 400");
+    fails(document(plain, R"(, "flags": {"mig": 1})"), "/flags/mig true false 1");
+    fails(document(R"("gpus": [{"device": "X"}])"), "/host/gpus/0/device 'X' one of A100-40GB");
+    fails(document(R"("gpus": 3)"), "/host/gpus array 3");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a", "protected": true}])"),
           "/host/tenants/0 'start' missing");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a"}, {"name": "a"}])"),
-          "/host/tenants/1/name");
+          "/host/tenants/1/name no other tenant \"a\"");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a", "client_of": "b"}])"),
-          "/host/tenants/0/client_of");
+          "/host/tenants/0/client_of name of tenant \"b\"");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [
                       {"name": "a", "protected": true, "start": {"profile": "2g", "slice": 0}},
                       {"name": "b", "protected": true, "start": {"profile": "1g", "slice": 1}}])"),
-          "'b' start.instance 0 1 tenants' leave free");
-    fails(document(plain) + std::string(1, '\0') + "x", "NUL");
+          "tenant 'b' start.instance: 0 at 1; placement tenants' leave free");
+    fails(document(plain) + std::string(1, '\0') + "x", "holds NUL");
     for (const char* start :
          {R"({"profile": "9g"})", R"({"profile": "2g", "slice": 8})", R"({"profile": "2g", "gpu": 1})",
           R"({"profile": "2g", "cpus": "4-"})", R"({"profile": "2g", "slice": 1})",
@@ -122,7 +124,7 @@ TEST_CASE("every mistake in a configuration is reported with its place") {
 
 TEST_CASE("a key that appears twice in an object is refused by every reader") {
     const auto o = test::control_options();
-    const auto twice = [](const std::string& what) { return Mentions(what + "key 'x'"); };
+    const auto twice = [](const std::string& what) { return Mentions(what + "key 'x' more once"); };
     const std::string x = R"({"x": {"y": 1}, "x": 2})";
     CHECK_THROWS_WITH(parse_config(x), twice("configuration "));
     CHECK_THROWS_WITH(parse_signals(R"({"tenants": [{"z": 1}, )" + x + "]}", o, 0, layouts_of(o)),
@@ -132,30 +134,25 @@ TEST_CASE("a key that appears twice in an object is refused by every reader") {
     CHECK_THROWS_WITH(parse_config(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}, "x": 4})"),
                       twice("configuration "));
     CHECK_THROWS_WITH(parse_config(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}})"),
-                      !Mentions("configuration key"));
+                      !Catch::Matchers::ContainsSubstring("more than once"));
 }
 
 TEST_CASE("nesting without end is refused by every reader, not followed") {
     const auto o = test::control_options();
     const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
     const auto refused = [](const std::string& where, auto&& read) {
-        try {
-            read();
-            FAIL("accepted");
-        } catch (const std::exception& error) {
-            const std::string text = error.what();
-            CHECK_THAT(text, Catch::Matchers::ContainsSubstring(where) && Mentions("64 levels"));
-        }
+        CHECK_THROWS_WITH(read(), Catch::Matchers::StartsWith(where) && Mentions("nested deeper 64 levels"));
     };
     const auto layouts = layouts_of(o);
-    refused("/0/0", [&] { static_cast<void>(parse_config(deep)); });
-    refused("/tenants/T1/p99_ms/0", [&] {
+    refused("configuration: /0/0", [&] { static_cast<void>(parse_config(deep)); });
+    refused("signals: /tenants/T1/p99_ms/0", [&] {
         static_cast<void>(parse_signals(R"({"tenants": {"T1": {"p99_ms": )" + deep + "}}}", o, 0, layouts));
     });
-    refused("/config/host/0", [&] {
+    refused("line 0: audit record: /config/host/0", [&] {
         static_cast<void>(replay_audit(R"({"record":"start","config":{"host":)" + deep + "}}\n", o));
     });
-    refused("/config/0", [&] { static_cast<void>(replay_audit(R"({"config":)" + deep + "}\n", o)); });
+    refused("line 0: audit line: /config/0",
+            [&] { static_cast<void>(replay_audit(R"({"config":)" + deep + "}\n", o)); });
 }
 
 TEST_CASE("lists of cores") {
@@ -192,16 +189,17 @@ TEST_CASE("signals: names, defaults and mistakes") {
     for (const auto& [text, message] : std::initializer_list<std::pair<const char*, const char*>>{
              {"3", "an object"},
              {R"({"nonsense": 1})", "/nonsense: unknown field"},
-             {R"({"tenants": {"T9": {}}})", "the name of a tenant"},
-             {R"({"tenants": [{}]})", "2 elements"},
+             {R"({"tenants": {"T9": {}}})", "/tenants/T9 name of a tenant"},
+             {R"({"tenants": [{}]})", "/tenants 2 elements found 1"},
              {R"({"tenants": {"T1": {"p99": 1}}})", "/tenants/T1/p99: unknown field"},
-             {R"({"tenants": {"T1": {"count": "x"}}})", "/tenants/T1/count"},
-             {R"({"roots": [{}, {}]})", "fewer roots"},
-             {R"({"gpus": [{}, {}]})", "fewer GPUs"},
-             {R"({"gpus": [{"instances": [["2g", 1]]}]})", "a layout that the part can hold"},
-             {R"({"gpus": [{"instances": [["2g", 0], ["2g", 0]]}]})", "a layout that the part can hold"},
-             {R"({"irq_per_s": [1]})", "2 elements"},
-             {R"({"feedback": {"T1": {"status": "fine"}}})", "/feedback/T1/status"}}) {
+             {R"({"tenants": {"T1": {"count": "x"}}})", "/tenants/T1/count integer \"x\""},
+             {R"({"roots": [{}, {}]})", "/roots fewer roots"},
+             {R"({"gpus": [{}, {}]})", "/gpus fewer GPUs"},
+             {R"({"gpus": [{"instances": [["2g", 1]]}]})", "/gpus/0/instances layout part hold"},
+             {R"({"gpus": [{"instances": [["2g", 0], ["2g", 0]]}]})", "/gpus/0/instances layout part hold"},
+             {R"({"irq_per_s": [1]})", "/irq_per_s 2 elements found 1"},
+             {R"({"feedback": {"T1": {"status": "fine"}}})",
+              "/feedback/T1/status \"in_use\" \"fine\" mean 'in_use'"}}) {
         INFO(text);
         CHECK_THROWS_WITH(parse_signals(text, o, 0, layouts), Mentions(message));
     }
@@ -231,21 +229,22 @@ TEST_CASE("decisions in words") {
     Action a{
         .kind = ActionKind::throttle_io, .lever = Lever::throttle, .tenant = 0, .target = 1, .value = 250};
     a.before = a.after = start;
-    CHECK_THAT(describe(o, a), Mentions("T1 limit I/O T2 250 MB/s 30"));
+    CHECK(describe(o, a) == "T1: limit block I/O of T2 to 250 MB/s for 30 s");
     a.kind = ActionKind::release_io;
-    CHECK_THAT(describe(o, a), Mentions("T1 limit T2's I/O"));
+    CHECK(describe(o, a) == "T1: end the limit of T2's block I/O");
     a.kind = ActionKind::set_quota;
     a.target = 2;
     a.after.quota_percent = 50;
-    CHECK_THAT(describe(o, a), Mentions("T1 T3 100 50 %"));
+    CHECK(describe(o, a) == "T1: quota of T3 from 100 to 50 % of the instance");
     a.kind = ActionKind::reconfigure;
     a.lever = Lever::move;
     a.after.gpu = 1;
     a.after.cpus = parse_cpus("4-7");
     a.make_before_break = true;
-    CHECK_THAT(describe(o, a), Mentions("T1 GPU 0 2g 1 cores 4-7 50 %"));
+    CHECK(describe(o, a) == "T1: move from GPU 0 2g at 0 to GPU 1 2g at 0, cores 4-7, quota 50 % "
+                            "(no pause: both exist for a while)");
     a.kind = ActionKind::pin;
-    CHECK_THAT(describe(o, a), Mentions("T1 cores 4-7"));
+    CHECK(describe(o, a) == "T1: pin to cores 4-7");
     const AuditEvent e{.tenant = 0,
                        .row = Row::move,
                        .from = Phase::suspect,
@@ -253,5 +252,6 @@ TEST_CASE("decisions in words") {
                        .cause = Cause::pcie,
                        .reason = "move",
                        .loss = 0.005};
-    CHECK_THAT(describe(o, e), Mentions("T1 -> row 11 0.5 %"));
+    CHECK(describe(o, e) ==
+          "T1: suspect -> reconfig (row 11, cause pcie): move, at most 0.5 % of the hour lost");
 }

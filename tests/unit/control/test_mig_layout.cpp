@@ -84,9 +84,9 @@ TEST_CASE("the tables are consistent, and seven compute slices are never exceede
             if (compute > 7) FAIL("more than seven compute slices");
         }
     }
-    CHECK_THROWS_WITH(mig_device("V100"), Mentions("mig 'V100' A100-40GB"));
+    CHECK_THROWS_WITH(mig_device("V100"), Mentions("mig 'V100' one of A100-40GB"));
     CHECK_THROWS_WITH(count_layouts(mig_device("A30-24GB"), {.profiles = {"3g"}}),
-                      Mentions("profiles '3g' A30-24GB"));
+                      Mentions("profiles '3g' profile of A30-24GB"));
 }
 
 TEST_CASE("validity, creation and enlargement agree with the rules on random sets") {
@@ -177,7 +177,7 @@ TEST_CASE("transitions are valid at every step, complete, and leave common insta
     MigLayout twice;
     twice.add({6, 0});
     twice.add({6, 0});
-    CHECK_THROWS_WITH(transition(device, twice, {}), Mentions("from"));
+    CHECK_THROWS_WITH(transition(device, twice, {}), Mentions("from: valid layout"));
 }
 
 TEST_CASE("an instance is placed to keep the largest block free") {

@@ -203,14 +203,15 @@ TEST_CASE("newcomers that cannot be are refused by message") {
     s.go(10);
     CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.profile = "9g"}), Mentions("profile '9g'"));
     CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.pcie_bytes_per_s = unknown_signal}),
-                      Mentions("pcie_bytes_per_s"));
+                      Mentions("pcie_bytes_per_s nan 0"));
     AdmissionQueue queue(0);
     CHECK_THROWS_WITH(queue.offer(s.state, s.seen, s.o, {.tau_ms = -1}), Mentions("tau_ms -1"));
-    CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.tau_ms = 15}), Mentions("alone_ms 0"));
+    CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.tau_ms = 15}),
+                      Mentions("alone_ms 0; above 0 target"));
     // A target that it misses by itself is no matter of waiting.
     CHECK(AdmissionQueue().offer(s.state, s.seen, s.o, {.tau_ms = 5, .alone_ms = 6}).verdict ==
           AdmissionVerdict::rejected);
     s.state.admission_open = false;
     CHECK(queue.offer(s.state, s.seen, s.o, {}).verdict == AdmissionVerdict::rejected);
-    CHECK_THROWS_WITH(AdmissionQueue(100'001), Mentions("capacity"));
+    CHECK_THROWS_WITH(AdmissionQueue(100'001), Mentions("capacity 100001 0 100000"));
 }

@@ -45,11 +45,12 @@ TEST_CASE("a copy of a registry takes policies of one's own, under names that ar
     Registry<std::function<int(int)>> objects("rule");
     objects.add("thrice", Times{3});  // a policy as it is, with what it holds
     CHECK(objects.make("thrice")(5) == 15);
-    REQUIRE_THROWS_MESSAGE(registry.add<Double>("add"), InvalidInput, "rule 'add'");
-    REQUIRE_THROWS_MESSAGE(registry.add<Double>(""), InvalidInput, "rule ''");
+    REQUIRE_THROWS_MESSAGE(registry.add<Double>("add"), InvalidInput, "rule 'add' not taken");
+    REQUIRE_THROWS_MESSAGE(registry.add<Double>(""), InvalidInput, "rule '' not taken");
     CHECK(registry.names().size() == 3);
 }
 
 TEST_CASE("an unknown name is answered by the nearest one") {
-    REQUIRE_THROWS_MESSAGE(rules().make("doubel", 1), InvalidInput, "rule 'doubel' double add 'double'");
+    REQUIRE_THROWS_MESSAGE(rules().make("doubel", 1), InvalidInput,
+                           "rule 'doubel' one of double add mean 'double'");
 }

@@ -75,8 +75,8 @@ TEST_CASE("problems are thrown together, up to a limit") {
         many.throw_if_any();
         FAIL("nothing was thrown");
     } catch (const InvalidInput& error) {
-        REQUIRE_THAT(error.problems(), MentionsEach({"problem 0", "problem 1", "3"}));
-        REQUIRE_THAT(error.what(), Mentions("problem 0 1 3"));
+        REQUIRE(error.problems() == std::vector<std::string>{"problem 0", "problem 1", "... and 3 more"});
+        REQUIRE(std::string(error.what()) == "3 problems:\n  - problem 0\n  - problem 1\n  - ... and 3 more");
     }
 }
 
@@ -88,9 +88,9 @@ TEST_CASE("values out of range are reported in one form of words, all of them") 
     CHECK_FALSE(check_range(problems, "load", std::numeric_limits<double>::quiet_NaN(), 0, 1.5));
     CHECK_FALSE(check_at_least(problems, "time_limit", -0.5, 0));
     CHECK(check_at_least(problems, "rounds", 1, 1));
-    CHECK_THAT(
-        testing_support::problems_in<InvalidInput>([&] { problems.throw_if_any(); }),
-        MentionsEach({"depth 0 1 16", "node 'n' gpu_count 17 0 16", "load nan 0 1.5", "time_limit -0.5 0"}));
+    CHECK(testing_support::problems_in<InvalidInput>([&] { problems.throw_if_any(); }) ==
+          std::vector<std::string>{"depth: 0; expected 1 to 16", "node 'n': gpu_count: 17; expected 0 to 16",
+                                   "load: nan; expected 0 to 1.5", "time_limit: -0.5; expected at least 0"});
     CHECK_THROWS_MESSAGE(require_range("indent", -1, 0, 16), InvalidInput, "indent -1 0 16");
     require_range("indent", 0, 0, 16);
 }

@@ -84,7 +84,7 @@ TEST_CASE("a FlexTopo object as the collector writes it", "[io]") {
     const auto [graph, notes] = io::flextopo_from_text(collected);
     CHECK(graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 1, 0b01}, {0, 1, 0b10}});
     REQUIRE(notes.size() == 1);
-    CHECK_THAT(notes.front(), Mentions("GPUs spread NUMA"));
+    CHECK_THAT(notes.front(), Mentions("GPUs none edge spread NUMA"));
     CHECK(graph.masks().healthy == 0b10);
     CHECK(graph.masks().free == 0);
     CHECK(vertex(graph, HardwareKind::gpu, 1).used_by == "17");
@@ -102,36 +102,37 @@ TEST_CASE("texts without a FlexTopo object are refused", "[io]") {
         return R"({"kind": "FlexTopo", "spec": {"nodes": [)" + nodes + R"(], "edges": [)" + edges + "]}}";
     };
     const std::string gpu = R"({"id": "g0", "type": "GPU"})", numa = R"({"id": "n0", "type": "NUMANode"})";
-    refused("{}", "FlexTopo");
-    refused(R"({"kind": "CustomResourceDefinition"})", "CustomResourceDefinition");
-    refused(R"({"kind": "List", "items": [{"kind": "FlexTopo"}, {"kind": "FlexTopo"}]})", "2");
-    refused(R"({"kind": "FlexTopo"})", "spec.nodes");
-    refused("{", "t:1:1 JSON");
-    refused(spec("3", ""), "t /spec/nodes/0");
-    refused(spec(R"({"id": "g", "type": "GPU"})", ""), "/spec/nodes/0/id");
+    refused("{}", "one object FlexTopo something else");
+    refused(R"({"kind": "CustomResourceDefinition"})", "found CustomResourceDefinition");
+    refused(R"({"kind": "List", "items": [{"kind": "FlexTopo"}, {"kind": "FlexTopo"}]})",
+            "one object FlexTopo found 2");
+    refused(R"({"kind": "FlexTopo"})", "spec.nodes array");
+    refused("{", "t:1:1 not JSON document");
+    refused(spec("3", ""), "t /spec/nodes/0 object id type");
+    refused(spec(R"({"id": "g", "type": "GPU"})", ""), "/spec/nodes/0/id name ends number");
     refused(spec(R"({"id": "g0", "type": "FPGA"})", ""), "/spec/nodes/0/type Socket");
-    refused(spec(gpu + "," + gpu, ""), "'g0'");
+    refused(spec(gpu + "," + gpu, ""), "/spec/nodes/1 'g0' twice");
     refused(spec(R"({"id": "g0", "type": "GPU", "attributes": {"memoryTotal": "much"}})", ""),
             "memoryTotal MiB");
-    refused(spec(R"({"id": "g0", "type": "GPU", "attributes": {"status": "fine"}})", ""), "status");
-    refused(spec(gpu, R"({"source": "g0", "target": "n0"})"), "/spec/edges/0/target");
+    refused(spec(R"({"id": "g0", "type": "GPU", "attributes": {"status": "fine"}})", ""), "status free");
+    refused(spec(gpu, R"({"source": "g0", "target": "n0"})"), "/spec/edges/0/target id node");
     refused(spec(gpu + R"(,{"id": "s0", "type": "Socket"})", R"({"source": "g0", "target": "s0"})"),
-            "vertices");
+            "vertices belong together");
     refused(spec(gpu + "," + numa + R"(,{"id": "n1", "type": "NUMANode"})",
                  R"({"source": "g0", "target": "n0"},{"source": "n1", "target": "g0"})"),
-            "'g0' 'n0'");
-    refused(spec(R"({"id": "c0", "type": "CPUCore"})", ""), "'c0'");
-    refused(spec(R"({"id": "c0", "type": "CoreGroup"})", ""), "'c0' NUMA");
-    refused(spec(R"({"id": "g64", "type": "GPU"})", ""), "id 64 0 63");
+            "'g0' belongs 'n0' already");
+    refused(spec(R"({"id": "c0", "type": "CPUCore"})", ""), "'c0' no core group");
+    refused(spec(R"({"id": "c0", "type": "CoreGroup"})", ""), "'c0' no NUMA");
+    refused(spec(R"({"id": "g64", "type": "GPU"})", ""), "gpu id 64 0 63");
     if (!json::reads_yaml()) return;
-    refused("a: *b\n", "aliases");
-    refused("a: [1\n", "t:2:1 YAML");
+    refused("a: *b\n", "no aliases");
+    refused("a: [1\n", "t:2:1 not YAML document");
     refused("? [a]\n: b\n", "name key");
-    refused("", "FlexTopo");
-    CHECK_THROWS_WITH(io::flextopo_from_text(std::string_view()), Mentions("FlexTopo"));
-    refused("kind: FlexTopo\nkind: FlexTopo\n", "'kind'");
-    refused(std::string(100, '[') + "x", "nested");
-    refused("- " + std::string(100, '['), "nested");
+    refused("", "FlexTopo found nothing");
+    CHECK_THROWS_WITH(io::flextopo_from_text(std::string_view()), Mentions("FlexTopo found nothing"));
+    refused("kind: FlexTopo\nkind: FlexTopo\n", "'kind' more once");
+    refused(std::string(100, '[') + "x", "nested deeper");
+    refused("- " + std::string(100, '['), "nested deeper");
 }
 
 TEST_CASE("the real FlexTopo object", "[io]") {

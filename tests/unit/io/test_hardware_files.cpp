@@ -22,7 +22,7 @@ TEST_CASE("the format of a machine is recognised from its text", "[io]") {
     CHECK(io::hardware_format("{\"kind\": \"FlexTopo\"}") == HardwareFormat::flextopo);
     CHECK(io::hardware_format("\tGPU0\nGPU0\tX\n") == HardwareFormat::nvidia_smi);
     CHECK(io::hardware_from_text("\tGPU0\nGPU0\tX\n").graph.masks().healthy == 0b1);
-    CHECK_THROWS_WITH(io::hardware_from_text("what", {}, "t"), Mentions("t"));
+    CHECK_THROWS_WITH(io::hardware_from_text("what", {}, "t"), Mentions("t expected machine"));
     for (const auto& [folder, extension, format] :
          {std::tuple("nvidia-smi-topo", ".txt", HardwareFormat::nvidia_smi),
           {"nccl-topo", ".xml", HardwareFormat::nccl},

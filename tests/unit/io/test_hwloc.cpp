@@ -80,7 +80,7 @@ TEST_CASE("a topology of hwloc becomes a machine", "[io]") {
     const auto [graph, notes] = io::hwloc_from_xml(version_2);
     // GPU 2 hangs from the whole machine, so that it is near no NUMA node.
     CHECK(graph.masks().numa == std::vector<GpuMask>{0b011, 0});
-    CHECK_THROWS_WITH(graph.hardware(), Mentions("2 near NUMA"));
+    CHECK_THROWS_WITH(graph.hardware(), Mentions("gpu 2 near no NUMA"));
     CHECK(graph.masks().pcie_root == std::vector<GpuMask>{0b011, 0b100});
     CHECK(graph.masks().socket == std::vector<GpuMask>{0b011, 0});
     CHECK(gpu(graph, 1).uuid == "GPU-1");
@@ -97,7 +97,8 @@ TEST_CASE("a topology of hwloc becomes a machine", "[io]") {
                graph.vertex(v).id == 5));
     }
     CHECK(cores == 4);
-    CHECK_THAT(notes, MentionsEach({"NUMA nodes CPUs", "NUMA nodes GPUs near"}));
+    CHECK_THAT(notes,
+               MentionsEach({"NUMA nodes without CPUs left out", "NUMA nodes some GPUs several near none"}));
 
     const auto old = io::hwloc_from_xml(version_1);
     CHECK(old.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 2, 0b1}});
@@ -132,7 +133,7 @@ TEST_CASE("display adapters are GPUs by default", "[io]") {
     };
     const auto noted = [](const io::HardwareReading& reading) {
         return std::count_if(reading.notes.begin(), reading.notes.end(), [](const std::string& note) {
-            return testing_support::mentions(note, "GPUs display NVIDIA");
+            return testing_support::mentions(note, "GPUs: display adapters NVIDIA");
         });
     };
     for (const auto* type : {"0300 [10de:2684] [1043:88a7] a1", "0300 [1002:744c] [1da2:471e] c8"}) {
@@ -169,7 +170,7 @@ TEST_CASE("several kinds of memory for the same CPUs are one NUMA node", "[io]")
     };
     const auto noted = [](const io::HardwareReading& reading) {
         return std::count_if(reading.notes.begin(), reading.notes.end(), [](const std::string& note) {
-            return testing_support::mentions(note, "NUMA CPUs DRAM HBM");
+            return testing_support::mentions(note, "NUMA same CPUs DRAM HBM one kept");
         });
     };
     const std::vector<NumaNode> one{{0, 2, 0}};
@@ -275,21 +276,21 @@ TEST_CASE("texts without a topology of hwloc are refused", "[io]") {
         return "<topology version=\"2.0\">" + text + "</topology>";
     };
     refused("<system/>", "<topology>");
-    refused("<topology/>", "object");
+    refused("<topology/>", "object elements");
     refused("<topology version=\"9\"><object type=\"Machine\"/></topology>", "version 1 3");
-    refused(inside("<object/>"), "type");
-    refused(inside("<object type=\"Machine\" cpuset=\"zz\"/>"), "cpuset");
-    refused(inside("<object type=\"NUMANode\" cpuset=\"1\"/>"), "os_index");
-    refused(inside("<object type=\"NUMANode\" os_index=\"0\"/>"), "cpuset");
+    refused(inside("<object/>"), "type: expected");
+    refused(inside("<object type=\"Machine\" cpuset=\"zz\"/>"), "cpuset words");
+    refused(inside("<object type=\"NUMANode\" cpuset=\"1\"/>"), "os_index integer");
+    refused(inside("<object type=\"NUMANode\" os_index=\"0\"/>"), "cpuset: expected");
     refused(inside("<object type=\"NUMANode\" os_index=\"0\" cpuset=\"1\"/><object type=\"NUMANode\" "
                    "os_index=\"0\" cpuset=\"2\"/>"),
-            "NUMA node 0");
+            "NUMA node 0 twice");
     refused(inside("<object type=\"NUMANode\" os_index=\"0\" cpuset=\"1\"/><object type=\"NUMANode\" "
                    "os_index=\"1\" cpuset=\"3\"/>"),
             "CPU 0 near NUMA 1");
     refused(inside("<object type=\"Core\" cpuset=\"1\"/><object type=\"Core\" cpuset=\"1\"/>"
                    "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"1\"/>"),
-            "0");
+            "core 0 exists twice");
     std::string many;
     for (int i = 0; i < 65; ++i)
         many +=
@@ -299,5 +300,5 @@ TEST_CASE("texts without a topology of hwloc are refused", "[io]") {
         inside(
             "<object type=\"Machine\"/><distances2 nbobjs=\"2\" name=\"XGMIBandwidth\"><indexes>1 2</indexes>"
             "<u64values>0 1 2</u64values></distances2>"),
-        "2 4");
+        "2 indexes 4 values");
 }

@@ -68,23 +68,23 @@ TEST_CASE("objects without a Topology or nodes are refused", "[io]") {
         return R"({"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", "spec": {"levels": )" +
                levels + "}}";
     };
-    refused("{}", "t Topology kueue.x-k8s.io");
-    refused(object, "'u' 't'", "u");
-    refused(list(object + "," + object), "'t', 't'");
-    refused(R"({"apiVersion": "other/v1", "kind": "Topology"})", "Topology");
-    refused(with("[]"), "t 1 16");
-    refused(with("7"), "spec.levels");
-    refused(with("[{}]"), "/spec/levels/0 nodeLabel");
-    refused(with(R"([{"nodeLabel": "a"}, {"nodeLabel": "a"}])"), "'a'");
-    refused(with(R"([{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "a"}])"), "level");
+    refused("{}", "t one object Topology kueue.x-k8s.io kai.scheduler found none");
+    refused(object, "name 'u' found 't'", "u");
+    refused(list(object + "," + object), "found 't', 't'");
+    refused(R"({"apiVersion": "other/v1", "kind": "Topology"})", "Topology found none");
+    refused(with("[]"), "t spec.levels array 1 16");
+    refused(with("7"), "spec.levels array");
+    refused(with("[{}]"), "/spec/levels/0 object nodeLabel");
+    refused(with(R"([{"nodeLabel": "a"}, {"nodeLabel": "a"}])"), "'a' twice");
+    refused(with(R"([{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "a"}])"), "no level below");
     const auto no_nodes = [](const std::string& text, const std::string& words) {
         CHECK_THROWS_MESSAGE(io::labelled_nodes_from_text(text, "t"), InvalidInput, words);
     };
-    no_nodes("{}", "Node");
-    no_nodes(R"({"kind": "Node"})", "metadata.name");
-    no_nodes(list(node("a", "") + "," + node("a", "")), "t /items/1 node 'a'");
-    no_nodes(node("a", R"("b": [])"), "/metadata/labels/b");
-    no_nodes(R"({"kind": "Node", "metadata": {"name": "a", "labels": 3}})", "labels");
+    no_nodes("{}", "objects kind Node");
+    no_nodes(R"({"kind": "Node"})", "t expected metadata.name");
+    no_nodes(list(node("a", "") + "," + node("a", "")), "t /items/1 node 'a' twice");
+    no_nodes(node("a", R"("b": [])"), "/metadata/labels/b text without slash");
+    no_nodes(R"({"kind": "Node", "metadata": {"name": "a", "labels": 3}})", "labels object");
 }
 
 TEST_CASE("real Topology objects", "[io]") {
@@ -107,5 +107,5 @@ TEST_CASE("real Topology objects", "[io]") {
     for (const auto* name :
          {"kueue/perf-large-scale-generator.yaml", "kai-scheduler/base_kwok_managed_nodepool.yaml",
           "kai-scheduler/fairshare-example-config.yaml", "kai-scheduler/two-queue-simulation-config.yaml"})
-        CHECK_THROWS_WITH(read(name), Mentions("Topology"));
+        CHECK_THROWS_WITH(read(name), Mentions("one object Topology"));
 }

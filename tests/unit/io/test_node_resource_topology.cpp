@@ -65,22 +65,22 @@ TEST_CASE("texts without a NodeResourceTopology are refused", "[io]") {
     const auto amount = [&](const std::string& resource) {
         return with(R"([{"name": "node-0", "type": "Node", "resources": [)" + resource + "]}]");
     };
-    refused("{}", "t NodeResourceTopology");
-    refused(R"({"kind": "NodeResourceTopology", "zones": []})", "metadata.name");
-    refused(with("{}"), "zones");
-    refused(with("[{}]"), "/zones/0");
-    refused(with(R"([{"name": "node", "type": "Node"}])"), "/zones/0/name");
-    refused(with(R"([{"name": "a0", "type": "Node"}, {"name": "b0", "type": "Node"}])"), "NUMA node 0");
-    refused(with(R"([{"name": "a0", "type": "Package"}, {"name": "a0", "type": "Package"}])"), "'a0'");
-    refused(amount("{}"), "resources/0");
-    refused(amount(R"({"name": "cpu"})"), "capacity");
+    refused("{}", "t objects NodeResourceTopology found none");
+    refused(R"({"kind": "NodeResourceTopology", "zones": []})", "t expected metadata.name");
+    refused(with("{}"), "zones array");
+    refused(with("[{}]"), "/zones/0 object name type");
+    refused(with(R"([{"name": "node", "type": "Node"}])"), "/zones/0/name ends number");
+    refused(with(R"([{"name": "a0", "type": "Node"}, {"name": "b0", "type": "Node"}])"), "NUMA node 0 twice");
+    refused(with(R"([{"name": "a0", "type": "Package"}, {"name": "a0", "type": "Package"}])"), "'a0' twice");
+    refused(amount("{}"), "resources/0 object name");
+    refused(amount(R"({"name": "cpu"})"), "capacity allocatable available");
     for (const auto* bad : {"\"\"", "\"x\"", "\"1Q\"", "\"-1\"", "\"1e40\"", "[]", "\"nan\""})
-        refused(amount(R"({"name": "cpu", "capacity": )" + std::string(bad) + "}"), "capacity");
-    refused(amount(R"({"name": "cpu", "capacity": 1}, {"name": "cpu", "capacity": 1})"), "'cpu'");
+        refused(amount(R"({"name": "cpu", "capacity": )" + std::string(bad) + "}"), "capacity quantity");
+    refused(amount(R"({"name": "cpu", "capacity": 1}, {"name": "cpu", "capacity": 1})"), "'cpu' twice");
     const auto machine = [&](const std::string& resource) {
         return io::machine_of(io::node_resource_topology_from_text(amount(resource)).front());
     };
     CHECK_THROWS_WITH(machine(R"({"name": "nvidia.com/gpu", "capacity": 65})"),
                       Mentions("node 'n' 65 GPUs 64"));
-    CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"), Mentions("65536 cores"));
+    CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"), Mentions("at most 65536 cores"));
 }

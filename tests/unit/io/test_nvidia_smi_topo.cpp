@@ -95,31 +95,31 @@ TEST_CASE("matrices that make no sense are refused with reasons", "[io]") {
         INFO(text);
         CHECK_THROWS_MESSAGE(io::nvidia_smi_topo_from_text(text, {}, "t"), InvalidInput, words);
     };
-    refused("", "t 'nvidia-smi topo -m'");
-    refused("Legend:\nGPU0\n", "matrix");
+    refused("", "t matrix 'nvidia-smi topo -m'");
+    refused("Legend:\nGPU0\n", "expected matrix");
     refused("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "topo -p2p");
-    refused("\tGPU0\tGPU1\nGPU0\tX\tPIX\n", "t GPU1 missing");
-    refused("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n", "t:3 2 1");
-    refused("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPXB\tX\n", "t:3 GPU0");
+    refused("\tGPU0\tGPU1\nGPU0\tX\tPIX\n", "t GPU1 row missing");
+    refused("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n", "t:3 2 entries found 1");
+    refused("\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPXB\tX\n", "t:3 GPU0 differs");
     refused("\tGPU0\tGPU1\nGPU0\tX\tNV0\nGPU1\tNV0\tX\n", "t:2 GPU1 X PIX");
-    refused("\tGPU0\tGPU1\nGPU0\tX\tX\nGPU1\tX\tX\n", "X");
-    refused("\tGPU0\tGPU1\nGPU0\tX\tSYS\nGPU1\tSYS\tX\nGPU1\tSYS\tX\n", "GPU1");
+    refused("\tGPU0\tGPU1\nGPU0\tX\tX\nGPU1\tX\tX\n", "X only for device itself");
+    refused("\tGPU0\tGPU1\nGPU0\tX\tSYS\nGPU1\tSYS\tX\nGPU1\tSYS\tX\n", "GPU1 second row");
     refused("\tGPU0\nGPU0\tX\nwhat\tX\n", "t:3 columns 'what'");
-    refused("\tGPU0\tGPU0\nGPU0\tX\tX\n", "X");
+    refused("\tGPU0\tGPU0\nGPU0\tX\tX\n", "X only for device itself");
     refused("\tGPU64\nGPU64\tX\n", "GPU64 GPU0 GPU63");
-    refused("\tGPU0\tCPU Affinity\nGPU0\tX\t7-3\n", "CPU Affinity");
-    refused("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\tX\t0-3\tfar\n", "NUMA Affinity");
+    refused("\tGPU0\tCPU Affinity\nGPU0\tX\t7-3\n", "CPU Affinity numbers ranges");
+    refused("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\tX\t0-3\tfar\n", "NUMA Affinity number");
     refused("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tSYS\t0-3\t0\nGPU1\tSYS\tX\t3-4\t1\n",
             "CPU 3 near NUMA 0 1");
     refused("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tPIX\t0-3\t0\nGPU1\tPIX\tX\t4-7\t1\n",
-            "PCIe NUMA");
+            "share PCIe host bridge not NUMA");
     const auto cards = [](int count) {
         std::string head = "\tGPU0", row = "GPU0\tX";
         for (int i = 0; i < count; ++i) head += "\tNIC" + std::to_string(i), row += "\tPIX";
         return head + "\n" + row + "\n";
     };
     CHECK(problems_of(cards(255)).empty());
-    CHECK_THAT(problems_of(cards(256)), MentionsEach({"t:1 256 devices"}));
+    CHECK_THAT(problems_of(cards(256)), MentionsEach({"t:1 at most 256 columns devices"}));
     CHECK(problems_of(two_by_two, {.core_group_size = 0,
                                    .threads_per_core = -1,
                                    .numa_nodes_per_socket = 0,

@@ -111,21 +111,21 @@ TEST_CASE("openb problems name file, line and column, all at once", "[io]") {
                                         "t,1,1,1,500,,LS,,x,-5,\n"),
                MentionsEach({
                    "<nodes>:2 gpu 0 64 '65'",
-                   "<nodes>:3 sn 'a'",
+                   "<nodes>:3 sn 'a' twice",
                    "<nodes>:3 cpu_milli 0 1000000000000 '-1'",
                    "<nodes>:3 memory_mib 0 1000000000000 ''",
-                   "<nodes>:4",
-                   "<nodes>:5",
-                   "<nodes>:6 sn",
+                   "<nodes>:4 few cells",
+                   "<nodes>:5 many cells",
+                   "<nodes>:6 sn name nothing",
                    "<nodes>:6 cpu_milli 0 1000000000000 '1e3'",
                    "<nodes>:6 memory_mib 0 1000000000000 '99999999999999999999'",
                    "<pods>:2 cpu_milli 0 1000000000000 '1.0'",
                    "<pods>:2 gpu_milli 1000 '500'",
                    "<pods>:2 qos LS LSR LSE SYSTEM Guaranteed BE BestEffort Burstable 'XX'",
-                   "<pods>:4",
+                   "<pods>:4 quote end",
                    "<pods>:5 gpu_milli 1 1000 '0'",
-                   "<pods>:5 deletion_time 9 creation_time 10",
-                   "<pods>:5 scheduled_time 8 creation_time 10",
+                   "<pods>:5 deletion_time 9 before creation_time 10",
+                   "<pods>:5 scheduled_time 8 before creation_time 10",
                    // A time that cannot be read is before or after none.
                    "<pods>:6 deletion_time -1000000000000 1000000000000 '99999999999999'",
                    "<pods>:7 creation_time -1000000000000 1000000000000 'x'",
@@ -138,11 +138,11 @@ TEST_CASE("openb headers are checked", "[io]") {
                                    "<nodes>:1: column 'model' is missing"});
     const auto extra = problems_of(nodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_specs\n");
     REQUIRE(extra.size() == 1);
-    CHECK_THAT(extra[0], Mentions("<pods>:1 columns name cpu_milli"));
+    CHECK_THAT(extra[0], Mentions("<pods>:1 first line columns name cpu_milli"));
     CHECK_THAT(extra[0], Mentions("gpu_specs"));
-    CHECK_THAT(problems_of("", pod_header).at(0), Mentions("<nodes>:1 columns"));
+    CHECK_THAT(problems_of("", pod_header).at(0), Mentions("<nodes>:1 first line columns"));
     CHECK_THAT(problems_of("sn,sn,cpu_milli,memory_mib,gpu,model\n", pod_header).at(0),
-               Mentions("<nodes>:1 columns"));
+               Mentions("<nodes>:1 first line columns"));
 }
 
 TEST_CASE("openb text is clean UTF-8", "[io]") {
@@ -155,7 +155,7 @@ TEST_CASE("openb text is clean UTF-8", "[io]") {
 
 TEST_CASE("openb files that cannot be read are the environment's failure", "[io]") {
     CHECK_THROWS_MESSAGE(io::read_openb("does-not-exist.csv", "nor-this.csv"), BackendError,
-                         "does-not-exist.csv");
+                         "does-not-exist.csv cannot opened");
 }
 
 TEST_CASE("A line too long for the parser is reported once", "[io]") {

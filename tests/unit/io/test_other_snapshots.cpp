@@ -61,20 +61,21 @@ TEST_CASE("A reader of clusters names the import that reads another system's", "
                 said = error.what();
                 CHECK(error.problems().size() == 1);
             }
-            CHECK_THAT(said, Mentions(input.found + " `gpusched import " + input.system + "`"));
+            CHECK_THAT(said, Mentions("it " + input.found + " `gpusched import " + input.system + "`"));
         }
 }
 
 TEST_CASE("A reader of clusters explains how to unpack gzip files", "[io]") {
     for (const auto& reader : readers()) {
         INFO(reader.system);
-        CHECK_THROWS_MESSAGE(reader.read("\x1f\x8b\x08 and so on"), InvalidInput, "gzip gunzip");
+        CHECK_THROWS_MESSAGE(reader.read("\x1f\x8b\x08 and so on"), InvalidInput, "it gzip unpack gunzip");
     }
 }
 
 TEST_CASE("The reader of machines names the import of a cluster", "[io]") {
-    CHECK_THROWS_MESSAGE(io::hardware_from_text(golden("slurm/nodes.txt")), InvalidInput,
-                         "machine 'nvidia-smi topo -m' XML NCCL FlexTopo Slurm `gpusched import slurm`");
+    CHECK_THROWS_MESSAGE(
+        io::hardware_from_text(golden("slurm/nodes.txt")), InvalidInput,
+        "machine 'nvidia-smi topo -m' XML NCCL hwloc FlexTopo Slurm text `gpusched import slurm`");
 }
 
 TEST_CASE("A zip archive is recognised", "[io]") {

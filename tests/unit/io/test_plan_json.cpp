@@ -30,7 +30,7 @@ TEST_CASE("Malformed plan documents are rejected with pointer and expectation", 
         INFO(c.name);
         REQUIRE(!c.expected.empty());
         CHECK_THROWS_MESSAGE(io::plan_from_json(c.text, "plan.json"), InvalidInput, c.expected);
-        CHECK_THROWS_MESSAGE(io::plan_from_json(c.text, "plan.json"), InvalidInput, "plan.json");
+        CHECK_THROWS_MESSAGE(io::plan_from_json(c.text, "plan.json"), InvalidInput, "plan.json:");
     }
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("A plan's text", "[io]") {
 }
 )");
     plan.stats["gap"] = std::numeric_limits<double>::quiet_NaN();
-    CHECK_THROWS_MESSAGE(io::plan_to_json(plan), InvalidInput, "JSON nan");
+    CHECK_THROWS_MESSAGE(io::plan_to_json(plan), InvalidInput, "JSON no number nan");
 }
 
 TEST_CASE("Plan files are read and written", "[io]") {
@@ -69,5 +69,5 @@ TEST_CASE("Plan files are read and written", "[io]") {
     io::write_plan(plan, path);
     CHECK(io::read_plan(path) == plan);
     std::filesystem::remove(path);
-    CHECK_THROWS_MESSAGE(io::read_plan(path), BackendError, path);
+    CHECK_THROWS_MESSAGE(io::read_plan(path), BackendError, path + " cannot opened");
 }

@@ -6,6 +6,8 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/plan_export.hpp>
 
+#include <algorithm>
+
 using namespace gpusched;
 
 namespace {
@@ -145,16 +147,14 @@ TEST_CASE("Names that Kubernetes would not accept are all reported", "[io]") {
         .vacated_nodes = {"-n"},
         .evictions = {"", "a..b", "a/", "no_underscores", std::string(300, 'a'), "sp.ace/pod"},
         .placements = {{"line\nbreak", "n0", {}}}};
-    try {
-        (void)io::plan_to_kubernetes_steps(bad);
-        FAIL("no error");
-    } catch (const InvalidInput& error) {
-        CHECK(error.problems().size() == 11);
-        const std::string text = error.what();
-        for (const auto* part : {"'N1'", "'a/b/c'", "'$(reboot)'", "'-n'", "''", "'a..b'", "'a/'",
-                                 "'no_underscores'", "'sp.ace/pod'", "'line\\x0abreak'"})
-            CHECK_THAT(text, Catch::Matchers::ContainsSubstring(part));
-    }
+    const auto problems =
+        testing_support::problems_in<InvalidInput>([&] { (void)io::plan_to_kubernetes_steps(bad); });
+    CHECK(problems.size() == 11);
+    for (const auto* name : {"'N1'", "'a/b/c'", "'$(reboot)'", "'-n'", "''", "'a..b'", "'a/'",
+                             "'no_underscores'", "'sp.ace/pod'", "'line\\x0abreak'"})
+        CHECK(std::any_of(problems.begin(), problems.end(), [&](const std::string& problem) {
+            return testing_support::mentions(problem, name);
+        }));
     CHECK_THROWS_MESSAGE(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "a.b"}), InvalidInput,
                          "default_namespace 'a.b'");
 }

@@ -47,7 +47,7 @@ TEST_CASE("a row that is wrong leaves the model as it was") {
     auto model = consolidation(Cluster::build({}));
     const auto before = model;
     REQUIRE_THROWS_MESSAGE(add_row(model, "g", "r", 0, std::vector<Entry>{{7, 1}}, 1), InvalidInput,
-                           "row 'r' column 7 0");
+                           "row 'r' column 7 below 0");
     REQUIRE_THROWS_MESSAGE(add_row(model, "g", "r", 2, {}, 1), InvalidInput, "2 to 1");
     CHECK(model == before);
 }

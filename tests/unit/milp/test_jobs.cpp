@@ -24,7 +24,7 @@ TEST_CASE("a joint allocation has columns for the pods that switches can hold, a
     CHECK(m.rows() == 5 + 3 + 2 * 2);
     auto twice = p;
     twice.jobs[1].name = "a";
-    REQUIRE_THROWS_MESSAGE(joint_allocation(twice), InvalidInput, "job 'a'");
+    REQUIRE_THROWS_MESSAGE(joint_allocation(twice), InvalidInput, "job 'a' twice");
     CHECK(joint_allocation({{{"", 1, 1}, {"", 1, 1}}, p.switches, p.shapes}).columns() == 4 * 2 + 2);
     // Jobs without GPUs are weighed with their pods.
     const auto cores =
@@ -106,7 +106,7 @@ TEST_CASE("packing models refuse clusters of another size") {
     for (const auto& other : {fewer_nodes, more_nodes, fewer_tasks, other_cards}) {
         const auto built = Cluster::build(other);
         const std::vector<NodeId> nowhere(built.task_count(), none<NodeId>);
-        REQUIRE_THROWS_MESSAGE(m.encode(built, nowhere), InvalidInput, "cluster nodes tasks");
-        REQUIRE_THROWS_MESSAGE(m.decode(built, x), InvalidInput, "cluster nodes tasks");
+        REQUIRE_THROWS_MESSAGE(m.encode(built, nowhere), InvalidInput, "cluster nodes tasks model made");
+        REQUIRE_THROWS_MESSAGE(m.decode(built, x), InvalidInput, "cluster nodes tasks model made");
     }
 }

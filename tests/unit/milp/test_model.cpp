@@ -34,7 +34,7 @@ TEST_CASE("a model's matrix is compressed by columns, repeated entries add up") 
     CHECK(m.rows_in("weight") == 1);
     CHECK(m.rows_in("nothing") == 0);
     CHECK(m.index("x")(1) == 1);
-    REQUIRE_THROWS_MESSAGE(m.index("z"), InvalidInput, "'z' 'knapsack'");
+    REQUIRE_THROWS_MESSAGE(m.index("z"), InvalidInput, "no index map 'z' 'knapsack'");
 }
 
 TEST_CASE("an index map marks absent columns") {
@@ -62,7 +62,7 @@ TEST_CASE("evaluate names the worst row or column") {
     CHECK(e.fractional == "x a");
     const auto nan = std::numeric_limits<double>::quiet_NaN();
     CHECK(std::isinf(evaluate(m, std::vector<double>{nan, 0, 0}).violation));
-    REQUIRE_THROWS_MESSAGE(evaluate(m, std::vector<double>{1}), InvalidInput, "x 1 3");
+    REQUIRE_THROWS_MESSAGE(evaluate(m, std::vector<double>{1}), InvalidInput, "entries x 1 3");
 }
 
 TEST_CASE("malformed models are reported row by row") {
@@ -71,42 +71,35 @@ TEST_CASE("malformed models are reported row by row") {
     m.column_lower[1] = std::numeric_limits<double>::quiet_NaN();
     m.value[0] = infinity;
     m.objective[2] = infinity;
-    try {
-        validate(m);
-        FAIL("not refused");
-    } catch (const InvalidInput& error) {
-        REQUIRE(error.problems().size() == 4);
-        CHECK_THAT(error.problems()[0], Mentions("column 'x a' value inf"));
-        CHECK_THAT(error.problems()[1], Mentions("column 'x b' bounds nan 1"));
-        CHECK_THAT(error.problems()[2], Mentions("column 'x c' objective inf"));
-        CHECK_THAT(error.problems()[3], Mentions("row 'weight limit' sides 10 6"));
-    }
+    CHECK_THAT(testing_support::problems_in<InvalidInput>([&] { validate(m); }),
+               MentionsEach({"column 'x a' value inf finite", "column 'x b' bounds nan to 1",
+                             "column 'x c' objective inf finite", "row 'weight limit' sides 10 to 6"}));
     m = knapsack();
     m.row_index[1] = 5;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row_index 5 2");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row_index 5 ascending 2");
     m = knapsack();
     m.integer.pop_back();
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "integer 2 3");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "entries integer 2 3");
 }
 
 TEST_CASE("a model is not read through starts that lead out of it") {
     auto m = knapsack();
     m.column_start = {0, 50'000'000, 3, 4};
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column_start[2] 3 0");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column_start[2] 3 ascending 0");
     m.column_start = {1, 2, 3, 4};
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column_start[0] 1 0");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column_start[0] 1 ascending 0");
     m = knapsack();
     m.indices[0].columns[1] = 3;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "'x' column 3 -1");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "index map 'x' column 3; -1 below 3");
     m = knapsack();
     m.indices[0].columns.pop_back();
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "'x' entries 2");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "index map 'x' entries 2");
     m = knapsack();
     m.row_lower[0] = m.row_upper[0] = infinity;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row 'weight limit' sides inf");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row 'weight limit' sides: inf to inf");
     m = knapsack();
     m.column_lower[2] = m.column_upper[2] = -infinity;
-    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column 'x c' bounds");
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column 'x c' bounds: -inf to -inf");
 }
 
 TEST_CASE("the relaxation as data for an LP solver") {
@@ -117,7 +110,7 @@ TEST_CASE("the relaxation as data for an LP solver") {
     if (clp() != nullptr) CHECK(-clp()->solve(lp).objective == Catch::Approx(9.25));
     auto wrong = lp;
     wrong.row_upper.pop_back();
-    if (clp() != nullptr) REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "row_upper 1 2");
+    if (clp() != nullptr) REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "entries row_upper 1 2");
 }
 
 TEST_CASE("an infeasible model's elastic form shows the rows to relax, and conflicting groups are named") {
@@ -140,7 +133,7 @@ TEST_CASE("an infeasible model's elastic form shows the rows to relax, and confl
     CHECK(violated[0].group == "demand");
     CHECK(violated[0].amount == 3);
     CHECK(violated[0].worst == "at least 8");
-    REQUIRE_THROWS_MESSAGE(elastic(m, {"nothing"}), InvalidInput, "'nothing'");
+    REQUIRE_THROWS_MESSAGE(elastic(m, {"nothing"}), InvalidInput, "no group 'nothing'");
     if (!available_solvers().empty()) {
         CHECK(solve(m).status == Status::infeasible);
         CHECK(solve(soft).objective == Catch::Approx(3));
@@ -186,10 +179,10 @@ TEST_CASE("a solver's result is compared with the model") {
     CHECK(claim({1, 0, 0}).status == Status::optimal);
     CHECK(claim({1, 0, 0}).objective == 14);
     CHECK(claim({1 - 1e-9, 1e-9, 0}).x == std::vector<double>{1, 0, 0});
-    CHECK_THAT(claim({1, 1, 1}).message, Mentions("row 'weight limit' 3"));
-    CHECK_THAT(claim({0.5, 0, 0}).message, Mentions("column 'x a' 0.5"));
-    CHECK_THAT(claim({0, 0, 9}).message, Mentions("column 'x c' bounds"));
-    CHECK_THAT(claim({0, 0}).message, Mentions("2 3"));
+    CHECK_THAT(claim({1, 1, 1}).message, Mentions("row 'weight limit' violated 3"));
+    CHECK_THAT(claim({0.5, 0, 0}).message, Mentions("integer column 'x a' 0.5"));
+    CHECK_THAT(claim({0, 0, 9}).message, Mentions("column 'x c' out of bounds"));
+    CHECK_THAT(claim({0, 0}).message, Mentions("2 entries instead 3"));
     CHECK(claim({}).status == Status::failed);
     CHECK_FALSE(claim({1, 1, 1}).has_solution());
 }
@@ -205,8 +198,8 @@ TEST_CASE("solve options out of range are refused") {
     refused({.threads = 0}, "threads 0 1 1024");
     refused({.threads = std::numeric_limits<int>::max()}, "threads 2147483647 1 1024");
     refused({.seed = -1}, "seed -1");
-    refused({.start = {1.0}}, "start 1 3");
-    refused({.start = {1, 1, infinity}}, "start inf");
+    refused({.start = {1.0}}, "entries start 1 3");
+    refused({.start = {1, 1, infinity}}, "start inf finite");
     REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput, "solver 'gurobi' 'auto' 'highs' 'cbc'");
     const auto solvers = available_solvers();
     if (std::find(solvers.begin(), solvers.end(), "highs") == solvers.end()) {

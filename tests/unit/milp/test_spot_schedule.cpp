@@ -84,16 +84,16 @@ TEST_CASE("schedules against the rules are refused") {
     };
     using S = std::vector<std::vector<int>>;
     const S none{{0, 0}, {0, 0}, {0, 0}, {0, 0}}, high{{0, 1}, {0, 1}, {0, 0}, {0, 0}};
-    refused({{none}}, "pods 1 2");
-    refused({{none, S{{0, 0}}}}, "pods[task] 1 4");
-    refused({{none, none}}, "starts");
-    refused({{none, S{{0, 0}, {0, 1}, {0, 1}, {0, 0}}}}, "late");
-    refused({{none, S{{0, 1}, {0, 0}, {0, 0}, {0, 0}}}}, "evicted");
-    refused({{S{{0, 0}, {1, 0}, {0, 0}, {0, 0}}, high}}, "gang");
-    refused({{S{{2, 0}, {0, 0}, {0, 0}, {0, 0}}, high}}, "arrives");
-    refused({{S{{0, 0}, {0, 0}, {2, 0}, {1, 1}}, high}}, "moves");
-    refused({{S{{0, 0}, {2, 0}, {2, 0}, {2, 0}}, high}}, "end");
-    refused({{S{{0, 0}, {1, 1}, {1, 1}, {0, 0}}, high}}, "GPUs node 1 2");
+    refused({{none}}, "entries pods 1 2");
+    refused({{none, S{{0, 0}}}}, "entries pods[task] 1 4");
+    refused({{none, none}}, "'hp' high priority never starts");
+    refused({{none, S{{0, 0}, {0, 1}, {0, 1}, {0, 0}}}}, "'hp' starts too late");
+    refused({{none, S{{0, 1}, {0, 0}, {0, 0}, {0, 0}}}}, "'hp' high priority evicted");
+    refused({{S{{0, 0}, {1, 0}, {0, 0}, {0, 0}}, high}}, "'lp' part gang");
+    refused({{S{{2, 0}, {0, 0}, {0, 0}, {0, 0}}, high}}, "'lp' runs before arrives");
+    refused({{S{{0, 0}, {0, 0}, {2, 0}, {1, 1}}, high}}, "'lp' moves within run");
+    refused({{S{{0, 0}, {2, 0}, {2, 0}, {2, 0}}, high}}, "'lp' runs after end");
+    refused({{S{{0, 0}, {1, 1}, {1, 1}, {0, 0}}, high}}, "GPUs node 1: 2; at most 1");
 }
 
 TEST_CASE("malformed spot problems are reported field by field") {
@@ -108,8 +108,8 @@ TEST_CASE("malformed spot problems are reported field by field") {
     refused("task 'lp' arrival 9 0 6", [](auto& p) { p.tasks[0].arrival = 9; });
     refused("task 'lp' pods 0", [](auto& p) { p.tasks[0].pods = 0; });
     refused("task 'lp' gpus 0", [](auto& p) { p.tasks[0].gpus = 0; });
-    refused("task 'lp' checkpoints", [](auto& p) { p.tasks[0].checkpoints = {}; });
+    refused("task 'lp' checkpoints none least one", [](auto& p) { p.tasks[0].checkpoints = {}; });
     refused("task 'lp' checkpoints[1] 2 3", [](auto& p) { p.tasks[0].checkpoints = {2, 2}; });
-    refused("task 'lp' max_delay", [](auto& p) { p.tasks[0].max_delay = 1; });
+    refused("task 'lp' max_delay with hp only", [](auto& p) { p.tasks[0].max_delay = 1; });
     refused("task 'hp' max_delay -1", [](auto& p) { p.tasks[1].max_delay = -1; });
 }

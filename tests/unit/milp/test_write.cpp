@@ -164,9 +164,9 @@ End
 
 TEST_CASE("a file that cannot be written is an error of the environment") {
     REQUIRE_THROWS_MESSAGE(write_mps(test::knapsack(), "/nonexistent/folder/m.mps"), BackendError,
-                           "/nonexistent/folder/m.mps");
+                           "/nonexistent/folder/m.mps cannot created");
     REQUIRE_THROWS_MESSAGE(write_lp(test::knapsack(), "/nonexistent/folder/m.lp"), BackendError,
-                           "/nonexistent/folder/m.lp");
+                           "/nonexistent/folder/m.lp cannot created");
 }
 
 TEST_CASE("cbc and glpsol read both formats back to the same optimum") {

@@ -70,75 +70,50 @@ TEST_CASE("a cordon by a taint lets tasks in that tolerate it") {
 }
 
 TEST_CASE("each obstacle has its name") {
-    struct Row {
-        Obstacle expected;
-        std::function<void(ClusterSpec&)> make;
-    };
-    const std::vector<Row> rows{
-        {Obstacle::cordoned, [](auto& s) { s.nodes[0].schedulable = false; }},
-        {Obstacle::not_eligible,
-         [](auto& s) {
-             s.tasks[p].gpu_models = {"B", "C"};
-         }},
-        {Obstacle::not_eligible,
-         [](auto& s) {
-             s.tasks[p].node_selector = {{"k", "v"}};
-         }},
-        {Obstacle::not_eligible,
-         [](auto& s) {
-             s.nodes[0].taints = {{"k", "v", "NoSchedule"}};
-         }},
-        {Obstacle::not_eligible,
-         [](auto& s) {
-             s.tasks[p].gpu_count = 0;
-             s.tasks[p].gpu_models = {"B"};
-         }},
-        {Obstacle::cpu, [](auto& s) { s.tasks[p].cpu_milli = 3'001; }},
-        {Obstacle::memory, [](auto& s) { s.tasks[p].memory_mib = 91; }},
-        {Obstacle::gpu, [](auto& s) { s.tasks[p].gpu_count = 3; }},
-        {Obstacle::gpu, [](auto& s) { s.nodes[0].failed_gpus = {3}; }},
-        {Obstacle::gpu_memory,
-         [](auto& s) {
-             s.nodes[0].gpu_memory_mib = 10;
-             s.tasks[p].gpu_memory_mib = 11;
-         }},
-        {Obstacle::hardware,
-         [](auto& s) {
-             s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
-         }},
-        {Obstacle::hardware,
-         [](auto& s) {
-             s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
-             s.nodes[0].hardware =
-                 Hardware{"", {{0, 8, 0b0101}, {1, 8, 0b1010}}};  // one free GPU on each socket
-         }},
-        {Obstacle::anti_affinity,
-         [](auto& s) {
-             s.tasks[p].anti_affinity = s.tasks[t].anti_affinity = {{"g", node_level, 1}};
-         }},
-        {Obstacle::anti_affinity,
-         [](auto& s) {  // the other's limit binds
-             s.tasks[p].anti_affinity = {{"g", 1, 9}};
-             s.tasks[u].anti_affinity = {{"g", 1, 1}};
-         }},
-        {Obstacle::affinity,
-         [](auto& s) {
-             s.tasks[p].affinity = s.tasks[u].affinity = {{"g", node_level}};
-         }},
-        {Obstacle::network,
-         [](auto& s) {
-             s.tasks[p].job = s.tasks[u].job = "j";
-             s.tasks[u].node = "n2";
-             s.tasks[u].network_affinity =
-                 NetworkAffinity{1, NetworkMode::required};  // p asks for nothing itself
-         }},
-    };
-    for (const auto& row : rows) {
+    const auto finds = [](Obstacle expected, const std::function<void(ClusterSpec&)>& spoil) {
         auto spec = base();
-        row.make(spec);
-        INFO(enum_name(row.expected));
-        REQUIRE(ask(spec, p, 0) == row.expected);
-    }
+        spoil(spec);
+        INFO(enum_name(expected));
+        REQUIRE(ask(spec, p, 0) == expected);
+    };
+    finds(Obstacle::cordoned, [](auto& s) { s.nodes[0].schedulable = false; });
+    finds(Obstacle::not_eligible, [](auto& s) { s.tasks[p].gpu_models = {"B", "C"}; });
+    finds(Obstacle::not_eligible, [](auto& s) { s.tasks[p].node_selector = {{"k", "v"}}; });
+    finds(Obstacle::not_eligible, [](auto& s) { s.nodes[0].taints = {{"k", "v", "NoSchedule"}}; });
+    finds(Obstacle::not_eligible, [](auto& s) {
+        s.tasks[p].gpu_count = 0;
+        s.tasks[p].gpu_models = {"B"};
+    });
+    finds(Obstacle::cpu, [](auto& s) { s.tasks[p].cpu_milli = 3'001; });
+    finds(Obstacle::memory, [](auto& s) { s.tasks[p].memory_mib = 91; });
+    finds(Obstacle::gpu, [](auto& s) { s.tasks[p].gpu_count = 3; });
+    finds(Obstacle::gpu, [](auto& s) { s.nodes[0].failed_gpus = {3}; });
+    finds(Obstacle::gpu_memory, [](auto& s) {
+        s.nodes[0].gpu_memory_mib = 10;
+        s.tasks[p].gpu_memory_mib = 11;
+    });
+    finds(Obstacle::hardware, [](auto& s) {
+        s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+    });
+    finds(Obstacle::hardware, [](auto& s) {
+        s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
+        s.nodes[0].hardware = Hardware{"", {{0, 8, 0b0101}, {1, 8, 0b1010}}};  // one free GPU on each socket
+    });
+    finds(Obstacle::anti_affinity, [](auto& s) {
+        s.tasks[p].anti_affinity = s.tasks[t].anti_affinity = {{"g", node_level, 1}};
+    });
+    finds(Obstacle::anti_affinity, [](auto& s) {  // the other's limit binds
+        s.tasks[p].anti_affinity = {{"g", 1, 9}};
+        s.tasks[u].anti_affinity = {{"g", 1, 1}};
+    });
+    finds(Obstacle::affinity, [](auto& s) {
+        s.tasks[p].affinity = s.tasks[u].affinity = {{"g", node_level}};
+    });
+    finds(Obstacle::network, [](auto& s) {
+        s.tasks[p].job = s.tasks[u].job = "j";
+        s.tasks[u].node = "n2";
+        s.tasks[u].network_affinity = NetworkAffinity{1, NetworkMode::required};  // p asks for nothing itself
+    });
 }
 
 TEST_CASE("eligibility names its obstacle, model first") {
@@ -254,96 +229,74 @@ TEST_CASE("guaranteed locality") {
 }
 
 TEST_CASE("each obstacle is described with the request and the capacity") {
-    struct Row {
-        std::string expected;
-        std::function<void(ClusterSpec&)> spoil;
-    };
     // Of `p` on n0; `t` holds GPUs 0 and 1 there.
-    const std::vector<Row> rows{
-        {"", [](auto&) {}},
-        {"cordoned", [](auto& s) { s.nodes[0].schedulable = false; }},
-        {"GPU model 'A' 'B' 'C'",
-         [](auto& s) {
-             s.tasks[p].gpu_models = {"B", "C"};
-         }},
-        {"GPU model 'B'",
-         [](auto& s) {
-             s.nodes[0].gpu_model.clear();
-             s.tasks[p].gpu_models = {"B"};
-         }},
-        {"label 'zone' 'y' 'x'",
-         [](auto& s) {
-             s.nodes[0].labels = {{"disk", "ssd"}, {"zone", "y"}};
-             s.tasks[p].node_selector = {{"disk", "ssd"}, {"zone", "x"}};
-         }},
-        {"label 'zone' missing 'x'",
-         [](auto& s) {
-             s.tasks[p].node_selector = {{"zone", "x"}};
-         }},
-        {"taint 'k=v:NoSchedule'",
-         [](auto& s) {
-             s.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}, {"k", "v", "NoSchedule"}};
-         }},
-        {"cpu_milli 3500 3000 500", [](auto& s) { s.tasks[p].cpu_milli = 3'500; }},
-        {"memory_mib 91 90 1", [](auto& s) { s.tasks[p].memory_mib = 91; }},
-        {"GPUs 3 2 4", [](auto& s) { s.tasks[p].gpu_count = 3; }},
-        {"gpu_share_milli GPU 500 300 200",
-         [](auto& s) {
-             s.tasks[t].gpu_count = 1;
-             s.tasks[t].gpu_share_milli = 700;
-             s.tasks[t].gpus = {0};
-             s.nodes[0].failed_gpus = {1, 2, 3};
-             s.tasks[p].gpu_count = 1;
-             s.tasks[p].gpu_share_milli = 500;
-         }},
-        {"gpu_memory_mib 90 GPU 500",
-         [](auto& s) {
-             s.nodes[0].gpu_memory_mib = 80;
-             s.tasks[p].gpu_count = 1;
-             s.tasks[p].gpu_share_milli = 500;
-             s.tasks[p].gpu_memory_mib = 90;
-         }},
-        {"gpu_memory_mib 90 2 GPUs 0",
-         [](auto& s) {
-             s.nodes[0].gpu_memory_mib = 80;
-             s.tasks[p].gpu_memory_mib = 90;
-         }},
-        {"hardware_affinity 2 GPUs NUMA hardware",
-         [](auto& s) {
-             s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
-         }},
-        {"hardware_affinity 2 GPUs socket 1",
-         [](auto& s) {
-             s.nodes[0].hardware = Hardware{"", {{0, 2, 0b0101}, {1, 2, 0b1010}}};
-             s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
-         }},
-        {"anti_affinity domain 's0' level 1 3 'g' 2",
-         [](auto& s) {
-             for (auto& task : s.tasks) task.anti_affinity = {{"g", 1, 2}};
-         }},
-        {"anti_affinity node 'n0' 2 'g' 1",
-         [](auto& s) {
-             for (auto& task : s.tasks) task.anti_affinity = {{"g", node_level, 1}};
-         }},
-        {"affinity 'g' node 'n0'",
-         [](auto& s) {
-             s.tasks[u].affinity = s.tasks[p].affinity = {{"g", node_level}};
-         }},
-        {"network_affinity domain 's0' level 1",
-         [](auto& s) {
-             s.tasks[u].job = s.tasks[p].job = "j";
-             s.tasks[u].node = "n2";
-             s.tasks[p].network_affinity = NetworkAffinity{1, NetworkMode::required};
-         }},
-    };
-    for (const auto& row : rows) {
+    const auto describes = [](const std::string& words, const std::function<void(ClusterSpec&)>& spoil) {
         auto spec = base();
-        row.spoil(spec);
+        spoil(spec);
         const auto c = Cluster::build(spec, IdOrder::as_listed);
-        INFO(row.expected);
+        INFO(words);
         const auto text = describe_obstacle(c, make_id<TaskId>(p), NodeId{0});
-        CHECK_THAT(text, Mentions(row.expected));
-        CHECK(text.empty() == row.expected.empty());
-        CHECK((find_obstacle(c, make_id<TaskId>(p), NodeId{0}) == Obstacle::none) == row.expected.empty());
-    }
+        CHECK_THAT(text, Mentions(words));
+        CHECK(text.empty() == words.empty());
+        CHECK((find_obstacle(c, make_id<TaskId>(p), NodeId{0}) == Obstacle::none) == words.empty());
+    };
+    describes("", [](auto&) {});
+    describes("cordoned", [](auto& s) { s.nodes[0].schedulable = false; });
+    describes("GPU model 'A' accepts 'B', 'C'", [](auto& s) { s.tasks[p].gpu_models = {"B", "C"}; });
+    describes("no GPU model accepts 'B'", [](auto& s) {
+        s.nodes[0].gpu_model.clear();
+        s.tasks[p].gpu_models = {"B"};
+    });
+    describes("label 'zone' 'y' selects 'x'", [](auto& s) {
+        s.nodes[0].labels = {{"disk", "ssd"}, {"zone", "y"}};
+        s.tasks[p].node_selector = {{"disk", "ssd"}, {"zone", "x"}};
+    });
+    describes("label 'zone' missing selects 'x'", [](auto& s) {
+        s.tasks[p].node_selector = {{"zone", "x"}};
+    });
+    describes("not tolerate taint 'k=v:NoSchedule'", [](auto& s) {
+        s.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}, {"k", "v", "NoSchedule"}};
+    });
+    describes("cpu_milli needs 3500, 3000 free (500 short)", [](auto& s) { s.tasks[p].cpu_milli = 3'500; });
+    describes("memory_mib needs 91, 90 free (1 short)", [](auto& s) { s.tasks[p].memory_mib = 91; });
+    describes("GPUs needs 3 entirely free 2 of 4", [](auto& s) { s.tasks[p].gpu_count = 3; });
+    describes("gpu_share_milli one GPU needs 500, 300 free (200 short)", [](auto& s) {
+        s.tasks[t].gpu_count = 1;
+        s.tasks[t].gpu_share_milli = 700;
+        s.tasks[t].gpus = {0};
+        s.nodes[0].failed_gpus = {1, 2, 3};
+        s.tasks[p].gpu_count = 1;
+        s.tasks[p].gpu_share_milli = 500;
+    });
+    describes("gpu_memory_mib needs 90 one GPU 500 thousandths none left", [](auto& s) {
+        s.nodes[0].gpu_memory_mib = 80;
+        s.tasks[p].gpu_count = 1;
+        s.tasks[p].gpu_share_milli = 500;
+        s.tasks[p].gpu_memory_mib = 90;
+    });
+    describes("gpu_memory_mib needs 90 each 2 GPUs 0 of 2 free", [](auto& s) {
+        s.nodes[0].gpu_memory_mib = 80;
+        s.tasks[p].gpu_memory_mib = 90;
+    });
+    describes("hardware_affinity needs 2 GPUs one NUMA hardware not known", [](auto& s) {
+        s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+    });
+    describes("hardware_affinity needs 2 GPUs one socket at most 1 free", [](auto& s) {
+        s.nodes[0].hardware = Hardware{"", {{0, 2, 0b0101}, {1, 2, 0b1010}}};
+        s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
+    });
+    describes("anti_affinity domain 's0' level 1 3 members 'g' at most 2", [](auto& s) {
+        for (auto& task : s.tasks) task.anti_affinity = {{"g", 1, 2}};
+    });
+    describes("anti_affinity node 'n0' 2 members 'g' at most 1", [](auto& s) {
+        for (auto& task : s.tasks) task.anti_affinity = {{"g", node_level, 1}};
+    });
+    describes("affinity 'g' members outside node 'n0'", [](auto& s) {
+        s.tasks[u].affinity = s.tasks[p].affinity = {{"g", node_level}};
+    });
+    describes("network_affinity job j members outside domain 's0' level 1", [](auto& s) {
+        s.tasks[u].job = s.tasks[p].job = "j";
+        s.tasks[u].node = "n2";
+        s.tasks[p].network_affinity = NetworkAffinity{1, NetworkMode::required};
+    });
 }

@@ -38,7 +38,8 @@ TEST_CASE("Levels that no node has are legal, and among the warnings", "[model]"
     spec.tasks[1].network_affinity = NetworkAffinity{2, NetworkMode::preferred};
     spec.tasks[1].affinity = {{"g", 3}};
     CHECK_THAT(Cluster::build(spec).warnings(),
-               MentionsEach({"network level 2 task 't0' 1 domain", "network level 3 task 't1' domain"}));
+               MentionsEach({"network level 2 task 't0' and 1 more deep domain of its own",
+                             "network level 3 task 't1' deep domain of its own"}));
 }
 
 TEST_CASE("A checkpoint from before the start is legal: the task started again", "[model]") {

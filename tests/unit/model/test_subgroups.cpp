@@ -63,14 +63,15 @@ TEST_CASE("subgroups that cannot be are refused by name") {
         INFO(why);
         CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput, why);
     };
-    refused([](auto& s) { s.tasks[0].subgroup = "boss"; }, "task 'l' subgroup 'boss' job 'j'");
-    refused([](auto& s) { s.tasks[0].job.clear(); }, "task 'l' subgroup 'leader'");
-    refused([](auto& s) { s.tasks[0].job = "k"; }, "task 'l' subgroup 'leader' job 'k'");
-    refused([](auto& s) { s.jobs[0].min_members = 2; }, "job 'j' min_members 2 3");
-    refused([](auto& s) { s.jobs[0].subgroups[1].name = "leader"; }, "job 'j' 'leader'");
-    refused([](auto& s) { s.jobs[0].subgroups.push_back({"", 0}); }, "job 'j' empty");
-    refused([](auto& s) { s.jobs[0].subgroups[0].min_members = -1; }, "job 'j' 'leader' min_members -1 0");
-    refused([](auto& s) { s.jobs[0].subgroups[0].name = std::string("a\0b", 3); }, "NUL");
+    refused([](auto& s) { s.tasks[0].subgroup = "boss"; }, "task 'l' subgroup 'boss' one job 'j' lists");
+    refused([](auto& s) { s.tasks[0].job.clear(); }, "task 'l' subgroup 'leader' none without job");
+    refused([](auto& s) { s.tasks[0].job = "k"; }, "task 'l' subgroup 'leader' one job 'k' lists");
+    refused([](auto& s) { s.jobs[0].min_members = 2; }, "job 'j' min_members 2 least 3, sum");
+    refused([](auto& s) { s.jobs[0].subgroups[1].name = "leader"; }, "job 'j' subgroup 'leader' twice");
+    refused([](auto& s) { s.jobs[0].subgroups.push_back({"", 0}); }, "job 'j' subgroups empty name");
+    refused([](auto& s) { s.jobs[0].subgroups[0].min_members = -1; },
+            "job 'j' subgroup 'leader' min_members -1 0");
+    refused([](auto& s) { s.jobs[0].subgroups[0].name = std::string("a\0b", 3); }, "job 'j' subgroups NUL");
 }
 
 TEST_CASE("subgroups come, change and go with their jobs; slots are given away again") {
@@ -90,12 +91,13 @@ TEST_CASE("subgroups come, change and go with their jobs; slots are given away a
     CHECK(cluster.to_spec() == as_built);
     // One that tasks are in stays, and a refusal changes nothing.
     to.subgroups = {{"leader", 1}};
-    REQUIRE_THROWS_MESSAGE(cluster.update_job(job, to), InvalidInput, "job 'j' 'worker' 3");
+    REQUIRE_THROWS_MESSAGE(cluster.update_job(job, to), InvalidInput, "job 'j' subgroup 'worker' 3 tasks");
     to.subgroups = {};
-    REQUIRE_THROWS_MESSAGE(cluster.update_job(job, to), InvalidInput, "'leader' 1");
-    REQUIRE_THROWS_MESSAGE(cluster.add_task(member("y", "boss")), InvalidInput, "job 'j'");
+    REQUIRE_THROWS_MESSAGE(cluster.update_job(job, to), InvalidInput, "subgroup 'leader' 1 task");
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(member("y", "boss")), InvalidInput,
+                           "task 'y' subgroup 'boss' one job 'j' lists");
     REQUIRE_THROWS_MESSAGE(cluster.update_task(cluster.handle(cluster.find_task("l")), member("l", "boss")),
-                           InvalidInput, "job 'j'");
+                           InvalidInput, "task 'l' subgroup 'boss' one job 'j' lists");
     CHECK(cluster.to_spec() == as_built);
     // Tasks change places.
     cluster.update_task(cluster.handle(cluster.find_task("l")), member("l", "worker"));

@@ -270,11 +270,11 @@ TEST_CASE("malformed options, windows and traces are refused by name", "[serving
         change(bad);
         REQUIRE_THROWS_MESSAGE(Autoscaler(bad), InvalidInput, message);
     };
-    refused([](auto& x) { x.ttft_s = 0.05; }, "ttft_s");
-    refused([](auto& x) { x.tpot_s = 0.15; }, "tpot_s");
-    refused([](auto& x) { x.percent = 100; }, "percent");
-    refused([](auto& x) { x.interval_s = 0; }, "interval_s");
-    refused([](auto& x) { x.times.max_batch = 0; }, "max_batch");
+    refused([](auto& x) { x.ttft_s = 0.05; }, "ttft_s 0.05 more than 0.1");
+    refused([](auto& x) { x.tpot_s = 0.15; }, "tpot_s 0.15 at least 0.2");
+    refused([](auto& x) { x.percent = 100; }, "percent 100 50 99.9");
+    refused([](auto& x) { x.interval_s = 0; }, "interval_s 0 1 3600");
+    refused([](auto& x) { x.times.max_batch = 0; }, "max_batch 0 1 100000");
     refused([](auto& x) { x.expected_per_s = {1, -1}; }, "expected_per_s");
     Autoscaler a(o);
     (void)a.step(window_of(10, 5));
@@ -284,18 +284,19 @@ TEST_CASE("malformed options, windows and traces are refused by name", "[serving
     REQUIRE_THROWS_MESSAGE(a.step(w), InvalidInput, "arrived");
     const std::vector<Arrival> backwards{{1, 1, 1}, {0, 1, 1}}, once{{1, 1, 1}};
     REQUIRE_THROWS_MESSAGE(simulate_autoscaling(backwards, o), InvalidInput, "arrivals[1]");
-    REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards), InvalidInput, "trace");
-    REQUIRE_THROWS_MESSAGE(daily_arrivals(once), InvalidInput, "two requests");
-    REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards, {.mean_rate = 0}), InvalidInput, "mean_rate");
+    REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards), InvalidInput, "trace not order time");
+    REQUIRE_THROWS_MESSAGE(daily_arrivals(once), InvalidInput, "least two requests");
+    REQUIRE_THROWS_MESSAGE(daily_arrivals(backwards, {.mean_rate = 0}), InvalidInput, "mean_rate 0 10000");
     REQUIRE_THROWS_MESSAGE(pool_sizes({}, 1, o), InvalidInput, "sample");
-    REQUIRE_THROWS_MESSAGE(simulate_autoscaling(once, o, {.slowdown = 0}), InvalidInput, "slowdown");
+    REQUIRE_THROWS_MESSAGE(simulate_autoscaling(once, o, {.slowdown = 0}), InvalidInput, "slowdown 0 0.1 10");
     o.max_replicas = 1;
     const auto many = poisson(200, 60, 10, 5, 1);
-    REQUIRE_THROWS_MESSAGE(fewest_fixed(many, o), InvalidInput, "max_replicas");
+    REQUIRE_THROWS_MESSAGE(fewest_fixed(many, o), InvalidInput, "max_replicas 1 enough");
     const std::vector<GpuType> gpus{gpu_type("H100")};
     const auto model = llama3_8b();
     const Deployment two{"H100 2x1", {{0, 1, 16}, {0, 1, 16}}}, one{"H100 1x1", {{0, 1, 32}}};
-    REQUIRE_THROWS_MESSAGE(replica_times(model, gpus, two, one, {100, 100}), InvalidInput, "prefill");
+    REQUIRE_THROWS_MESSAGE(replica_times(model, gpus, two, one, {100, 100}), InvalidInput,
+                           "prefill 'H100 2x1' one stage");
 }
 
 TEST_CASE("replica times are straight lines above the estimates", "[serving]") {

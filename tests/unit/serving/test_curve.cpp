@@ -42,7 +42,7 @@ TEST_CASE("rates by kind, with the model if several have the kind", "[serving]")
     CHECK(asked.models[1].workloads[0].rate == 0);
     CHECK_THAT(refused({{"chat", 1}}), MentionsEach({"rate 'chat' 'Llama-3-70B/chat' 'Llama-3-8B/chat'"}));
     CHECK_THAT(refused({{"code", 1}, {"Llama-3-70B/code", 1}}),
-               MentionsEach({"rate 'Llama-3-70B/code' 'code'"}));
+               MentionsEach({"rate 'Llama-3-70B/code' 'code' same kind"}));
     CHECK(refused({{"Llama-3-8B/code", 1}, {"chatt", 1}}).size() == 2);
     // A kind whose name reads like a model's and another's: the full name goes first, and both can be named.
     auto odd = two_models();

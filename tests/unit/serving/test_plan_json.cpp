@@ -119,13 +119,15 @@ TEST_CASE("curves and sweeps hold whole plans", "[serving]") {
 TEST_CASE("a plan of another request has no document", "[serving]") {
     auto other = request();
     other.gpus.pop_back();
-    CHECK_THROWS_MESSAGE(plan_to_json(plan(), other), InvalidInput, "plan.rented 2 GPU 1");
+    CHECK_THROWS_MESSAGE(plan_to_json(plan(), other), InvalidInput,
+                         "plan.rented 2 elements one per GPU type 1");
     auto strange = plan();
     strange.replicas[0].deployment.stages[0].gpu = 2;
     CHECK_THROWS_MESSAGE(plan_to_json(strange, request()), InvalidInput, "plan.replicas[0] stage.gpu 2");
     strange = plan();
     strange.replicas[0].share.pop_back();
-    CHECK_THROWS_MESSAGE(plan_to_json(strange, request()), InvalidInput, "plan.replicas[0] 2 'Llama-3-8B'");
+    CHECK_THROWS_MESSAGE(plan_to_json(strange, request()), InvalidInput,
+                         "plan.replicas[0] number each 2 workloads 'Llama-3-8B'");
     strange = plan();
     strange.rate = 1;  // but nothing within targets
     CHECK_THROWS_AS(plan_to_json(strange, request()), InvalidInput);
@@ -153,17 +155,18 @@ TEST_CASE("every mistake in a running plan is reported with its place", "[servin
         problems_of(
             R"({"replicas": [{"model": 3, "count": -1, "stages": [{"gpu": "A40", "degree": "x"}]}, "none",
                           {"stages": {}}], "status": 7})"),
-        MentionsEach({"p /replicas/0/model 3", "p /replicas/0/count 0 2147483647 -1",
-                      "p /replicas/0/stages/0/degree \"x\"", "p /replicas/0/stages/0 'layers' missing",
-                      "p /replicas/1 \"none\"", "p /replicas/2/stages", "p /replicas/2 'model' missing",
+        MentionsEach({"p /replicas/0/model string 3", "p /replicas/0/count 0 2147483647 -1",
+                      "p /replicas/0/stages/0/degree integer \"x\"",
+                      "p /replicas/0/stages/0 'layers' missing", "p /replicas/1 object \"none\"",
+                      "p /replicas/2/stages array object", "p /replicas/2 'model' missing",
                       "p /replicas/2 'count' missing"}));
     CHECK_THAT(problems_of("{}"), MentionsEach({"p 'replicas' missing"}));
     CHECK_THAT(problems_of(R"({"format": "gpusched.serving-sweep", "version": 1, "plans": []})"),
                MentionsEach({R"(p /format "gpusched.serving-plan" "gpusched.serving-sweep")"}));
     CHECK_THAT(problems_of(R"({"version": 3, "replicas": []})"), MentionsEach({"p /version 1 2 3"}));
-    CHECK_THAT(problems_of(R"("H100")"), MentionsEach({"p \"H100\""}));
+    CHECK_THAT(problems_of(R"("H100")"), MentionsEach({"p serving plan list replicas \"H100\""}));
     const std::string many = R"({"model": "m", "count": 2147483647, "stages": []})";
-    CHECK_THAT(problems_of("[" + many + "," + many + "]"), MentionsEach({"p 4294967294 0 1000000000"}));
+    CHECK_THAT(problems_of("[" + many + "," + many + "]"), MentionsEach({"p count 4294967294 0 1000000000"}));
 }
 
 TEST_CASE("serving replicas are read as written, and by names", "[serving]") {
@@ -196,7 +199,7 @@ TEST_CASE("serving replicas are read as written, and by names", "[serving]") {
 TEST_CASE("every mistake in serving replicas is reported with its place", "[serving]") {
     CHECK_THAT(
         problems_of_served(R"([{"model": "Llama-3-8B", "count": -1, "share": {"chat": "x"}}, {"count": 1}])"),
-        MentionsEach({"p /0/count 0 2147483647 -1", "p /0/share/chat \"x\"", "p /1 'model' missing",
+        MentionsEach({"p /0/count 0 2147483647 -1", "p /0/share/chat number \"x\"", "p /1 'model' missing",
                       "p /1 'share' missing"}));
     CHECK_THAT(
         problems_of_served(
@@ -205,9 +208,10 @@ TEST_CASE("every mistake in serving replicas is reported with its place", "[serv
                   {"model": "Llama-3-8B", "count": 1, "deployment": "H1OO 1x1", "share": {}},
                   {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": [{"gpu": "L4", "degree": 1, "layers": 32}]},
                   {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": []}]})"),
-        MentionsEach({"p /replicas/0/model Llama-3-8B 'Llama-3-8C' 'Llama-3-8B'",
-                      "p /replicas/1/share/chatt chat code 'chatt' 'chat'",
+        MentionsEach({"p /replicas/0/model Llama-3-8B, found 'Llama-3-8C' mean 'Llama-3-8B'",
+                      "p /replicas/1/share/chatt chat code found 'chatt' mean 'chat'",
                       "p /replicas/1 'deployment' 'stages' missing", "p /replicas/1/source/x chat code 'x'",
                       "p /replicas/2/deployment 'H1OO 1x1' 'TYPE SxD' S stages D H100 A40 'H100 2x1' 3x1'",
-                      "p /replicas/3/stages/0/gpu H100 A40 'L4'", "p /replicas/4 '' stages"}));
+                      "p /replicas/3/stages/0/gpu H100 A40 'L4'",
+                      "p /replicas/4 deployment '' stages none least one"}));
 }

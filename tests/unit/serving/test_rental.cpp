@@ -209,8 +209,8 @@ TEST_CASE("malformed rental problems", "[serving][rental]") {
     p.running = {1, 2};
     p.max_starts = -1;
     p.budget = -1;
-    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "'m' gpus 0");
-    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "running 2");
+    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "offer 'm' gpus 0");
+    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "running 2 entries");
     REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "budget -1");
     REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "max_starts -1");
 }

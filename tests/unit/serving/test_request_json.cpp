@@ -110,9 +110,9 @@ TEST_CASE("a request is read from a file, and written to one", "[serving]") {
                          "      chat: {input: 9, output: 9, requests: 1}\n");
         CHECK(read_request(yaml).gpus.at(0).price == 0.53);
         write_file(yaml, "budget: x\n");
-        CHECK_THROWS_MESSAGE(read_request(yaml), InvalidInput, yaml + " /budget \"x\"");
+        CHECK_THROWS_MESSAGE(read_request(yaml), InvalidInput, yaml + " /budget number \"x\"");
         write_file(yaml, "");
-        CHECK_THROWS_MESSAGE(read_request(yaml), InvalidInput, yaml + " 0");
+        CHECK_THROWS_MESSAGE(read_request(yaml), InvalidInput, yaml + " one document 0");
     }
     std::filesystem::remove_all(folder);
     CHECK_THROWS_AS(read_request(json), BackendError);
@@ -133,7 +133,7 @@ TEST_CASE("every mistake in a request is reported with its place, all at once", 
           "targets": {"ttft_p90_s": 0}, "typo": 1})"),
         MentionsEach(
             {"r /budget 0 -1",
-             "r /gpus/H100/available 1.5",
+             "r /gpus/H100/available integer 1.5",
              "r /gpus/H100/price 0 -2",
              "r /gpus/H100/machine unknown type tflops bandwidth_gb_s memory_gb link_gb_s network_gb_s "
              "per_machine price source available machines minimum spot_price spot_available 'machines' "
@@ -141,19 +141,20 @@ TEST_CASE("every mistake in a request is reported with its place, all at once", 
              "r /gpus/A40/machines 0 2147483647 -1",
              "r /gpus/L40S 'price' missing",
              "r /gpus/T4 'available' 'machines' missing",
-             "r /gpus/A100/machines GPUs",
-             "r /gpus/L4 spot_available 0 1 spot_price",
-             "r /gpus/nobody's bandwidth_gb_s V100 T4 L4 A40 A6000 L40 L40S RTX4090 A100-40GB A100-80GB "
+             "r /gpus/A100/machines not with available GPUs",
+             "r /gpus/L4 spot_available 0 1 with spot_price",
+             "r /gpus/nobody's described bandwidth_gb_s V100 T4 L4 A40 A6000 L40 L40S RTX4090 A100-40GB "
+             "A100-80GB "
              "H100 H200 B200 MI300X 'nobody's'",
              "r /gpus/described 'bandwidth_gb_s' missing",
              "r /gpus/described 'memory_gb' missing",
-             "r /gpus/list",
-             "r /models/Llama-3-8B/workloads/a/input 1 2147483647 0",
-             "r /models/Llama-3-8B/workloads/a/output \"x\"",
-             "r /models/Llama-3-8B/workloads/b 3",
+             "r /gpus/list object array",
+             "r /models/Llama-3-8B/workloads/a/input integer 1 2147483647 0",
+             "r /models/Llama-3-8B/workloads/a/output integer \"x\"",
+             "r /models/Llama-3-8B/workloads/b object 3",
              "r /models/Llama-3-8B/kv_heads 64 1 32",
-             "r /models/Llama-3-70B/workloads",
-             "r /models/mine Llama-3-8B Llama-3-70B Llama-2-70B 'mine'",
+             "r /models/Llama-3-70B/workloads object by name array",
+             "r /models/mine described layers Llama-3-8B Llama-3-70B Llama-2-70B 'mine'",
              "r /models/other 'hidden' missing",
              "r /models/other 'heads' missing",
              "r /models/other 'head_size' missing",
@@ -165,16 +166,16 @@ TEST_CASE("every mistake in a request is reported with its place, all at once", 
              "r /measured/1 'deployment' missing",
              "r /measured/1 'workload' missing",
              "r /measured/1 'requests_per_s' missing",
-             "r /targets/ttft_p90_s 0",
+             "r /targets/ttft_p90_s above 0, found",
              "r /typo unknown format version budget targets gpus models measured",
              "r /models/Llama-3-8B/workloads/a 'rate' 'requests' missing",
-             "r /measured/0 'm'"}));
+             "r /measured/0 no model 'm'"}));
 }
 
 TEST_CASE("parts that are right by themselves must fit together", "[serving]") {
     CHECK(problems_of(one(a_gpu, a_model, a_load)).empty());
     CHECK_THAT(problems_of(one(R"({"type": 3, "available": 1})", a_model, a_load)),
-               MentionsEach({"r /gpus/g/type 3"}));
+               MentionsEach({"r /gpus/g/type string 3"}));
     CHECK(problems_of(one(R"({"type": "H1O0", "available": 1})", a_model, a_load))
               .at(0)
               .ends_with("found 'H1O0'; did you mean 'H100'?"));
@@ -190,7 +191,7 @@ TEST_CASE("parts that are right by themselves must fit together", "[serving]") {
     CHECK_THAT(problems_of(one(R"({"type": "H100", "available": 1, "spot_available": 3})", a_model, a_load)),
                MentionsEach({"r /gpus/g 'spot_price' missing"}));
     CHECK_THAT(problems_of(R"({"budget": 1, "gpus": {"": {"type": "H100", "available": 1}}, "models": {}})"),
-               MentionsEach({"r GPU type name ''"}));
+               MentionsEach({"r GPU type name '' expected"}));
     const auto measured = [](const std::string& row) {
         auto text = one(a_gpu, a_model, a_load);
         text.pop_back();
@@ -201,26 +202,28 @@ TEST_CASE("parts that are right by themselves must fit together", "[serving]") {
                R"(", "requests_per_s": 1})";
     };
     CHECK(measured(row("g 1x1")).empty());
-    CHECK_THAT(measured(row("g 1x1") + "," + row("g 1x1")), MentionsEach({"r /measured/1 'w' 'm'"}));
-    CHECK_THAT(measured(row("g 1x1", "v")), MentionsEach({"r /measured/0 workload 'v' 'm'"}));
-    CHECK_THAT(measured(row("g 33x1")), MentionsEach({"r /measured/0/deployment 'g 33x1' 32 stages 'm'"}));
+    CHECK_THAT(measured(row("g 1x1") + "," + row("g 1x1")), MentionsEach({"r /measured/1 twice 'w' 'm'"}));
+    CHECK_THAT(measured(row("g 1x1", "v")), MentionsEach({"r /measured/0 no workload 'v' 'm'"}));
+    CHECK_THAT(measured(row("g 33x1")),
+               MentionsEach({"r /measured/0/deployment 'g 33x1' at most 32 stages 'm'"}));
     CHECK_THAT(
         problems_of(R"({"gpus": {}, "models": {"Llama-3-8B": {"workloads": {"w": {"input": 1, "output": 1,
                           "rate": 1}}}}, "measured": [{"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "w",
                           "requests_per_s": 1}]})"),
-        MentionsEach({"r /gpus GPU"}));
+        MentionsEach({"r /gpus none GPU types"}));
 }
 
 TEST_CASE("versions: fields that the first one lacks or requires", "[serving]") {
-    CHECK_THAT(problems_of(R"({"version": 1, "gpus": {"H100": {"machines": 1, "minimum": 2}},
+    CHECK_THAT(
+        problems_of(R"({"version": 1, "gpus": {"H100": {"machines": 1, "minimum": 2}},
           "models": {"Llama-3-8B": {"workloads": {"w": {"input": 1, "output": 1, "rate": 3, "targets": {}}}}},
           "targets": {}, "measured": [{"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "w",
           "requests_per_s": 1, "tpot_s": 1}]})"),
-               MentionsEach({"r /gpus/H100/machines 2 1", "r /gpus/H100/minimum 2 1",
-                             "r /models/Llama-3-8B/workloads/w/rate 2 1",
-                             "r /models/Llama-3-8B/workloads/w/targets 2 1", "r /targets 2 1",
-                             "r /measured/0/tpot_s 2 1",
-                             "r /models/Llama-3-8B/workloads/w 'requests' missing", "r 'budget' missing"}));
+        MentionsEach({"r /gpus/H100/machines field version 2 1", "r /gpus/H100/minimum field version 2 1",
+                      "r /models/Llama-3-8B/workloads/w/rate field version 2 1",
+                      "r /models/Llama-3-8B/workloads/w/targets field version 2 1",
+                      "r /targets field version 2 1", "r /measured/0/tpot_s field version 2 1",
+                      "r /models/Llama-3-8B/workloads/w 'requests' missing", "r 'budget' missing"}));
     CHECK_THAT(problems_of(R"({"version": 3})"), MentionsEach({"r /version 1 2 3"}));
     CHECK_THAT(problems_of(R"({"format": "gpusched.cluster", "x": 1})"),
                MentionsEach({R"(r /format "gpusched.serving-request" "gpusched.cluster")"}));
@@ -231,11 +234,11 @@ TEST_CASE("rates of the call take the place of those of the document", "[serving
     CHECK_THAT(problems_of(silent), MentionsEach({"r /models/m/workloads/w 'rate' 'requests' missing"}));
     CHECK(request_from_json(silent, "r", {.all = 5}).models[0].workloads[0].rate == 5);
     CHECK(request_from_json(silent, "r", {.by_kind = {{"w", 2}}}).models[0].workloads[0].rate == 2);
-    CHECK_THAT(problems_of(silent, {.by_kind = {{"v", 2}}}), MentionsEach({"rate 'v' w"}));
+    CHECK_THAT(problems_of(silent, {.by_kind = {{"v", 2}}}), MentionsEach({"rate 'v' one of w"}));
     CHECK_THAT(problems_of(arrivals, {.by_kind = {{"chat", -1}, {"code", 1}}}),
                MentionsEach({"rate['chat'] -1 0"}));
-    CHECK_THAT(problems_of(arrivals, {.by_kind = {{"chat", 0}}}), MentionsEach({"rate 0"}));
-    CHECK_THAT(problems_of(arrivals, {.all = 0}), MentionsEach({"rate 0"}));
+    CHECK_THAT(problems_of(arrivals, {.by_kind = {{"chat", 0}}}), MentionsEach({"rate above 0 some kind"}));
+    CHECK_THAT(problems_of(arrivals, {.all = 0}), MentionsEach({"rate 0; finite number above 0"}));
     // A total rate can only be shared out if there is one kind.
     auto two = arrivals;
     for (const std::string rate : {R"(, "rate": 6.5)", R"(, "rate": 2)"})
@@ -253,16 +256,16 @@ TEST_CASE("a batch has a budget and no targets; requests with rates need no budg
     CHECK_THAT(problems_of(kinds(R"("requests": 1)")), MentionsEach({"r 'budget' missing"}));
     CHECK_THAT(problems_of(kinds(R"("requests": 1, "rate": 0)")), MentionsEach({"r 'budget' missing"}));
     CHECK_THAT(problems_of(kinds(R"("requests": 1)", R"(, "budget": 1, "targets": {"ttft_p90_s": 1})")),
-               MentionsEach({"r /targets"}));
+               MentionsEach({"r /targets need rates batch"}));
     CHECK_THAT(problems_of(kinds(R"("requests": 1, "targets": {"ttft_p90_s": 1})", R"(, "budget": 1)")),
-               MentionsEach({"r /models/Llama-3-8B/workloads/w/targets rate"}));
+               MentionsEach({"r /models/Llama-3-8B/workloads/w/targets need rate batch"}));
     CHECK_THAT(problems_of(kinds(R"("rate": 1)")),
-               MentionsEach({"r /models/Llama-3-8B/workloads/v/requests 1 rate"}));
+               MentionsEach({"r /models/Llama-3-8B/workloads/v/requests 1 rate batch not together"}));
     CHECK_THAT(problems_of(kinds(R"("rate": "8")")),
-               MentionsEach({"r /models/Llama-3-8B/workloads/w/rate \"8\""}));
-    CHECK_THAT(problems_of(R"({"gpus": {}, "models": {}})"), MentionsEach({"r /models budget"}));
+               MentionsEach({"r /models/Llama-3-8B/workloads/w/rate number \"8\""}));
+    CHECK_THAT(problems_of(R"({"gpus": {}, "models": {}})"), MentionsEach({"r /models no workloads budget"}));
     CHECK_THAT(
         problems_of(R"({"gpus": {}, "models": {"Llama-3-8B": {"workloads": {"w": {"input": 1, "output": 1,
                           "rate": 0}}}}})"),
-        MentionsEach({"r /models rate 0"}));
+        MentionsEach({"r /models every rate 0"}));
 }

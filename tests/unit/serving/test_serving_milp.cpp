@@ -128,11 +128,11 @@ TEST_CASE("an allocation that the model cannot hold is refused") {
     REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "replicas 2 0 1");
     a = optimum;
     a.replicas[0] = 0;
-    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "0");
+    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "share 0 no replica");
     a = optimum;
     a.share.pop_back();
-    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "share 3 4");
-    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "values 1 22");
+    REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "entries share 3 4");
+    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "entries values 1 22");
 }
 
 TEST_CASE("options of a form that do not belong to it are refused") {
@@ -141,10 +141,10 @@ TEST_CASE("options of a form that do not belong to it are refused") {
         REQUIRE_THROWS_MESSAGE(serving_milp(p, options), InvalidInput, part);
     };
     refused({.form = ServingForm::fixed_makespan}, "makespan missing");
-    refused({.form = ServingForm::fixed_makespan, .makespan = 0.0}, "makespan 0");
+    refused({.form = ServingForm::fixed_makespan, .makespan = 0.0}, "makespan 0; above 0");
     refused({.form = ServingForm::fixed_makespan, .makespan = std::nan("")}, "makespan nan");
-    refused({.makespan = 3.0}, "makespan 'fixed_makespan'");
-    refused({.form = ServingForm::copies, .makespan_upper = 3.0}, "makespan_upper 'mccormick'");
+    refused({.makespan = 3.0}, "makespan 'fixed_makespan' only");
+    refused({.form = ServingForm::copies, .makespan_upper = 3.0}, "makespan_upper 'mccormick' only");
     refused({.form = ServingForm::mccormick, .makespan_upper = -1.0}, "makespan_upper -1");
     ServingSearchOptions options{.form = ServingForm::fixed_makespan};
     REQUIRE_THROWS_MESSAGE(solve_serving_plan(p, options, AnySolver("none", Liar{-1, nullptr})), InvalidInput,

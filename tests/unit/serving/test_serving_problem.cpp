@@ -63,11 +63,11 @@ TEST_CASE("violations of an allocation are named") {
     ServingAllocation a{{3, 0, 0, 0}, {{0.5, 1}, {0, 0}, {0, 0}, {0, 0}}};
     const auto found = violations(p, a);
     REQUIRE(found.size() == 3);
-    CHECK_THAT(found[0], Mentions("'t1' 3 2"));
+    CHECK_THAT(found[0], Mentions("rented 't1' 3 2"));
     CHECK_THAT(found[1], Mentions("cost 12 8"));
-    CHECK_THAT(found[2], Mentions("share 'w1' 0.5 1"));
+    CHECK_THAT(found[2], Mentions("served share 'w1' 0.5 1"));
     a = {{1, 0, 0, 0}, {{1, 0}, {0, 1}, {0, 0}, {0, 0}}};
-    CHECK_THAT(violations(p, a), MentionsEach({"share"}));
+    CHECK_THAT(violations(p, a), MentionsEach({"share requests configuration cannot serve"}));
 }
 
 TEST_CASE("dominated configurations are found, of equal ones the first stays") {
@@ -90,13 +90,17 @@ TEST_CASE("malformed serving problems are reported field by field") {
     refused("GPU 't1' price -1", [](auto& p) { p.gpus[0].price = -1; });
     refused("GPU 't1' price nan", [&](auto& p) { p.gpus[0].price = nan; });
     refused("GPU 't2' available -3 0", [](auto& p) { p.gpus[1].available = -3; });
-    refused("GPU 't1'", [](auto& p) { p.gpus[1].name = "t1"; });
+    refused("GPU type 't1' twice", [](auto& p) { p.gpus[1].name = "t1"; });
     refused("workload 'w1' requests -80", [](auto& p) { p.workloads[0].requests = -80; });
-    refused("workload 'w1'", [](auto& p) { p.workloads[1].name = "w1"; });
-    refused("'t1' gpus GPU", [](auto& p) { p.configurations[0].gpus = {0, 0, 0}; });
-    refused("'t1' gpus 2 3", [](auto& p) { p.configurations[0].gpus = {1, 1}; });
-    refused("'t1' 'w2' nan", [&](auto& p) { p.configurations[0].throughput[1] = nan; });
-    refused("'t1' throughput 1 2", [](auto& p) { p.configurations[0].throughput = {1}; });
-    refused("0 ''", [](auto& p) { p.configurations[0].model = "other"; });
+    refused("workload 'w1' twice", [](auto& p) { p.workloads[1].name = "w1"; });
+    refused("configuration 't1' gpus none least one GPU", [](auto& p) {
+        p.configurations[0].gpus = {0, 0, 0};
+    });
+    refused("configuration 't1' gpus 2 entries 3", [](auto& p) { p.configurations[0].gpus = {1, 1}; });
+    refused("configuration 't1' throughput 'w2' nan",
+            [&](auto& p) { p.configurations[0].throughput[1] = nan; });
+    refused("configuration 't1' throughput 1 entries 2",
+            [](auto& p) { p.configurations[0].throughput = {1}; });
+    refused("throughput 0 workload model ''", [](auto& p) { p.configurations[0].model = "other"; });
     refused("budget: inf", [](auto& p) { p.budget = std::numeric_limits<double>::infinity(); });
 }

@@ -57,7 +57,7 @@ TEST_CASE("rare requests take as long as a request alone", "[serving]") {
     CHECK(simulate_latency(s.request, s.plan, s.options).percentile(0) == Catch::Approx(0.3).epsilon(1e-12));
     for (const double rate : {1e-300, 5e-324, 1e-10, -1.0, std::nan("")}) {
         s.options.rate = rate;
-        REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput, "rate");
+        REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput, "rate:");
     }
     s.options.rate = 1;
     s.options.estimate.memory_fraction = 0.01;

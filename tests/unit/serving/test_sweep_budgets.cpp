@@ -122,10 +122,10 @@ TEST_CASE("all mistakes in a sweep are reported at once", "[serving]") {
     };
     CHECK(told("available -2") == 1);
     CHECK(told("max_deployments -1") == 1);
-    CHECK(told("deadline") == 1);
-    CHECK(told("budgets[1] -1 0") == 1);
+    CHECK(told("deadline not in sweep") == 1);
+    CHECK(told("budgets[1] -1 finite 0") == 1);
     CHECK(told("budgets[3] nan") == 1);
-    CHECK(told("budgets[2] 3") == 1);
+    CHECK(told("budgets[2] 3 twice") == 1);
     CHECK(found.size() == 6);
-    CHECK_THAT(problems_of(request(), {}, {}), MentionsEach({"budgets"}));
+    CHECK_THAT(problems_of(request(), {}, {}), MentionsEach({"budgets none least one"}));
 }

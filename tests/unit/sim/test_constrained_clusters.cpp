@@ -170,7 +170,7 @@ TEST_CASE("constraint shares out of range, and those of a cluster without jobs, 
                            "mig_fraction 1.5 0 1");
     REQUIRE_THROWS_MESSAGE(
         generate_cluster({.preset = "flextopo-4090", .constraints = {.gang_fraction = 0.5}}), InvalidInput,
-        "gang_fraction 0.5 'flextopo-4090'");
+        "gang_fraction 0.5 none preset 'flextopo-4090'");
     for (const std::int64_t nodes : {1, 2, 13, 40})
         REQUIRE_NOTHROW(Cluster::build(generate_cluster({.preset = "constrained", .nodes = nodes})));
 }

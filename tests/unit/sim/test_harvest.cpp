@@ -65,5 +65,5 @@ TEST_CASE("options of the harvest out of range are refused") {
     CHECK_THROWS_WITH(simulate_harvest({.demand = 11}), Mentions("demand 11 0 10"));
     CHECK_THROWS_MESSAGE(simulate_harvest({.owners = 0}), InvalidInput, "owners 0 1 100000");
     CHECK_THROWS_MESSAGE(simulate_harvest({.sleep_hour = 5, .wake_hour = 4}), InvalidInput,
-                         "wake_hour 4 sleep_hour");
+                         "wake_hour 4 more than sleep_hour");
 }

@@ -89,7 +89,7 @@ TEST_CASE("the form of a trace follows from whole names of columns") {
     CHECK(read_llm_trace("\"Request tokens\", \"Timestamp\" ,Response tokens\n3,1,2\n").size() == 1);
     CHECK_THROWS_WITH(read_llm_trace("time,tokens\n", "own.csv"),
                       Mentions("own.csv:1 column 'TIMESTAMP' missing") &&
-                          Mentions("own.csv BurstGPT Timestamp Request"));
+                          Mentions("own.csv or columns BurstGPT Timestamp Request"));
 }
 
 TEST_CASE("rows that are none are refused with their line") {
@@ -178,5 +178,5 @@ TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
 TEST_CASE("LLM mode refuses traces that go back in time") {
     auto s = sim::host_scenario(sim::HostScenarioName::llm);
     s.llm.requests = {{1, 5, 5}, {0.5, 5, 5}};
-    CHECK_THROWS_WITH(sim::validate(s), Mentions("at llm_requests 1"));
+    CHECK_THROWS_WITH(sim::validate(s), Mentions("at: llm_requests: 1"));
 }

@@ -260,8 +260,8 @@ TEST_CASE("a user-defined policy is used, notified of changes, and checked") {
         return [=](const Cluster&, TaskId, Rng&) { return std::optional(allocation::Destination{n, gpus}); };
     };
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(0), 1)), InvalidInput,
-                           "task 'y' node 'a' GPUs [0]");
-    REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "task 'x'");
+                           "task 'y' not fit node 'a' GPUs [0]");
+    REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "task 'x' not exist");
 }
 
 TEST_CASE("FGD's running metric ends at the value of the final cluster") {
@@ -291,14 +291,14 @@ TEST_CASE("an empty trace is fine") {
 TEST_CASE("unsupported replay options are named") {
     const auto trace = sample();
     REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput, "placement 'worst_fit'");
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput, "until 5");
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput, "resample_to 0 1000");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput, "until 5; none with");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput, "resample_to 0; above 0 1000");
     REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}),
-                           InvalidInput, "task GPU");
+                           InvalidInput, "no task GPU");
     auto placed = trace;
     placed.tasks[0].task.node = "a";
-    REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput, "task 'late' node 'a'");
+    REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput, "task 'late' node 'a' none every task");
     auto twice = trace;
     twice.tasks[1].task.name = "late";
-    REQUIRE_THROWS_MESSAGE(replay(twice), InvalidInput, "duplicate");
+    REQUIRE_THROWS_MESSAGE(replay(twice), InvalidInput, "'late' duplicate task");
 }

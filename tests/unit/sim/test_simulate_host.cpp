@@ -139,7 +139,7 @@ TEST_CASE("threshold and persistence decide when the controller acts, the target
     CHECK(run_host(never, variant_flags(Variant::static_configuration), 0).missed > alone.missed);
     CHECK(sim::host_options(never, variant_flags(Variant::full)).host.tenants[0].tau_ms == 1000);
     never.controller.threshold_ms = 0;
-    CHECK_THROWS_WITH(sim::validate(never), Mentions("threshold_ms 0"));
+    CHECK_THROWS_WITH(sim::validate(never), Mentions("threshold_ms 0; more than 0"));
     patient.controller.persistence = 0;
     CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0), Mentions("persistence 0"));
 }
@@ -237,12 +237,12 @@ TEST_CASE("several trios on a host: each with a hog on its root and a client of 
     CHECK(control::replay_audit(log, sim::host_options(scenario, flags)).first_difference < 0);
 
     scenario.layout.trios = 5;
-    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("trios 5"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("trios 5 one per root"));
     scenario.layout.gpus_per_root = 5;
-    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("16 GPUs 4"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("at most 16 GPUs 4 roots"));
     auto pair = host_scenario(HostScenarioName::two_services);
     pair.layout.trios = 2;
-    CHECK_THROWS_WITH(sim::validate(pair), Mentions("second_service"));
+    CHECK_THROWS_WITH(sim::validate(pair), Mentions("second_service fewer trios"));
 }
 
 TEST_CASE(
@@ -283,7 +283,7 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
     for (const auto& starts : pairs) REQUIRE(starts.size() == 2);
 
     scenario.layout.starts = {{.gpu = 2}, {}};
-    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts 2 1 to 1"));
     scenario.layout.starts = {{.gpu = 2, .quota_percent = 10}};
     CHECK_THROWS_WITH(sim::validate(scenario),
                       Mentions("starts.gpu 2") && Mentions("starts.quota_percent 10"));

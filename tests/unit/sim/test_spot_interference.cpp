@@ -226,7 +226,8 @@ TEST_CASE("interference out of range is named") {
                       Mentions("cpu_slowdown_milli[0]") && Mentions("offline_slowdown_milli[1]"));
     options = plain();
     options.filters = {"co_location"};
-    CHECK_THROWS_WITH(replay_spot({}, options), Mentions("co_location_limit"));
+    CHECK_THROWS_WITH(replay_spot({}, options),
+                      Mentions("filter 'co_location' one of mean 'co_location_limit'"));
 }
 
 TEST_CASE("generated CPU-only jobs change no other job, and have the requested size") {

@@ -81,19 +81,19 @@ TEST_CASE("spot-GPU lists: every cell that is wrong is named") {
     const auto problems = testing_support::problems_in<InvalidInput>(read);
     CHECK_THAT(problems, MentionsEach({
                              "checkpoint_interval -1 0 1000000000",
-                             "<nodes>:4 node_name '3'",
+                             "<nodes>:4 node_name '3' twice",
                              "<nodes>:4 gpu_capacity_num 0 64 '65'",
                              "<nodes>:4 cpu_num >= 0 '-1'",
-                             "<jobs>:2 job_name",
+                             "<jobs>:2 job_name name nothing",
                              "<jobs>:2 cpu_request >= 0 'x'",
-                             "<jobs>:2 gpu_request GPU '1.5'",
+                             "<jobs>:2 gpu_request whole number part one GPU '1.5'",
                              "<jobs>:2 worker_num 1 10000 '0'",
                              "<jobs>:2 submit_time 0 1000000000 '-1'",
                              "<jobs>:2 duration 0 1000000000 'z'",
                              "<jobs>:2 job_type HP Spot 'LP'",
-                             "<jobs>:3 gpu_request 64 '65'",
+                             "<jobs>:3 gpu_request at most 64 '65'",
                              "<jobs>:3 worker_num 1 10000 '10001'",
-                             "<jobs>:4 job_name 'a'",
+                             "<jobs>:4 job_name 'a' twice",
                          }));
 }
 

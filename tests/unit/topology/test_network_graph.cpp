@@ -127,18 +127,18 @@ TEST_CASE("graphs that are no such tree are refused") {
     const auto fails = [](std::map<int, std::vector<int>> below, std::size_t nodes, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(NetworkTree::from_graph(Archetype(below), nodes), InvalidInput, text);
     };
-    fails({{0, {1}}, {1, {2}}, {2, {1}}}, 0, "16");
-    fails({{0, {1, 2}}, {1, {100}}, {2, {100}}}, 1, "node #0");
-    fails({{0, {1}}, {1, {103}}}, 3, "node #3 3");
-    fails({{0, {100}}, {100, {101}}}, 2, "node #0");
-    fails({{0, {1, 51}}}, 0, "duplicate domain 'd1'");
-    fails({{0, {99}}}, 0, "domain");
+    fails({{0, {1}}, {1, {2}}, {2, {1}}}, 0, "more than 16 levels cycle");
+    fails({{0, {1, 2}}, {1, {100}}, {2, {100}}}, 1, "node #0 reached twice");
+    fails({{0, {1}}, {1, {103}}}, 3, "node #3 out of range 3");
+    fails({{0, {100}}, {100, {101}}}, 2, "node #0 children");
+    fails({{0, {1, 51}}}, 0, "duplicate domain name 'd1'");
+    fails({{0, {99}}}, 0, "domain no name");
     std::map<int, std::vector<int>> chain;
     for (int i = 0; i < 16; ++i) chain[i] = {i + 1};
     chain[16] = {100};
     CHECK(NetworkTree::from_graph(Archetype(chain), 1).levels() == 16);
     chain[16] = {17};
-    fails(chain, 0, "16");
+    fails(chain, 0, "more than 16 levels cycle");
 }
 
 TEST_CASE("a Boost.Graph of the caller's own becomes a tree") {

@@ -51,11 +51,11 @@ TEST_CASE("racks around nodes that are there", "[topology]") {
         CHECK_THROWS_WITH(topology::add_racks(spec, preset, nodes), Mentions(part));
         CHECK(spec == before);
     };
-    refused(pair, {0}, "nodes 1 2");
-    refused(pair, {0, 5}, "nodes 5");
-    refused(pair, {0, 0}, "node 'n0'");
-    refused(pair, {0, 4}, "node 'n4' network 'n0'");
-    refused({"p", 2, 8, 1}, {0, 2}, "node 'n0' gpu_count 4 8");
+    refused(pair, {0}, "nodes 1 multiple 2");
+    refused(pair, {0, 5}, "nodes 5; less than 5");
+    refused(pair, {0, 0}, "node 'n0' given twice");
+    refused(pair, {0, 4}, "node 'n4' network differs 'n0'");
+    refused({"p", 2, 8, 1}, {0, 2}, "node 'n0' gpu_count 4; 8 to");
     refused({"p", 0, 0, 1}, {}, "nodes_per_rack 0");
     CHECK_THROWS_AS(topology::rack_nodes(pair, 0), InvalidInput);
 }

@@ -1,6 +1,8 @@
 // Objects of Kubernetes as text, and what a reading says of them.
 #pragma once
 
+#include "../reading_rows.hpp"
+
 #include <support/catch.hpp>
 
 #include <gpusched/io/kubernetes.hpp>
@@ -15,6 +17,8 @@
 namespace kubernetes_text {
 
 using namespace gpusched;
+using testing_support::row;
+using testing_support::rows;
 
 /// Members of an object, to be put among others: `, "a": 1` of `"a": 1`.
 inline std::string more(const std::string& members) { return members.empty() ? "" : ", " + members; }
@@ -85,23 +89,6 @@ inline const TaskSpec& task(const io::ClusterReading& reading, const std::string
         if (found.name == "default/" + name || found.name == name) return found;
     FAIL("no task " + name);
     return reading.cluster.tasks.front();
-}
-
-/// Rows about a thing, whatever their fidelity.
-inline std::vector<io::ReadingRow> rows(const io::ClusterReading& reading, std::string_view kind,
-                                        std::string_view what) {
-    std::vector<io::ReadingRow> out;
-    for (const auto& row : reading.report.rows)
-        if (row.kind == kind && row.what == what) out.push_back(row);
-    return out;
-}
-/// The one row about a thing.
-inline io::ReadingRow row(const io::ClusterReading& reading, std::string_view kind, std::string_view what) {
-    const auto found = rows(reading, kind, what);
-    INFO(io::reading_report_to_text(reading.report));
-    INFO(kind << ", " << what);
-    REQUIRE(found.size() == 1);
-    return found.front();
 }
 
 /// Whether the task may be placed on, or moved to, the node.

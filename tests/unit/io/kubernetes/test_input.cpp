@@ -75,19 +75,19 @@ TEST_CASE("Files and folders", "[io][kubernetes]") {
 
 TEST_CASE("Input without a cluster is refused, and the message names its content", "[io][kubernetes]") {
     CHECK(problem_of("[1, 2").starts_with("t:1:"));
-    CHECK_THAT(problem_of("[]"), Mentions("t Kubernetes List apiVersion"));
-    CHECK_THAT(problem_of("{}"), Mentions("t Kubernetes List apiVersion"));
+    CHECK_THAT(problem_of("[]"), Mentions("t Kubernetes List apiVersion found array"));
+    CHECK_THAT(problem_of("{}"), Mentions("t Kubernetes List apiVersion found without kind"));
     CHECK_THAT(problem_of(R"({"format": "gpusched.cluster", "version": 1})"),
-               Mentions("t Kubernetes 'gpusched.cluster'"));
-    CHECK_THAT(problem_of(list({})), Mentions("t Node none List empty"));
-    CHECK_THAT(problem_of(list({pod("p"), pod("q")})), Mentions("t Node 2 pods"));
+               Mentions("t Kubernetes 'gpusched.cluster' needs no import"));
+    CHECK_THAT(problem_of(list({})), Mentions("t least one Node none List empty"));
+    CHECK_THAT(problem_of(list({pod("p"), pod("q")})), Mentions("t least one Node 2 pods no node"));
     CHECK_THAT(
         problem_of(R"({"kind": "Status", "apiVersion": "v1", "message": "nodes is forbidden", "code": 403})"),
-        Mentions("t Kubernetes API 'nodes is forbidden'"));
-    CHECK_THAT(problem_of(list({object("v1", "Secret", "s")})), Mentions("t Node 1 Secret"));
+        Mentions("t Kubernetes error API server 'nodes is forbidden'"));
+    CHECK_THAT(problem_of(list({object("v1", "Secret", "s")})), Mentions("t least one Node found 1 Secret"));
     CHECK_THAT(problem_of(list({node("n0", {.spec = R"("taints": "none")"})})),
-               Mentions("t Node n0 /items/0/spec/taints \"none\""));
-    if (json::reads_yaml()) CHECK_THAT(problem_of(""), Mentions("t Kubernetes"));
+               Mentions("t Node none read n0 /items/0/spec/taints list \"none\""));
+    if (json::reads_yaml()) CHECK_THAT(problem_of(""), Mentions("t Kubernetes found nothing"));
     CHECK_THROWS_AS(io::kubernetes_from_texts({}), InvalidInput);
     CHECK_THROWS_AS(io::kubernetes_from_text(node("n0"), {.examples = -1}), InvalidInput);
     CHECK_THROWS_AS(
@@ -129,7 +129,8 @@ TEST_CASE("One broken object does not refuse the cluster", "[io][kubernetes]") {
     CHECK(row(reading, "Service", "objects").examples == std::vector<std::string>{"default/s"});
     const auto text = io::reading_report_to_text(reading.report);
     CHECK(text.starts_with("Left out:\n"));
-    CHECK_THAT(text, Mentions("t /items/7/spec/containers/0/resources/requests/cpu 2 500m 64Gi \"-1\""));
+    CHECK_THAT(text,
+               Mentions("t /items/7/spec/containers/0/resources/requests/cpu quantity 500m 64Gi \"-1\""));
     CHECK(text.find("\nNot in the input, and so not decided:\n") != text.npos);
 }
 
@@ -145,17 +146,18 @@ TEST_CASE("A list or an object of the API that is something else makes its pod o
         return R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {)" + spec + "}}";
     };
     CHECK_THAT(left_out(with_spec(R"("containers": "none")")),
-               Mentions("p t /items/1/spec/containers \"none\""));
-    CHECK_THAT(left_out(with_spec(R"("containers": [], "tolerations": {})")), Mentions("tolerations"));
+               Mentions("p t /items/1/spec/containers list \"none\""));
+    CHECK_THAT(left_out(with_spec(R"("containers": [], "tolerations": {})")),
+               Mentions("/items/1/spec/tolerations list"));
     CHECK_THAT(left_out(with_spec(R"("containers": [{"resources": []}])")),
-               Mentions("containers/0/resources"));
+               Mentions("/items/1/spec/containers/0/resources object"));
     CHECK_THAT(left_out(with_spec(R"("containers": [], "affinity": {"nodeAffinity":
         {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": {}}}})")),
-               Mentions("nodeSelectorTerms"));
+               Mentions("/nodeSelectorTerms list"));
     CHECK_THAT(
         left_out(
             R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"taints": "x"}})"),
-        Mentions("taints"));
+        Mentions("n1 /items/1/spec/taints list"));
     // Null is absent, and labels may be called anything.
     CHECK(left_out(with_spec(R"("containers": null, "nodeSelector": {"values": "x"})")).empty());
     CHECK(left_out(R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"spec": "x"}},
@@ -214,12 +216,13 @@ TEST_CASE("A quantity of a node that cannot be read counts as 0, and the node is
     CHECK(reading.cluster.tasks.size() == 1);
     const auto found = row(reading, "Node", "quantities that cannot be read");
     CHECK(found.errs == io::Errs::too_strict);
-    CHECK_THAT(found.examples.front(), Mentions("n0 t /items/0/status/capacity/cpu 2 500m 64Gi \"-1\""));
+    CHECK_THAT(found.examples.front(),
+               Mentions("n0 t /items/0/status/capacity/cpu quantity 500m 64Gi \"-1\""));
     // So is a node that is left out.
     for (const auto& left_out :
          rows(read({node("n0"), node("n1", {.spec = R"("taints": 1)"})}), "Node", "objects"))
         if (left_out.fidelity == io::Fidelity::left_out)
-            CHECK_THAT(left_out.examples.front(), Mentions("n1 t /items/1/spec/taints"));
+            CHECK_THAT(left_out.examples.front(), Mentions("n1 t /items/1/spec/taints list"));
 }
 
 TEST_CASE("Every object that was met is in the report", "[io][kubernetes]") {
@@ -301,8 +304,8 @@ TEST_CASE("Readers of snapshots name the import that reads Kubernetes objects", 
             "c.json 'gpusched.cluster' Kubernetes 'List' `gpusched import kubernetes` io::read_kubernetes "
             "gs.io.read_kubernetes");
     refused("# nodes\napiVersion: v1\nkind: List\n", "`gpusched import kubernetes`");
-    refused("x: 1", "JSON");
-    refused("{}", "'format'");
+    refused("x: 1", "c.json not JSON document");
+    refused("{}", "c.json 'format' missing");
 }
 
 TEST_CASE("A report as JSON", "[io][kubernetes]") {

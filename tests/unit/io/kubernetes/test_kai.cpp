@@ -201,16 +201,16 @@ TEST_CASE("Texts that are no snapshot of KAI-Scheduler are refused", "[io][kai]"
                             const io::KubernetesReadOptions& options = {}) {
         CHECK_THROWS_MESSAGE(io::kai_snapshot_from_text(text, options, "t"), InvalidInput, words);
     };
-    refused("", "JSON");
-    refused("[]", "KAI-Scheduler rawObjects");
-    refused("{}", "rawObjects");
-    refused(R"({"rawObjects": []})", "rawObjects");
-    refused(R"({"rawObjects": {}})", "Node");
-    refused(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "Node");
-    refused(R"({"rawObjects": {"nodes": [{"metadata": {}}]}})", "Node");
-    refused(std::string("PK\x03\x04") + "rest", "zip");
+    refused("", "not JSON document");
+    refused("[]", "KAI-Scheduler rawObjects found array");
+    refused("{}", "rawObjects without them");
+    refused(R"({"rawObjects": []})", "rawObjects without them");
+    refused(R"({"rawObjects": {}})", "least one Node");
+    refused(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "least one Node");
+    refused(R"({"rawObjects": {"nodes": [{"metadata": {}}]}})", "least one Node");
+    refused(std::string("PK\x03\x04") + "rest", "zip archive");
     refused(list({node("n0")}), "Kubernetes 'List' `gpusched import kubernetes`");
-    refused(snapshot({.nodes = {node("n0")}}), "examples", {.examples = -1});
+    refused(snapshot({.nodes = {node("n0")}}), "examples -1", {.examples = -1});
     CHECK_NOTHROW(io::kai_snapshot_from_text(snapshot({.nodes = {node("n0")}}), {}, "t"));
 }
 

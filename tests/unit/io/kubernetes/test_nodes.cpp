@@ -54,7 +54,7 @@ TEST_CASE("A node with overcommitted pods is clipped and receives nothing", "[io
     CHECK_FALSE(spec.schedulable);
     const auto over = row(reading, "Node", "over-committed");
     CHECK(over.count == 1);
-    CHECK_THAT(over.examples.front(), Mentions("n0 4000m 2000m example.com/x 1 0 1025Mi 1024Mi"));
+    CHECK(over.examples.front() == "n0: cpu 4000m of 2000m, example.com/x 1 of 0, memory 1025Mi of 1024Mi");
     const auto cluster = Cluster::build(reading.cluster);
     CHECK_FALSE(fits(cluster, "c", "n0"));
     CHECK(fits(cluster, "c", "n1"));

@@ -1,6 +1,8 @@
 // Records of Slurm as text, and what a reading says of them.
 #pragma once
 
+#include "../reading_rows.hpp"
+
 #include <support/catch.hpp>
 
 #include <gpusched/core/file.hpp>
@@ -17,6 +19,8 @@
 namespace slurm_text {
 
 using namespace gpusched;
+using testing_support::row;
+using testing_support::rows;
 
 inline std::string node(const std::string& name, const std::string& fields = {},
                         const std::string& gres = "gpu:h100:8", const std::string& state = "IDLE") {
@@ -62,17 +66,6 @@ inline const NodeSpec& node_of(const io::ClusterReading& reading, const std::str
         if (found.name == name) return found;
     FAIL("no node " + name);
     return reading.cluster.nodes.front();
-}
-
-/// The one row about a thing.
-inline io::ReadingRow row(const io::ClusterReading& reading, std::string_view kind, std::string_view what) {
-    std::vector<io::ReadingRow> found;
-    for (const auto& one : reading.report.rows)
-        if (one.kind == kind && one.what == what) found.push_back(one);
-    INFO(io::reading_report_to_text(reading.report));
-    INFO(kind << ", " << what);
-    REQUIRE(found.size() == 1);
-    return found.front();
 }
 
 /// Whether the task may be placed on, or moved to, the node.
