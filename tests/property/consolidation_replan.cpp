@@ -157,5 +157,5 @@ TEST_CASE("an earlier plan of other names changes nothing, and a goal is refused
     CHECK(consolidation::replan(cluster, strange).plan == consolidation::replan(cluster, {}).plan);
     CHECK(consolidation::replan(cluster, {}).stats.vacated_gpus > 0);
     CHECK_THROWS_MESSAGE(consolidation::replan(cluster, {}, {.goal = Goal{.empty_nodes = 2}}), InvalidInput,
-                         "goal");
+                         "goal: replan() does not support");
 }

@@ -118,15 +118,17 @@ TEST_CASE("largest job first is not jointly optimal") {
     // Job a in one piece; b as 1 + 2. The paper's normalisation divides by nothing else: 3/7 of 0.6365.
     CHECK(s.objective + 2 * m.placed_worth < 4.0 / 7 * spread_entropy({1, 3}));
     CHECK(m.decode(s.x)[0] == std::vector<int>{0, 4});
-    REQUIRE_THROWS_MESSAGE(joint_allocation({{{"a", 0}}, {}, {{}}}), InvalidInput, "job 'a' pods 0");
-    REQUIRE_THROWS_MESSAGE(joint_allocation({{{"a", 1, 1}}, {}, {{}}}), InvalidInput, "job 'a' shape 1");
+    REQUIRE_THROWS_MESSAGE(joint_allocation({{{"a", 0}}, {}, {{}}}), InvalidInput,
+                           "job 'a': pods: 0; expected");
+    REQUIRE_THROWS_MESSAGE(joint_allocation({{{"a", 1, 1}}, {}, {{}}}), InvalidInput,
+                           "job 'a': shape: 1; expected");
     for (const auto& [shape, message] :
-         {std::pair<PodShape, const char*>{{.slots = {-1}}, "shape 0 slots -1"},
-          {{}, "shape 0 slots 1"},
-          {{.gpu_milli = -1, .slots = {1}}, "shape 0 gpu_milli -1"},
-          {{.slots = {1}, .in_place = {1, 0}}, "shape 0 in_place 2 1"}})
+         {std::pair<PodShape, const char*>{{.slots = {-1}}, "shape 0: slots: -1; expected"},
+          {{}, "shape 0: slots: 0 entries; expected 1, switch"},
+          {{.gpu_milli = -1, .slots = {1}}, "shape 0: gpu_milli: -1; expected"},
+          {{.slots = {1}, .in_place = {1, 0}}, "shape 0: in_place: 2 entries; expected 1, shape"}})
         REQUIRE_THROWS_MESSAGE(joint_allocation({{{"a", 1}}, {"s"}, {shape}}), InvalidInput, message);
-    REQUIRE_THROWS_MESSAGE(m.encode({{4, 0}, {0, 3}}), InvalidInput, "pods 4");
+    REQUIRE_THROWS_MESSAGE(m.encode({{4, 0}, {0, 3}}), InvalidInput, "pods: 4; expected slots");
 }
 
 namespace {
@@ -195,7 +197,7 @@ TEST_CASE("the slots of a switch are the pods that its nodes can host") {
     CHECK(p.shapes[4].in_place == std::vector<int>{1, 1, 0, 0, 1, 0});
     CHECK(joint_problem(s.cluster, s.jobs, 0).shapes[0].slots == std::vector<int>{21});
     CHECK(joint_problem(s.cluster, s.jobs, node_level).switches.size() == 4);
-    REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, s.jobs, 2), InvalidInput, "level 2");
+    REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, s.jobs, 2), InvalidInput, "level: 2; expected 0 1");
 }
 
 TEST_CASE("joint problems reject constraints outside the model") {
@@ -206,12 +208,15 @@ TEST_CASE("joint problems reject constraints outside the model") {
     near.network_affinity = NetworkAffinity{0, NetworkMode::required};
     whole.network_affinity = NetworkAffinity{1, NetworkMode::required};
     const auto s = sampled(spec, {{"apart", 1, apart}, {"near", 1, near}, {"whole", 2, whole}});
-    REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, s.jobs), InvalidInput, "job 'apart'");
     REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, s.jobs), InvalidInput,
-                           "job 'near' network_affinity.level 0 1 level");
+                           "job 'apart': pods group constraints");
+    REQUIRE_THROWS_MESSAGE(
+        joint_problem(s.cluster, s.jobs), InvalidInput,
+        "job 'near': network_affinity.level: 0; expected 1, level of the joint allocation");
     CHECK(joint_problem(s.cluster, std::span(s.jobs).subspan(2)).jobs[0].mode == NetworkMode::required);
     const std::vector<JobOfSample> nobody{{.name = "x"}};
-    REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, nobody), InvalidInput, "pending");
+    REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, nobody), InvalidInput,
+                           "job 'x': sample: expected pending task");
 }
 
 TEST_CASE("joint allocations of 200 random clusters with scarce cores equal brute force over nodes") {

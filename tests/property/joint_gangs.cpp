@@ -280,9 +280,9 @@ TEST_CASE("jobs that each fit in one piece stay whole, and bad arguments") {
     CHECK(found.entropy == 0);
     CHECK(found.proven);
     CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs, {.iterations = -1}), InvalidInput,
-                         "iterations -1");
+                         "iterations: -1; expected 0");
     CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs, {.time_limit = -1.0}), InvalidInput,
-                         "time_limit -1");
+                         "time_limit: -1; expected 0");
     jobs.push_back(jobs.front());
-    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs), InvalidInput, "'b-0'");
+    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs), InvalidInput, "pods: 'b-0' in two jobs");
 }

@@ -374,14 +374,15 @@ TEST_CASE("options that make no sense, and tasks that do not exist, are refused"
     task.gpu_count = 1;
     spec.tasks = {task};
     Live live(Cluster::build(spec, IdOrder::as_listed), {});
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task #1 1");
-    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput, "policy imp exhaustive");
-    CHECK_THROWS_MESSAGE(PreemptionIndex({}, 0), InvalidInput, "most_shapes 0 1");
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task: #1; expected below 1");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput,
+                         "policy: spot; expected imp exhaustive");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({}, 0), InvalidInput, "most_shapes: 0; expected 1");
     // A running task is no preemptor, and a removed one is no task.
     live.place(TaskId{0}, NodeId{0}, 1);
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "node 'n'");
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task: expected pending runs on node 'n'");
     live.cluster_.remove_task(live.cluster_.handle(TaskId{0}));
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task #0");
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task: #0; expected");
 }
 
 TEST_CASE("nodes and tasks that come later are known to the index") {

@@ -5,8 +5,8 @@
 //   Catch::Approx, Catch::Matchers::ContainsSubstring, StartsWith, EndsWith, Message, WithinAbs, WithinRel,
 //   Catch::Matchers::MessageMatches, REQUIRE_THROWS_MATCHES, GENERATE, TEMPLATE_TEST_CASE
 //
-// REQUIRE_THROWS_MESSAGE(expression, type, words) checks the type of an exception and that its text mentions
-// the words (messages.hpp), for example the field, the value and the range: "max_moves -1 0".
+// REQUIRE_THROWS_MESSAGE(expression, type, words) checks the type of an exception and that its text contains
+// the words in this order (messages.hpp), for example the field, the value and the range: "max_moves: -1; 0".
 #pragma once
 
 #include "messages.hpp"
@@ -60,7 +60,7 @@ ExceptionMessageMatches<StringMatcher> MessageMatches(StringMatcher matcher) {
 
 namespace Catch::Matchers {
 
-/// Matches a text that contains every one of the words.
+/// Matches a text that contains the words in this order.
 class Mentions : public MatcherBase<std::string> {
   public:
     explicit Mentions(std::string words) : words_(std::move(words)) {}
@@ -71,7 +71,7 @@ class Mentions : public MatcherBase<std::string> {
     std::string words_;
 };
 
-/// Matches a list of texts: the i-th contains every word of the i-th entry, and there are as many.
+/// Matches a list of texts: the i-th contains the words of the i-th entry in order, and there are as many.
 class MentionsEach : public MatcherBase<std::vector<std::string>> {
   public:
     explicit MentionsEach(std::vector<std::string> words) : words_(std::move(words)) {}

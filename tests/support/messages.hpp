@@ -1,42 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares messages by what they name, not by their wording.
+// Compares messages by the words that they contain in a given order.
 //
-// mentions("max_moves: -1; expected at least 0", "max_moves -1 0") is true: the message names the field, the value and
-// what is allowed. Words are separated by spaces and may stand in any order.
+// mentions("max_moves: -1; expected at least 0", "max_moves: -1; 0") is true: the message names the field, then the
+// value, then what is allowed. Words are separated by spaces; other words may stand between them.
 #pragma once
 
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace testing_support {
 
-/// `text` contains `word`, and no letter, digit or underscore continues it on either side.
-inline bool mentions_word(std::string_view text, std::string_view word) {
-    const auto part_of_a_name = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+/// The end of the first `word` in `text` at or after `from`; npos if there is none. No letter, digit or underscore
+/// continues the word on either side, and the number 1 is not found in -1 or 1.5.
+inline std::size_t find_word(std::string_view text, std::string_view word, std::size_t from) {
+    const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+    const auto is_joined = [](char left, char right) {
+        const auto part_of_a_name = [](char c) {
+            return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+        };
+        return part_of_a_name(left) && part_of_a_name(right);
     };
-    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-        const auto end = at + word.size();
-        const bool begins = at == 0 || !part_of_a_name(word.front()) || !part_of_a_name(text[at - 1]);
-        const bool ends = end == text.size() || !part_of_a_name(word.back()) || !part_of_a_name(text[end]);
-        if (begins && ends) return true;
+    for (auto at = text.find(word, from); at != text.npos; at = text.find(word, at + 1)) {
+        const auto before = text.substr(0, at), after = text.substr(at + word.size());
+        if (!before.empty() && is_joined(before.back(), word.front())) continue;
+        if (!after.empty() && is_joined(word.back(), after.front())) continue;
+        if (is_digit(word.front()) && (before.ends_with('-') || before.ends_with('.'))) continue;
+        if (is_digit(word.back()) && after.starts_with('.') && after.size() > 1 && is_digit(after[1]))
+            continue;
+        return at + word.size();
     }
-    return false;
+    return text.npos;
 }
 
-/// `text` contains every one of the words.
+/// `text` contains the words, in this order.
 inline bool mentions(std::string_view text, std::string_view words) {
-    while (!words.empty()) {
+    for (std::size_t from = 0; !words.empty();) {
         const auto word = words.substr(0, words.find(' '));
-        if (!word.empty() && !mentions_word(text, word)) return false;
-        words.remove_prefix(word.size() == words.size() ? word.size() : word.size() + 1);
+        words.remove_prefix(std::min(word.size() + 1, words.size()));
+        if (word.empty()) continue;
+        from = find_word(text, word, from);
+        if (from == text.npos) return false;
     }
     return true;
 }
 
-/// There are as many messages as entries of `words`, and each message contains the words of its entry.
+/// There are as many messages as entries of `words`, and each message contains the words of its entry, in order.
 inline bool mention(const std::vector<std::string>& messages, const std::vector<std::string>& words) {
     if (messages.size() != words.size()) return false;
     for (std::size_t i = 0; i < words.size(); ++i)

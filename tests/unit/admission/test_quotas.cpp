@@ -64,7 +64,7 @@ TEST_CASE("a tenant's running and lending tasks count, and jobs beyond its quota
     const auto refused = breach({"mine"}, {{.tenant = "ads", .gpu_milli = 7999}});
     REQUIRE(refused);
     CHECK(refused->obstacle == Obstacle::gpu);
-    CHECK_THAT(refused->reason, Mentions("'ads' 7.999 GPUs 6 2"));
+    CHECK_THAT(refused->reason, Mentions("quota of tenant 'ads' is 7.999 GPUs: 6 in use, 2 more"));
     // Fractions count as such, pods of a job together; other pending tasks hold nothing.
     CHECK_FALSE(breach({"half"}, {{.tenant = "ads", .gpu_milli = 6500}}));
     CHECK(breach({"half", "mine"}, {{.tenant = "ads", .gpu_milli = 8000}}));
@@ -81,14 +81,15 @@ TEST_CASE("a tenant's running and lending tasks count, and jobs beyond its quota
 TEST_CASE("quotas of cores, memory and cores per GPU") {
     CHECK_FALSE(breach({"mine"}, {{.tenant = "ads", .cpu_milli = 32'000, .memory_mib = 800}}));
     CHECK_THAT(breach({"mine"}, {{.tenant = "ads", .cpu_milli = 31'999}})->reason,
-               Mentions("'ads' 31.999 cores 24 8"));
+               Mentions("quota of tenant 'ads' is 31.999 cores: 24 in use, 8 more"));
     const auto memory = breach({"mine"}, {{.tenant = "ads", .memory_mib = 799}});
     CHECK(memory->obstacle == Obstacle::memory);
-    CHECK_THAT(memory->reason, Mentions("'ads' 799 MiB 600 200"));
+    CHECK_THAT(memory->reason, Mentions("quota of tenant 'ads' is 799 MiB of memory: 600 in use, 200 more"));
     CHECK_FALSE(breach({"mine"}, {{.tenant = "ads", .cpu_milli_per_gpu = 4000}}));
     const auto many = breach({"mine"}, {{.tenant = "ads", .cpu_milli_per_gpu = 3999}});
     CHECK(many->obstacle == Obstacle::cpu);
-    CHECK_THAT(many->reason, Mentions("'ads' 3.999 cores GPU task 'mine' 8 2"));
+    CHECK_THAT(many->reason,
+               Mentions("quota of tenant 'ads' is 3.999 cores each GPU: task 'mine' requests 8 for 2 GPUs"));
     // Half a GPU has half of the cores; a task without GPUs has no such limit.
     CHECK(breach({"half"}, {{.tenant = "ads", .cpu_milli_per_gpu = 7999}}));
     CHECK_FALSE(breach({"half"}, {{.tenant = "ads", .cpu_milli_per_gpu = 8000}}));
@@ -105,15 +106,15 @@ TEST_CASE("no job is admitted beyond a quota, even if evictions are possible") {
     CHECK(refused.proven);
     CHECK_FALSE(refused.bound);
     CHECK(refused.obstacle == Obstacle::gpu);
-    CHECK_THAT(refused.reason, Mentions("'ads' 6 GPUs 2"));
+    CHECK_THAT(refused.reason, Mentions("quota of tenant 'ads' is 6 GPUs: 6 in use, 2 more"));
     CHECK(refused.plan == Plan{});
 }
 
 TEST_CASE("malformed quotas are refused by message") {
-    CHECK_THROWS_MESSAGE(breach({}, {{.gpu_milli = 1}}), InvalidInput, "quotas[0] tenant empty");
+    CHECK_THROWS_MESSAGE(breach({}, {{.gpu_milli = 1}}), InvalidInput, "quotas[0]: tenant: empty");
     CHECK_THROWS_MESSAGE(breach({}, {{.tenant = "a"}, {.tenant = "b", .cpu_milli = -1}}), InvalidInput,
-                         "quotas[1] cpu_milli -1");
+                         "quotas[1]: cpu_milli: -1;");
     const auto snapshot = cluster();
     const std::vector<TaskId> pods{snapshot.find_task("mine")};
-    CHECK_THROWS_MESSAGE(admit(snapshot, pods, {.quotas = {{}}}), InvalidInput, "quotas[0] tenant empty");
+    CHECK_THROWS_MESSAGE(admit(snapshot, pods, {.quotas = {{}}}), InvalidInput, "quotas[0]: tenant: empty");
 }

@@ -89,7 +89,8 @@ TEST_CASE("levels: required and preferred") {
     CHECK_FALSE(refused.placed);
     CHECK(refused.proven);
     CHECK(refused.obstacle == Obstacle::network);
-    CHECK_THAT(refused.reason, Mentions("network domain level 1 'c' 3 4 'job-0' 7"));
+    CHECK_THAT(refused.reason, Mentions("network: one domain of level 1; 'c' closest holds 3 of the 4 "
+                                        "pods like 'job-0', all domains 7"));
     CHECK(refused.pods.empty());
     // Within one aggregation switch, though least entropy alone would mix them.
     auto two = uneven();
@@ -105,7 +106,7 @@ TEST_CASE("levels: required and preferred") {
           "b 8 c 16 ");
     CHECK_THROWS_MESSAGE(
         allocate(four.cluster, four.pods, {.level = 0, .further = {{1, NetworkMode::preferred}}}),
-        InvalidInput, "level 1 0");
+        InvalidInput, "further: preferred level 1; expected levels above 0");
 }
 
 TEST_CASE("the pods' own constraints bind") {
@@ -135,25 +136,26 @@ TEST_CASE("the binding constraint is named with figures") {
         CHECK(found.proven);
         return found.reason;
     };
-    const std::string of = " 8 'job-0'";
-    CHECK_THAT(refused(uneven(), pods(8, 8)), Mentions("gpu 7" + of));
-    CHECK_THAT(refused(uneven(), pods(8, 1, 65'000)), Mentions("cpu 0" + of + " 56"));
+    const std::string of = " of the 8 pods like 'job-0'";
+    CHECK_THAT(refused(uneven(), pods(8, 8)), Mentions("gpu: hold 7" + of));
+    CHECK_THAT(refused(uneven(), pods(8, 1, 65'000)),
+               Mentions("cpu: hold 0" + of + "; without this constraint 56"));
     auto request = pods(8, 4);
     request.pod.gpu_models = {"B"};
     auto spec = uneven();
     spec.nodes.push_back(node("b8", {"g1", "c"}));
     spec.nodes.back().gpu_model = "B";
-    CHECK_THAT(refused(spec, request), Mentions("gpu_model 2" + of));
+    CHECK_THAT(refused(spec, request), Mentions("gpu_model: hold 2" + of));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
-    CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordoned 2" + of));
+    CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordoned: hold 2" + of));
     // All nodes together have too few GPUs: the message first gives the pods that fit.
-    CHECK_THAT(refused(spec, pods(9, 8)), Mentions("gpu 1 9 'job-0' 8 GPUs"));
+    CHECK_THAT(refused(spec, pods(9, 8)), Mentions("gpu: hold 1 of the 9 pods like 'job-0'; 8 if only GPUs"));
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};
-    CHECK_THAT(refused(uneven(), request), Mentions("anti_affinity groups 7" + of));
+    CHECK_THAT(refused(uneven(), request), Mentions("anti_affinity: constraints groups hold 7" + of));
     request = pods(8, 4);
     request.pod.hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
-    CHECK_THAT(refused(uneven(), request), Mentions("hardware 0" + of));
+    CHECK_THAT(refused(uneven(), request), Mentions("hardware: hold 0" + of));
 }
 
 TEST_CASE("placing in the cluster itself, all or nothing") {
@@ -167,13 +169,15 @@ TEST_CASE("placing in the cluster itself, all or nothing") {
         CHECK(cluster.gpus_of(p.task) == p.gpus);
     }
     CHECK(cluster.same_placement(apply(with.cluster, to_plan(found))));
-    CHECK_THROWS_MESSAGE(place_gang(cluster, with.pods), InvalidInput, "pending");
+    CHECK_THROWS_MESSAGE(place_gang(cluster, with.pods), InvalidInput,
+                         "pods: 'job-0'; expected pending runs on node");
     cluster.rollback(before);
     CHECK(cluster.same_placement(with.cluster));
     CHECK_FALSE(place_gang(cluster, with.pods, {.mode = NetworkMode::required, .further = {}}).placed);
     CHECK(cluster.checkpoint() == before);
     CHECK(pending_pods(cluster, "job") == with.pods);
-    CHECK_THROWS_MESSAGE(pending_pods(cluster, "none"), InvalidInput, "job 'none'");
+    CHECK_THROWS_MESSAGE(pending_pods(cluster, "none"), InvalidInput,
+                         "job: 'none'; expected job or task of the cluster");
     CHECK(pending_pods(cluster, cluster.name(with.pods.front())) == std::vector{with.pods.front()});
 }
 
@@ -220,29 +224,33 @@ TEST_CASE("groups that talk to each other share switches") {
     const auto refused = allocate(with.cluster, with.pods);
     CHECK_FALSE(refused.placed);
     CHECK(refused.proven);
-    CHECK_THAT(refused.reason, Mentions("gpu_model 4 5 'pd-0'"));
+    CHECK_THAT(refused.reason, Mentions("gpu_model: hold 4 of the 5 pods like 'pd-0'"));
 }
 
 TEST_CASE("bad arguments of allocate") {
     const auto with = with_job(Cluster::build(uneven()), {"job", {pods(2, 8)}});
     const auto& c = with.cluster;
     using Pods = std::vector<TaskId>;
-    CHECK_THROWS_MESSAGE(allocate(c, Pods{}), InvalidInput, "pods");
-    CHECK_THROWS_MESSAGE(allocate(c, Pods{TaskId{9}}), InvalidInput, "pods #9");
-    CHECK_THROWS_MESSAGE(allocate(c, Pods{TaskId{0}, TaskId{0}}), InvalidInput, "'job-0'");
-    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.level = 2}), InvalidInput, "level 2 -1 1");
+    CHECK_THROWS_MESSAGE(allocate(c, Pods{}), InvalidInput, "pods: none");
+    CHECK_THROWS_MESSAGE(allocate(c, Pods{TaskId{9}}), InvalidInput, "pods: #9; expected cluster's 2");
+    CHECK_THROWS_MESSAGE(allocate(c, Pods{TaskId{0}, TaskId{0}}), InvalidInput, "pods: 'job-0' listed twice");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.level = 2}), InvalidInput, "level: 2; expected -1 1");
     CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.further = {{7, NetworkMode::required}}}), InvalidInput,
-                         "level 7");
-    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0}}), InvalidInput, "groups 1 2");
-    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0, 2}}), InvalidInput, "groups 2 0 1");
-    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.traffic = {{1, 2}, {2, 1}}}), InvalidInput, "traffic 2");
-    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.traffic = {{-1}}}), InvalidInput, "traffic -1");
+                         "level: 7; expected -1 1");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0}}), InvalidInput,
+                         "groups: 1 entries; expected 2");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0, 2}}), InvalidInput, "groups: 2; expected 0 1");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.traffic = {{1, 2}, {2, 1}}}), InvalidInput,
+                         "traffic: 2 rows; expected 1");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.traffic = {{-1}}}), InvalidInput,
+                         "traffic: -1; expected 0");
     CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0, 1}, .traffic = {{0, 2}, {1, 0}}}),
-                         InvalidInput, "traffic");
-    CHECK_THROWS_MESSAGE(with_job(c, {"job", {pods(1, 1)}}), InvalidInput, "job name 'job'");
-    CHECK_THROWS_MESSAGE(with_job(c, {"other", {}}), InvalidInput, "pods");
-    CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(0, 1)}}), InvalidInput, "count 0");
-    CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(1, 99)}}), InvalidInput, "gpu_count 99");
+                         InvalidInput, "traffic: 1; expected 2 other direction");
+    CHECK_THROWS_MESSAGE(with_job(c, {"job", {pods(1, 1)}}), InvalidInput,
+                         "job: name: 'job'; expected no job of the cluster");
+    CHECK_THROWS_MESSAGE(with_job(c, {"other", {}}), InvalidInput, "job 'other': pods: none");
+    CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(0, 1)}}), InvalidInput, "count: 0; expected 1");
+    CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(1, 99)}}), InvalidInput, "gpu_count: 99; expected 0 64");
 }
 
 TEST_CASE("shapes with only one joint placement are placed; others are refused with the binding constraint") {
@@ -262,7 +270,7 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     CHECK(refused.proven);
     CHECK(refused.obstacle == Obstacle::gpu);
     INFO(refused.reason);
-    CHECK_THAT(refused.reason, Mentions("gpu 0 1 groups"));
+    CHECK_THAT(refused.reason, Mentions("gpu: hold 0 of the 1 pods like those of the other groups"));
 
     // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node. Under the other switch nothing would do.
     spec.nodes = {node("a", {"s"}, 7), node("b", {"s"}, 8), node("c", {"t"}, 7), node("d", {"t"}, 7)};
@@ -278,7 +286,8 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     const auto nowhere = allocate(apart.cluster, apart.pods, required);
     CHECK_FALSE(nowhere.placed);
     CHECK(nowhere.proven);
-    CHECK_THAT(nowhere.reason, Mentions("network domain level 0 groups share"));
+    CHECK_THAT(nowhere.reason,
+               Mentions("network: no domain of level 0 holds all groups share whole cluster does"));
 }
 
 TEST_CASE("a job that is not in the snapshot brings its least numbers along") {
@@ -293,8 +302,9 @@ TEST_CASE("a job that is not in the snapshot brings its least numbers along") {
     CHECK(allocate(with.cluster, with.pods).placed);
     job.pods[1].pod.subgroup = "boss";
     CHECK_THROWS_MESSAGE(with_job(Cluster::build(uneven()), job), InvalidInput,
-                         "task 'job-1' subgroup 'boss' job 'job'");
+                         "task 'job-1': subgroup: 'boss'; expected job 'job' lists");
     job.subgroups.clear();
     job.min_members = -1;
-    CHECK_THROWS_MESSAGE(with_job(Cluster::build(uneven()), job), InvalidInput, "job 'job' min_members -1");
+    CHECK_THROWS_MESSAGE(with_job(Cluster::build(uneven()), job), InvalidInput,
+                         "job 'job': min_members: -1;");
 }

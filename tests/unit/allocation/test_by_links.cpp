@@ -219,12 +219,13 @@ TEST_CASE("graphs that do not fit the cluster are refused, all at once") {
                    ByLinks(cluster.inventory(), {.by_gpu_model = {{"M", small}, {"abacus", small}},
                                                  .by_node = {{"nowhere", small}}});
                }),
-               MentionsEach({"by_gpu_model 'abacus' GPU", "by_node 'nowhere'", "node 'n' GPU 6"}));
+               MentionsEach({"by_gpu_model: 'abacus'; expected GPU model",
+                             "by_node: 'nowhere'; expected node", "node 'n': lacks GPU 6"}));
     // Made for another cluster.
     const auto narrow = one_node(4, {task("t", 2)});
     const ByLinks picker(narrow.inventory(), {.by_gpu_model = {{"M", small}}});
     REQUIRE_THROWS_MESSAGE(picker(cluster, make_id<TaskId>(0), make_id<NodeId>(0)), InvalidInput,
-                           "node 'n' GPU 6");
+                           "node 'n': lacks GPU 6");
     CHECK(picker(cluster, make_id<TaskId>(0), make_id<NodeId>(1)) == set({0, 1}));
 }
 

@@ -196,10 +196,11 @@ TEST_CASE("place by name takes filters, pickers and any number of rankers") {
         CHECK(gpu_count(place(cluster, fresh, {.gpu_picker = std::string(name)})->gpus) == 1);
     for (const auto& name : filters().names()) CHECK(place(cluster, fresh, {.filters = {std::string(name)}}));
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.filters = {"none"}}), InvalidInput,
-                           "filter 'none' any occupied");
-    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(2)), InvalidInput, "task #2 2");
+                           "filter: 'none'; expected any, occupied");
+    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(2)), InvalidInput,
+                           "task: #2; expected cluster's 2");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"fgd"}, .workload = fragmentation::Workload{}}),
-                           InvalidInput, "shapes");
+                           InvalidInput, "workload has no shapes");
 }
 
 TEST_CASE("rankers by name measure in parts of the inventory's largest node") {

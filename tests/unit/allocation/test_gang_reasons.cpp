@@ -50,7 +50,8 @@ TEST_CASE("a required level is named if the whole cluster could hold the gang", 
     const auto found = refused(spec, options);
     INFO(found.reason);
     CHECK(found.obstacle == Obstacle::network);
-    CHECK_THAT(found.reason, Mentions("network domain level -1 groups share"));
+    CHECK_THAT(found.reason,
+               Mentions("network: no domain of level -1 holds all groups share whole cluster does"));
 }
 
 TEST_CASE("members that run in two domains are no matter of affinity", "[allocation]") {
@@ -97,5 +98,7 @@ TEST_CASE("a domain that holds all pods of a shape is not reported as closest", 
     spec.tasks = {pod_of("p0", 4), pod_of("p1", 4), pod_of("p2", 3), pod_of("p3", 3), pod_of("p4", 2)};
     for (auto& task : spec.tasks) task.network_affinity = NetworkAffinity{0, NetworkMode::required};
     const auto found = refused(spec);
-    CHECK_THAT(found.reason, Mentions("network domain level 0 2 'p2' groups"));
+    CHECK_THAT(found.reason,
+               Mentions("network: one domain of level 0; does not hold all of the 2 pods like 'p2', "
+                        "other groups"));
 }

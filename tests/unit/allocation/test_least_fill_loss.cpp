@@ -8,6 +8,7 @@
 #include <gpusched/model/feasibility.hpp>
 
 #include <support/catch.hpp>
+#include <support/specs.hpp>
 
 #include <memory>
 #include <span>
@@ -19,31 +20,10 @@ using namespace gpusched;
 using namespace gpusched::allocation;
 using fragmentation::ExpectedFill;
 using fragmentation::Workload;
+using testing_support::node;
+using testing_support::task;
 
-namespace {
-
-NodeSpec node(std::string name, std::int64_t gpus, std::int64_t cores, std::int64_t memory_gib = 1024) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_model = "M";
-    n.gpu_count = gpus;
-    n.cpu_milli = cores * 1000;
-    n.memory_mib = memory_gib * 1024;
-    return n;
-}
-
-TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int64_t cores,
-              std::int64_t memory_gib = 0) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
-    t.gpu_share_milli = share;
-    t.cpu_milli = cores * 1000;
-    t.memory_mib = memory_gib * 1024;
-    return t;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("tasks without GPUs go to spare cores, fractions to a GPU that they complete") {
     ClusterSpec spec;

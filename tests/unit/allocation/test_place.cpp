@@ -75,11 +75,11 @@ TEST_CASE("a picker's answer is checked, since any integer is a mask") {
     CHECK(with(mask(0b100))->gpus == 0b100);
     // A ranker in the place of the picker: 1001 is 0b1111101001.
     CHECK_THROWS_MESSAGE(with([](const Cluster&, TaskId, NodeId) { return 1001; }), InvalidInput,
-                         "GPU GPUs [0 3 5 6 7 8 9] node 'n0' task 'one'");
-    CHECK_THROWS_MESSAGE(with(mask(0)), InvalidInput, "GPUs [] 'n0'");
-    CHECK_THROWS_MESSAGE(with(mask(0b11)), InvalidInput, "GPUs [0, 1] 'n0'");
+                         "GPU picker GPUs [0, 3, 5, 6, 7, 8, 9] of node 'n0', task 'one' cannot");
+    CHECK_THROWS_MESSAGE(with(mask(0)), InvalidInput, "GPUs [] of node 'n0', task 'one' cannot");
+    CHECK_THROWS_MESSAGE(with(mask(0b11)), InvalidInput, "GPUs [0, 1] of node 'n0'");
     RankedPlacement kept(FirstFit{}, mask(0b11));
-    CHECK_THROWS_MESSAGE(kept(cluster, one, rng), InvalidInput, "GPUs [0, 1] 'n0'");
+    CHECK_THROWS_MESSAGE(kept(cluster, one, rng), InvalidInput, "GPUs [0, 1] of node 'n0'");
     CHECK(place(cluster, cluster.find_task("cpu"), FirstFit{}, mask(0b11), rng)->gpus ==
           0);  // it is not called
 }
@@ -105,16 +105,20 @@ TEST_CASE("place by name is the same as with the policies themselves") {
     CHECK(place(cluster, fresh, {.rankers = {"random"}, .seed = 5}) ==
           place(cluster, fresh, {.rankers = {"random"}, .seed = 5}));
 
-    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput, "rankers 0 1");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput,
+                           "rankers: 0 entries; expected 1");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"best"}}), InvalidInput,
-                           "ranker 'best' packing ");
-    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker 'any'");
+                           "ranker: 'best'; expected packing,");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput,
+                           "gpu_picker: 'any'; expected");
     REQUIRE_THROWS_MESSAGE(placements().make("worst", cluster.inventory(), {}), InvalidInput,
-                           "placement 'worst' random ");
+                           "placement: 'worst'; expected random,");
     REQUIRE_THROWS_AS(placements().make("fgd", cluster.inventory(), {}),
                       InvalidInput);  // nothing is expected
-    REQUIRE_THROWS_MESSAGE(place(cluster, cluster.find_task("hp")), InvalidInput, "task 'hp' node 'n0'");
-    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(3)), InvalidInput, "task #3 3");
+    REQUIRE_THROWS_MESSAGE(place(cluster, cluster.find_task("hp")), InvalidInput,
+                           "task: 'hp'; expected pending runs on node 'n0'");
+    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(3)), InvalidInput,
+                           "task: #3; expected cluster's 3");
 }
 
 TEST_CASE("calls by name know the policies of the registries that they are given") {
@@ -144,7 +148,7 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     CHECK(place(cluster, fresh, {.rankers = {"last_of_inventory"}}, known)->node == make_id<NodeId>(2));
     CHECK(place(cluster, fresh, {.rankers = {"last_by_2"}}, known)->node == make_id<NodeId>(2));
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"last_node"}}), InvalidInput,
-                           "ranker 'last_node' packing ");
+                           "ranker: 'last_node'; expected packing,");
 
     // An entry says itself whether it looks at a workload, which is made for those alone.
     CHECK(!known.rankers.expects_workload("last_node"));
@@ -173,7 +177,8 @@ TEST_CASE("feasible nodes are the nodes that fit the task, in the cluster's orde
     const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     CHECK(feasible_nodes(cluster, make_id<TaskId>(1)) == std::vector{make_id<NodeId>(0), make_id<NodeId>(2)});
     CHECK(feasible_nodes(cluster, make_id<TaskId>(2)).empty());
-    REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task #3");
+    REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput,
+                           "task: #3; expected cluster's 3");
 }
 
 TEST_CASE("obstacles name the constraint that keeps a task off each node, with its old copy or without") {
@@ -196,7 +201,8 @@ TEST_CASE("obstacles name the constraint that keeps a task off each node, with i
     CHECK(find_obstacles(cluster, fresh) == of_new);
     CHECK(find_obstacles(cluster, fresh, OldCopy::leaves) == of_new);
     CHECK(cluster.is_placed(here));
-    REQUIRE_THROWS_MESSAGE(find_obstacles(cluster, make_id<TaskId>(2)), InvalidInput, "task #2");
+    REQUIRE_THROWS_MESSAGE(find_obstacles(cluster, make_id<TaskId>(2)), InvalidInput,
+                           "task: #2; expected cluster's 2");
 }
 
 TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go") {
@@ -297,8 +303,8 @@ TEST_CASE("power of d takes the least loaded of d, by the loads it remembers") {
         cluster.assign(make_id<TaskId>(i), to->node, to->gpus);
     }
     CHECK(old(cluster, make_id<TaskId>(11), rng)->node == make_id<NodeId>(0));
-    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices 0 1 1000");
-    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput, "refresh_every 0 1");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices: 0; expected 1 1000");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput, "refresh_every: 0; expected 1");
 }
 
 TEST_CASE("a placement policy may be a plain function") {

@@ -4,34 +4,16 @@
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <support/catch.hpp>
+#include <support/specs.hpp>
 
 #include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
+using testing_support::node;
+using testing_support::task;
 
 namespace {
-
-NodeSpec node(std::string name, std::int64_t gpus, std::int64_t cores, std::int64_t memory_gib) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_model = "M";
-    n.gpu_count = gpus;
-    n.cpu_milli = cores * 1000;
-    n.memory_mib = memory_gib * 1024;
-    return n;
-}
-
-TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int64_t cores,
-              std::int64_t memory_gib) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
-    t.gpu_share_milli = share;
-    t.cpu_milli = cores * 1000;
-    t.memory_mib = memory_gib * 1024;
-    return t;
-}
 
 TaskSpec on(TaskSpec t, std::string where, std::vector<int> gpus) {
     t.node = std::move(where);

@@ -38,9 +38,10 @@ TEST_CASE("all or none, and nothing for no pods") {
     CHECK(least_entropy(C{}, 0) == C{});
     CHECK(least_entropy(C{3}, 0) == C{0});
     CHECK(entropy_greedy(C{3}, 0) == C{0});
-    CHECK_THROWS_MESSAGE(least_entropy(C{3}, -1), InvalidInput, "pods -1 0");
-    CHECK_THROWS_MESSAGE(entropy_greedy(C{3, -2}, 1), InvalidInput, "capacity -2");
-    CHECK_THROWS_MESSAGE(least_entropy(C{INT64_MAX, 2}, 1), InvalidInput, "2^62");
+    CHECK_THROWS_MESSAGE(least_entropy(C{3}, -1), InvalidInput, "pods: -1; expected 0");
+    CHECK_THROWS_MESSAGE(entropy_greedy(C{3, -2}, 1), InvalidInput, "capacity: -2; expected 0");
+    CHECK_THROWS_MESSAGE(least_entropy(C{INT64_MAX, 2}, 1), InvalidInput,
+                         "capacity: 9223372036854775807; expected sum below 2^62");
 }
 
 TEST_CASE("equal switches are chosen by the entropy further up") {
@@ -51,7 +52,7 @@ TEST_CASE("equal switches are chosen by the entropy further up") {
     CHECK(least_entropy(C{4, 4, 4, 1, 1}, 9, aggregation) == C{0, 4, 4, 0, 1});
     CHECK(least_entropy(C{4, 4, 4, 1, 1}, 9) == C{4, 4, 0, 1, 0});
     CHECK_THROWS_MESSAGE(least_entropy(C{1, 1}, 1, std::vector<std::vector<std::uint32_t>>{{0}}),
-                         InvalidInput, "groups 1 2");
+                         InvalidInput, "groups: 1 entries; expected 2");
     CHECK_THROWS_MESSAGE(
         least_entropy(C{1, 1, 1, 1}, 1, std::vector<std::vector<std::uint32_t>>{{0, 0, 1, 1}, {0, 1, 1, 0}}),
         InvalidInput, "overlap");

@@ -24,17 +24,18 @@ TEST_CASE("explain_move names the obstacle of a move and its effect") {
     CHECK(there.cost == 3);
     CHECK(there.weight == 8);  // a is vacated
     CHECK(there.value_milli == 8000 - 1500);
-    CHECK_THAT(there.text, Mentions("task 'x' node 'c' 8 weight 3 cost 6500 value 500 price"));
+    CHECK_THAT(there.text,
+               Mentions("task 'x' could move node 'c' adds 8 weight 3 cost, 6500 value price 500"));
     const auto crowded = ask("x", "b");
     CHECK(crowded.fate == MoveFate::obstacle);
     CHECK(crowded.obstacle == Obstacle::gpu);
     CHECK(crowded.victims == std::vector{cluster.find_task("y")});
-    CHECK_THAT(crowded.text, Mentions("task 'y'"));
+    CHECK_THAT(crowded.text, Mentions("task 'x' cannot move node 'b' (gpu) unless leave task 'y'"));
     const auto alien = ask("x", "f");
     CHECK(alien.obstacle == Obstacle::gpu_model);
     CHECK(alien.victims.empty());
     CHECK(ask("x", "a").fate == MoveFate::is_there);
-    CHECK_THAT(ask("x", "a").text, Mentions("task 'x' node 'a'"));
+    CHECK_THAT(ask("x", "a").text, Mentions("task 'x' is on node 'a' already"));
     const auto locked = ask("l", "a");
     CHECK(locked.fate == MoveFate::task_stays);
     CHECK(locked.fixed_by == con::FixedBy::locked);
@@ -45,7 +46,7 @@ TEST_CASE("explain_move names the obstacle of a move and its effect") {
     CHECK(ask("x", "c", {.exempt = {cluster.find_node("c")}}).closed_by == con::ClosedBy::exempt);
     CHECK(ask("x", "c", {.clear = std::vector{cluster.find_node("c")}}).closed_by == con::ClosedBy::to_clear);
     REQUIRE_THROWS_MESSAGE(con::explain_move(cluster, make_id<TaskId>(9), make_id<NodeId>(9)), InvalidInput,
-                           "task 9");
+                           "no task 9");
 }
 
 TEST_CASE("explain_move looks at the cluster as the plan leaves it") {

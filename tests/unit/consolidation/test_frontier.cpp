@@ -114,10 +114,10 @@ TEST_CASE("a frontier without bounds has none, and bad options are named") {
     CHECK(frontier.bound_method.empty());
     CHECK(frontier.points.size() == 3);
     options.points = 0;
-    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "points 0 1 1000");
+    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "points: 0; expected 1 1000");
     options.points = 3;
     options.polish_time = 1.0;
-    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "polish_time 1");
+    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "polish_time: 1; expected none");
     CHECK(con::frontier(Cluster()).points.empty());
 }
 

@@ -49,7 +49,8 @@ TEST_CASE("a goal is reached by the cheapest nodes") {
         CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
     }
     const auto two = con::consolidate(cluster, for_nodes(2, "H20"));
-    CHECK_THAT(con::explain(cluster, two.plan, cluster.find_node("c")).text, Mentions("node 'c' goal"));
+    CHECK_THAT(con::explain(cluster, two.plan, cluster.find_node("c")).text,
+               Mentions("node 'c' stays occupied plan reaches its goal without it"));
     const auto found = con::consolidate(cluster, for_nodes(5));
     CHECK(found.plan.goal_reached == false);
     CHECK(found.stats.goal_after == 3);  // six tasks need two nodes
@@ -190,22 +191,22 @@ TEST_CASE("goals that mean nothing are refused") {
     const auto refused = [&](Goal goal, const char* message) {
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.goal = goal}), InvalidInput, message);
     };
-    refused({}, "goal empty_nodes slots");
-    refused({.empty_nodes = 1, .slots = SlotShape{.gpu_count = 1}}, "goal empty_nodes slots");
-    refused({.empty_nodes = 0}, "goal empty_nodes 0 1");
-    refused({.empty_nodes = 1, .count = 2}, "goal count 2 empty_nodes");
-    refused({.slots = SlotShape{}}, "goal slots");
-    refused({.slots = SlotShape{.gpu_count = 65}}, "goal slots gpu_count 65 0 64");
-    refused({.slots = SlotShape{.gpu_count = 1, .cpu_milli = -1}}, "goal slots cpu_milli -1 0");
-    refused({.slots = SlotShape{.gpu_count = 1}, .count = 0}, "goal count 0 1");
-    refused({.empty_nodes = 1, .gpu_model = "H21"}, "goal gpu_model 'H21' GPU 'H20'");
-    refused({.empty_nodes = 1, .usable_by = "a1"}, "goal usable_by 'a1'");
+    refused({}, "goal: neither empty_nodes nor slots;");
+    refused({.empty_nodes = 1, .slots = SlotShape{.gpu_count = 1}}, "goal: empty_nodes and slots;");
+    refused({.empty_nodes = 0}, "goal: empty_nodes: 0; expected 1");
+    refused({.empty_nodes = 1, .count = 2}, "goal: count: 2; expected none with empty_nodes");
+    refused({.slots = SlotShape{}}, "goal: slots: all 0; expected gpu_count cpu_milli memory_mib above 0");
+    refused({.slots = SlotShape{.gpu_count = 65}}, "goal: slots: gpu_count: 65; expected 0 64");
+    refused({.slots = SlotShape{.gpu_count = 1, .cpu_milli = -1}}, "goal: slots: cpu_milli: -1; expected 0");
+    refused({.slots = SlotShape{.gpu_count = 1}, .count = 0}, "goal: count: 0; expected 1");
+    refused({.empty_nodes = 1, .gpu_model = "H21"}, "goal: gpu_model: 'H21'; expected GPU model 'H20'");
+    refused({.empty_nodes = 1, .usable_by = "a1"}, "goal: usable_by: 'a1'; expected task");
     // A model that tasks accept and no node has.
     auto wishful = stairs();
     wishful.tasks.front().gpu_models.push_back("H21");
     REQUIRE_THROWS_MESSAGE(
         con::consolidate(Cluster::build(wishful), {.goal = Goal{.empty_nodes = 1, .gpu_model = "H21"}}),
-        InvalidInput, "goal gpu_model 'H21' GPU 'H20'");
+        InvalidInput, "goal: gpu_model: 'H21'; expected GPU model 'H20'");
 
     auto options = for_nodes(1);
     options.preset = con::Preset::ipc;
@@ -214,10 +215,11 @@ TEST_CASE("goals that mean nothing are refused") {
     for (const auto* field : {"preset: ipc", "objective: nodes", "polish_time: 1"})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, options), InvalidInput, field);
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, con::presets::best(), for_nodes(1)), InvalidInput,
-                           "goal");
+                           "goal: no effect policies of your own");
     con::FrontierOptions frontier;
     frontier.goal = Goal{.empty_nodes = 1};
-    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, frontier), InvalidInput, "goal");
+    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, frontier), InvalidInput,
+                           "goal: frontier() does not support");
 }
 
 TEST_CASE("slots are made on nodes that stay in use") {

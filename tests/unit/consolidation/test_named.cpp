@@ -59,7 +59,8 @@ TEST_CASE("presets by name give the presets' plans") {
 TEST_CASE("names are listed by kind") {
     CHECK(con::policy_names("node_order") == con::node_orders().names());
     CHECK(con::policy_names("gpu_picker") == con::gpu_pickers().names());
-    REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput, "'node_order'");
+    REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput,
+                           "'node_orders'; did you mean 'node_order'?");
 }
 
 TEST_CASE("every named policy gives valid plans") {
@@ -88,7 +89,7 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
         types{.switches = con::presets::best().switches};
     CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
     REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
-                           "'fewest_pods'");
+                           "'fewest_pots'; did you mean 'fewest_pods'?");
 }
 
 TEST_CASE("calls by name know the policies of the registries that they are given") {
@@ -100,7 +101,7 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     CHECK(by_name.plan ==
           con::consolidate(cluster, con::with_node_order(con::presets::best(), LastFirst{})).plan);
     CHECK_THROWS_MESSAGE(con::consolidate(cluster, {.node_order = "last_first"}, {}), InvalidInput,
-                         "node_order 'last_first' fewest_pods ");
+                         "node_order: 'last_first'; expected one of fewest_pods,");
 }
 
 TEST_CASE("policies by name keep everything else of the preset") {
@@ -116,5 +117,5 @@ TEST_CASE("policies by name keep everything else of the preset") {
             CHECK(con::consolidate(cluster, con::make_policies(preset, names, objective)).plan == typed.plan);
         }
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.acceptance = "accept_all"}, {.max_others = 2}),
-                           InvalidInput, "max_others 2");
+                           InvalidInput, "max_others: 2; expected default policies of your own");
 }

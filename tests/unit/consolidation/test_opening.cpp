@@ -87,8 +87,9 @@ TEST_CASE("nothing moves from one node to another like it") {
     const auto cluster = Cluster::build(spec);
     CHECK(con::consolidate(cluster, {.open_price = 1000}).plan.moves.empty());
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = 999}), InvalidInput,
-                           "open_price 999 1000");
-    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = -1}), InvalidInput, "open_price -1");
+                           "open_price: 999; expected 1000 without clear");
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = -1}), InvalidInput,
+                           "open_price: -1; expected 0");
 }
 
 TEST_CASE("many nodes are cleared onto empty ones, as few of them as are needed") {
@@ -157,7 +158,9 @@ TEST_CASE("explanations consider that empty nodes may be opened at a price") {
     options.open_price = 2000;
     const auto dear = con::explain(cluster, {}, a, options);
     CHECK(dear.fate == con::NodeFate::too_dear);
-    CHECK_THAT(dear.text, Mentions("node 'a' occupied price 2000 empty 8 cost GPUs"));
+    CHECK_THAT(dear.text,
+               Mentions("node 'a' stays occupied open price of 2000 opening empty nodes of weight 8 "
+                        "at least weight of 8 GPUs"));
     options.open_price = 500;
     CHECK(con::explain(cluster, {}, a, options).fate == con::NodeFate::not_worthwhile);
     const auto move = con::explain_move(cluster, cluster.find_task("x"), cluster.find_node("small"), options);

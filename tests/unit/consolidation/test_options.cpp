@@ -15,9 +15,10 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
         REQUIRE_THROWS_MESSAGE(con::bound(cluster, con::BoundMethod::counting, options), InvalidInput,
                                message);
     };
-    rejects({.preset = static_cast<con::Preset>(7)}, "preset 7 ipc fast best");
-    rejects({.objective = static_cast<con::Objective>(2)}, "objective 2 gpus nodes");
-    rejects({.bound_method = static_cast<con::BoundMethod>(9)}, "bound_method 9 none counting lp");
+    rejects({.preset = static_cast<con::Preset>(7)}, "preset: 7; expected ipc, fast, best");
+    rejects({.objective = static_cast<con::Objective>(2)}, "objective: 2; expected gpus, nodes");
+    rejects({.bound_method = static_cast<con::BoundMethod>(9)},
+            "bound_method: 9; expected none, counting, lp");
     rejects({.partition_size = 0}, "partition_size 0 1");
     rejects({.depth = 0}, "depth 0 1 16");
     rejects({.depth = 17}, "depth 17 1 16");
@@ -33,21 +34,22 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.max_disrupted = -3}, "max_disrupted -3 0");
     rejects({.max_moves_per_wave = 0}, "max_moves_per_wave 0 1");
     rejects({.max_moves_per_node = 0}, "max_moves_per_node 0 1");
-    rejects({.clear = std::vector{make_id<NodeId>(4)}}, "clear node 4");
-    rejects({.exempt = {make_id<NodeId>(9)}}, "exempt node 9 4");
+    rejects({.clear = std::vector{make_id<NodeId>(4)}}, "clear: no node 4; expected less than 4");
+    rejects({.exempt = {make_id<NodeId>(9)}}, "exempt: no node 9; expected less than 4");
     const auto node = make_id<NodeId>(2);
     rejects({.clear = std::vector{make_id<NodeId>(1), node}, .exempt = {node, make_id<NodeId>(0)}},
-            "clear " + quoted(cluster.name(node)) + " exempt");
+            "clear: " + quoted(cluster.name(node)) + "; expected not in exempt");
 }
 
 TEST_CASE("there is no bound by no method") {
-    REQUIRE_THROWS_MESSAGE(con::bound(Cluster(), con::BoundMethod::none), InvalidInput, "method counting lp");
+    REQUIRE_THROWS_MESSAGE(con::bound(Cluster(), con::BoundMethod::none), InvalidInput,
+                           "method: none; expected counting lp");
 }
 
 TEST_CASE("all problems of the options are reported together") {
-    CHECK(testing_support::problems_in<InvalidInput>([&] {
-              con::validate({.depth = 0, .rounds = -1}, Cluster());
-          }).size() == 2);
+    CHECK_THAT(testing_support::problems_in<InvalidInput>(
+                   [&] { con::validate({.depth = 0, .rounds = -1}, Cluster()); }),
+               MentionsEach({"depth: 0;", "rounds: -1;"}));
 }
 
 TEST_CASE("names of enumerators") {

@@ -101,10 +101,10 @@ TEST_CASE("a static rule keeps tasks away from nodes in every search") {
     CHECK(why.fate == con::NodeFate::has_stuck);
     REQUIRE(why.blockers.size() == 1);
     CHECK(why.blockers[0].nodes_refused == 1);
-    CHECK_THAT(why.text, Mentions("rule 'tenants apart' 1"));
+    CHECK_THAT(why.text, Mentions("rule 'tenants apart' on 1 of 1 node"));
     const auto move = con::explain_move(cluster, red, home, options);
     CHECK(move.fate == con::MoveFate::refused);
-    CHECK_THAT(move.text, Mentions("rule 'tenants apart'"));
+    CHECK_THAT(move.text, Mentions("cannot move rule 'tenants apart' rejects it"));
     CHECK(con::explain_move(cluster, blue, home, options).fate == con::MoveFate::possible);
 }
 
@@ -189,8 +189,9 @@ TEST_CASE("verify applies the caller's rule to every arrival") {
     CHECK(verify::plan(spec, plan).ok);
     CHECK(verify::plan(spec, plan, {.rule = moved_per_node_for_verify(spec, 2)}).ok);
     const auto report = verify::plan(spec, plan, {.rule = moved_per_node_for_verify(spec, 1)});
-    CHECK_THAT(report.violations, MentionsEach({"wave 0 move #0 task 'red' 'a' 'home' rule 1",
-                                                "wave 0 move #1 task 'blue' 'b' 'home' rule 1"}));
+    CHECK_THAT(report.violations,
+               MentionsEach({"wave 0, move #0 of task 'red' from 'a' to 'home': rule: more 1 moved",
+                             "wave 0, move #1 of task 'blue' from 'b' to 'home': rule: more 1 moved"}));
 }
 
 TEST_CASE("a table of classes is a rule") {
@@ -221,5 +222,5 @@ TEST_CASE("explanations name no useless victims, and report a rule that refuses 
     CHECK(move.fate == con::MoveFate::obstacle);
     CHECK(move.victims.empty());
     const auto why = con::explain(cluster, {}, cluster.find_node("a"), options);
-    CHECK_THAT(why.text, Mentions("rule 'tenants apart'"));
+    CHECK_THAT(why.text, Mentions("; rule 'tenants apart' rejects every other node"));
 }

@@ -107,7 +107,8 @@ TEST_CASE("impossible answers of pickers and weights are refused, and nothing is
             con::presets::fast(), [gpus](const Cluster&, TaskId, NodeId) { return gpus; }));
     };
     for (const auto gpus : {GpuMask{0}, ~GpuMask{0}, GpuMask{1} << 63})
-        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, picks(gpus)), InvalidInput, "GPU picker");
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, picks(gpus)), InvalidInput,
+                               "GPU picker answers GPUs node cannot take");
     const auto weighs = [](std::int64_t weight) {
         return con::AnyPolicies(
             con::with_node_weight(con::presets::fast(), [weight](const Cluster&, NodeId) { return weight; }));
@@ -115,7 +116,8 @@ TEST_CASE("impossible answers of pickers and weights are refused, and nothing is
     const auto most = con::most_node_weight(cluster);
     for (const auto weight : {std::int64_t{-1}, most + 1, std::numeric_limits<std::int64_t>::max()})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, weighs(weight)), InvalidInput,
-                               "node_weight " + std::to_string(weight) + " 0 " + std::to_string(most));
+                               "node_weight: " + std::to_string(weight) + "; expected 0 " +
+                                   std::to_string(most));
     CHECK(con::consolidate(cluster, weighs(most)).stats.vacated_nodes > 0);
     const auto models = [](std::int64_t per_gpu) {
         return con::AnyPolicies(con::with_node_weight(con::presets::fast(), con::ModelWeight{{per_gpu}}));

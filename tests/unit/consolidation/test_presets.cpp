@@ -59,11 +59,12 @@ TEST_CASE("options without effect next to user-defined policies are refused") {
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, policies, options), InvalidInput, message);
     };
     const auto best = con::presets::best();
-    refused(best, {.preset = con::Preset::fast}, "preset");
-    refused(best, {.objective = con::Objective::nodes}, "objective");
+    refused(best, {.preset = con::Preset::fast}, "preset: fast; expected default policies of your own");
+    refused(best, {.objective = con::Objective::nodes},
+            "objective: nodes; expected default policies of your own node_weight");
     const auto all = con::with_acceptance(best, con::AcceptAll{});
-    refused(all, {.max_others = 3}, "max_others 3 PriceLimit");
-    refused(con::AnyPolicies(all), {.price = 2}, "price 2");
+    refused(all, {.max_others = 3}, "max_others: 3; expected default acceptance takes no limits, PriceLimit");
+    refused(con::AnyPolicies(all), {.price = 2}, "price: 2; expected default acceptance takes no limits");
     con::validate({.max_others = 3, .price = 2}, cluster, best);
     con::validate({.max_others = 3}, cluster, con::AnyPolicies(best));
 }

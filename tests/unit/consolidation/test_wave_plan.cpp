@@ -41,7 +41,7 @@ TEST_CASE("moves that wait for each other in a circle hop, or are dropped with t
         if (with_room) continue;
         CHECK(ordered.dropped[1].move == 1);
         CHECK(ordered.dropped[1].why.obstacle == Obstacle::gpu);
-        CHECK_THAT(ordered.dropped[1].why.text, Mentions("task 'y' node 'a' gpu"));
+        CHECK_THAT(ordered.dropped[1].why.text, Mentions("task 'y' cannot move to node 'a' (gpu)"));
     }
 }
 
@@ -84,11 +84,12 @@ TEST_CASE("GPUs that are named are taken, and no others; of several moves of a t
     // a is not to be vacated, so that its last task must stay.
     const auto kept = order({{x, c}}, {.clear = std::vector{b}});
     REQUIRE(kept.dropped.size() == 1);
-    CHECK_THAT(kept.dropped[0].why.text, Mentions("task 'x' node"));
+    CHECK_THAT(kept.dropped[0].why.text, Mentions("task 'x' wave its node must stay in use"));
     CHECK(order({{x, a}}).dropped[0].why.fate == con::MoveFate::is_there);
     CHECK(order({{x, b}}, {.exempt = {b}}).dropped[0].why.closed_by == con::ClosedBy::exempt);
-    REQUIRE_THROWS_MESSAGE(order({{x, make_id<NodeId>(9)}}), InvalidInput, "move #0 node 9");
-    REQUIRE_THROWS_MESSAGE(order({{x, b, gpu_bit(9)}}), InvalidInput, "GPUs node 'b'");
+    REQUIRE_THROWS_MESSAGE(order({{x, make_id<NodeId>(9)}}), InvalidInput, "move #0: no node 9");
+    REQUIRE_THROWS_MESSAGE(order({{x, b, gpu_bit(9)}}), InvalidInput,
+                           "move #0: names GPUs node 'b' lacks; has 8");
 }
 
 TEST_CASE("any moves become a valid plan, and each is made or dropped") {
@@ -156,7 +157,7 @@ TEST_CASE("a dropped move names its constraint, even if the other moves vacate i
     CHECK(ordered.result.plan.vacated_nodes == std::vector{cluster.find_node("a")});
     REQUIRE(ordered.dropped.size() == 1);
     CHECK(ordered.dropped[0].why.fate == con::MoveFate::obstacle);
-    CHECK_THAT(ordered.dropped[0].why.text, Mentions("task 'y' node 'a' gpu"));
+    CHECK_THAT(ordered.dropped[0].why.text, Mentions("task 'y' cannot move to node 'a' (gpu)"));
 }
 
 TEST_CASE("a move that only lacks its turn reports it") {
@@ -170,5 +171,6 @@ TEST_CASE("a move that only lacks its turn reports it") {
     CHECK(ordered.result.plan.moves.empty());
     REQUIRE(ordered.dropped.size() == 1);
     CHECK(ordered.dropped[0].why.fate == con::MoveFate::no_turn);
-    CHECK_THAT(ordered.dropped[0].why.text, Mentions("task 'x' node 'b'"));
+    CHECK_THAT(ordered.dropped[0].why.text,
+               Mentions("task 'x' fits into no wave to node 'b'; its node must stay in use"));
 }

@@ -13,6 +13,15 @@ namespace fragmentation_test {
 
 using namespace gpusched;
 
+inline NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64_t cores,
+                     std::vector<std::string> network) {
+    return {.name = std::move(name),
+            .gpu_model = std::move(model),
+            .gpu_count = gpus,
+            .cpu_milli = 1000 * cores,
+            .network = std::move(network)};
+}
+
 inline NodeSpec random_node(Rng& rng, std::size_t i) {
     static constexpr int sizes[] = {0, 1, 2, 4, 8, 8, 8, 16};
     NodeSpec node{.name = "n" + std::to_string(i)};

@@ -86,8 +86,8 @@ TEST_CASE("fragment rate by hand") {
     CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2}) == FragmentRate{3750, 1750});
     CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2, .include_cordoned = true}) ==
           FragmentRate{5750, 1750});
-    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 0}), InvalidInput, "gpus 0 1 64");
-    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 65}), InvalidInput, "gpus 65 1 64");
+    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 0}), InvalidInput, "gpus: 0; expected 1 64");
+    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 65}), InvalidInput, "gpus: 65; expected 1 64");
 }
 
 TEST_CASE("entropy by hand") {
@@ -121,8 +121,8 @@ TEST_CASE("entropy of jobs by hand") {
     REQUIRE(all.size() == 2);
     CHECK(all[0] == job_entropy(cluster, job));
     CHECK(all[1] == 0.0);
-    REQUIRE_THROWS_MESSAGE(job_entropy(cluster, job, 2), InvalidInput, "level 2 -1 1");
-    REQUIRE_THROWS_MESSAGE(job_entropies(cluster, -2), InvalidInput, "level -2 -1 1");
+    REQUIRE_THROWS_MESSAGE(job_entropy(cluster, job, 2), InvalidInput, "level: 2; expected -1 1");
+    REQUIRE_THROWS_MESSAGE(job_entropies(cluster, -2), InvalidInput, "level: -2; expected -1 1");
 }
 
 TEST_CASE("counts agree with descriptions of random clusters") {

@@ -5,6 +5,7 @@
 #include <gpusched/model/feasibility.hpp>
 
 #include <support/catch.hpp>
+#include <support/specs.hpp>
 
 #include <array>
 #include <cmath>
@@ -15,29 +16,10 @@
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
+using testing_support::node;
+using testing_support::task;
 
 namespace {
-
-NodeSpec node(std::string name, std::int64_t gpus, std::int64_t cores, std::int64_t memory_gib = 1024) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_model = "M";
-    n.gpu_count = gpus;
-    n.cpu_milli = cores * 1000;
-    n.memory_mib = memory_gib * 1024;
-    return n;
-}
-
-TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int64_t cores,
-              std::int64_t memory_gib = 0) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
-    t.gpu_share_milli = share;
-    t.cpu_milli = cores * 1000;
-    t.memory_mib = memory_gib * 1024;
-    return t;
-}
 
 constexpr ExpectedFillOptions everything{.coverage_percent = 100, .several_gpus_weight = 1000};
 
@@ -310,11 +292,13 @@ TEST_CASE("expected fill names values out of range") {
     const auto make = [&](const Workload& w, ExpectedFillOptions o) {
         return ExpectedFill(w, cluster.inventory(), o);
     };
-    REQUIRE_THROWS_MESSAGE(make(one, {.coverage_percent = 0}), InvalidInput, "coverage_percent 0 1 100");
-    REQUIRE_THROWS_MESSAGE(make(one, {.grain_milli = 0}), InvalidInput, "grain_milli 0 1 1000");
+    REQUIRE_THROWS_MESSAGE(make(one, {.coverage_percent = 0}), InvalidInput,
+                           "coverage_percent: 0; expected 1 100");
+    REQUIRE_THROWS_MESSAGE(make(one, {.grain_milli = 0}), InvalidInput, "grain_milli: 0; expected 1 1000");
     REQUIRE_THROWS_MESSAGE(make(one, {.several_gpus_weight = 1001}), InvalidInput,
-                           "several_gpus_weight 1001");
-    REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "shapes");
-    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib -1");
+                           "several_gpus_weight: 1001; expected 0 1000");
+    REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "workload has no shapes");
+    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput,
+                           "workload shape 0: memory_mib: -1; expected 0");
     REQUIRE_NOTHROW(make({{{.cpu_milli = 5}}}, {}));  // nothing asks for a GPU: all nodes are worth nothing
 }

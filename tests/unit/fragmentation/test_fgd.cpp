@@ -250,11 +250,12 @@ TEST_CASE("workloads out of range are refused") {
     const auto fails = [&](Workload workload, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(fgd(cluster, workload), InvalidInput, text);
     };
-    fails({}, "shapes");
-    fails({{{-1, 1}}}, "shape 0 cpu_milli -1 1000000000000");
-    fails({{{0, 1}, {0, 65}}}, "shape 1 gpu_count 65 0 64");
-    fails({{{0, 1, 0, {}}}}, "shape 0 gpu_share_milli 1 1000");
-    fails({{{0, 2, 500, {}}}}, "gpu_share_milli 500 gpu_count 2 share 1");
-    fails({{{0, 1, 1000, {}, 0}}}, "shape 0 weight 1 100000000");
-    fails({{{0, 1, 1000, {}, 100'000'000}, {0, 1, 1000, {}, 1}}}, "weights 100000001");
+    fails({}, "workload has no shapes");
+    fails({{{-1, 1}}}, "shape 0: cpu_milli: -1; expected 0 1000000000000");
+    fails({{{0, 1}, {0, 65}}}, "shape 1: gpu_count: 65; expected 0 64");
+    fails({{{0, 1, 0, {}}}}, "shape 0: gpu_share_milli: 0; expected 1 1000");
+    fails({{{0, 2, 500, {}}}}, "shape 0: gpu_share_milli 500 gpu_count 2; share goes gpu_count 1");
+    fails({{{0, 1, 1000, {}, 0}}}, "shape 0: weight: 0; expected 1 100000000");
+    fails({{{0, 1, 1000, {}, 100'000'000}, {0, 1, 1000, {}, 1}}},
+          "sum of workload weights: 100000001; expected 100000000");
 }

@@ -11,20 +11,7 @@ using namespace gpusched;
 using namespace gpusched::fragmentation;
 using namespace fragmentation_test;
 
-namespace {
-
 static_assert(NodeMetric<LargestJobMetric>);
-
-NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64_t cores,
-              std::vector<std::string> network) {
-    return {.name = std::move(name),
-            .gpu_model = std::move(model),
-            .gpu_count = gpus,
-            .cpu_milli = 1000 * cores,
-            .network = std::move(network)};
-}
-
-}  // namespace
 
 TEST_CASE("the largest job by hand") {
     ClusterSpec spec;
@@ -101,8 +88,9 @@ TEST_CASE(
 
 TEST_CASE("the largest job refuses options out of range") {
     const auto cluster = Cluster::build(random_snapshot(1));
-    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 65}), InvalidInput, "gpus_per_pod 65 1 64");
+    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 65}), InvalidInput,
+                           "gpus_per_pod: 65; expected 1 64");
     REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.cores_per_gpu = -1}), InvalidInput,
-                           "cores_per_gpu -1 0 1000000");
-    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.level = 9}), InvalidInput, "level 9 -1 2");
+                           "cores_per_gpu: -1; expected 0 1000000");
+    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.level = 9}), InvalidInput, "level: 9; expected -1 2");
 }

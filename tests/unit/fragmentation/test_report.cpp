@@ -267,16 +267,17 @@ TEST_CASE("reports refuse options out of range") {
     const auto fails = [&](std::vector<Shape> shapes, const ReportOptions& options, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(report(cluster, shapes, options), InvalidInput, text);
     };
-    fails({}, {}, "shapes 0 1");
-    fails({{0, 0}}, {}, "shapes[0] gpus 0 1 64");
-    fails({{65, 0}}, {}, "shapes[0] gpus 65 1 64");
-    fails({{1, -1}}, {}, "shapes[0] cpu_milli -1 0 1000000000000");
-    fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node 0 1 64");
+    fails({}, {}, "shapes: 0 entries; expected 1");
+    fails({{0, 0}}, {}, "shapes[0]: gpus: 0; expected 1 64");
+    fails({{65, 0}}, {}, "shapes[0]: gpus: 65; expected 1 64");
+    fails({{1, -1}}, {}, "shapes[0]: cpu_milli: -1; expected 0 1000000000000");
+    fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node: 0; expected 1 64");
     CHECK_THAT(testing_support::problems_in<InvalidInput>([&] {
                    validate(std::vector<Shape>{{0, 8000}, {1, 1000}, {99, -1}}, {.max_gpus_per_node = 65});
                }),
-               MentionsEach({"shapes[0] gpus 0 1 64", "shapes[2] gpus 99 1 64",
-                             "shapes[2] cpu_milli -1 0 1000000000000", "max_gpus_per_node 65 1 64"}));
+               MentionsEach({"shapes[0]: gpus: 0; expected 1 64", "shapes[2]: gpus: 99; expected 1 64",
+                             "shapes[2]: cpu_milli: -1; expected 0 1000000000000",
+                             "max_gpus_per_node: 65; expected 1 64"}));
     CHECK(std::string(enum_name(GroupBy::none)) == "none");
     CHECK(std::string(enum_name(GroupBy::gpu_model)) == "gpu_model");
     CHECK(std::string(enum_name(GroupBy::cluster)) == "cluster");

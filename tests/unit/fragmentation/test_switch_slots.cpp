@@ -17,15 +17,6 @@ namespace {
 
 static_assert(NodeMetric<SwitchSlotMetric>);
 
-NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64_t cores,
-              std::vector<std::string> network) {
-    return {.name = std::move(name),
-            .gpu_model = std::move(model),
-            .gpu_count = gpus,
-            .cpu_milli = 1000 * cores,
-            .network = std::move(network)};
-}
-
 // Slots of a node as the definition reads, in floating point.
 double naive_slots(const NodeSpec& n, const FreeNode& free, const SwitchSlotOptions& o) {
     const double cpus = static_cast<double>(free.cpu_milli) / 1000;
@@ -191,13 +182,13 @@ TEST_CASE("switch slots refuse options out of range") {
     const auto fails = [&](const SwitchSlotOptions& options, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(switch_slots(cluster, options), InvalidInput, text);
     };
-    fails({.gpus = 0}, "gpus 0 1 100000000");
-    fails({.cores_per_gpu = -1}, "cores_per_gpu -1 0 1000000");
-    fails({.level = 2}, "level 2 -1 1");
-    fails({.level = -2}, "level -2 -1 1");
-    fails({.gpus_per_pod = 0}, "gpus_per_pod 0 1 64");
-    fails({.gpus = 128, .gpus_per_pod = 3}, "gpus_per_pod 3 128");
-    fails({.max_gpus_per_node = 65}, "max_gpus_per_node 65 1 64");
+    fails({.gpus = 0}, "gpus: 0; expected 1 100000000");
+    fails({.cores_per_gpu = -1}, "cores_per_gpu: -1; expected 0 1000000");
+    fails({.level = 2}, "level: 2; expected -1 1");
+    fails({.level = -2}, "level: -2; expected -1 1");
+    fails({.gpus_per_pod = 0}, "gpus_per_pod: 0; expected 1 64");
+    fails({.gpus = 128, .gpus_per_pod = 3}, "gpus_per_pod: 3; expected divisor of gpus, 128");
+    fails({.max_gpus_per_node = 65}, "max_gpus_per_node: 65; expected 1 64");
 }
 
 TEST_CASE("a constraint that names a level deeper than any node is no reason to look there") {
@@ -209,7 +200,8 @@ TEST_CASE("a constraint that names a level deeper than any node is no reason to 
     REQUIRE(cluster.inventory().named_levels() == 4);
     CHECK(cluster.inventory().network_levels() == 1);
     CHECK(cluster.inventory().deepest_level() == 0);
-    CHECK_THROWS_MESSAGE(switch_slots(cluster, {.gpus = 16, .level = 1}), InvalidInput, "level 1 -1 0");
+    CHECK_THROWS_MESSAGE(switch_slots(cluster, {.gpus = 16, .level = 1}), InvalidInput,
+                         "level: 1; expected -1 0");
     CHECK(switch_slots(cluster, {.gpus = 16})[0] == SwitchSlotRow{"A", 1, 1});
     CHECK(Cluster().inventory().deepest_level() == node_level);
 }

@@ -64,9 +64,9 @@ TEST_CASE("the order of the list does not matter, among equally frequent shapes 
 
 TEST_CASE("a coverage out of range is refused, an empty list has no shapes") {
     REQUIRE_THROWS_MESSAGE(typical_workload(std::vector<TaskSpec>{}, {.coverage_percent = 0}), InvalidInput,
-                           "coverage_percent 0 1 100");
+                           "coverage_percent: 0; expected 1 100");
     REQUIRE_THROWS_MESSAGE(typical_workload(std::vector<TaskSpec>{}, {.coverage_percent = 101}), InvalidInput,
-                           "coverage_percent 101 1 100");
+                           "coverage_percent: 101; expected 1 100");
     CHECK(typical_workload(std::vector<TaskSpec>{}).shapes.empty());
 }
 

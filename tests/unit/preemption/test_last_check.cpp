@@ -43,7 +43,7 @@ void throws_when_spoilt(const Decide& decide, int before_last = 0) {
     CHECK(decide(Cluster::build(one_victim()), spoiling(calls, -1)));
     const int last = std::exchange(calls, 0) - before_last;
     REQUIRE_THROWS_MESSAGE(decide(Cluster::build(one_victim()), spoiling(calls, last)), InternalError,
-                           "task 'p' node 'n' failed");
+                           "task 'p' on node 'n' failed verification; do not evict");
 }
 
 }  // namespace

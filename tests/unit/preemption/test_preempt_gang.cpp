@@ -109,7 +109,8 @@ TEST_CASE("a node of unknown position is no part of the switch that is called th
     const auto result = preempt_gang(cluster, pods);
     CHECK(!result.decision);
     CHECK(result.domains_considered == 2);
-    CHECK_THAT(result.reason, Mentions("domain 's' 1 2 'pod1'"));
+    CHECK_THAT(result.reason,
+               Mentions("domain 's' closest: holds 1 of 2 pods, with evictions; 'pod1' does not fit"));
 }
 
 TEST_CASE("no pod of a gang leaves for another") {
@@ -189,10 +190,11 @@ TEST_CASE("requirements of other members of the job bind the pods too") {
     const auto apart = preempt_gang(cluster, pods);
     CHECK(!apart.decision);
     CHECK(apart.domains_considered == 0);
-    CHECK_THAT(apart.reason, Mentions("domain"));
+    CHECK_THAT(apart.reason, Mentions("no domain all running members and schedulable node"));
     for (auto& node : spec.nodes) node.schedulable = false;
     spec.tasks.resize(2);
-    CHECK_THAT(preempt_gang(Cluster::build(spec, IdOrder::as_listed), pods).reason, Mentions("schedulable"));
+    CHECK_THAT(preempt_gang(Cluster::build(spec, IdOrder::as_listed), pods).reason,
+               Mentions("no node schedulable"));
 }
 
 TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at all") {
@@ -254,9 +256,9 @@ TEST_CASE("lists of pods that make no gang are refused") {
     spec.tasks.push_back(pending("free", 1, 0));
     const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> nobody, twice{TaskId{0}, TaskId{0}}, mixed{TaskId{0}, TaskId{2}};
-    CHECK_THROWS_MESSAGE(preempt_gang(cluster, nobody), InvalidInput, "pods");
-    CHECK_THROWS_MESSAGE(preempt_gang(cluster, twice), InvalidInput, "pods 'pod0'");
-    CHECK_THROWS_MESSAGE(preempt_gang(cluster, mixed), InvalidInput, "pods 'free' network level");
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, nobody), InvalidInput, "pods: none");
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, twice), InvalidInput, "pods: 'pod0' listed twice");
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, mixed), InvalidInput, "pods: 'free' another network level");
 }
 
 TEST_CASE("no task is evicted for a gang of two shapes that fits") {

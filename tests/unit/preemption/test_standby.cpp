@@ -37,12 +37,13 @@ TEST_CASE("a lease lends, is borrowed from, and comes back whole") {
     StandbyLease lease(TaskId{0}, NodeId{0}, 0b1111);
     Rng rng(2);
     CHECK(!lease.borrow(TaskId{1}, PriorityClass::lp, 0b1, 0));  // still active
-    CHECK_THROWS_MESSAGE(lease.resume(0, rng), InvalidInput, "state active standby");
+    CHECK_THROWS_MESSAGE(lease.resume(0, rng), InvalidInput, "state: active; expected standby");
     lease.lend(10);
     CHECK(lease.lent() == 0b1111);
     CHECK(!lease.borrow(TaskId{1}, PriorityClass::hp, 0b1, 11));      // not spot
     CHECK(!lease.borrow(TaskId{1}, PriorityClass::lp, 0b10001, 11));  // not lent
-    CHECK_THROWS_MESSAGE(lease.borrow(TaskId{0}, PriorityClass::lp, 0b1, 11), InvalidInput, "task");
+    CHECK_THROWS_MESSAGE(lease.borrow(TaskId{0}, PriorityClass::lp, 0b1, 11), InvalidInput,
+                         "task: owner; expected another task");
     CHECK(lease.lent() == 0b1111);
     CHECK(lease.borrow(TaskId{1}, PriorityClass::lp, 0b11, 11));
     CHECK(!lease.borrow(TaskId{2}, PriorityClass::lp, 0b110, 12));  // taken
@@ -50,7 +51,7 @@ TEST_CASE("a lease lends, is borrowed from, and comes back whole") {
     CHECK(lease.lent() == 0b1000);
     lease.give_back(TaskId{1}, 20);
     CHECK(lease.lent() == 0b1011);
-    CHECK_THROWS_MESSAGE(lease.give_back(TaskId{2}, 19), InvalidInput, "now_ms 19 20");
+    CHECK_THROWS_MESSAGE(lease.give_back(TaskId{2}, 19), InvalidInput, "now_ms: 19; expected 20");
     const auto ready = lease.resume(30, rng);
     CHECK(ready > 30);
     CHECK(ready <= 30 + 60'000);
@@ -115,9 +116,9 @@ TEST_CASE("models out of range are refused") {
     EvictionModel model;
     model.shutdown_ms[3] = 0;
     model.grace_ms = 60'001;
-    CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "shutdown_ms[3] 0 1920");
-    CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "grace_ms 60001 0 60000");
-    CHECK_THROWS_MESSAGE(StandbyLease(TaskId{0}, NodeId{0}, 0), InvalidInput, "gpus");
+    CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "shutdown_ms[3]: 0; expected 1920");
+    CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "grace_ms: 60001; expected 0 60000");
+    CHECK_THROWS_MESSAGE(StandbyLease(TaskId{0}, NodeId{0}, 0), InvalidInput, "gpus: none");
     StandbyLease lease(TaskId{0}, NodeId{0}, 1);
     CHECK_THROWS_MESSAGE(lease.lend(INT64_MAX), InvalidInput, "now_ms 9223372036854775807");
     CHECK(lease.state() == StandbyState::active);

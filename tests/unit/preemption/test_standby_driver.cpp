@@ -78,7 +78,7 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK(driver.lend(0));
     CHECK(node.calls == std::vector<std::string>{"detach", "sleep", "label"});
     CHECK(driver.state() == StandbyState::standby);
-    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state standby active");
+    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state: standby; expected active");
     node.shutdown_ms = {{TaskId{1}, 13'000}, {TaskId{2}, 90'000}};
     CHECK(driver.borrow(TaskId{1}, PriorityClass::lp, 0b11, 1));
     CHECK(driver.borrow(TaskId{2}, PriorityClass::lp, 0b100, 1));
@@ -115,14 +115,15 @@ TEST_CASE("a failed loan is undone") {
     CHECK_FALSE(driver.lend(0));
     CHECK(driver.state() == StandbyState::resuming);
     CHECK_FALSE(driver.borrow(TaskId{1}, PriorityClass::lp, 0b1, 0));
-    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state active");
+    CHECK_THROWS_MESSAGE(driver.lend(1), InvalidInput, "state: resuming; expected active");
     node.fails = 0;
     CHECK(driver.advance(2).empty());
     CHECK(driver.state() == StandbyState::active);
     CHECK(node.serving);
     CHECK_FALSE(node.asleep);
-    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0b1, 60'001), InvalidInput, "grace_ms 60001");
-    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0), InvalidInput, "gpus");
+    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0b1, 60'001), InvalidInput,
+                         "grace_ms: 60001; expected 0 60000");
+    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0), InvalidInput, "gpus: none");
 }
 
 TEST_CASE("evictions by the driver take as long as the published ones") {

@@ -111,18 +111,20 @@ TEST_CASE("gangs and lists of smallest sets take an order as they take a name") 
 }
 
 TEST_CASE("options that an order cannot be combined with are refused") {
-    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = YoungestFirst{}}), InvalidInput, "policy imp exhaustive");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = YoungestFirst{}}), InvalidInput,
+                         "policy: victim order; expected imp exhaustive");
     CHECK_THROWS_MESSAGE(validate({.policy = YoungestFirst{}, .engine = Engine::plain}), InvalidInput,
-                         "engine");
+                         "engine='plain' not supported policy 'a victim order'; use");
     CHECK_THROWS_MESSAGE(validate({.policy = static_cast<Policy>(99)}), InvalidInput,
-                         "policy 99 spot spot_exact imp ");
+                         "policy: 99; expected spot, spot_exact, imp,");
 }
 
 TEST_CASE("victim policies by name: those of the enumeration, and orders in a copy of the registry") {
     CHECK(victim_policies().names() ==
           Names{"spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"});
     CHECK(victim_policies().make("reprieve") == Policy::reprieve);
-    CHECK_THROWS_MESSAGE(victim_policies().make("exhaustve"), InvalidInput, "'exhaustive'");
+    CHECK_THROWS_MESSAGE(victim_policies().make("exhaustve"), InvalidInput,
+                         "policy: 'exhaustve'; did you mean 'exhaustive'?");
     auto policies = victim_policies();
     policies.add<YoungestFirst>("youngest_first");
     const auto cluster = Cluster::build(two_machines());

@@ -131,7 +131,7 @@ TEST_CASE("violations beyond the limit are counted") {
     REQUIRE_THAT(report.violations[2], Mentions("eviction task 'nobody2' unknown"));
     REQUIRE(report.violation_count == 50);
     REQUIRE_THROWS_MESSAGE(verify::plan(s.snapshot, s.plan, {.max_violations = 0}), InvalidInput,
-                           "max_violations");
+                           "max_violations: 0; expected 1");
 }
 
 TEST_CASE("a snapshot that makes no sense is refused") {
