@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes, in parts between lines of "%%%", are either a snapshot, which can be built, written and read again, or an
-// InvalidInput.
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/slurm.hpp>
-#include <gpusched/json/document.hpp>
-#include <gpusched/model/cluster.hpp>
+// Any bytes, in parts between lines of "%%%", are either a snapshot, which can be built, written and
+// read again, or an InvalidInput.
+#include "cluster_checks.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
+#include <gpusched/io/slurm.hpp>
+
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    std::string_view text(reinterpret_cast<const char*>(data), size);
+    auto text = fuzzing::text_of(data, size);
     std::vector<gpusched::io::NamedText> texts;
     for (;;) {
         const auto end = text.find("%%%\n");
@@ -22,23 +16,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (end == text.npos) break;
         text.remove_prefix(end + 4);
     }
-    gpusched::io::ClusterReading reading;
-    try {
-        reading = gpusched::io::slurm_from_texts(texts);
-    } catch (const gpusched::InvalidInput& error) {
-        if (error.problems().empty()) std::abort();
-        return 0;
-    } catch (const gpusched::BackendError&) {
-        if (gpusched::json::reads_yaml()) std::abort();
-        return 0;
-    }
-    const auto cluster = gpusched::Cluster::build(reading.cluster);
-    if (cluster.task_count() != reading.cluster.tasks.size()) std::abort();
-    if (gpusched::io::cluster_from_json(gpusched::io::cluster_to_json(reading.cluster)) != reading.cluster)
-        std::abort();
-    for (const auto& row : reading.report.rows)
-        if (row.count < 1 || row.kind.empty() || row.what.empty()) std::abort();
-    if (gpusched::io::reading_report_to_text(reading.report).empty()) std::abort();
-    static_cast<void>(gpusched::io::reading_report_to_json(reading.report));
-    return 0;
+    return fuzzing::cluster_or_problems([&] { return gpusched::io::slurm_from_texts(texts); });
 }

@@ -52,5 +52,5 @@ int main(int argc, char** argv) {
         for (std::size_t cut = 0; cut < bytes.size(); cut += step) feed(bytes, cut);
     }
     std::printf("%zu inputs replayed\n", files.size());
-    return 0;
+    return files.empty() ? 1 : 0;
 }

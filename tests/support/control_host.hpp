@@ -2,12 +2,15 @@
 // move, and instances of others; and an environment that carries out what is asked, or fails.
 #pragma once
 
+#include <gpusched/control/audit.hpp>
 #include <gpusched/control/step.hpp>
 #include <gpusched/core/rng.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -95,5 +98,55 @@ struct ControlHost {
         changes.push_back({action, window + delay, outcome});
     }
 };
+
+/// The controller on a ControlHost, window by window, with its actions, its events and its audit log.
+struct ControlRun {
+    control::ControllerOptions o;
+    ControlHost host;
+    control::ControllerState state;
+    control::StepResult out{};
+    std::vector<control::Action> actions{};
+    std::vector<double> action_times{};
+    std::vector<control::AuditEvent> events{};
+    std::string log{};
+    std::int64_t window = 0;
+    std::int64_t reconfigure_windows = 5;
+    control::Feedback outcome{.finished = true};  ///< of each reconfiguration
+
+    explicit ControlRun(control::ControllerOptions options,
+                        const control::ControllerCarryover& carryover = {})
+        : o(std::move(options)), host(o), state(initial_state(o, carryover)) {
+        append_start_record(log, o, carryover);
+    }
+    control::TenantState& t1() { return state.tenants[0]; }
+    /// `n` windows; `change` edits the signals of each.
+    void go(int n, const std::function<void(control::Observation&)>& change = {}) {
+        for (int k = 0; k < n; ++k, ++window) {
+            auto seen = control_window(o, window);
+            host.fill(seen);
+            if (change) change(seen);
+            step(state, seen, o, out);
+            append_audit_line(log, seen, state, out, options_hash(o));
+            for (const auto& a : out.actions) {
+                actions.push_back(a);
+                action_times.push_back(seen.time_s);
+                if (a.kind == control::ActionKind::reconfigure)
+                    host.start(a, window, reconfigure_windows, outcome);
+            }
+            events.insert(events.end(), out.events.begin(), out.events.end());
+        }
+    }
+    /// The options of a restart: T1 starts at its present place.
+    [[nodiscard]] control::ControllerOptions found() const {
+        auto options = o;
+        options.host.tenants[0].start = state.tenants[0].place.current;
+        return options;
+    }
+};
+
+inline std::string_view profile_of(const control::ControllerOptions& o, const control::Configuration& c) {
+    const auto& device = o.host.gpus[static_cast<std::size_t>(c.gpu)].device;
+    return control::mig_device(device).profiles[c.instance.profile].key;
+}
 
 }  // namespace gpusched::test

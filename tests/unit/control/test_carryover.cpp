@@ -13,31 +13,19 @@ using namespace gpusched::control;
 
 namespace {
 
-struct Run {
-    ControllerOptions o;
-    test::ControlHost host;
-    ControllerState state;
-    StepResult out{};
-    std::string log{};
-    std::int64_t window = 0;
-
+struct Run : test::ControlRun {
     explicit Run(ControllerOptions options, const ControllerCarryover& carryover = {})
-        : o(std::move(options)), host(o), state(initial_state(o, carryover)) {
-        append_start_record(log, o, carryover);
+        : ControlRun(std::move(options), carryover) {
+        reconfigure_windows = 1;
     }
-    /// One window with T1's tail at that, and both roots as busy as asked.
+    /// One window with T1's tail at that, and the first root as busy as asked.
     void step(double p99_ms, double root0 = 1e9) {
-        auto seen = test::control_window(o, window);
-        host.fill(seen);
-        seen.tenants[0].p99_ms = p99_ms;
-        seen.roots[0].bytes_per_s = root0;
-        control::step(state, seen, o, out);
-        append_audit_line(log, seen, state, out, options_hash(o));
-        for (const auto& a : out.actions)
-            if (a.kind == ActionKind::reconfigure) host.start(a, window, 1);
-        ++window;
+        go(1, [&](Observation& seen) {
+            seen.tenants[0].p99_ms = p99_ms;
+            seen.roots[0].bytes_per_s = root0;
+        });
     }
-    /// Windows until something structural is asked for; -1: it is not.
+    /// Windows until something structural is requested; -1: nothing is.
     std::int64_t until_change(double p99_ms, std::int64_t most) {
         for (std::int64_t k = 0; k < most; ++k) {
             step(p99_ms);
@@ -45,12 +33,6 @@ struct Run {
                 if (a.kind == ActionKind::reconfigure) return k;
         }
         return -1;
-    }
-    /// The state at a restart: the place of T1.
-    [[nodiscard]] ControllerOptions found() const {
-        auto options = o;
-        options.host.tenants[0].start = state.tenants[0].place.current;
-        return options;
     }
 };
 
@@ -160,8 +142,9 @@ TEST_CASE("a log over a restart replays with the memory of its record") {
     CHECK_THROWS_WITH(replay_audit(first.log + R"({"record":"start","memory":[{"name":"T9"}]})"
                                                "\n",
                                    test::control_options()),
-                      Mentions("/memory/0/name"));
-    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)), Mentions("memory"));
+                      Mentions("/memory/0/name protected tenant 'T9'"));
+    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)),
+                      Mentions("memory: one entry per tenant"));
 }
 
 TEST_CASE("the runner lets the actuator remember before it acts") {
@@ -217,14 +200,17 @@ TEST_CASE("a carryover is read back from its document, and other documents are r
     CHECK(read(write_carryover(carryover, host)) == carryover);
     CHECK(write_carryover(ControllerCarryover(host.tenants.size()), host) == "{}");
     CHECK(read("{}") == ControllerCarryover(host.tenants.size()));
-    CHECK_THROWS_WITH(read("[]"), Mentions("carryover"));
-    CHECK_THROWS_WITH(read(R"({"T9": {}})"), Mentions("/T9"));
-    CHECK_THROWS_WITH(read(R"({"T2": {}})"), Mentions("/T2"));  // not protected
-    CHECK_THROWS_WITH(read(R"({"T1": {"structural_windows": -2, "guard_windows": 1.5, "x": 1,
-                          "structural": [{"ago_s": -1}, {"ago_s": null}],
-                          "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
-                          "blocked": [{"to": {"gpu": 7, "profile": "2g"}}]}})"),
-                      Mentions("/T1/structural_windows /T1/guard_windows /T1/structural/0/ago_s "
-                               "/T1/structural/1/ago_s /T1/blocked/0 from /T1/blocked/0/to/gpu "
-                               "/T1/floor/quota_percent 40 /T1/x"));
+    CHECK_THROWS_WITH(read("[]"), Mentions("carryover object array"));
+    CHECK_THROWS_WITH(read(R"({"T9": {}})"), Mentions("/T9 name of a tenant"));
+    CHECK_THROWS_WITH(read(R"({"T2": {}})"), Mentions("/T2 protected tenant"));  // not protected
+    const auto bad = R"({"T1": {"structural_windows": -2, "guard_windows": 1.5, "x": 1,
+                        "structural": [{"ago_s": -1}, {"ago_s": null}],
+                        "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
+                        "blocked": [{"to": {"gpu": 7, "profile": "2g"}}]}})";
+    CHECK_THAT(
+        testing_support::problems_in<InvalidInput>([&] { (void)read(bad); }),
+        MentionsEach({"/T1/structural_windows integer -1 1000000000000 -2", "/T1/guard_windows integer 1.5",
+                      "/T1/x unknown field", "/T1/structural/0/ago_s number 0 -1",
+                      "/T1/structural/1/ago_s number null", "/T1/floor/quota_percent 50 100 40",
+                      "/T1/blocked/0/to/gpu index gpus 7", "/T1/blocked/0 'from' missing"}));
 }

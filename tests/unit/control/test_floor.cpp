@@ -14,46 +14,22 @@ using namespace gpusched::control;
 
 namespace {
 
-struct Run {
-    ControllerOptions o;
-    test::ControlHost host;
-    ControllerState state;
-    StepResult out{};
-    std::vector<Action> actions{};
-    std::string log{};
-    std::int64_t window = 0;
-
+struct Run : test::ControlRun {
     explicit Run(ControllerOptions options, const ControllerCarryover& carryover = {})
-        : o(std::move(options)), host(o), state(initial_state(o, carryover)) {
-        append_start_record(log, o, carryover);
+        : ControlRun(std::move(options), carryover) {
+        reconfigure_windows = 1;
     }
     void go(int windows, double p99_ms, double client = 0) {
-        for (int k = 0; k < windows; ++k, ++window) {
-            auto seen = test::control_window(o, window);
-            host.fill(seen);
+        ControlRun::go(windows, [&](Observation& seen) {
             seen.tenants[0].p99_ms = p99_ms;
             seen.tenants[2].sm_active = client;
-            step(state, seen, o, out);
-            append_audit_line(log, seen, state, out, options_hash(o));
-            for (const auto& a : out.actions) {
-                actions.push_back(a);
-                if (a.kind == ActionKind::reconfigure) host.start(a, window, 1);
-            }
-        }
+        });
     }
     void until_larger() {
         for (int k = 0; k < 100 && key() == "2g"; ++k) go(1, 20);
         REQUIRE(key() != "2g");
     }
-    [[nodiscard]] std::string key() const {
-        return std::string(
-            mig_device("A100-40GB").profiles[state.tenants[0].place.current.instance.profile].key);
-    }
-    [[nodiscard]] ControllerOptions found() const {
-        auto options = o;
-        options.host.tenants[0].start = state.tenants[0].place.current;
-        return options;
-    }
+    [[nodiscard]] std::string_view key() const { return test::profile_of(o, state.tenants[0].place.current); }
 };
 
 ControllerOptions quick(bool predict) {
@@ -141,6 +117,9 @@ TEST_CASE("after a restart the start is still the first one, in memory, document
         CHECK(replay.first_difference == -1);
         CHECK(replay.windows == first.window + second.window);
 
+        // A carryover without a floor takes the configuration's.
+        read[0].floor.reset();
+        CHECK(initial_state(first.o, read).tenants[0].place.floor == first.o.host.tenants[0].start);
         // Without a carryover what is found is the start.
         Run fresh(first.found());
         fresh.go(2000, 2);
@@ -153,9 +132,9 @@ TEST_CASE("floors that cannot be are refused") {
     ControllerCarryover carryover(4);
     carryover[0].floor = Configuration{.gpu = 2};
     carryover[3].floor = Configuration{.instance = {77, 0}, .quota_percent = 101};
-    CHECK_THROWS_WITH(initial_state(o, carryover),
-                      Mentions("floor.gpu 2") && Mentions("floor.quota_percent 101") &&
-                          Mentions("floor.instance.profile 77") && Mentions("'T4'"));
+    CHECK_THAT(testing_support::problems_in<InvalidInput>([&] { (void)initial_state(o, carryover); }),
+               MentionsEach({"'T1' floor.gpu 2 0 1", "'T4' floor.quota_percent 101 50 100",
+                             "'T4' floor.instance.profile 77 0 6"}));
 }
 
 TEST_CASE("ours gives back what the last half hour did not need, the paper's policy what the last windows "

@@ -6,6 +6,7 @@
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,43 +15,23 @@ using namespace gpusched;
 using namespace gpusched::control;
 using test::control_options;
 using test::control_window;
-using test::ControlHost;
 
 namespace {
 
 /// A host whose windows come when the test says so; changes are answered in the window after.
-struct Timed {
-    ControllerOptions o;
-    ControlHost host;
-    ControllerState state;
-    StepResult out{};
-    std::int64_t window = 0;
+struct Timed : test::ControlRun {
     double time_s = 100;
-    std::vector<std::pair<double, Action>> actions{};
-    std::vector<AuditEvent> events{};
-    Feedback outcome{.finished = true};
 
-    explicit Timed(ControllerOptions options) : o(std::move(options)), host(o), state(initial_state(o)) {}
-    TenantState& t1() { return state.tenants[0]; }
+    explicit Timed(ControllerOptions options) : ControlRun(std::move(options)) { reconfigure_windows = 1; }
     /// `n` windows, each `span_s` after the last.
     void go(int n, double span_s, const std::function<void(Observation&)>& change = {}) {
-        for (int k = 0; k < n; ++k, ++window) {
-            auto seen = control_window(o, window);
+        ControlRun::go(n, [&](Observation& seen) {
             seen.time_s = time_s += span_s;
-            host.fill(seen);
             if (change) change(seen);
-            step(state, seen, o, out);
-            for (const auto& a : out.actions) {
-                actions.push_back({time_s, a});
-                if (a.kind == ActionKind::reconfigure) host.start(a, window, 1, outcome);
-            }
-            for (const auto& e : out.events) events.push_back(e);
-        }
+        });
     }
-    int lines(Row row) const {
-        int n = 0;
-        for (const auto& e : events) n += e.row == row;
-        return n;
+    [[nodiscard]] auto lines(Row row) const {
+        return std::count_if(events.begin(), events.end(), [row](const auto& e) { return e.row == row; });
     }
 };
 
@@ -108,7 +89,7 @@ TEST_CASE("an unexpected pause is measured by waiting requests, not by the waiti
             seen.roots[0].bytes_per_s = 18e9;
         });
         REQUIRE(run.actions.size() == 1);
-        REQUIRE(run.actions[0].second.make_before_break);
+        REQUIRE(run.actions[0].make_before_break);
         run.go(1, 2 + c.caller_s, [&](Observation& seen) {
             auto& x = seen.tenants[0];
             x.p99_ms = c.p99_ms, x.offered_per_s = c.offered, x.completed_per_s = c.completed;
@@ -127,8 +108,8 @@ TEST_CASE("a lease lasts seconds, however late the windows come") {
         REQUIRE(run.actions.size() == 1);
         run.go(120, span_s, busy_disk);
         REQUIRE(run.actions.size() >= 2);
-        CHECK(run.actions[1].second.kind == ActionKind::release_io);
-        const double lasted = run.actions[1].first - run.actions[0].first;
+        CHECK(run.actions[1].kind == ActionKind::release_io);
+        const double lasted = run.action_times[1] - run.action_times[0];
         CHECK(lasted >= std::min(30.0, 2 * run.o.window_s));
         CHECK(lasted < 30 + std::max(1.0, span_s));
     }
@@ -137,9 +118,9 @@ TEST_CASE("a lease lasts seconds, however late the windows come") {
     Timed run(o);
     run.go(30, 4, busy_disk);
     REQUIRE(run.actions.size() >= 2);
-    CHECK(run.actions[1].first - run.actions[0].first == 28);
+    CHECK(run.action_times[1] - run.action_times[0] == 28);
     o.window_s = 60;
-    CHECK_THROWS_WITH(initial_state(o), Mentions("lease_s 30 window_s"));
+    CHECK_THROWS_WITH(initial_state(o), Mentions("lease_s 30 at least window_s"));
 }
 
 TEST_CASE("a clock that is set back and forth counts no second twice, and none is lost") {
@@ -171,8 +152,8 @@ TEST_CASE("leases end while the controller is disabled, early only if they shall
             seen.enabled = false;
         });
         REQUIRE(run.actions.size() == 2);
-        CHECK(run.actions[1].second.kind == ActionKind::release_io);
-        CHECK(run.actions[1].first - run.actions[0].first == (early ? 2 : 30));
+        CHECK(run.actions[1].kind == ActionKind::release_io);
+        CHECK(run.action_times[1] - run.action_times[0] == (early ? 2 : 30));
     }
 }
 
@@ -186,7 +167,7 @@ TEST_CASE("flags that never stay the same delay a diagnosis, they do not prevent
             seen.roots[0].bytes_per_s = run.window / 2 % 2 == 1 ? 20e9 : 0;
         });
         REQUIRE(!run.actions.empty());
-        CHECK(run.actions[0].first <= 100 + 2 * 4 * o.persistence);
+        CHECK(run.action_times[0] <= 100 + 2 * 4 * o.persistence);
         CHECK(run.lines(Row::suppressed) == 1);
     }
     // If no gate is open, that is reported too, once each.
@@ -212,7 +193,7 @@ TEST_CASE("an intermittent offender is limited: all recent flags count") {
         seen.numa_io_bytes_per_s[0] = first ? 0 : 2e9;
     });
     REQUIRE(!run.actions.empty());
-    CHECK(run.actions[0].second.kind == ActionKind::throttle_io);
+    CHECK(run.actions[0].kind == ActionKind::throttle_io);
 }
 
 TEST_CASE("after a change with an unknown end no instance of any tenant is touched") {
@@ -239,7 +220,7 @@ TEST_CASE("after a change with an unknown end no instance of any tenant is touch
         run.go(1, 2, [](Observation& seen) { seen.operator_resume = true; });
         run.go(10, 2, slow);
         REQUIRE(run.actions.size() == 2);
-        CHECK(run.actions[1].second.tenant == 0);
+        CHECK(run.actions[1].tenant == 0);
     }
     SECTION("no action is undone until the operator resumes; one line reports it") {
         Timed run(o);
@@ -257,7 +238,7 @@ TEST_CASE("after a change with an unknown end no instance of any tenant is touch
         });
         run.go(1, 2, worse);
         REQUIRE(run.actions.size() == 3);
-        CHECK(run.actions[2].second.lever == Lever::rollback);
+        CHECK(run.actions[2].lever == Lever::rollback);
     }
 }
 
@@ -305,7 +286,7 @@ TEST_CASE("no limit exceeds a tenant's traffic") {
             seen.tenants[1].pcie_attribution = Attribution::measured;
             seen.tenants[1].io_bytes_per_s = io;
         });
-        return run.actions.empty() ? 0 : run.actions[0].second.value;
+        return run.actions.empty() ? 0 : run.actions[0].value;
     };
     CHECK(limit(2e9, 12e9) == 500);
     CHECK(limit(400e6, 12e9) == 250);
@@ -324,7 +305,7 @@ TEST_CASE("no limit exceeds a tenant's traffic") {
         seen.roots[0].bytes_per_s = 16e9;
         seen.tenants[1].pcie_bytes_per_s = 12e9;
         seen.tenants[1].pcie_attribution = Attribution::measured;
-        limited = run.t1().lease.offender < 0 ? 0 : run.actions.back().second.value;
+        limited = run.t1().lease.offender < 0 ? 0 : run.actions.back().value;
         seen.tenants[1].io_bytes_per_s = limited == 0 ? 3e9 : 1e6 * limited;
     });
     CHECK(run.state.admission_open);

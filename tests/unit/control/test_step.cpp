@@ -15,35 +15,10 @@ using namespace gpusched;
 using namespace gpusched::control;
 using test::control_options;
 using test::control_window;
-using test::ControlHost;
+using test::profile_of;
+using Run = test::ControlRun;
 
 namespace {
-
-struct Run {
-    ControllerOptions o;
-    ControlHost host;
-    ControllerState state;
-    StepResult out{};
-    std::int64_t window = 0;
-    std::vector<Action> actions{};
-    Feedback outcome{.finished = true};
-
-    explicit Run(ControllerOptions options) : o(std::move(options)), host(o), state(initial_state(o)) {}
-    TenantState& t1() { return state.tenants[0]; }
-    /// `n` windows; `change` edits the signals of each.
-    void go(int n, const std::function<void(Observation&)>& change = {}) {
-        for (int k = 0; k < n; ++k, ++window) {
-            auto seen = control_window(o, window);
-            host.fill(seen);
-            if (change) change(seen);
-            step(state, seen, o, out);
-            for (const auto& a : out.actions) {
-                actions.push_back(a);
-                if (a.kind == ActionKind::reconfigure) host.start(a, window, 5, outcome);
-            }
-        }
-    }
-};
 
 void slow(Observation& seen) { seen.tenants[0].p99_ms = 20; }
 void busy_root(Observation& seen) {
@@ -188,10 +163,9 @@ TEST_CASE("instances are enlarged step by step, a dwell apart, and never above t
     Run run(only(Variant::mig));
     run.go(1800, slow);
     REQUIRE(run.actions.size() == 3);
-    const auto& device = mig_device("A100-40GB");
     const char* keys[] = {"3g", "4g", "7g"};
     for (std::size_t k = 0; k < 3; ++k) {
-        CHECK(device.profiles[run.actions[k].after.instance.profile].key == std::string_view(keys[k]));
+        CHECK(profile_of(run.o, run.actions[k].after) == keys[k]);
         CHECK(run.actions[k].lever == Lever::enlarge);
     }
     CHECK(run.actions[0].make_before_break);
@@ -331,17 +305,13 @@ TEST_CASE("options out of range are named, all at once") {
     o.persistence = 0;
     o.quota_levels = {40};
     o.host.gpus[0].root = 7;
-    try {
-        validate(o);
-        FAIL("accepted");
-    } catch (const InvalidInput& e) {
-        CHECK(e.problems().size() == 4);
-        CHECK_THAT(e.what(), Mentions("persistence 0 1 1000"));
-    }
+    CHECK_THAT(testing_support::problems_in<InvalidInput>([&] { validate(o); }),
+               MentionsEach({"gpu root 7 0 1", "window_s 0; 0.1 60", "persistence 0 1 1000",
+                             "quota_levels 40 50 100"}));
     auto state = initial_state(control_options());
     Observation empty;
     StepResult out;
-    CHECK_THROWS_WITH(step(state, empty, control_options(), out), Mentions("observation"));
+    CHECK_THROWS_WITH(step(state, empty, control_options(), out), Mentions("observation expected vectors"));
 }
 
 TEST_CASE(
@@ -500,13 +470,13 @@ TEST_CASE("the smallest larger profile comes first, or with largest_first the la
         run.go(3, busy_client);
         REQUIRE(run.actions.size() == 1);
         CHECK(run.actions[0].lever == Lever::enlarge);
-        CHECK(d.profiles[run.actions[0].after.instance.profile].key == (largest ? "7g" : "3g"));
+        CHECK(profile_of(o, run.actions[0].after) == (largest ? "7g" : "3g"));
         // Others leave room for half of the GPU: the largest that fits.
         Run tight(o);
         tight.host.layouts[0].add({static_cast<std::uint8_t>(d.find("3g")), 4});
         tight.go(3, busy_client);
         REQUIRE(tight.actions.size() == 1);
-        CHECK(d.profiles[tight.actions[0].after.instance.profile].key == (largest ? "4g" : "3g"));
+        CHECK(profile_of(o, tight.actions[0].after) == (largest ? "4g" : "3g"));
     }
 }
 

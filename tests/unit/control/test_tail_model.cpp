@@ -14,8 +14,8 @@
 using namespace gpusched;
 using namespace gpusched::control;
 using test::control_options;
-using test::control_window;
-using test::ControlHost;
+using test::profile_of;
+using Run = test::ControlRun;
 
 namespace {
 
@@ -25,39 +25,12 @@ Exposure random_exposure(Rng& rng) {
 }
 double line(const Exposure& x) { return 2 + 6 * x.pcie + 1 * x.io + 3 * x.size + 4 * x.client; }
 
-/// Windows until something structural is asked for, which then takes five windows.
-struct Run {
-    ControllerOptions o;
-    ControlHost host;
-    ControllerState state;
-    StepResult out{};
-    std::vector<Action> actions{};
-    std::int64_t window = 0;
-
-    explicit Run(ControllerOptions options) : o(std::move(options)), host(o), state(initial_state(o)) {}
-    void go(int n, const std::function<void(Observation&)>& change) {
-        for (int k = 0; k < n; ++k, ++window) {
-            auto seen = control_window(o, window);
-            host.fill(seen);
-            change(seen);
-            step(state, seen, o, out);
-            for (const auto& a : out.actions) {
-                actions.push_back(a);
-                if (a.kind == ActionKind::reconfigure) host.start(a, window, 5);
-            }
-        }
-    }
-};
-
 ControllerOptions ours() {
     auto o = control_options();
     o.flags = variant_flags(Variant::ours);
     o.host.tenants[3].is_protected = false;  // GPU 1 is free
     o.host.tenants[3].gpu = -1;
     return o;
-}
-std::string_view key_of(const ControllerOptions& o, const Configuration& c) {
-    return mig_device(o.host.gpus[static_cast<std::size_t>(c.gpu)].device).profiles[c.instance.profile].key;
 }
 void slow_everywhere(Observation& seen) {
     seen.tenants[0].p99_ms = 22;
@@ -175,7 +148,7 @@ TEST_CASE("ours uses only enabled levers: places without sizes, sizes without ot
     placed.go(4, slow_everywhere);
     REQUIRE(placed.actions.size() == 1);
     CHECK(placed.actions[0].lever == Lever::move);
-    CHECK(key_of(o, placed.actions[0].after) == "2g");
+    CHECK(profile_of(o, placed.actions[0].after) == "2g");
     CHECK(placed.actions[0].after.gpu == 1);
 
     o = ours();
@@ -201,7 +174,7 @@ TEST_CASE("a little above the target, ours takes the smallest instance that will
     Run run(o);
     run.go(4, a_little);
     REQUIRE(run.actions.size() == 1);
-    CHECK(key_of(o, run.actions[0].after) != "7g");
+    CHECK(profile_of(o, run.actions[0].after) != "7g");
 }
 
 TEST_CASE("if keeping both instances does not save the pause, ours learns and weighs it") {
