@@ -197,8 +197,12 @@ bool Stepper::opens_soon(std::size_t i, const Choice& choice) const {
            t.past.last_structural + o_.dwell - s_.now < o_.validation + o_.cool_down;
 }
 
-/// Handles a window in which no lever is used, because its gate is closed or because there is none.
-void Stepper::give_up(std::size_t i, bool applies) {
+void Stepper::use_first(std::size_t i, std::span<const Choice> choices) {
+    bool applies = false;
+    for (const auto& choice : choices) {
+        if (choice.open && room()) return act(i, choice);
+        applies |= choice.lever != Lever::none;
+    }
     auto& t = s_.tenants[i];
     if (applies) {
         const bool first = t.phase != Phase::suspect || !t.told.suppressed;
@@ -219,18 +223,11 @@ void Stepper::diagnose_by_model(std::size_t i) {
     const auto cause = cause_of(s_.tenants[i]);
     const auto place = best_place(i);
     const bool structural = place.lever != Lever::none;
-    const std::array<Choice, 4> choices{place, throttle(i, cause, structural && place.open),
-                                        best_quota(i, cause), pin(i, cause)};
-    bool applies = false;
-    for (const auto& choice : choices) {
-        if (choice.lever == Lever::none) continue;
-        applies = true;
-        // A quota would take longer to validate and cool down than the wait for the better choice.
-        const bool waits = (choice.lever == Lever::quota || choice.lever == Lever::pin) && structural &&
-                           place.worth > choice.worth && opens_soon(i, place);
-        if (choice.open && !waits && room() && act(i, choice)) return;
-    }
-    give_up(i, applies);
+    auto client = best_quota(i, cause), cores = pin(i, cause);
+    // A quota would take longer to validate and cool down than the wait for the better choice.
+    for (auto* guard : {&client, &cores})
+        if (structural && place.worth > guard->worth && opens_soon(i, place)) guard->open = false;
+    use_first(i, std::array{place, throttle(i, cause, structural && place.open), client, cores});
 }
 
 void Stepper::diagnose(std::size_t i) {
@@ -240,15 +237,8 @@ void Stepper::diagnose(std::size_t i) {
     const auto moved = move(i);
     const bool structural = enlarged.lever != Lever::none || moved.lever != Lever::none;
     const bool alone = !structural || !o_.flags.join_guards;
-    const std::array<Choice, 5> choices{throttle(i, cause, structural), alone ? quota(i, cause) : Choice{},
-                                        alone ? pin(i, cause) : Choice{}, moved, enlarged};
-    bool applies = false;
-    for (const auto& choice : choices) {
-        if (choice.lever == Lever::none) continue;
-        applies = true;
-        if (choice.open && room() && act(i, choice)) return;
-    }
-    give_up(i, applies);
+    use_first(i, std::array{throttle(i, cause, structural), alone ? quota(i, cause) : Choice{},
+                            alone ? pin(i, cause) : Choice{}, moved, enlarged});
 }
 
 /// Row 19, one step: raises the quota, then takes a smaller profile. It reverses the controller's changes in

@@ -270,7 +270,7 @@ Choice Stepper::enlarge(std::size_t i) {
     return {};
 }
 
-bool Stepper::act(std::size_t i, const Choice& choice) {
+void Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.place.before = t.place.current;
@@ -300,11 +300,10 @@ bool Stepper::act(std::size_t i, const Choice& choice) {
         t.episode.throttled = true;
         t.past.last_throttle = s_.now;
         ++t.episode.throttles;
-        if (o_.flags.dry_run)
-            return to(i, Phase::cooldown, choice.row, "dry run: would limit block I/O"), true;
+        if (o_.flags.dry_run) return to(i, Phase::cooldown, choice.row, "dry run: would limit block I/O");
         t.lease.offender = choice.target;
         t.lease.until_s = s_.clock_s + o_.lease_s;
-        return to(i, Phase::guarded, choice.row, "block I/O limited"), true;
+        return to(i, Phase::guarded, choice.row, "block I/O limited");
     }
     if (!same_instance(t.place.current, choice.after)) return reconfigure(i, choice);
     a.kind =
@@ -315,17 +314,15 @@ bool Stepper::act(std::size_t i, const Choice& choice) {
             if (tenant(j).client_of == static_cast<std::int32_t>(i)) a.target = static_cast<std::int32_t>(j);
     }
     push(a);
-    if (o_.flags.dry_run)
-        return to(i, Phase::cooldown, choice.row, "dry run: would change quota or cores"), true;
+    if (o_.flags.dry_run) return to(i, Phase::cooldown, choice.row, "dry run: would change quota or cores");
     t.place.current = choice.after;
     if (choice.lever == Lever::rollback)
         to(i, Phase::cooldown, choice.row, "undone");
     else
         to(i, Phase::validate, choice.row, a.kind == ActionKind::pin ? "pinned" : "quota changed");
-    return true;
 }
 
-bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
+void Stepper::reconfigure(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     Action a;
     a.kind = ActionKind::reconfigure;
@@ -343,7 +340,7 @@ bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     t.past.pause_s[slot] = !a.make_before_break ? o_.pause_s : o_.flags.predict ? t.past.disjoint_pause_s : 0;
     ++t.past.structural_count;
     if (o_.flags.dry_run)
-        return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss), true;
+        return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss);
     t.place.pending = choice.after;
     t.change.disjoint = a.make_before_break;
     t.change.held_s = t.change.outage_s = 0;
@@ -351,7 +348,6 @@ bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     t.change.abandoned = false;
     enter(t, choice.after);
     to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);
-    return true;
 }
 
 }  // namespace gpusched::control::detail

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 namespace gpusched::control::detail {
 
@@ -97,7 +98,8 @@ class Stepper {
     void diagnose(std::size_t i);
     void suspect(std::size_t i, bool counted);
     void diagnose_by_model(std::size_t i);
-    void give_up(std::size_t i, bool applies);
+    /// Uses the first lever with an open gate. Without one, gives up for now.
+    void use_first(std::size_t i, std::span<const Choice> choices);
     Cause cause_of(const TenantState& t) const;
     Choice throttle(std::size_t i, Cause cause, bool structural_left);
     Choice quota(std::size_t i, Cause cause);
@@ -110,8 +112,8 @@ class Stepper {
     bool structural_gate(std::size_t i, const Configuration& after, bool disjoint, double& loss) const;
     bool touchable(std::size_t i) const;
     bool room() const { return out_.wished.size() < 2 && !acted_; }
-    bool act(std::size_t i, const Choice& choice);
-    bool reconfigure(std::size_t i, const Choice& choice);
+    void act(std::size_t i, const Choice& choice);
+    void reconfigure(std::size_t i, const Choice& choice);
     bool blocked(const TenantState& t, const Configuration& to) const;
     /// Returns why this placement with this score is ruled out, independent of the others.
     std::optional<CandidateVerdict> ruled_out(const TenantState& t, const Configuration& to,
