@@ -296,8 +296,8 @@ class HostSimulation {
                          s.next_state, s.change_ends});
     }
 
-    /// Handles at most one event that is due at this time, transfers excluded. Returns false if this tenant has
-    /// none.
+    /// Handles at most one event that is due at this time, transfers excluded. Returns false if this tenant
+    /// has none.
     bool handle(Service& s, double first) {
         const auto due = [first](const Heap& heap) { return !heap.empty() && heap.top().at == first; };
         const auto pop = [](Heap& heap) {
@@ -359,8 +359,8 @@ class HostSimulation {
             if (t.root == at) flows[1] = {o_.t2.weight, t2_demand(t)};
         double capacity = o_.layout.root_bytes_per_s, weights = static_cast<double>(n);
         for (const auto& f : flows) weights += f.weight;
-        // A flow with a demand below its share gives the rest back. This changes the shares and may satisfy the
-        // other flow.
+        // A flow with a demand below its share gives the rest back. This changes the shares and may satisfy
+        // the other flow.
         for (int pass = 0; pass < 2; ++pass)
             for (auto& f : flows)
                 if (f.weight > 0 && f.demand <= f.weight * capacity / weights) {
@@ -391,8 +391,8 @@ class HostSimulation {
         now_ = until;
     }
 
-    /// Returns true if block I/O on its NUMA node disturbs the tenant: a T2 there is busy, and the tenant is not
-    /// pinned.
+    /// Returns true if block I/O on its NUMA node disturbs the tenant: a T2 there is busy, and the tenant is
+    /// not pinned.
     bool disturbed(const Service& s) const {
         const auto& roots = options_.host.roots;
         return s.place.cpus == control::CpuSet{} &&
