@@ -10,7 +10,7 @@
 // fixed random order, so that caches miss as in a search.
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/control/tail_model.hpp>
+#include <gpusched/control/estimators.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>

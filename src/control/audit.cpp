@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes, parses and replays the audit log.
-#include "control/config_document.hpp"
+#include "control/documents.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/audit.hpp>
@@ -53,44 +53,46 @@ class RowWriter {
         values(x);
         out_.end(']');
     }
-    template <class List>
-    void rows(const List& list) {
-        out_.begin('[');
-        for (const auto& x : list) {
-            out_.next();
+    /// Appends the value of a key: parts as rows, lists of parts as lists of rows, other enumerators by name.
+    template <class T>
+    void value(const T& x) {
+        if constexpr (std::is_same_v<T, double>)
+            out_.write_or_null(x);
+        else if constexpr (std::is_same_v<T, Row>)  // rows of the table by number
+            out_.write(static_cast<std::int64_t>(x));
+        else if constexpr (std::is_same_v<T, const char*>)
+            out_.write(std::string_view(x));
+        else if constexpr (Described<T>)
             row(x);
-        }
-        out_.end(']');
+        else if constexpr (requires { requires Described<typename T::value_type>; })
+            list(x, [&](const auto& element) { row(element); });
+        else if constexpr (requires { typename T::value_type; })
+            row(x);
+        else
+            out_.write(x);
     }
-    /// Appends objects with enumerators by name and parts as rows.
-    template <class List>
-    void objects(const List& list) {
-        out_.begin('[');
-        for (const auto& x : list) {
-            out_.next();
-            object(x);
-        }
-        out_.end(']');
+    /// Appends a list of objects.
+    template <Described T>
+    void objects(const std::vector<T>& objects) {
+        list(objects, [&](const T& x) {
+            out_.begin('{');
+            visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
+                out_.write_key(name);
+                value(x.*member);
+            });
+            out_.end('}');
+        });
     }
 
   private:
-    template <Described T>
-    void object(const T& x) {
-        out_.begin('{');
-        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
-            const auto& field = x.*member;
-            using Field = std::remove_cvref_t<decltype(field)>;
-            out_.write_key(name);
-            if constexpr (std::is_same_v<Field, Row>)  // rows of the table by number
-                out_.write(static_cast<std::int64_t>(field));
-            else if constexpr (std::is_same_v<Field, const char*>)
-                out_.write(std::string_view(field));
-            else if constexpr (Described<Field>)
-                row(field);
-            else
-                write(field);
-        });
-        out_.end('}');
+    template <class T, class F>
+    void list(const std::vector<T>& elements, const F& append) {
+        out_.begin('[');
+        for (const auto& element : elements) {
+            out_.next();
+            append(element);
+        }
+        out_.end(']');
     }
     template <class List>
     void each(const List& list) {
@@ -103,14 +105,6 @@ class RowWriter {
         }
         out_.write_next(x);
     }
-    template <class T>
-    void write(const T& x) {
-        if constexpr (std::is_same_v<T, double>)
-            out_.write_or_null(x);
-        else
-            out_.write(x);
-    }
-
     json::Writer& out_;
 };
 
@@ -163,88 +157,67 @@ class RowReader {
     std::uint32_t row_, at_, end_;
 };
 
+/// Calls `field` for the parts of an observation in the order of the log, with `UnlessDefault` for parts that
+/// may be missing.
+template <class F>
+constexpr void visit_observation(F&& field) {
+    field("window", &Observation::window);
+    field("time_s", &Observation::time_s);
+    field("wall_time_s", &Observation::wall_time_s);
+    field("enabled", &Observation::enabled);
+    field("operator_resume", &Observation::operator_resume);
+    field("tenants", &Observation::tenants);
+    field("feedback", &Observation::feedback);
+    field("guards", &Observation::guards, UnlessDefault{});
+    field("roots", &Observation::roots);
+    field("nic", &Observation::nic_bytes_per_s, UnlessDefault{});
+    field("numa_io", &Observation::numa_io_bytes_per_s);
+    field("irq", &Observation::irq_per_s);
+    field("gpus", &Observation::gpus);
+}
+
+/// Returns true if all guards are set.
+static bool is_default(const std::vector<BackendStatus>& guards) {
+    return std::ranges::all_of(guards, [](BackendStatus status) { return status == BackendStatus::ok; });
+}
+
+/// Returns true if no rate is known.
+static bool is_default(const std::vector<double>& rates) { return std::ranges::none_of(rates, is_usable); }
+
 static void write_observation(json::Writer& w, const Observation& seen) {
     RowWriter rows(w);
     w.begin('{');
-    w.write_key("window");
-    w.write(seen.window);
-    w.write_key("time_s");
-    w.write_or_null(seen.time_s);
-    w.write_key("wall_time_s");
-    w.write_or_null(seen.wall_time_s);
-    w.write_key("enabled");
-    w.write(seen.enabled);
-    w.write_key("operator_resume");
-    w.write(seen.operator_resume);
-    w.write_key("tenants");
-    rows.rows(seen.tenants);
-    w.write_key("feedback");
-    rows.rows(seen.feedback);
-    if (std::any_of(seen.guards.begin(), seen.guards.end(),
-                    [](BackendStatus status) { return status != BackendStatus::ok; })) {
-        w.write_key("guards");
-        rows.row(seen.guards);
-    }
-    w.write_key("roots");
-    rows.rows(seen.roots);
-    if (std::any_of(seen.nic_bytes_per_s.begin(), seen.nic_bytes_per_s.end(), is_usable)) {
-        w.write_key("nic");
-        rows.row(seen.nic_bytes_per_s);
-    }
-    w.write_key("numa_io");
-    rows.row(seen.numa_io_bytes_per_s);
-    w.write_key("irq");
-    rows.row(seen.irq_per_s);
-    w.write_key("gpus");
-    rows.rows(seen.gpus);
+    visit_observation([&](const char* key, auto member, auto... unless_default) {
+        const auto& value = seen.*member;
+        if constexpr (sizeof...(unless_default) > 0)
+            if (is_default(value)) return;
+        w.write_key(key);
+        rows.value(value);
+    });
     w.end('}');
 }
 
 /// @param at place of the observation in a line
 static Observation read_observation(json::Reader& reader, std::uint32_t at) {
     Observation seen;
-    const auto field = [&](std::string_view key, const auto& read) {
-        if (const auto found = reader.document().find(at, key))
-            read(*found);
-        else
-            reader.report(at, "field " + gpusched::quoted(key) + " is missing");
-    };
-    const auto single = [&](std::string_view key, auto& value) {
-        field(key, [&](std::uint32_t place) { RowReader::read_single(reader, place, value); });
-    };
-    const auto list = [&](std::string_view key, auto& out) {
-        field(key, [&](std::uint32_t place) {
-            reader.each_element(place, [&](std::uint32_t element) {
+    visit_observation([&](const char* key, auto member, auto... unless_default) {
+        auto& out = seen.*member;
+        const auto found = reader.document().find(at, key);
+        if (!found) {
+            if (sizeof...(unless_default) == 0) reader.report_missing(at, key);
+        } else if constexpr (requires { out.emplace_back(); }) {
+            reader.each_element(*found, [&](std::uint32_t element) {
                 auto& value = out.emplace_back();
                 if constexpr (Described<std::remove_cvref_t<decltype(value)>>)
                     RowReader(reader, element).read(value);
                 else
                     RowReader::read_single(reader, element, value);
             });
-        });
-    };
-    single("window", seen.window);
-    single("time_s", seen.time_s);
-    single("wall_time_s", seen.wall_time_s);
-    single("enabled", seen.enabled);
-    single("operator_resume", seen.operator_resume);
-    list("tenants", seen.tenants);
-    list("feedback", seen.feedback);
-    if (reader.document().find(at, "guards")) list("guards", seen.guards);
-    list("roots", seen.roots);
-    if (reader.document().find(at, "nic")) list("nic", seen.nic_bytes_per_s);
-    list("numa_io", seen.numa_io_bytes_per_s);
-    list("irq", seen.irq_per_s);
-    list("gpus", seen.gpus);
+        } else {
+            RowReader::read_single(reader, *found, out);
+        }
+    });
     return seen;
-}
-
-/// Parses a line of the log.
-static json::Document parse_line(std::string_view line, std::string_view what) {
-    Problems problems;
-    auto document = json::Document::parse(line, what, problems);
-    problems.throw_if_any();
-    return document;
 }
 
 /// Returns the hash in the line of a window.
@@ -268,16 +241,36 @@ constexpr auto enum_names(Record) {
     });
 }
 
-/// Appends a record with the fields that `write` adds.
+/// A tenant's carryover in the record of a start.
+struct NamedCarryover {
+    std::string name{};
+    TenantCarryover carryover{};
+};
 template <class F>
-void append_record(std::string& line, Record kind, const F& write, json::Surroundings surroundings = {}) {
-    json::Writer w(line, detail::document_style(0), surroundings);
-    w.begin('{');
-    w.write_key("record");
-    w.write(kind);
-    write(w);
-    w.end('}');
-    line += '\n';
+constexpr void visit_fields(std::type_identity<NamedCarryover>, F&& field) {
+    field("name", &NamedCarryover::name);
+    field("carryover", &NamedCarryover::carryover, Inlined{});
+}
+
+/// Reads a list of the carryover of protected tenants.
+static ControllerCarryover read_memory(json::Reader& reader, std::uint32_t at, const Host& host) {
+    std::vector<NamedCarryover> memory;
+    reader.read(at, memory);
+    ControllerCarryover out(host.tenants.size());
+    auto element = memory.begin();
+    for (const auto place : reader.document().children(at)) {
+        if (element == memory.end()) break;  // not a list
+        const auto& [name, carryover] = *element++;
+        const auto found = std::ranges::find_if(host.tenants, [&](const HostTenant& tenant) {
+            return tenant.is_protected && tenant.name == name;
+        });
+        if (found != host.tenants.end())
+            out[static_cast<std::size_t>(found - host.tenants.begin())] = carryover;
+        else if (reader.kind(place) == json::Kind::object)
+            reader.report(reader.place_of(place, "name"),
+                          "expected the name of a protected tenant, found " + gpusched::quoted(name));
+    }
+    return out;
 }
 
 /// Applies a record of a start.
@@ -285,22 +278,19 @@ static void follow_start(const json::Document& document, ControllerOptions& opti
                          std::optional<std::uint64_t>& hash) {
     const auto config = document.find(0, "config"), memory = document.find(0, "memory");
     if (config) options = detail::read_config(document, *config);
-    std::vector<NamedCarryover> named;
     Problems problems;
     json::Reader reader(document, problems, 1, options.host);
-    if (memory) {
-        reader.read(*memory, named);
-        detail::check_protected(reader, *memory, named, options.host);
-    }
+    ControllerCarryover carryover;
+    if (memory) carryover = read_memory(reader, *memory, options.host);
     problems.throw_if_any();
-    state = initial_state(options, by_tenant(named, options.host));
+    state = initial_state(options, carryover);
     hash = config ? std::nullopt : std::optional(options_hash(options));
 }
 
 /// Applies a line that is not a window to the replay of later lines.
 static void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
                    std::optional<std::uint64_t>& hash) {
-    const auto document = parse_line(line, "audit record");
+    const auto document = detail::parsed(line, "audit record");
     Problems problems;
     json::Reader reader(document, problems);
     auto kind = Record::outcome;
@@ -358,13 +348,13 @@ GPUSCHED_EXPORT void append_audit_line(std::string& line, const Observation& see
     w.write_key("events");
     rows.objects(result.events);
     w.write_key("candidates");
-    rows.rows(result.candidates);
+    rows.value(result.candidates);
     w.end('}');
     line.push_back('\n');
 }
 
 GPUSCHED_EXPORT Observation parse_audit_observation(std::string_view line) {
-    return parse_audit_observation(audit_detail::parse_line(line, "audit line"));
+    return parse_audit_observation(detail::parsed(line, "audit line"));
 }
 
 GPUSCHED_EXPORT Observation parse_audit_observation(const json::Document& document) {
@@ -374,7 +364,7 @@ GPUSCHED_EXPORT Observation parse_audit_observation(const json::Document& docume
     if (const auto at = document.find(0, "observation"))
         seen = audit_detail::read_observation(reader, *at);
     else
-        reader.report(0, "field 'observation' is missing");
+        reader.report_missing(0, "observation");
     problems.throw_if_any();
     return seen;
 }
@@ -382,62 +372,24 @@ GPUSCHED_EXPORT Observation parse_audit_observation(const json::Document& docume
 GPUSCHED_EXPORT void append_start_record(std::string& line, const ControllerOptions& options,
                                          const ControllerCarryover& carryover) {
     validate(options);
-    std::vector<NamedCarryover> memory;
+    std::vector<audit_detail::NamedCarryover> memory;
     for (std::size_t i = 0; i < carryover.size(); ++i)
         if (carryover[i] != TenantCarryover{}) memory.push_back({options.host.tenants[i].name, carryover[i]});
-    const auto fields = [&](json::Writer& w) {
-        w.write_key("config");
-        w.write_document(detail::config_format, 1, detail::document_of(options));
-        if (memory.empty()) return;
+    json::Writer w(line, detail::document_style(0), options.host);
+    w.begin('{');
+    w.write_key("record");
+    w.write(audit_detail::Record::start);
+    w.write_key("config");
+    w.write_document(detail::config_format, 1, detail::document_of(options));
+    if (!memory.empty()) {
         w.write_key("memory");
         w.write(memory);
-    };
-    audit_detail::append_record(line, audit_detail::Record::start, fields, options.host);
+    }
+    w.end('}');
+    line += '\n';
 }
 
-GPUSCHED_EXPORT void append_release_record(std::string& line) {
-    audit_detail::append_record(line, audit_detail::Record::release, [](json::Writer&) {});
-}
-
-GPUSCHED_EXPORT void append_outcome_record(std::string& line, ActionKind kind, std::string_view target,
-                                           BackendStatus status) {
-    audit_detail::append_record(line, audit_detail::Record::outcome, [&](json::Writer& w) {
-        w.write_key("kind");
-        w.write(kind);
-        w.write_key("target");
-        w.write(target);
-        w.write_key("status");
-        w.write(status);
-    });
-}
-
-GPUSCHED_EXPORT void append_resume_record(std::string& line, ResumeVerdict verdict,
-                                          const std::vector<std::string>& reasons) {
-    audit_detail::append_record(line, audit_detail::Record::resume, [&](json::Writer& w) {
-        w.write_key("verdict");
-        w.write(verdict);
-        w.write_key("reasons");
-        w.write(reasons);
-    });
-}
-
-GPUSCHED_EXPORT void append_admission_record(std::string& line, const AdmissionAnswer& answer,
-                                             const Host& host) {
-    audit_detail::append_record(line, audit_detail::Record::admission, [&](json::Writer& w) {
-        w.write_key("id");
-        w.write(answer.newcomer.id);
-        w.write_key("verdict");
-        w.write(answer.verdict);
-        if (!answer.place) return;
-        const auto& device = mig_device(host.gpus[static_cast<std::size_t>(answer.place->gpu)].device);
-        w.write_key("gpu");
-        w.write(answer.place->gpu);
-        w.write_key("profile");
-        w.write(std::string_view(device.profiles[answer.place->instance.profile].key));
-        w.write_key("slice");
-        w.write(static_cast<std::int64_t>(answer.place->instance.start));
-    });
-}
+GPUSCHED_EXPORT void append_release_record(std::string& line) { line += "{\"record\":\"release\"}\n"; }
 
 GPUSCHED_EXPORT AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {
     constexpr std::string_view record = R"({"record":)", start = R"({"record":"start")";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads, writes and ages the carryover of controllers.
-#include "control/document_forms.hpp"
+#include "control/documents.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/carryover.hpp>
@@ -10,14 +10,6 @@
 #include <utility>
 
 namespace gpusched::control {
-
-GPUSCHED_EXPORT ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host) {
-    ControllerCarryover out(host.tenants.size());
-    for (const auto& [name, carryover] : named)
-        for (std::size_t i = 0; i < out.size(); ++i)
-            if (host.tenants[i].is_protected && host.tenants[i].name == name) out[i] = carryover;
-    return out;
-}
 
 GPUSCHED_EXPORT ControllerCarryover parse_carryover(const json::Document& document, const Host& host) {
     Problems problems;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of levers by the model of the tenant's tail.
+// Choice of levers by the model of the tenant's tail, and the return of resources that a tenant no longer
+// needs.
 #include "control/stepper.hpp"
 
 #include <algorithm>
@@ -38,22 +39,24 @@ void Stepper::look_ahead() {
         if (is_plausible(seen_.numa_io_bytes_per_s[n], most_io_bytes_per_s))
             s_.numa_io[n].update(std::min(1.0, seen_.numa_io_bytes_per_s[n] / full_io_bytes_per_s), fall);
     for (std::size_t i = 0; i < s_.tenants.size(); ++i)
-        if (const double activity = wanted_activity(i); is_usable(activity))
-            s_.tenants[i].seen.client.update(activity, fall);
+        if (const double activity = client_activity(i, false); !std::isnan(activity))
+            s_.tenants[i].seen.client.update(std::min(activity, 1.0), fall);
 }
 
-/// Returns the activity of the busiest client in the instance as it would be without a quota; NaN if unknown.
-double Stepper::wanted_activity(std::size_t i) const {
-    double most = unknown_signal;
+double Stepper::client_activity(std::size_t i, bool with_dram) const {
+    double busiest = unknown_signal;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
         const auto& x = seen_.tenants[j];
-        const double active = x.present ? x.sm_active : 0;
-        if (!is_usable(active)) continue;
-        const double wanted = std::min(1.0, active * 100 / s_.tenants[i].place.current.quota_percent);
-        most = is_usable(most) ? std::max(most, wanted) : wanted;
+        double activity = x.present ? x.sm_active : 0;
+        if (with_dram && x.present && is_usable(x.dram_active))
+            activity = is_usable(activity) ? std::max(activity, x.dram_active) : x.dram_active;
+        if (!is_usable(activity)) continue;
+        // A quota caps the visible activity, not the demand, so the activity is divided by the quota.
+        activity = activity * 100 / s_.tenants[i].place.current.quota_percent;
+        busiest = std::isnan(busiest) ? activity : std::max(busiest, activity);
     }
-    return most;
+    return busiest;
 }
 
 Exposure Stepper::exposure(std::size_t i, const Configuration& c, double pcie, double io,
@@ -72,7 +75,7 @@ Exposure Stepper::exposure_now(std::size_t i) const {
     return exposure(i, c, known(others_on_root(o_.host, seen_, s_, i, gpu, false)),
                     known(seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)] /
                           full_io_bytes_per_s),
-                    known(wanted_activity(i)));
+                    known(std::min(client_activity(i, false), 1.0)));
 }
 
 Exposure Stepper::exposure_ahead(std::size_t i, const Configuration& c) const {
@@ -120,9 +123,8 @@ Choice Stepper::best_place(std::size_t i) {
                 continue;
             if (profile.key != own.key ? !o_.flags.mig : here)
                 continue;  // another start makes no difference to the tenant
-            for (int start = 0; start < d.memory_slices; ++start) {
-                const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(start)};
-                if (!can_create(d, rest, at) || (here && at == t.place.current.instance)) continue;
+            for_each_free_placement(d, rest, p, [&](MigInstance at) {
+                if (here && at == t.place.current.instance) return;
                 const auto after = placed(i, g, at, true);
                 const bool disjoint = can_create(d, seen_.gpus[g].layout, at);
                 const double pause = disjoint ? t.past.disjoint_pause_s : o_.pause_s;
@@ -150,7 +152,7 @@ Choice Stepper::best_place(std::size_t i) {
                 }
                 out_.candidates.push_back(
                     {static_cast<std::int32_t>(i), static_cast<std::int32_t>(g), at, misses, verdict});
-            }
+            });
         }
     }
     if (best.lever != Lever::none)
@@ -195,8 +197,12 @@ bool Stepper::opens_soon(std::size_t i, const Choice& choice) const {
            t.past.last_structural + o_.dwell - s_.now < o_.validation + o_.cool_down;
 }
 
-/// Handles a window in which no lever is used, because its gate is closed or because there is none.
-void Stepper::give_up(std::size_t i, bool applies) {
+void Stepper::use_first(std::size_t i, std::span<const Choice> choices) {
+    bool applies = false;
+    for (const auto& choice : choices) {
+        if (choice.open && room()) return act(i, choice);
+        applies |= choice.lever != Lever::none;
+    }
     auto& t = s_.tenants[i];
     if (applies) {
         const bool first = t.phase != Phase::suspect || !t.told.suppressed;
@@ -217,18 +223,11 @@ void Stepper::diagnose_by_model(std::size_t i) {
     const auto cause = cause_of(s_.tenants[i]);
     const auto place = best_place(i);
     const bool structural = place.lever != Lever::none;
-    const std::array<Choice, 4> choices{place, throttle(i, cause, structural && place.open),
-                                        best_quota(i, cause), pin(i, cause)};
-    bool applies = false;
-    for (const auto& choice : choices) {
-        if (choice.lever == Lever::none) continue;
-        applies = true;
-        // A quota would take longer to validate and cool down than the wait for the better choice.
-        const bool waits = (choice.lever == Lever::quota || choice.lever == Lever::pin) && structural &&
-                           place.worth > choice.worth && opens_soon(i, place);
-        if (choice.open && !waits && room() && act(i, choice)) return;
-    }
-    give_up(i, applies);
+    auto client = best_quota(i, cause), cores = pin(i, cause);
+    // A quota would take longer to validate and cool down than the wait for the better choice.
+    for (auto* guard : {&client, &cores})
+        if (structural && place.worth > guard->worth && opens_soon(i, place)) guard->open = false;
+    use_first(i, std::array{place, throttle(i, cause, structural && place.open), client, cores});
 }
 
 void Stepper::diagnose(std::size_t i) {
@@ -238,15 +237,70 @@ void Stepper::diagnose(std::size_t i) {
     const auto moved = move(i);
     const bool structural = enlarged.lever != Lever::none || moved.lever != Lever::none;
     const bool alone = !structural || !o_.flags.join_guards;
-    const std::array<Choice, 5> choices{throttle(i, cause, structural), alone ? quota(i, cause) : Choice{},
-                                        alone ? pin(i, cause) : Choice{}, moved, enlarged};
-    bool applies = false;
-    for (const auto& choice : choices) {
-        if (choice.lever == Lever::none) continue;
-        applies = true;
-        if (choice.open && room() && act(i, choice)) return;
+    use_first(i, std::array{throttle(i, cause, structural), alone ? quota(i, cause) : Choice{},
+                            alone ? pin(i, cause) : Choice{}, moved, enlarged});
+}
+
+/// Row 19, one step: raises the quota, then takes a smaller profile. It reverses the controller's changes in
+/// reverse order and ends at the initial configuration (`floor`). Fewer SMs, less memory or a client with a
+/// higher quota than in `floor` would take resources that the controller never gave.
+void Stepper::consider_relax(std::size_t i) {
+    auto& t = s_.tenants[i];
+    double loss = 0;
+    if (!o_.flags.relax || !t.seen.ema.known || t.seen.calm_windows < o_.relax_after || !in_time_ ||
+        t.lease.offender >= 0 || !room())
+        return;
+    if (t.past.ever_structural && s_.now - t.past.last_structural < o_.dwell) return;
+    // With `predict`, assume that the maximum of the last half hour returns: resources returned now are
+    // available again only after a dwell.
+    const double expected =
+        o_.flags.predict ? std::max(t.seen.ema.value, t.seen.tail_ahead.expected()) : t.seen.ema.value;
+    if (o_.flags.predict && expected >= o_.relax_limit * tenant(i).tau_ms) return;
+    Choice out{
+        .lever = Lever::relax, .row = Row::relax, .open = true, .target = static_cast<std::int32_t>(i)};
+    out.after = t.place.current;
+    if (t.place.current.quota_percent < t.place.floor.quota_percent) {
+        if (!o_.flags.guard_mps) return;
+        out.after.quota_percent = t.place.floor.quota_percent;
+        for (const auto level : o_.quota_levels)
+            if (level > t.place.current.quota_percent)
+                out.after.quota_percent = std::min(level, t.place.floor.quota_percent);
+        t.seen.calm_windows = 0;
+        if (!blocked(t, out.after)) act(i, out);
+        return;
     }
-    give_up(i, applies);
+    if (!o_.flags.mig || !touchable(i)) return;
+    const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
+    const auto& d = device(t.place.current.gpu);
+    const auto rest = rest_of(i, gpu);
+    const double used = seen_.tenants[i].memory_used_mib;
+    const int sm = d.profiles[t.place.current.instance.profile].sm_count;
+    const auto& least = device(t.place.floor.gpu).profiles[t.place.floor.instance.profile];
+    // The next smaller profile: the largest one with fewer SMs. Skips it unless its memory is known to fit.
+    for (std::size_t p = d.profiles.size(); p-- > 0;) {
+        const auto& profile = d.profiles[p];
+        // Only a tenant that had media engines at first gets them back; no enlarged instance has them.
+        const bool less = profile.sm_count < least.sm_count || profile.memory_mib < least.memory_mib ||
+                          (profile.sm_count == least.sm_count && least.media && !profile.media);
+        if (less || profile.sm_count >= sm || (profile.media && !least.media) || !is_usable(used) ||
+            used > profile.memory_mib)
+            continue;
+        const auto at = least_fragmenting(d, rest, static_cast<int>(p));
+        if (!at) continue;
+        const double predicted = expected * sm / profile.sm_count;  // as if all of the time were compute time
+        out.after = placed(i, gpu, *at, true);
+        const double score = score_(placement_terms(o_.host, seen_, s_, i, gpu, *at, rest, out.after.cpus));
+        if (!(score < o_.relax_score) || predicted >= o_.relax_limit * tenant(i).tau_ms ||
+            blocked(t, out.after))
+            return;
+        out.make_before_break = can_create(d, seen_.gpus[gpu].layout, *at);
+        if (structural_gate(i, out.after, out.make_before_break, loss)) {
+            out.loss = loss;
+            t.seen.calm_windows = 0;
+            act(i, out);
+        }
+        return;
+    }
 }
 
 }  // namespace gpusched::control::detail

@@ -40,17 +40,8 @@ bool Stepper::touchable(std::size_t i) const {
     return true;
 }
 
-bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
-    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
-        const auto& t = s_.tenants[j];
-        if (j != except && t.change.in_flight && (t.place.current.gpu == gpu || t.place.pending.gpu == gpu))
-            return true;
-    }
-    return false;
-}
-
 bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
-    return std::any_of(t.past.blocked.begin(), t.past.blocked.end(), [&](const Blocked& b) {
+    return std::ranges::any_of(t.past.blocked, [&](const Blocked& b) {
         // Another start of the same profile makes no difference to the tenant.
         return s_.now < b.until && b.to.gpu == to.gpu && b.to.instance.profile == to.instance.profile &&
                b.to.quota_percent == to.quota_percent && b.from.gpu == t.place.current.gpu &&
@@ -67,9 +58,7 @@ std::optional<CandidateVerdict> Stepper::ruled_out(const TenantState& t, const C
 }
 
 /// Returns whether any tenant's change ended in an unknown configuration; then no instance is touched.
-bool Stepper::any_frozen() const {
-    return std::any_of(s_.tenants.begin(), s_.tenants.end(), [](const TenantState& t) { return t.frozen; });
-}
+bool Stepper::any_frozen() const { return std::ranges::any_of(s_.tenants, &TenantState::frozen); }
 
 bool Stepper::guard_gate(const TenantState& t) const {
     return !t.past.ever_guard || s_.now - t.past.last_guard >= o_.guard_dwell;
@@ -92,7 +81,7 @@ bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool di
     return (!t.past.ever_structural || s_.now - t.past.last_structural >= o_.dwell) &&
            recent + 2 <= o_.structural_per_hour && loss <= o_.loss_budget &&
            loss / n <= o_.system_loss_budget && !t.change.in_flight &&
-           !in_flight_on(t.place.current.gpu, i) && !in_flight_on(after.gpu, i) && !any_frozen();
+           !in_flight_on(s_, t.place.current.gpu, i) && !in_flight_on(s_, after.gpu, i) && !any_frozen();
 }
 
 bool Stepper::any_gate_open(std::size_t i) const {
@@ -229,9 +218,8 @@ Choice Stepper::move(std::size_t i) {
             has_less_memory(static_cast<std::int32_t>(g), profile, t.place.current))
             continue;
         const auto rest = rest_of(i, g);
-        for (int s = 0; s < d.memory_slices; ++s) {
-            const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(s)};
-            if (!can_create(d, rest, at) || (g == here && at == t.place.current.instance)) continue;
+        for_each_free_placement(d, rest, static_cast<std::size_t>(p), [&](MigInstance at) {
+            if (g == here && at == t.place.current.instance) return;
             const auto after = upgraded(i, g, at);
             const double x = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
             auto verdict = CandidateVerdict::worse;
@@ -246,7 +234,7 @@ Choice Stepper::move(std::size_t i) {
             }
             out_.candidates.push_back(
                 {static_cast<std::int32_t>(i), static_cast<std::int32_t>(g), at, x, verdict});
-        }
+        });
         if (found && k == 0 && o_.flags.own_gpu_first) break;
     }
     if (!found) return {};
@@ -282,7 +270,7 @@ Choice Stepper::enlarge(std::size_t i) {
     return {};
 }
 
-bool Stepper::act(std::size_t i, const Choice& choice) {
+void Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.place.before = t.place.current;
@@ -291,9 +279,7 @@ bool Stepper::act(std::size_t i, const Choice& choice) {
     t.trial.before_rate = t.seen.rate.known ? t.seen.rate.value : 0;
     t.flags.reference = t.flags.now;
     t.change.lever = choice.lever;
-    t.trial.tail.clear();
-    t.trial.offered = t.trial.completed = 0;
-    t.trial.waited = 0;
+    t.trial.restart();
     Action a;
     a.lever = choice.lever;
     a.tenant = static_cast<std::int32_t>(i);
@@ -314,15 +300,12 @@ bool Stepper::act(std::size_t i, const Choice& choice) {
         t.episode.throttled = true;
         t.past.last_throttle = s_.now;
         ++t.episode.throttles;
-        if (o_.flags.dry_run)
-            return to(i, Phase::cooldown, choice.row, "dry run: would limit block I/O"), true;
+        if (o_.flags.dry_run) return to(i, Phase::cooldown, choice.row, "dry run: would limit block I/O");
         t.lease.offender = choice.target;
         t.lease.until_s = s_.clock_s + o_.lease_s;
-        return to(i, Phase::guarded, choice.row, "block I/O limited"), true;
+        return to(i, Phase::guarded, choice.row, "block I/O limited");
     }
-    const bool same =
-        t.place.current.gpu == choice.after.gpu && t.place.current.instance == choice.after.instance;
-    if (!same) return reconfigure(i, choice);
+    if (!same_instance(t.place.current, choice.after)) return reconfigure(i, choice);
     a.kind =
         t.place.current.quota_percent != choice.after.quota_percent ? ActionKind::set_quota : ActionKind::pin;
     if (a.kind == ActionKind::set_quota) {
@@ -331,17 +314,15 @@ bool Stepper::act(std::size_t i, const Choice& choice) {
             if (tenant(j).client_of == static_cast<std::int32_t>(i)) a.target = static_cast<std::int32_t>(j);
     }
     push(a);
-    if (o_.flags.dry_run)
-        return to(i, Phase::cooldown, choice.row, "dry run: would change quota or cores"), true;
+    if (o_.flags.dry_run) return to(i, Phase::cooldown, choice.row, "dry run: would change quota or cores");
     t.place.current = choice.after;
     if (choice.lever == Lever::rollback)
         to(i, Phase::cooldown, choice.row, "undone");
     else
         to(i, Phase::validate, choice.row, a.kind == ActionKind::pin ? "pinned" : "quota changed");
-    return true;
 }
 
-bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
+void Stepper::reconfigure(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     Action a;
     a.kind = ActionKind::reconfigure;
@@ -359,7 +340,7 @@ bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     t.past.pause_s[slot] = !a.make_before_break ? o_.pause_s : o_.flags.predict ? t.past.disjoint_pause_s : 0;
     ++t.past.structural_count;
     if (o_.flags.dry_run)
-        return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss), true;
+        return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss);
     t.place.pending = choice.after;
     t.change.disjoint = a.make_before_break;
     t.change.held_s = t.change.outage_s = 0;
@@ -367,7 +348,6 @@ bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     t.change.abandoned = false;
     enter(t, choice.after);
     to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);
-    return true;
 }
 
 }  // namespace gpusched::control::detail

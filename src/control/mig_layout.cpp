@@ -25,8 +25,7 @@ static int longest_run(std::uint8_t free) noexcept {
 static int count_placements(const MigDevice& device, const MigLayout& layout) noexcept {
     int count = 0;
     for (std::size_t p = 0; p < device.profiles.size(); ++p)
-        for (int s = 0; s < device.memory_slices; ++s)
-            count += can_create(device, layout, {static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(s)});
+        for_each_free_placement(device, layout, p, [&](MigInstance) { ++count; });
     return count;
 }
 
@@ -122,9 +121,7 @@ GPUSCHED_EXPORT std::optional<MigInstance> least_fragmenting(const MigDevice& de
     std::optional<MigInstance> best;
     std::tuple<int, int> best_left{-1, -1};
     if (profile < 0 || static_cast<std::size_t>(profile) >= device.profiles.size()) return best;
-    for (int s = 0; s < device.memory_slices; ++s) {
-        const MigInstance candidate{static_cast<std::uint8_t>(profile), static_cast<std::uint8_t>(s)};
-        if (!can_create(device, layout, candidate)) continue;
+    for_each_free_placement(device, layout, static_cast<std::size_t>(profile), [&](MigInstance candidate) {
         auto after = layout;
         after.add(candidate);
         const std::tuple left{largest_free_block(device, after), mig_detail::count_placements(device, after)};
@@ -132,7 +129,7 @@ GPUSCHED_EXPORT std::optional<MigInstance> least_fragmenting(const MigDevice& de
             best_left = left;
             best = candidate;
         }
-    }
+    });
     return best;
 }
 
@@ -151,16 +148,14 @@ GPUSCHED_EXPORT std::size_t enlargements(const MigDevice& device, const MigLayou
     for (std::size_t p = 0; p < device.profiles.size(); ++p) {
         const auto& profile = device.profiles[p];
         if (profile.media || profile.sm_count <= sm) continue;
-        for (int s = 0; s < device.memory_slices; ++s) {
-            const MigInstance candidate{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(s)};
-            if (!can_create(device, rest, candidate)) continue;
+        for_each_free_placement(device, rest, p, [&](MigInstance candidate) {
             auto after = rest;
             after.add(candidate);
             const int sign = largest_first ? -1 : 1;
             found[count++] = {sign * profile.sm_count, sign * profile.memory_slices,
                               !can_create(device, layout, candidate), -largest_free_block(device, after),
                               candidate};
-        }
+        });
     }
     std::sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
     count = std::min(count, out.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of the MIG profiles of each part.
 #include <gpusched/config.hpp>
-#include <gpusched/control/mig_tables.hpp>
+#include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <string_view>

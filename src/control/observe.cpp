@@ -134,31 +134,8 @@ void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& whe
     p.pcie.update(pcie_pressure(i, gpu));
     const double io = seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)];
     if (is_plausible(io, most_io_bytes_per_s)) p.io.update(io);
-    double most = 0;
-    for (std::size_t c = 0; c < o_.host.core_numa.size(); ++c) {
-        const bool used =
-            where.cpus == CpuSet{} ? o_.host.core_numa[c] == o_.host.gpus[gpu].numa : where.cpus.contains(c);
-        if (used && is_plausible(seen_.irq_per_s[c], most_irq_per_s))
-            most = std::max(most, seen_.irq_per_s[c]);
-    }
-    if (median_ > 0) p.irq.update(most / median_);
-    double busy = unknown_signal;
-    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
-        if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
-        // A quota caps the visible activity, not the demand, so the activity is divided by the quota.
-        const auto& x = seen_.tenants[j];
-        double most_active = 0;
-        bool known = !x.present;
-        for (const double part : {x.sm_active, x.dram_active})
-            if (x.present && is_usable(part)) {
-                most_active = std::max(most_active, part);
-                known = true;
-            }
-        if (!known) continue;
-        const double activity = most_active * 100 / s_.tenants[i].place.current.quota_percent;
-        busy = is_usable(busy) ? std::max(busy, activity) : activity;
-    }
-    p.compute.update(busy);
+    if (median_ > 0) p.irq.update(busiest_irq(o_.host, seen_, o_.host.gpus[gpu].numa, where.cpus) / median_);
+    p.compute.update(client_activity(i, true));
 }
 
 }  // namespace gpusched::control::detail

@@ -11,48 +11,36 @@
 namespace gpusched::control {
 
 GPUSCHED_EXPORT ControllerFlags variant_flags(Variant variant) noexcept {
-    ControllerFlags flags;
-    const auto keep = [&](bool guards, bool placement, bool mig) {
-        flags.guard_io = flags.guard_mps = guards;
-        flags.place = placement;
-        flags.mig = mig;
-        flags.pin = placement || mig;
+    struct Levers {
+        Variant variant;
+        bool guards, placement, mig;
+        bool paper = false, largest_first = false;
     };
-    switch (variant) {
-    case Variant::static_configuration:
-        keep(false, false, false);
-        flags.relax = flags.rollback = flags.admission = false;
-        break;
-    case Variant::guards:
-        keep(true, false, false);
-        break;
-    case Variant::placement:
-        keep(false, true, false);
-        break;
-    case Variant::mig:
-        keep(false, false, true);
-        break;
-    case Variant::full:
-        break;
-    case Variant::ours:
-        flags.predict = true;
-        break;
-    case Variant::paper:
-        flags.join_guards = flags.own_gpu_first = true;
-        break;
-    case Variant::paper_largest:
-        flags.join_guards = flags.own_gpu_first = flags.largest_first = true;
-        break;
-    case Variant::no_guards:
-        keep(false, true, true);
-        break;
-    case Variant::no_placement:
-        keep(true, false, true);
-        break;
-    case Variant::no_mig:
-        keep(true, true, false);
-        break;
+    static constexpr std::array<Levers, 11> table{{
+        {Variant::static_configuration, false, false, false},
+        {Variant::guards, true, false, false},
+        {Variant::placement, false, true, false},
+        {Variant::mig, false, false, true},
+        {Variant::full, true, true, true},
+        {Variant::ours, true, true, true},
+        {Variant::paper, true, true, true, true},
+        {Variant::paper_largest, true, true, true, true, true},
+        {Variant::no_guards, false, true, true},
+        {Variant::no_placement, true, false, true},
+        {Variant::no_mig, true, true, false},
+    }};
+    ControllerFlags flags;
+    for (const auto& row : table) {
+        if (row.variant != variant) continue;
+        flags.guard_io = flags.guard_mps = row.guards;
+        flags.place = row.placement;
+        flags.mig = row.mig;
+        flags.pin = row.placement || row.mig;
+        flags.join_guards = flags.own_gpu_first = row.paper;
+        flags.largest_first = row.largest_first;
     }
+    flags.predict = variant == Variant::ours;
+    if (variant == Variant::static_configuration) flags.relax = flags.rollback = flags.admission = false;
     return flags;
 }
 

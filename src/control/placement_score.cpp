@@ -73,6 +73,16 @@ GPUSCHED_EXPORT double median_irq(const Observation& seen) noexcept {
     return *middle;
 }
 
+GPUSCHED_EXPORT double busiest_irq(const Host& host, const Observation& seen, std::int32_t numa,
+                                   const CpuSet& cpus) noexcept {
+    double most = 0;
+    for (std::size_t c = 0; c < host.core_numa.size(); ++c) {
+        const bool used = cpus == CpuSet{} ? host.core_numa[c] == numa : cpus.contains(c);
+        if (used && is_plausible(seen.irq_per_s[c], most_irq_per_s)) most = std::max(most, seen.irq_per_s[c]);
+    }
+    return most;
+}
+
 GPUSCHED_EXPORT CpuSet quiet_cores(const Host& host, const Observation& seen, std::int32_t numa) noexcept {
     CpuSet quiet, all;
     const double limit = 2 * median_irq(seen);
@@ -96,12 +106,7 @@ GPUSCHED_EXPORT PlacementTerms placement_terms(const Host& host, const Observati
     const double io = seen.numa_io_bytes_per_s[numa];
     x.io = clip(is_plausible(io, most_io_bytes_per_s) ? io / full_io_bytes_per_s : unknown_signal);
     const double median = median_irq(seen);
-    double most = 0;
-    for (std::size_t c = 0; c < host.core_numa.size(); ++c) {
-        const bool used = cpus == CpuSet{} ? host.core_numa[c] == host.gpus[gpu].numa : cpus.contains(c);
-        if (used && is_plausible(seen.irq_per_s[c], most_irq_per_s)) most = std::max(most, seen.irq_per_s[c]);
-    }
-    x.irq = median > 0 ? clip(most / (8 * median)) : 0;
+    x.irq = median > 0 ? clip(busiest_irq(host, seen, host.gpus[gpu].numa, cpus) / (8 * median)) : 0;
     const auto& device = mig_device(host.gpus[gpu].device);
     auto after = rest;
     after.add(instance);

@@ -51,6 +51,16 @@ static void remember(TenantState& t, const TenantCarryover& m, const ControllerO
 
 }  // namespace state_detail
 
+GPUSCHED_EXPORT bool in_flight_on(const ControllerState& state, std::int32_t gpu,
+                                  std::size_t except) noexcept {
+    for (std::size_t i = 0; i < state.tenants.size(); ++i) {
+        const auto& t = state.tenants[i];
+        if (i != except && t.change.in_flight && (t.place.current.gpu == gpu || t.place.pending.gpu == gpu))
+            return true;
+    }
+    return false;
+}
+
 GPUSCHED_EXPORT ControllerCarryover carryover_of(const ControllerState& state,
                                                  const ControllerOptions& options) {
     ControllerCarryover out(state.tenants.size());

@@ -3,7 +3,6 @@
 #include "control/stepper.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/windows.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
@@ -80,9 +79,7 @@ void Stepper::take_feedback(std::size_t i) {
         t.change.settling = true;
         t.flags.reference = t.flags.now;
         t.flags.reference.set(t.trial.before_flags);
-        t.trial.tail.clear();
-        t.trial.offered = t.trial.completed = 0;
-        t.trial.waited = 0;
+        t.trial.restart();
         return;
     }
     t.frozen |= freezes(f.status) || !f.restored;
@@ -101,8 +98,7 @@ void Stepper::take_guard(std::size_t i) {
         if (t.lease.offender < 0) return;
         t.lease.offender = -1;
         --t.episode.throttles;
-    } else if (t.place.current.gpu != t.place.before.gpu ||
-               t.place.current.instance != t.place.before.instance) {
+    } else if (!same_instance(t.place.current, t.place.before)) {
         // Cores and a quota are optional: the change of instance stays without them.
         t.place.current.cpus = t.place.before.cpus;
         t.place.current.quota_percent = t.place.before.quota_percent;
@@ -164,9 +160,7 @@ void Stepper::resume(std::size_t i) {
         return;
     if (!t.trial.resumes) return to(i, Phase::cooldown, Row::resumed, "telemetry is back");
     to(i, Phase::validate, Row::resumed, "telemetry is back; validation starts again");
-    t.trial.tail.clear();
-    t.trial.offered = t.trial.completed = 0;
-    t.trial.waited = 0;
+    t.trial.restart();
 }
 
 void Stepper::disable(std::size_t i) {
@@ -212,22 +206,20 @@ void Stepper::verdict(std::size_t i) {
     const char* reason = throughput ? "worse" : "throughput below budget";
     if (!o_.flags.rollback) return to(i, Phase::cooldown, Row::worse, "worse; rollback is off: kept, alert");
     // A guard undoes only itself. A structural change returns to the last validated configuration.
-    const bool guard =
-        t.place.current.gpu == t.place.before.gpu && t.place.current.instance == t.place.before.instance;
+    const bool guard = same_instance(t.place.current, t.place.before);
     Choice back{.lever = Lever::rollback,
                 .row = Row::worse,
                 .open = true,
                 .after = guard ? t.place.before : t.place.good};
     if (t.place.current == back.after)
         return to(i, Phase::cooldown, Row::worse, "worse; nothing to go back to");
-    const bool same_instance =
-        t.place.current.gpu == back.after.gpu && t.place.current.instance == back.after.instance;
-    if (!same_instance && (!touchable(i) || !can_create(device(back.after.gpu),
-                                                        rest_of(i, static_cast<std::size_t>(back.after.gpu)),
-                                                        back.after.instance)))
+    const bool structural = !same_instance(t.place.current, back.after);
+    if (structural && (!touchable(i) || !can_create(device(back.after.gpu),
+                                                    rest_of(i, static_cast<std::size_t>(back.after.gpu)),
+                                                    back.after.instance)))
         return to(i, Phase::cooldown, Row::worse, "worse; the way back is taken: kept, alert");
-    if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.place.current.gpu, i) ||
-        (!same_instance && any_frozen())) {
+    if (!room() || in_flight_on(s_, back.after.gpu, i) || in_flight_on(s_, t.place.current.gpu, i) ||
+        (structural && any_frozen())) {
         t.trial.waited = most_validations * o_.validation;  // the next window decides again
         if (!t.told.suppressed) remark(i, "rollback waits its turn", Row::worse);
         t.told.suppressed = true;
@@ -361,8 +353,7 @@ void Stepper::run() {
         done[worst] = true;
         advance(worst);
     }
-    s_.admission_open = std::none_of(s_.tenants.begin(), s_.tenants.end(),
-                                     [](const TenantState& t) { return t.admission_closed; });
+    s_.admission_open = std::ranges::none_of(s_.tenants, &TenantState::admission_closed);
     // A tenant in HOLD is compared with the last known layout of its GPU, so that layout is kept.
     for (std::size_t g = 0; g < s_.layouts.size(); ++g) {
         bool keep = !seen_.gpus[g].readable || seen_.gpus[g].lost;

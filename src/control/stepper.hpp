@@ -6,8 +6,30 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 namespace gpusched::control::detail {
+
+/// Number of windows in a row with fresh signals after which HOLD ends.
+inline constexpr int windows_to_trust = 10;
+
+/// A lease ends in the window nearest to its end: up to this part of a window early. The value is below one,
+/// so that slightly late windows do not end the lease one window too soon.
+inline constexpr double lease_early_windows = 0.99;
+
+/// A validation without enough comparable windows is abandoned after this many times its length.
+inline constexpr int most_validations = 4;
+
+/// Number of dwells for which a change that made the tail worse is blocked.
+inline constexpr int blocked_dwells = 4;
+
+/// Maximum of the SUSPECT counter, in multiples of the persistence.
+inline constexpr int most_persistences = 4;
+
+/// Returns true if both are in the same instance; quota and cores may differ.
+inline bool same_instance(const Configuration& a, const Configuration& b) {
+    return a.gpu == b.gpu && a.instance == b.instance;
+}
 
 /// A lever that can be used, and whether its gate is open.
 struct Choice {
@@ -61,7 +83,9 @@ class Stepper {
     /// soon.
     double outlook_fall() const { return std::min(0.1, 2 * o_.window_s / o_.hour_s); }
     void learn(std::size_t i);
-    double wanted_activity(std::size_t i) const;
+    /// Returns the activity of the busiest client in the instance as it would be without a quota, which may
+    /// exceed 1; NaN if unknown.
+    double client_activity(std::size_t i, bool with_dram) const;
     Exposure exposure(std::size_t i, const Configuration& c, double pcie, double io, double client) const;
     Exposure exposure_now(std::size_t i) const;
     Exposure exposure_ahead(std::size_t i, const Configuration& c) const;
@@ -74,7 +98,8 @@ class Stepper {
     void diagnose(std::size_t i);
     void suspect(std::size_t i, bool counted);
     void diagnose_by_model(std::size_t i);
-    void give_up(std::size_t i, bool applies);
+    /// Uses the first lever with an open gate. Without one, gives up for now.
+    void use_first(std::size_t i, std::span<const Choice> choices);
     Cause cause_of(const TenantState& t) const;
     Choice throttle(std::size_t i, Cause cause, bool structural_left);
     Choice quota(std::size_t i, Cause cause);
@@ -85,11 +110,10 @@ class Stepper {
     bool guard_gate(const TenantState& t) const;
     bool any_frozen() const;
     bool structural_gate(std::size_t i, const Configuration& after, bool disjoint, double& loss) const;
-    bool in_flight_on(std::int32_t gpu, std::size_t except) const;
     bool touchable(std::size_t i) const;
     bool room() const { return out_.wished.size() < 2 && !acted_; }
-    bool act(std::size_t i, const Choice& choice);
-    bool reconfigure(std::size_t i, const Choice& choice);
+    void act(std::size_t i, const Choice& choice);
+    void reconfigure(std::size_t i, const Choice& choice);
     bool blocked(const TenantState& t, const Configuration& to) const;
     /// Returns why this placement with this score is ruled out, independent of the others.
     std::optional<CandidateVerdict> ruled_out(const TenantState& t, const Configuration& to,

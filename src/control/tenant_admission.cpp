@@ -22,9 +22,8 @@ static void validate(const Newcomer& n, const Host& host) {
     std::vector<std::string_view> known;
     for (const auto& gpu : host.gpus)
         for (const auto& profile : mig_device(gpu.device).profiles)
-            if (std::find(known.begin(), known.end(), profile.key) == known.end())
-                known.push_back(profile.key);
-    if (std::find(known.begin(), known.end(), n.profile) == known.end())
+            if (std::ranges::find(known, profile.key) == known.end()) known.push_back(profile.key);
+    if (std::ranges::find(known, n.profile) == known.end())
         problems.add(bad_value("profile", gpusched::quoted(n.profile), "a profile of one of the GPUs") +
                      did_you_mean(n.profile, known));
     problems.throw_if_any();
@@ -60,16 +59,6 @@ static double worst_ratio(const ControllerState& state, const Observation& seen,
     return std::max(worst, alone.predict(there, n.alone_ms) / n.tau_ms);
 }
 
-static bool being_changed(const ControllerState& state, const Host& host, std::int32_t gpu) {
-    for (std::size_t i = 0; i < host.tenants.size(); ++i) {
-        const auto& t = state.tenants[i];
-        if (host.tenants[i].is_protected && t.change.in_flight &&
-            (t.place.current.gpu == gpu || t.place.pending.gpu == gpu))
-            return true;
-    }
-    return false;
-}
-
 }  // namespace admission_detail
 
 GPUSCHED_EXPORT std::optional<AdmissionPlace> find_place_with(const ControllerState& state,
@@ -82,21 +71,17 @@ GPUSCHED_EXPORT std::optional<AdmissionPlace> find_place_with(const ControllerSt
     std::optional<AdmissionPlace> best;
     for (std::size_t g = 0; g < h.gpus.size(); ++g) {
         const auto& gpu = seen.gpus[g];
-        if (!gpu.readable || gpu.lost ||
-            admission_detail::being_changed(state, h, static_cast<std::int32_t>(g)))
-            continue;
+        if (!gpu.readable || gpu.lost || in_flight_on(state, static_cast<std::int32_t>(g))) continue;
         const auto& device = mig_device(h.gpus[g].device);
         const int profile = device.find(newcomer.profile);
         if (profile < 0) continue;
         const double ratio = admission_detail::worst_ratio(state, seen, options, newcomer, g);
         if (!(ratio <= 1)) continue;
-        for (int s = 0; s < device.memory_slices; ++s) {
-            const MigInstance at{static_cast<std::uint8_t>(profile), static_cast<std::uint8_t>(s)};
-            if (!can_create(device, gpu.layout, at)) continue;
+        for_each_free_placement(device, gpu.layout, static_cast<std::size_t>(profile), [&](MigInstance at) {
             const double x = score(placement_terms(h, seen, state, h.tenants.size(), g, at, gpu.layout, {}));
-            if (!std::isfinite(x) || (best && x >= best->score)) continue;
-            best = {static_cast<std::int32_t>(g), at, x, ratio};
-        }
+            if (std::isfinite(x) && (!best || x < best->score))
+                best = {static_cast<std::int32_t>(g), at, x, ratio};
+        });
     }
     return best;
 }
@@ -144,8 +129,7 @@ GPUSCHED_EXPORT std::optional<AdmissionAnswer> AdmissionQueue::next(const Contro
 }
 
 GPUSCHED_EXPORT bool AdmissionQueue::withdraw(std::int64_t id) {
-    const auto found =
-        std::find_if(waiting_.begin(), waiting_.end(), [id](const Newcomer& n) { return n.id == id; });
+    const auto found = std::ranges::find(waiting_, id, &Newcomer::id);
     if (found == waiting_.end()) return false;
     waiting_.erase(found);
     return true;

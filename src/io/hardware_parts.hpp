@@ -5,7 +5,7 @@
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/topology/hardware_concepts.hpp>
+#include <gpusched/topology/concepts.hpp>
 
 #include <cstddef>
 #include <limits>

@@ -254,11 +254,8 @@ GPUSCHED_EXPORT std::vector<std::vector<control::Configuration>> fixed_starts(co
             for (std::size_t p = 0; p < device.profiles.size(); ++p) {
                 if (device.profiles[p].media || device.profiles[p].memory_slices < start.memory_slices)
                     continue;
-                for (int slice = 0; slice < device.memory_slices; ++slice) {
-                    auto& layout = layouts[static_cast<std::size_t>(gpu)];
-                    const control::MigInstance at{static_cast<std::uint8_t>(p),
-                                                  static_cast<std::uint8_t>(slice)};
-                    if (!control::can_create(device, layout, at)) continue;
+                auto& layout = layouts[static_cast<std::size_t>(gpu)];
+                control::for_each_free_placement(device, layout, p, [&](control::MigInstance at) {
                     auto& c = placed.emplace_back(control::Configuration{.gpu = gpu, .instance = at});
                     for (std::size_t core = 0; core < host.core_numa.size(); ++core)
                         if (host.core_numa[core] == host.gpus[static_cast<std::size_t>(gpu)].numa)
@@ -267,7 +264,7 @@ GPUSCHED_EXPORT std::vector<std::vector<control::Configuration>> fixed_starts(co
                     self(self);
                     layout.remove(at);
                     placed.pop_back();
-                }
+                });
             }
     };
     place(place);

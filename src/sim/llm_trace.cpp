@@ -122,10 +122,8 @@ GPUSCHED_EXPORT std::vector<LlmRequest> read_llm_trace(std::string_view text, st
             ++*failed;
     }
     problems.throw_if_any();
-    std::sort(out.begin(), out.end(), [](const LlmRequest& a, const LlmRequest& b) {
-        if (a.time_s != b.time_s) return a.time_s < b.time_s;
-        return a.prompt_tokens != b.prompt_tokens ? a.prompt_tokens < b.prompt_tokens
-                                                  : a.output_tokens < b.output_tokens;
+    std::ranges::sort(out, {}, [](const LlmRequest& request) {
+        return std::tuple(request.time_s, request.prompt_tokens, request.output_tokens);
     });
     const double start = out.empty() ? 0 : out.front().time_s;
     for (auto& r : out) r.time_s -= start;

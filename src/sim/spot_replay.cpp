@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays HP and spot jobs event by event, and records their work, waits and evictions.
 #include "model/name_order.hpp"
-#include "sim/hopeless.hpp"
-#include "sim/spot_check.hpp"
 #include "sim/spot_scheduler.hpp"
 
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/preemption/standby.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -25,6 +30,80 @@
 
 namespace gpusched::sim {
 namespace detail {
+
+/// Pods that fit on no node in one pass over the waiting jobs. The cluster only gets fuller during the pass,
+/// so requests that are at least as large fail, too.
+class Hopeless {
+  public:
+    explicit Hopeless(const Cluster& cluster) : tasks_(cluster.inventory().tasks) {
+        // With groups and localities, a pod can fit although a smaller one does not.
+        for (const auto& affinities : cluster.inventory().task_affinities)
+            plain_.push_back(affinities == TaskAffinities{});
+    }
+    void clear() { pods_.clear(); }
+    void add(TaskId pod) { pods_.push_back(pod); }
+    [[nodiscard]] bool covers(TaskId pod) const {
+        const auto p = index(pod);
+        return std::any_of(pods_.begin(), pods_.end(), [&](TaskId failed) {
+            const auto f = index(failed);
+            // A fraction fits on every node that fits whole GPUs, but not the other way round.
+            const bool as_many_gpus =
+                tasks_.gpu_share_milli[f] < whole_gpu_milli
+                    ? tasks_.gpu_count[p] >= 1 && tasks_.gpu_share_milli[p] >= tasks_.gpu_share_milli[f]
+                    : tasks_.gpu_share_milli[p] == whole_gpu_milli &&
+                          tasks_.gpu_count[p] >= tasks_.gpu_count[f];
+            return as_many_gpus && tasks_.cpu_milli[p] >= tasks_.cpu_milli[f] &&
+                   tasks_.memory_mib[p] >= tasks_.memory_mib[f] &&
+                   tasks_.gpu_memory_mib[p] >= tasks_.gpu_memory_mib[f] &&
+                   tasks_.priority_class[p] == tasks_.priority_class[f] &&
+                   tasks_.requirement[p] == tasks_.requirement[f] &&
+                   (tasks_.extras[f] == 0 || tasks_.extras[p] == tasks_.extras[f]) &&
+                   plain_[tasks_.affinities[p]] && plain_[tasks_.affinities[f]];
+        });
+    }
+
+  private:
+    const TaskTable& tasks_;
+    std::vector<bool> plain_;  // by index into task_affinities
+    std::vector<TaskId> pods_;
+};
+
+static void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o,
+                          const allocation::Registries& known) {
+    Problems problems;
+    if (o.rankers.empty() || o.rankers.size() > most_rankers)
+        problems.add(bad_value("rankers", std::to_string(o.rankers.size()) + " names",
+                               "1 to " + std::to_string(most_rankers)));
+    for (const auto& name : o.rankers)
+        if (known.rankers.expects_workload(name))
+            problems.add(bad_value("rankers", gpusched::quoted(name), "rankers that need no workload"));
+    if (known.gpu_pickers.expects_workload(o.gpu_picker))
+        problems.add(
+            bad_value("gpu_picker", gpusched::quoted(o.gpu_picker), "a picker that needs no workload"));
+    allocation::check_slowdown(problems, "cpu_slowdown_milli", o.cpu_slowdown_milli);
+    allocation::check_slowdown(problems, "offline_slowdown_milli", o.offline_slowdown_milli);
+    const auto before = problems.count();
+    check_fields(problems, o);
+    if (problems.count() == before && o.measure_until_s)
+        check_range(problems, "measure_until_s", *o.measure_until_s, o.measure_from_s, longest_replay_s);
+    std::int64_t last = 0;
+    for (const auto& job : trace.jobs) {
+        const auto owner = "job " + gpusched::quoted(job.pod.name);
+        check_range(problems, "pods", job.pods, 1, 10'000, owner);
+        check_range(problems, "work_s", job.work_s, 1, longest_replay_s, owner);
+        check_range(problems, "checkpoint_interval", job.pod.checkpoint_interval, 0, longest_replay_s, owner);
+        if (check_range(problems, "arrival_s", job.arrival_s, 0, longest_replay_s, owner) &&
+            job.arrival_s < last)
+            problems.add(bad_value("arrival_s", number_text(job.arrival_s),
+                                   "at least that of the job before, " + number_text(last), owner));
+        last = std::max(last, job.arrival_s);
+        if (job.pod.priority_class == PriorityClass::other)
+            problems.add(bad_value("priority_class", "other", "HP or LP", owner));
+        if (job.pod.node) problems.add(bad_value("node", gpusched::quoted(*job.pod.node), "none", owner));
+    }
+    problems.throw_if_any();
+    preemption::validate(o.eviction);
+}
 
 constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max();
 
@@ -121,9 +200,7 @@ class SpotReplay {
         std::int64_t time;
         std::size_t job;
         std::uint32_t run;
-        bool operator>(const Finish& other) const {
-            return time != other.time ? time > other.time : job > other.job;
-        }
+        auto operator<=>(const Finish&) const = default;
     };
 
     [[nodiscard]] bool is_hp(std::size_t job) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the network tree and answers queries about vertices.
 #include <gpusched/config.hpp>
-#include <gpusched/topology/boost_tree.hpp>
+#include <gpusched/topology/boost_graph.hpp>
 #include <gpusched/topology/network_tree.hpp>
 
 #include <boost/graph/depth_first_search.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes, node list and job list with a line "==" between them, are either a spot trace or an InvalidInput.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/sim/spot_lists.hpp>
+#include <gpusched/sim/spot_trace.hpp>
 
 #include <algorithm>
 #include <cstddef>

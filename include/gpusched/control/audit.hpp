@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gpusched/control/step.hpp>
-#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <cstdint>
@@ -33,28 +32,6 @@ void append_start_record(std::string& line, const ControllerOptions& options,
 
 /// Appends a record that all leases end from here on, regardless of `release_on_disable`. A replay needs it.
 void append_release_record(std::string& line);
-
-/// Appends a record of how an action ended. It affects no decision.
-/// @param target name of the tenant that the action changed
-void append_outcome_record(std::string& line, ActionKind kind, std::string_view target, BackendStatus status);
-
-/// The answer to an operator's request to resume.
-enum class ResumeVerdict : std::uint8_t { accepted, refused, not_needed };
-constexpr auto enum_names(ResumeVerdict) {
-    return name_table<ResumeVerdict>({
-        {ResumeVerdict::accepted, "accepted"},
-        {ResumeVerdict::refused, "refused"},
-        {ResumeVerdict::not_needed, "not needed"},
-    });
-}
-
-/// Appends a record of an operator's request to resume. It affects no decision: the observation has the
-/// outcome.
-void append_resume_record(std::string& line, ResumeVerdict verdict, const std::vector<std::string>& reasons);
-
-/// Appends a record of the answer to a newcomer. It affects no decision: the next window shows the new
-/// instance.
-void append_admission_record(std::string& line, const AdmissionAnswer& answer, const Host& host);
 
 /// Parses the observation in a line. Values that were not finite become NaN, which leads to the same
 /// decisions.

@@ -65,23 +65,8 @@ constexpr void visit_fields(std::type_identity<TenantCarryover>, F&& field) {
     field("floor", &TenantCarryover::floor);
 }
 
-/// A tenant's carryover in documents: the journal and records of the audit log.
-struct NamedCarryover {
-    std::string name{};  ///< name of a protected tenant
-    TenantCarryover carryover{};
-    friend bool operator==(const NamedCarryover&, const NamedCarryover&) = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedCarryover>, F&& field) {
-    field("name", &NamedCarryover::name);
-    field("carryover", &NamedCarryover::carryover, Inlined{});
-}
-
 /// One entry per tenant of the host, including unprotected tenants; or empty if there is nothing to remember.
 using ControllerCarryover = std::vector<TenantCarryover>;
-
-/// Returns the carryover of each tenant of the host. Names of unprotected or missing tenants are ignored.
-[[nodiscard]] ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host);
 
 /// Reads the carryover of a host's tenants from a document: an object with the name of each protected tenant,
 /// as `write_carryover` writes it.

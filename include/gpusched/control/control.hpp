@@ -9,13 +9,10 @@
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/host_description.hpp>
 #include <gpusched/control/mig_layout.hpp>
-#include <gpusched/control/mig_tables.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/placement_score.hpp>
 #include <gpusched/control/runner.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>
-#include <gpusched/control/tail_model.hpp>
 #include <gpusched/control/tenant_admission.hpp>
-#include <gpusched/control/windows.hpp>

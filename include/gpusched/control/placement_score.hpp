@@ -54,6 +54,11 @@ struct WeightedScore {
 /// Returns the interrupts per second of the median core; 0 without cores.
 [[nodiscard]] double median_irq(const Observation& seen) noexcept;
 
+/// Returns the interrupts per second of the busiest of these cores, or of the NUMA node's cores if `cpus` is
+/// empty; 0 if unknown.
+[[nodiscard]] double busiest_irq(const Host& host, const Observation& seen, std::int32_t numa,
+                                 const CpuSet& cpus) noexcept;
+
 /// Returns the cores of a NUMA node with at most twice the median's interrupts, or all its cores if none is
 /// that quiet.
 [[nodiscard]] CpuSet quiet_cores(const Host& host, const Observation& seen, std::int32_t numa) noexcept;

@@ -90,9 +90,6 @@ class Runner {
         forget();
         tell_ends();
         source_.read(seen_);
-        seen_.window = next_++;
-        seen_.time_s = clock_.monotonic_s();
-        seen_.wall_time_s = clock_.wall_s();
         decide();
         return result_;
     }
@@ -115,9 +112,6 @@ class Runner {
         }
         while (leased()) {
             forget();
-            seen_.window = next_++;
-            seen_.time_s = clock_.monotonic_s();
-            seen_.wall_time_s = clock_.wall_s();
             decide();
         }
     }
@@ -150,7 +144,11 @@ class Runner {
             }
         }
     }
+    /// Decides on the observation at this time, logs and acts.
     void decide() {
+        seen_.window = next_++;
+        seen_.time_s = clock_.monotonic_s();
+        seen_.wall_time_s = clock_.wall_s();
         step(state_, seen_, options_, result_, scorer_);
         line_.clear();
         append_audit_line(line_, seen_, state_, result_, hash_);

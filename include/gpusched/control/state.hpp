@@ -6,7 +6,6 @@
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
-#include <gpusched/control/tail_model.hpp>
 
 #include <array>
 #include <cstdint>
@@ -178,6 +177,13 @@ struct TenantTrial {
     double offered = 0, completed = 0;  ///< sums over comparable windows
     std::int32_t waited = 0;            ///< windows, comparable or not
     bool resumes = false;               ///< HOLD interrupted it
+
+    /// Drops the windows so far.
+    void restart() noexcept {
+        tail.clear();
+        offered = completed = 0;
+        waited = 0;
+    }
 };
 
 /// Past actions for a tenant: dwell, the hour's budget, and blocked changes.
@@ -377,6 +383,10 @@ struct StepResult {
 /// @throws InvalidInput if the options are out of range, or `carryover` has another length
 [[nodiscard]] ControllerState initial_state(const ControllerOptions& options,
                                             const ControllerCarryover& carryover = {});
+
+/// Returns true if the change of a tenant other than `except` from or to this GPU is not yet answered.
+[[nodiscard]] bool in_flight_on(const ControllerState& state, std::int32_t gpu,
+                                std::size_t except = std::numeric_limits<std::size_t>::max()) noexcept;
 
 /// Returns the data that must outlive the controller, as of the last window.
 [[nodiscard]] ControllerCarryover carryover_of(const ControllerState& state,

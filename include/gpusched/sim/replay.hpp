@@ -6,9 +6,11 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +18,19 @@
 #include <vector>
 
 namespace gpusched::sim {
+
+/// Makes the trace's tasks request `ratio` times the GPUs of its nodes, and shuffles them.
+///
+/// Follows the released experiment of Weng et al. (ATC '23). Random tasks of the list, with replacement and
+/// under new names, are appended until the next one would exceed the demand. If the list already requests
+/// more, random tasks are removed until it does not. A task keeps its request, its job and its times.
+///
+/// @param ratio demand over capacity (healthy GPUs), above 0 and at most 1000
+/// @param originals if not null, set to the index in the trace of each task of the result
+/// @throws InvalidInput when `ratio` is out of range, or no task requests a GPU
+/// Complexity: O(tasks).
+[[nodiscard]] Trace resample(const Trace& trace, double ratio, Rng& rng,
+                             std::vector<std::size_t>* originals = nullptr);
 
 /// Options of `replay`.
 struct ReplayOptions {
@@ -28,7 +43,7 @@ struct ReplayOptions {
     std::optional<std::int64_t> until{};
     bool ignore_departures = false;  ///< tasks stay until the end
     /// Appends or removes random tasks until they request that many times the GPU capacity (see
-    /// resample.hpp). Implies `shuffle`, and also shuffles the nodes, so that ties between nodes do not
+    /// `resample`). Implies `shuffle`, and also shuffles the nodes, so that ties between nodes do not
     /// depend on their names.
     std::optional<double> resample_to{};
     bool shuffle = false;    ///< tasks arrive in random order, without times and departures

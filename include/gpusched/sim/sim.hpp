@@ -7,8 +7,6 @@
 #include <gpusched/sim/host_scenario.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 #include <gpusched/sim/replay.hpp>
-#include <gpusched/sim/resample.hpp>
 #include <gpusched/sim/simulate_host.hpp>
-#include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 #include <gpusched/sim/spot_trace.hpp>

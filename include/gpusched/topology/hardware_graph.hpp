@@ -5,7 +5,7 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/hardware.hpp>
-#include <gpusched/topology/hardware_concepts.hpp>
+#include <gpusched/topology/concepts.hpp>
 
 #include <array>
 #include <concepts>
@@ -21,7 +21,7 @@
 
 namespace gpusched::topology {
 
-struct BoostHardware;  // boost_hardware.hpp
+struct BoostHardware;  // boost_graph.hpp
 
 /// Options for building a graph from a machine that is described only by its NUMA nodes.
 struct HardwareGraphOptions {
@@ -79,7 +79,7 @@ constexpr auto enum_names(GpuLocality) {
 /// One machine (FlexTopo): sockets, core groups, cores, NUMA nodes, PCIe roots and switches, GPUs, and their
 /// connections.
 ///
-/// The representation is a Boost.Graph (boost_hardware.hpp gives access to it) with bit masks and tables over
+/// The representation is a Boost.Graph (boost_graph.hpp gives access to it) with bit masks and tables over
 /// pairs of GPUs. The masks and tables are computed once. They are updated when a GPU fails, is allocated or
 /// is released. Queries about sets of GPUs are fast enough for searches: they cost O(GPUs of the set) or less
 /// and allocate no memory. Models HardwareTopology. Copies are deep.
@@ -108,7 +108,8 @@ class HardwareGraph {
 
     HardwareGraph(const HardwareGraph& other);
     HardwareGraph(HardwareGraph&&) noexcept;
-    HardwareGraph& operator=(HardwareGraph other) noexcept;
+    HardwareGraph& operator=(const HardwareGraph& other);
+    HardwareGraph& operator=(HardwareGraph&&) noexcept;
     ~HardwareGraph();
 
     // As a graph -------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ class HardwareGraph {
     [[nodiscard]] Vertex target(Edge e) const;
     [[nodiscard]] const BoostHardware& boost_graph() const noexcept { return *graph_; }
     /// Returns all GPUs, including failed ones.
-    [[nodiscard]] GpuMask gpus() const noexcept;
+    [[nodiscard]] GpuMask gpus() const noexcept { return gpus_; }
     /// Returns the machine for NodeSpec::hardware: its NUMA nodes by ascending id, without gaps in the ids.
     /// Failed GPUs are included.
     /// @throws InvalidInput if a NUMA node with GPUs is in no socket, or a GPU is near no NUMA node
@@ -188,7 +189,8 @@ class HardwareGraph {
     }
 
     std::unique_ptr<BoostHardware> graph_;
-    std::array<std::int64_t, max_gpus_per_node> gpu_vertex_{};  // -1 = no such GPU
+    GpuMask gpus_ = 0;
+    std::array<Vertex, max_gpus_per_node> gpu_vertex_{};
     AffinityMasks masks_;
     // By pair of GPUs.
     std::vector<int> distance_{};  // -1 = no path

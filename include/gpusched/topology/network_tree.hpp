@@ -18,13 +18,13 @@
 
 namespace gpusched::topology {
 
-struct BoostTree;  // boost_tree.hpp
+struct BoostTree;  // boost_graph.hpp
 
 /// The network as a tree of domains over nodes. Branches may have any width and depth.
 ///
 /// The vertices are the root, the domains and the nodes. The root is not a domain; it stands for "outside". A
 /// node is a child of its deepest known domain. A node of unknown position is a child of the root, so it
-/// shares no domain with any other node. The representation is a Boost.Graph (boost_tree.hpp gives access to
+/// shares no domain with any other node. The representation is a Boost.Graph (boost_graph.hpp gives access to
 /// it). Depths and the nodes below every vertex are computed once. Models NetworkGraph. Immutable; copies
 /// share the graph. Safe to read from several threads.
 class NetworkTree {

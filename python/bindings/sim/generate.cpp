@@ -6,7 +6,7 @@
 #include "support/keywords.hpp"
 
 #include <gpusched/sim/generator.hpp>
-#include <gpusched/sim/resample.hpp>
+#include <gpusched/sim/replay.hpp>
 
 #include <cstddef>
 #include <memory>

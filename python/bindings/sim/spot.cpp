@@ -15,8 +15,8 @@
 
 #include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
+#include <gpusched/sim/spot_trace.hpp>
 
 #include <array>
 #include <cstdint>

@@ -6,7 +6,7 @@
 
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/io/cluster_forms.hpp>
-#include <gpusched/topology/hardware_dot.hpp>
+#include <gpusched/topology/dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
 #include <algorithm>

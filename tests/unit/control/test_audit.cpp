@@ -120,7 +120,7 @@ TEST_CASE("cores of a configuration are written in four words, or as many as hol
     CHECK_THROWS_MESSAGE(validate(o), InvalidInput, "core_numa 1025 0 1024");
 }
 
-TEST_CASE("verdicts on placements and on requests to resume are written by their names") {
+TEST_CASE("verdicts on placements are written by their names") {
     const auto o = test::control_options();
     StepResult result;
     for (const auto& [verdict, name] : enum_names(CandidateVerdict{}))
@@ -130,9 +130,6 @@ TEST_CASE("verdicts on placements and on requests to resume are written by their
     CHECK(line.find(R"("candidates":[[0,1,0,0,0.5,"no score"],[0,1,0,0,0.5,"entered before"],)"
                     R"([0,1,0,0,0.5,"blocked"],[0,1,0,0,0.5,"less memory"],[0,1,0,0,0.5,"worse"],)"
                     R"([0,1,0,0,0.5,"better"],[0,1,0,0,0.5,"larger"]])") != std::string::npos);
-    line.clear();
-    append_resume_record(line, ResumeVerdict::not_needed, {});
-    CHECK(line == "{\"record\":\"resume\",\"verdict\":\"not needed\",\"reasons\":[]}\n");
 }
 
 TEST_CASE("a log that several starts have written replays, a torn line between them included") {
@@ -143,17 +140,10 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     log += record(first, 3, 200);
     log += record(first, 4, 1).substr(0, 70) + "\n";  // the process died here; the next one begins a line
     append_start_record(log, second);
-    const std::string outcome =
-        "{\"record\":\"outcome\",\"kind\":\"throttle_io\",\"target\":\"T2\",\"status\":\"no_permission\"}\n";
-    std::string written;
-    append_outcome_record(written, ActionKind::throttle_io, "T2", BackendStatus::no_permission);
-    CHECK(written == outcome);
-    log += written;
-    written.clear();
-    append_resume_record(written, ResumeVerdict::refused, {"a \"program\" is at work"});
-    CHECK(written ==
-          "{\"record\":\"resume\",\"verdict\":\"refused\",\"reasons\":[\"a \\\"program\\\" is at work\"]}\n");
-    log += written;
+    log += R"({"record":"outcome","kind":"throttle_io","target":"T2","status":"no_permission"})"
+           "\n";
+    log += R"({"record":"resume","verdict":"refused","reasons":["a \"program\" is at work"]})"
+           "\n";
     log += record(second, 5, 200);
     const auto replay = replay_audit(log, test::control_options());
     CHECK(replay.first_difference == -1);

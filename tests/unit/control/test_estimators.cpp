@@ -30,7 +30,6 @@ TEST_CASE("window quantiles agree with sorting the samples of the last windows")
                 sketch.record(ms);
                 kept.back().push_back(ms);
             }
-            CHECK(sketch.current_count() == static_cast<std::int64_t>(kept.back().size()));
             std::vector<double> all;
             for (const auto& window : kept) all.insert(all.end(), window.begin(), window.end());
             std::sort(all.begin(), all.end());

@@ -73,7 +73,6 @@ TEST_CASE("the tables are consistent, and seven compute slices are never exceede
         for (std::size_t p = 0; p < device.profiles.size(); ++p) {
             const auto& profile = device.profiles[p];
             CHECK(device.find(profile.key) == static_cast<int>(p));
-            CHECK(device.find_id(profile.id) == static_cast<int>(p));
             if (p > 0) CHECK(device.profiles[p - 1].sm_count <= profile.sm_count);
             for (int s = 0; s < 8; ++s)
                 if (profile.starts >> s & 1) CHECK(s + profile.memory_slices <= device.memory_slices);

@@ -5,7 +5,6 @@
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>
-#include <gpusched/sim/resample.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Alibaba's spot-GPU lists of nodes and jobs as spot traces.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
+#include <gpusched/sim/spot_trace.hpp>
 
 #include <support/catch.hpp>
 #include <support/real_data.hpp>

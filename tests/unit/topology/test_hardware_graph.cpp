@@ -4,7 +4,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/topology/boost_hardware.hpp>
+#include <gpusched/topology/boost_graph.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <algorithm>

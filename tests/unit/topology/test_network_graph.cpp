@@ -2,8 +2,7 @@
 #include <support/catch.hpp>
 
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/topology/boost_network.hpp>
-#include <gpusched/topology/boost_tree.hpp>
+#include <gpusched/topology/boost_graph.hpp>
 #include <gpusched/topology/network_tree.hpp>
 
 #include <boost/graph/adjacency_list.hpp>

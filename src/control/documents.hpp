@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON forms that the controller's documents share: sets of cores, configurations, and values by tenant.
+// The controller's documents: names instead of indices, and the JSON forms that they share.
 #pragma once
 
 #include <gpusched/control/carryover.hpp>
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -21,6 +24,15 @@ namespace gpusched::control::detail {
 /// The style of the controller's documents. Options and their hash depend on every byte.
 inline json::Style document_style(int indent) {
     return {.indent = indent, .line_per_value = true, .point = true, .mend_text = true};
+}
+
+/// Parses a text.
+/// @throws InvalidInput with all problems
+inline json::Document parsed(std::string_view text, std::string_view source) {
+    Problems problems;
+    auto document = json::Document::parse(text, source, problems);
+    problems.throw_if_any();
+    return document;
 }
 
 /// Text of messages about an invalid list of cores.
@@ -79,23 +91,54 @@ struct ByTenant {
     std::vector<std::pair<std::size_t, T>> values{};
 };
 
-/// Adds a problem for each list element that names no protected tenant.
-/// @param at place of the list
-template <class Named>
-void check_protected(json::Reader& reader, std::uint32_t at, const std::vector<Named>& list,
-                     const Host& host) {
-    if (reader.kind(at) != json::Kind::array) return;  // already reported
-    auto element = list.begin();
-    reader.each_element(at, [&](std::uint32_t place) {
-        if (element == list.end()) return;  // documents of another format are not read
-        const auto& name = (element++)->name;
-        if (reader.kind(place) != json::Kind::object) return;
-        const auto is = [&](const HostTenant& t) { return t.is_protected && t.name == name; };
-        if (std::none_of(host.tenants.begin(), host.tenants.end(), is))
-            reader.report(reader.place_of(place, "name"),
-                          "expected the name of a protected tenant, found " + gpusched::quoted(name));
-    });
+inline constexpr std::string_view config_format = "gpusched.control";
+
+/// A tenant of the host; its `client_of` and `start` are not used.
+struct TenantDocument : HostTenant {
+    std::optional<std::string> owner{};
+    std::optional<ConfigurationDocument> starts_at{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<TenantDocument>, F&& field) {
+    json::visit_other_fields<HostTenant>({"client_of", "start"}, field);
+    field("client_of", &TenantDocument::owner);
+    field("start", &TenantDocument::starts_at);
 }
+
+/// The host; its `tenants` are not used.
+struct HostDocument : Host {
+    std::optional<std::vector<TenantDocument>> listed{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<HostDocument>, F&& field) {
+    json::visit_other_fields<Host>({"tenants"}, field);
+    field("tenants", &HostDocument::listed);
+}
+
+/// The options; their `host` and `flags` are not used.
+struct OptionsDocument : ControllerOptions {};
+template <class F>
+constexpr void visit_fields(std::type_identity<OptionsDocument>, F&& field) {
+    json::visit_other_fields<ControllerOptions>({"host", "flags"}, field);
+}
+
+struct ConfigDocument {
+    HostDocument host{};
+    ControllerFlags flags{};
+    OptionsDocument options{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ConfigDocument>, F&& field) {
+    field("host", &ConfigDocument::host, Required{});
+    field("flags", &ConfigDocument::flags);
+    field("options", &ConfigDocument::options);
+}
+
+/// Reads options from a document or from a part of one.
+[[nodiscard]] ControllerOptions read_config(const json::Document& document, std::uint32_t at);
+
+/// The inverse of `read_config`. Requires valid options.
+[[nodiscard]] ConfigDocument document_of(const ControllerOptions& options);
 
 }  // namespace gpusched::control::detail
 
@@ -136,8 +179,7 @@ struct Form<control::detail::ByTenant<T>> {
     static void read(Reader& reader, std::uint32_t at, control::detail::ByTenant<T>& out) {
         const auto& tenants = reader.surroundings().get<control::Host>().tenants;
         reader.each_member(at, [&](std::string_view name, std::uint32_t child) {
-            const auto is = [&](const control::HostTenant& t) { return t.name == name; };
-            const auto found = std::find_if(tenants.begin(), tenants.end(), is);
+            const auto found = std::ranges::find(tenants, name, &control::HostTenant::name);
             if (found == tenants.end()) return reader.report(child, "expected the name of a tenant");
             reader.read(
                 child,

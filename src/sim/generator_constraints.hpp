@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds constraints to generated jobs; all hold in the generated cluster.
+// The generator's constraints: devices and labels of nodes, tasks that request the devices, and constraints
+// of jobs. All constraints hold in the generated cluster.
 #pragma once
 
-#include "sim/constrained_nodes.hpp"
-
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/spec.hpp>
+#include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,14 +20,139 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace gpusched::sim::detail {
 
+inline constexpr const char* zone_label = "topology.kubernetes.io/zone";
+inline constexpr const char* rack_label = "topology.example.com/rack";
+inline constexpr const char* hostname_label = "kubernetes.io/hostname";
+inline constexpr const char* product_label = "nvidia.com/gpu.product";
+inline constexpr const char* rdma_resource = "rdma/hca";
+
+/// Shares of preset "constrained" for options that are absent.
+inline constexpr ConstraintShares usual_shares{.mig_fraction = 0.1,
+                                               .shared_fraction = 0.1,
+                                               .large_fraction = 0.03,
+                                               .rdma_fraction = 0.3,
+                                               .named_node_fraction = 0.05,
+                                               .spread_fraction = 0.3,
+                                               .avoid_fraction = 0.3,
+                                               .near_fraction = 0.1,
+                                               .budget_fraction = 0.3,
+                                               .restart_fraction = 0.2,
+                                               .suspend_fraction = 0.05,
+                                               .fixed_fraction = 0.05,
+                                               .gang_fraction = 0.3};
+
+/// Returns the shares with values for all fields: for absent ones the preset's.
+inline ConstraintShares effective_shares(const GeneratorOptions& options) {
+    auto shares = options.constraints;
+    visit_fields(std::type_identity<ConstraintShares>{}, [&](const char*, auto share, auto...) {
+        if (!(shares.*share)) shares.*share = options.preset == "constrained" ? *(usual_shares.*share) : 0.0;
+    });
+    return shares;
+}
+
+/// Adds labels and devices to nodes. Call `next_switch` before the first node of each access switch.
+class NodeConstraints {
+  public:
+    NodeConstraints(const ConstraintShares& shares, Rng rng) : shares_(shares), rng_(rng) {}
+
+    void next_switch() {
+        ++switch_;
+        in_switch_ = 0;
+    }
+
+    void apply(NodeSpec& node) {
+        const auto within_switch = std::to_string(in_switch_++ / 8);
+        node.labels = {{zone_label, "zone-" + std::to_string(switch_ % 3)},
+                       {rack_label, "rack-" + std::to_string(switch_) + "-" + within_switch},
+                       {hostname_label, node.name},
+                       {product_label, node.gpu_model}};
+        if (node.gpu_count == 8) {
+            if (rng_.chance(*shares_.large_fraction)) {
+                node.gpu_count *= 4;
+                node.cpu_milli *= 4;
+                node.memory_mib *= 4;
+            } else if (rng_.chance(*shares_.mig_fraction)) {
+                split_cards(node);
+            }
+        } else if ((node.gpu_count == 2 || node.gpu_count == 4) && rng_.chance(*shares_.shared_fraction)) {
+            const auto card = static_cast<int>(--node.gpu_count);
+            node.devices = {{"nvidia.com/gpu.shared", 4, std::vector<int>(4, card), 0}};
+        }
+        if (node.gpu_count >= 6 && *shares_.rdma_fraction > 0)
+            node.resources[rdma_resource] = node.gpu_count / 2;
+    }
+
+  private:
+    // Splits one card into 7 instances of the smallest profile, and one into 3 of the next.
+    static void split_cards(NodeSpec& node) {
+        node.gpu_count -= 2;
+        const auto card = static_cast<int>(node.gpu_count);
+        node.devices = {{"nvidia.com/mig-1g.10gb", 7, std::vector<int>(7, card), 10'240},
+                        {"nvidia.com/mig-2g.20gb", 3, std::vector<int>(3, card + 1), 20'480}};
+    }
+
+    const ConstraintShares& shares_;
+    Rng rng_;
+    std::size_t switch_ = std::numeric_limits<std::size_t>::max();  // before the first switch
+    int in_switch_ = 0;
+};
+
+/// A task that requests devices of a node.
+struct DeviceTask {
+    std::uint32_t node;
+    GpuMask devices;
+    std::vector<std::string> classes;
+    std::int64_t cpu_milli, memory_mib;
+};
+
+/// Draws tasks that request the devices of nodes, next to the running tasks. Gives each device a task with
+/// probability 0.8 times `load`, as far as CPU and memory allow.
+inline std::vector<DeviceTask> draw_device_tasks(const ClusterSpec& spec, double load, Rng& rng) {
+    std::unordered_map<std::string_view, std::pair<std::int64_t, std::int64_t>> used;  // CPU, memory
+    for (const auto& task : spec.tasks) {
+        auto& [cpu, memory] = used[*task.node];
+        cpu += task.cpu_milli;
+        memory += task.memory_mib;
+    }
+    std::vector<DeviceTask> out;
+    for (std::uint32_t n = 0; n < spec.nodes.size(); ++n) {
+        const auto& node = spec.nodes[n];
+        auto& [used_cpu, used_memory] = used[node.name];
+        int device = static_cast<int>(node.gpu_count);
+        for (const auto& group : node.devices)
+            for (std::int64_t i = 0; i < group.count; ++i, ++device) {
+                if (!rng.chance(std::min(0.97, 0.8 * load))) continue;
+                DeviceTask task{n, gpu_bit(device), {group.device_class}, 0, 0};
+                task.cpu_milli = 1000 * rng.between(1, 3);
+                task.memory_mib = task.cpu_milli / 1000 * 4096;
+                if (task.classes[0].ends_with("1g.10gb") && rng.chance(0.25))
+                    task.classes.emplace_back("nvidia.com/mig-2g.20gb");
+                // A tenth of the tasks also take the next device of the class.
+                if (i + 1 < group.count && rng.chance(0.1)) {
+                    task.devices |= gpu_bit(device + 1);
+                    ++i;
+                    ++device;
+                }
+                if (used_cpu + task.cpu_milli > node.cpu_milli ||
+                    used_memory + task.memory_mib > node.memory_mib)
+                    continue;
+                used_cpu += task.cpu_milli;
+                used_memory += task.memory_mib;
+                out.push_back(std::move(task));
+            }
+    }
+    return out;
+}
+
 /// Adds constraints to the jobs of a cluster in which all tasks run. The tasks of a job must be contiguous.
 class JobConstraints {
   public:
-    JobConstraints(const Shares& shares, ClusterSpec& spec, Rng rng)
+    JobConstraints(const ConstraintShares& shares, ClusterSpec& spec, Rng rng)
         : shares_(shares), spec_(spec), rng_(rng) {
         for (std::uint32_t n = 0; n < spec_.nodes.size(); ++n) {
             const auto& node = spec_.nodes[n];
@@ -68,9 +195,6 @@ class JobConstraints {
         for (const auto node : job.nodes) ++members[domain(node, level)];
         return members;
     }
-    [[nodiscard]] bool drawn(std::optional<double> ConstraintShares::*share) {
-        return rng_.chance(shares_(share));
-    }
     [[nodiscard]] std::span<TaskSpec> tasks(const Job& job) {
         return std::span(spec_.tasks).subspan(job.first, job.size());
     }
@@ -83,22 +207,21 @@ class JobConstraints {
     }
 
     void constrain() {
-        using S = ConstraintShares;
         const bool several = job_.size() > 1;
-        if (drawn(&S::fixed_fraction))
+        if (rng_.chance(*shares_.fixed_fraction))
             set_how(Mobility::none);
-        else if (drawn(&S::restart_fraction))
+        else if (rng_.chance(*shares_.restart_fraction))
             set_how(Mobility::restart);
-        else if (drawn(&S::suspend_fraction))
+        else if (rng_.chance(*shares_.suspend_fraction))
             set_how(Mobility::suspend);
-        if (drawn(&S::rdma_fraction)) ask_for_rdma();
-        const bool spread = job_.size() > 2 && drawn(&S::spread_fraction) && spread_out();
-        if (several && drawn(&S::avoid_fraction)) avoid();
-        if (drawn(&S::near_fraction)) stay_near();
-        if (several && drawn(&S::budget_fraction)) add_budget();
-        if (several && drawn(&S::gang_fraction)) add_gang();
+        if (rng_.chance(*shares_.rdma_fraction)) ask_for_rdma();
+        const bool spread = job_.size() > 2 && rng_.chance(*shares_.spread_fraction) && spread_out();
+        if (several && rng_.chance(*shares_.avoid_fraction)) avoid();
+        if (rng_.chance(*shares_.near_fraction)) stay_near();
+        if (several && rng_.chance(*shares_.budget_fraction)) add_budget();
+        if (several && rng_.chance(*shares_.gang_fraction)) add_gang();
         // A spread counts the nodes that the affinity allows: its skew is that of all nodes of the model.
-        if (!spread && drawn(&S::named_node_fraction)) name_nodes();
+        if (!spread && rng_.chance(*shares_.named_node_fraction)) name_nodes();
     }
 
     void set_how(Mobility how) {
@@ -152,9 +275,9 @@ class JobConstraints {
         if (!others || seen_.empty()) return;
         const auto& before = seen_.back();
         const auto shares_a_node = [&](std::uint32_t node) {
-            return std::find(before.nodes.begin(), before.nodes.end(), node) != before.nodes.end();
+            return std::ranges::find(before.nodes, node) != before.nodes.end();
         };
-        if (std::any_of(job_.nodes.begin(), job_.nodes.end(), shares_a_node)) return;
+        if (std::ranges::any_of(job_.nodes, shares_a_node)) return;
         const auto& group = group_of(before);
         for (auto& task : tasks(job_)) task.avoid.push_back({group, node_level});
     }
@@ -167,7 +290,7 @@ class JobConstraints {
             for (auto other = seen_.rbegin(); other != seen_.rend(); ++other) {
                 const auto members = members_by_domain(*other, level);
                 const auto near = [&](std::uint32_t node) { return members.contains(domain(node, level)); };
-                if (!std::all_of(job_.nodes.begin(), job_.nodes.end(), near)) continue;
+                if (!std::ranges::all_of(job_.nodes, near)) continue;
                 const auto& group = group_of(*other);
                 for (auto& task : tasks(job_)) task.near = {{group, level}};
                 return;
@@ -206,7 +329,7 @@ class JobConstraints {
         if (in) nodes.insert(job_.nodes.begin(), job_.nodes.end());
         for (auto others = rng_.between(2, 6); others > 0; --others) {
             const auto node = static_cast<std::uint32_t>(rng_.below(spec_.nodes.size()));
-            const bool own = std::find(job_.nodes.begin(), job_.nodes.end(), node) != job_.nodes.end();
+            const bool own = std::ranges::find(job_.nodes, node) != job_.nodes.end();
             const auto& home = spec_.nodes[job_.nodes.front()];
             if (!own && (!in || spec_.nodes[node].gpu_model == home.gpu_model)) nodes.insert(node);
         }
@@ -225,7 +348,7 @@ class JobConstraints {
         seen_.push_back(job_);
     }
 
-    const Shares& shares_;
+    const ConstraintShares& shares_;
     ClusterSpec& spec_;
     Rng rng_;
     std::unordered_map<std::string_view, std::uint32_t> number_;  // node index by name
