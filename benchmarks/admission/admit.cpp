@@ -200,8 +200,8 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
     if (kai != nullptr)
         row["kai"] = {{"disturbed", kai->disturbed}, {"lost", kai->lost}, {"ms", bench::rounded(kai->ms, 2)}};
     admission::Options counted{
-        .move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1};
-    counted.work = false;
+        .prices = {.move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1}};
+    counted.prices.work = false;
     row["counted"] = row_of(run(cluster, jobs, counted, repeat));
     row["priced"] = row_of(run(cluster, jobs, {}, repeat));
     if (preempt && jobs.size() == 1) {

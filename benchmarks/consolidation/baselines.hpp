@@ -17,8 +17,8 @@ namespace con = gpusched::consolidation;
 
 /// Direct placement only, one round.
 inline con::Options direct(con::Options options) {
-    options.depth = 1;
-    options.rounds = 1;
+    options.search.depth = 1;
+    options.search.rounds = 1;
     return options;
 }
 

@@ -88,8 +88,9 @@ int measure(const Arguments& arguments) {
     arguments.runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec,
                             const Cluster& cluster) {
         for (const auto count : arguments.clear) {
-            con::Options options{
-                .seed = seed, .threads = arguments.runs.threads, .bound_method = con::BoundMethod::none};
+            con::Options options{.seed = seed,
+                                 .threads = arguments.runs.threads,
+                                 .search = {.bound_method = con::BoundMethod::none}};
             options.clear = draw(cluster, count, seed);
             const auto method = arguments.no_lp ? con::BoundMethod::counting : con::BoundMethod::lp;
             const auto bound = con::bound(cluster, method, options, {.lp = milp::clp()});

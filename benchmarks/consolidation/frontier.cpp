@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
         const auto ipc = con::consolidate(cluster, {.preset = con::Preset::ipc,
                                                     .seed = seed,
                                                     .threads = options.threads,
-                                                    .bound_method = con::BoundMethod::none})
+                                                    .search = {.bound_method = con::BoundMethod::none}})
                              .stats;
         const auto ipc_gpus = static_cast<double>(ipc.vacated_gpus);
         const auto ipc_moves = static_cast<double>(ipc.relocation_cost);
@@ -96,9 +96,10 @@ int main(int argc, char** argv) {
                 if (i + 1 < frontier.points.size() &&
                     frontier.points[i + 1].result.stats.price == stats.price)
                     continue;  // on the way to that price
-                const auto alone = con::consolidate(cluster, {.threads = options.threads,
-                                                              .price = stats.price,
-                                                              .bound_method = con::BoundMethod::none});
+                const auto alone =
+                    con::consolidate(cluster, {.threads = options.threads,
+                                               .price = stats.price,
+                                               .search = {.bound_method = con::BoundMethod::none}});
                 better =
                     std::max(better, percent(static_cast<double>(alone.stats.value_milli - stats.value_milli),
                                              static_cast<double>(alone.stats.value_milli)));

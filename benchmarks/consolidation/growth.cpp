@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     for (const auto nodes : sizes) {
         const auto cluster = Cluster::build(scenario->generate(nodes, seed));
         for (const auto count : threads) {
-            con::Options options{.seed = seed, .threads = count, .bound_method = con::BoundMethod::none};
+            con::Options options{
+                .seed = seed, .threads = count, .search = {.bound_method = con::BoundMethod::none}};
             for (const auto& algorithm : algorithms) {
                 long long gpus = 0, moves = 0;
                 con::Result result;

@@ -61,8 +61,10 @@ Arguments parse(int argc, char** argv) {
 
 con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint64_t seed, std::size_t threads,
                 std::optional<double> time_limit) {
-    con::Options options{
-        .seed = seed, .threads = threads, .time_limit = time_limit, .bound_method = con::BoundMethod::none};
+    con::Options options{.seed = seed,
+                         .threads = threads,
+                         .time_limit = time_limit,
+                         .search = {.bound_method = con::BoundMethod::none}};
     if (algorithm == "first_fit")
         return con::consolidate(cluster, baselines::FirstFit{}, baselines::direct(options));
     if (algorithm == "highest_utilisation")

@@ -45,21 +45,23 @@ static Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& opt
     Cost cost;
     for (const auto& move : plan.moves) {
         const auto size = size_milli(cluster, move.task);
-        cost.moves += product(product(size, options.move_price_s), inv.tasks.move_cost[index(move.task)]);
+        cost.moves +=
+            product(product(size, options.prices.move_price_s), inv.tasks.move_cost[index(move.task)]);
     }
     std::vector<std::int64_t> down(inv.budgets.size());
     for (const auto task : plan.evictions) {
         const auto size = size_milli(cluster, task);
-        if (options.work) cost.lost_work += product(size, preemption::unsaved_s(cluster, task, now));
+        if (options.prices.work) cost.lost_work += product(size, preemption::unsaved_s(cluster, task, now));
         const bool again = std::any_of(plan.placements.begin(), plan.placements.end(),
                                        [&](const Placement& p) { return p.task == task; });
-        (again ? cost.restarts : cost.losses) += product(size, again ? options.restart_s : options.loss_s);
+        (again ? cost.restarts : cost.losses) +=
+            product(size, again ? options.prices.restart_s : options.prices.loss_s);
         for (const auto b : inv.budgets_of(task))
-            if (++down[b] > inv.budgets[b].allows() && options.budget_price_s)
-                cost.budgets += *options.budget_price_s * 1000;
+            if (++down[b] > inv.budgets[b].allows() && options.prices.budget_price_s)
+                cost.budgets += *options.prices.budget_price_s * 1000;
     }
-    cost.tasks =
-        options.task_price_s * 1000 * static_cast<std::int64_t>(plan.moves.size() + plan.evictions.size());
+    cost.tasks = options.prices.task_price_s * 1000 *
+                 static_cast<std::int64_t>(plan.moves.size() + plan.evictions.size());
     return cost;
 }
 
@@ -86,13 +88,11 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
         std::vector<std::uint8_t> closed(cluster.node_slots());
         for (std::size_t n = 0; n < closed.size(); ++n) closed[n] = !scope.may_receive[n];
         consolidation::Options limits;
-        limits.max_disrupted = options.max_disrupted;
-        limits.max_moves_per_wave = options.max_moves_per_wave;
-        limits.max_moves_per_node = options.max_moves_per_node;
+        limits.limits = options.limits;
         auto order =
             consolidation::order_into_waves(cluster, solution.moves, closed, limits, {}, solution.evictions);
         if (order.dropped_chains > 0 || order.hops > 0) {  // one move per wave, in the order of the solution
-            limits.max_moves_per_wave = 1;
+            limits.limits.max_moves_per_wave = 1;
             order = consolidation::order_into_waves(cluster, solution.moves, closed, limits, {},
                                                     solution.evictions);
             if (order.dropped_chains > 0 || order.hops > 0) return false;
@@ -108,7 +108,7 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
         // The state at the time of the move is unknown here; counts the use beyond firm capacity at the end.
         const auto before = after.checkpoint();
         after.remove(move.task);
-        borrowed += Prices::borrowed_milli(after, move.task, move.to, move.gpus);
+        borrowed += PriceTable::borrowed_milli(after, move.task, move.to, move.gpus);
         after.rollback(before);
     }
     const auto waiting = gpusched::detail::place_in_some_order(placements.size(), [&](std::size_t i) {
@@ -118,7 +118,7 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
         const auto before = after.checkpoint();
         if (!try_place(after, p.task, p.node, gpus)) return false;
         after.rollback(before);
-        borrowed += Prices::borrowed_milli(after, p.task, p.node, gpus);
+        borrowed += PriceTable::borrowed_milli(after, p.task, p.node, gpus);
         after.assign(p.task, p.node, gpus);
         p.gpus = gpus;
         return true;
@@ -135,7 +135,7 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
     plan.vacated_nodes.erase(std::unique(plan.vacated_nodes.begin(), plan.vacated_nodes.end()),
                              plan.vacated_nodes.end());
     made.cost = cost_of(cluster, plan, options);
-    made.cost.recalls = borrowed * options.recall_price_s;
+    made.cost.recalls = borrowed * options.prices.recall_price_s;
     made.plan = std::move(plan);
     return true;
 }
@@ -160,7 +160,7 @@ static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
 /// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or
 /// else the lack of places for displaced tasks.
 static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
-                    const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
+                    const PriceTable& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster work(cluster);
     work.commit();
     std::int64_t fewest = INT64_MAX;
@@ -229,10 +229,10 @@ static std::string describe_limits(const Cluster& cluster, std::span<const TaskI
                                    Statistics& stats) {
     auto without = options;
     if (without.time_limit) without.time_limit = std::max(0.0, *without.time_limit - elapsed_s);
-    without.max_moves = without.max_evictions = without.max_cost_s = without.max_disrupted = {};
-    without.max_moves_per_wave = without.max_moves_per_node = {};
+    without.max_moves = without.max_evictions = without.max_cost_s = {};
+    without.limits = {};
     without.standby = true;
-    if (!without.budget_price_s) without.budget_price_s = highest_price_s;
+    if (!without.prices.budget_price_s) without.prices.budget_price_s = highest_price_s;
     const auto other = admit(cluster, pods, without, context);
     stats.steps += other.stats.steps;
     stats.sets_checked += other.stats.sets_checked;
@@ -254,11 +254,12 @@ static std::string describe_limits(const Cluster& cluster, std::span<const TaskI
     if (!options.standby && other.cost.recalls > 0)
         add("standby is off, but the plan borrows from Standby tasks");
     for (const auto& broken : other.broken_budgets)
-        if (!options.budget_price_s)
+        if (!options.prices.budget_price_s)
             add("disruption budget " + gpusched::quoted(cluster.inventory().budget_names[broken.budget]) +
                 " allows " + number_text(broken.over) + " fewer evictions than the plan needs");
     if (text.empty() && moves > 0 &&
-        (options.max_disrupted || options.max_moves_per_wave || options.max_moves_per_node))
+        (options.limits.max_disrupted || options.limits.max_moves_per_wave ||
+         options.limits.max_moves_per_node))
         add("max_disrupted, max_moves_per_wave or max_moves_per_node is too low");
     return text;
 }
@@ -321,7 +322,7 @@ static void bring_together(const Cluster& cluster, const allocation::detail::Gan
             used.push_back(inv.domain(gang.level, p.node));
     if (std::all_of(used.begin(), used.end(), [&](DomainId d) { return d == used.front(); })) return;
     const auto regions = regions_of(cluster, pods, gang.level, bounds);
-    const auto share = std::max<std::int64_t>(1, options.search_limit / std::int64_t{most_domains});
+    const auto share = std::max<std::int64_t>(1, options.search.search_limit / std::int64_t{most_domains});
     for (std::size_t r = 0; r < std::min(most_domains, regions.size()); ++r)
         if (regions[r].least > search.best() || search.match(regions[r].nodes, share)) return;
 }
@@ -358,11 +359,11 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     if (placed.placed && allowed) {
         std::int64_t borrowed = 0;
         for (const auto& p : placed.pods) {
-            borrowed += detail::Prices::borrowed_milli(work, p.task, p.node, p.gpus);
+            borrowed += detail::PriceTable::borrowed_milli(work, p.task, p.node, p.gpus);
             work.assign(p.task, p.node, p.gpus);
         }
         work.rollback(0);
-        known.cost = borrowed * options.recall_price_s;
+        known.cost = borrowed * options.prices.recall_price_s;
         if (borrowed == 0 || (options.standby && known.cost == 0)) {
             made.plan.placements = placed.pods;
             made.bound = 0;
@@ -376,12 +377,12 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
         known.cost = detail::never;
     }
     consolidation::Options movable;
-    movable.max_disrupted = options.max_disrupted;
+    movable.limits.max_disrupted = options.limits.max_disrupted;
     movable.exempt = options.exempt;
     const auto scope = consolidation::make_scope(cluster, movable);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
-    const detail::Prices prices(cluster, pods, options, scope, gangs);
+    const detail::PriceTable prices(cluster, pods, options, scope, gangs);
     std::int64_t needed_milli = 0;
     for (const auto pod : pods) needed_milli += cluster.gpu_milli(pod);
     detail::NodeBounds bounds(cluster, prices, needed_milli);
@@ -411,9 +412,9 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     if (!made.admitted) {
         detail::explain(cluster, pods, passes, prices, placed, made);
         const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
-                                !given.standby || given.max_disrupted || given.max_moves_per_wave ||
-                                given.max_moves_per_node ||
-                                (!given.budget_price_s && !cluster.inventory().tasks.budgets.empty());
+                                !given.standby || given.limits.max_disrupted ||
+                                given.limits.max_moves_per_wave || given.limits.max_moves_per_node ||
+                                (!given.prices.budget_price_s && !cluster.inventory().tasks.budgets.empty());
         if (is_limited && made.stop_reason == StopReason::completed)
             if (const auto limits =
                     detail::describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);

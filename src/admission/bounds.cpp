@@ -93,7 +93,7 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
     return cheapest;
 }
 
-GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const Prices& prices,
+GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const PriceTable& prices,
                                        std::int64_t needed_milli)
     : prices_(prices) {
     const auto& inv = cluster.inventory();

@@ -55,7 +55,7 @@ class NodeBounds {
   public:
     /// @param needed_milli size of the pods in thousandths of a GPU; the part beyond free capacity must be
     ///     evicted for good
-    NodeBounds(const Cluster& cluster, const Prices& prices, std::int64_t needed_milli);
+    NodeBounds(const Cluster& cluster, const PriceTable& prices, std::int64_t needed_milli);
 
     /// Ranks all schedulable nodes on which the task may run (model, labels, taints) and enough tasks may
     /// leave.
@@ -98,7 +98,7 @@ class NodeBounds {
     [[nodiscard]] std::int64_t bound(const Cluster& snapshot, TaskId task, NodeId node, int idle,
                                      std::span<const std::int64_t> to_free, std::int64_t cheapest) const;
 
-    const Prices& prices_;
+    const PriceTable& prices_;
 
     std::size_t width_ = 1;               // entries per node of `to_free_`
     std::vector<std::int64_t> to_free_;   // [node][GPUs]: least cost of freeing so many GPUs

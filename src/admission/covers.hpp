@@ -52,7 +52,7 @@ struct Cover {
 class CoverFinder {
   public:
     CoverFinder(const Cluster& snapshot, SearchState& state, const FilterAnswers& passes,
-                const Prices& prices, NodeBounds& bounds, Statistics& stats)
+                const PriceTable& prices, NodeBounds& bounds, Statistics& stats)
         : snapshot_(snapshot), inv_(snapshot.inventory()), state_(state), passes_(passes), prices_(prices),
           bounds_(bounds), stats_(stats) {}
 
@@ -77,7 +77,7 @@ class CoverFinder {
     const Inventory& inv_;
     SearchState& state_;
     const FilterAnswers& passes_;
-    const Prices& prices_;
+    const PriceTable& prices_;
     NodeBounds& bounds_;
     Statistics& stats_;
 

@@ -16,15 +16,16 @@ std::int64_t size_milli(const Cluster& cluster, TaskId task) noexcept {
     return std::max<std::int64_t>(100, cluster.inventory().tasks.cpu_milli[index(task)] / 16);
 }
 
-GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
-                               const consolidation::Scope& scope, const preemption::detail::GangTable& gangs)
+GPUSCHED_EXPORT PriceTable::PriceTable(const Cluster& cluster, std::span<const TaskId> pods,
+                                       const Options& options, const consolidation::Scope& scope,
+                                       const preemption::detail::GangTable& gangs)
     : of(cluster.task_slots()) {
     const auto& inv = cluster.inventory();
     unbroken.assign(inv.job_names.size(), 0);
     // A victim must have a lower priority than every pod, so the least important pod decides.
     preemption::Options victims;
     victims.now = options.now;
-    victims.break_budgets = options.budget_price_s.has_value();
+    victims.break_budgets = options.prices.budget_price_s.has_value();
     auto least_important = pods.front();
     for (const auto pod : pods) {
         if (inv.tasks.priority[index(pod)] < inv.tasks.priority[index(least_important)])
@@ -47,34 +48,37 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
                 (stays(task) ||
                  (gangs.any() && !preemption::detail::is_potential_victim(cluster, request, task))))
                 unbroken[index(job)] = 1;
-    const auto per_task = options.task_price_s * 1000;
+    const auto per_task = options.prices.task_price_s * 1000;
     for (const auto task : cluster.tasks()) {
         if (!cluster.is_placed(task) || stays(task)) continue;
         auto& price = of[index(task)];
         const auto size = size_milli(cluster, task);
         if (options.moves && scope.movable[index(task)])
             price.move =
-                sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
+                sum(product(product(size, options.prices.move_price_s), inv.tasks.move_cost[index(task)]),
+                    per_task);
         if (options.evictions && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
             const bool is_needed =
                 job != none<JobId> && unbroken[index(job)] && gangs.surplus_of_peers(inv, task) == 0;
             if (!is_needed) {
-                const auto work =
-                    options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
+                const auto work = options.prices.work
+                                      ? product(size, preemption::unsaved_s(cluster, task, now))
+                                      : std::int64_t{0};
                 const auto loss = sum(work, per_task);
                 // Plans do not describe local cores.
                 const bool can_return = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
                 if (options.replace && can_return)
-                    price.replace = sum(loss, product(size, options.restart_s));
-                price.lose = sum(loss, product(size, options.loss_s));
+                    price.replace = sum(loss, product(size, options.prices.restart_s));
+                price.lose = sum(loss, product(size, options.prices.loss_s));
             }
         }
         price.least = std::min({price.move, price.replace, price.lose});
     }
 }
 
-std::int64_t Prices::borrowed_milli(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
+std::int64_t PriceTable::borrowed_milli(const Cluster& cluster, TaskId task, NodeId node,
+                                        GpuMask gpus) noexcept {
     if (!cluster.may_borrow(task)) return 0;
     const auto& t = cluster.inventory().tasks;
     if (t.gpu_count[index(task)] == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prices: the cost of displacing each task, by each allowed means.
+// PriceTable: the cost of displacing each task, by each allowed means.
 #pragma once
 
 #include "preemption/gang_table.hpp"
@@ -34,15 +34,15 @@ inline std::int64_t sum(std::int64_t a, std::int64_t b) noexcept { return std::m
 /// The prices of displacing tasks, by TaskId, in thousandths of a GPU-second; `never` = not by this means.
 /// Evicting a gang costs the prices of its other members in addition, and exceeded budgets have their own
 /// price.
-struct Prices {
+struct PriceTable {
     struct OfTask {
         std::int64_t move = never;     ///< a move to another node
         std::int64_t replace = never;  ///< an eviction, then a placement
         std::int64_t lose = never;     ///< an eviction without a placement
         std::int64_t least = never;    ///< the least of the three
     };
-    Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
-           const consolidation::Scope& scope, const preemption::detail::GangTable& gangs);
+    PriceTable(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+               const consolidation::Scope& scope, const preemption::detail::GangTable& gangs);
 
     std::vector<OfTask> of{};
     std::vector<std::uint8_t> unbroken{};  ///< by JobId: gangs that must not be broken

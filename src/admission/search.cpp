@@ -23,7 +23,7 @@ namespace gpusched::admission::detail {
 }
 
 Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods, const Options& options,
-               const FilterAnswers& passes, const consolidation::Scope& scope, const Prices& prices,
+               const FilterAnswers& passes, const consolidation::Scope& scope, const PriceTable& prices,
                const preemption::detail::GangTable& gangs, NodeBounds& bounds, Budget& budget,
                Statistics& stats)
     : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), passes_(passes),
@@ -38,7 +38,8 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     lends_ =
         std::any_of(inv_.tasks.standby.begin(), inv_.tasks.standby.end(), [](auto is) { return is != 0; });
     const auto count = static_cast<std::int64_t>(pods.size());
-    limit_ = options.search_limit < INT64_MAX / count ? options.search_limit * count : INT64_MAX;
+    limit_ =
+        options.search.search_limit < INT64_MAX / count ? options.search.search_limit * count : INT64_MAX;
     left_for_losses_ = limit_;
 }
 
@@ -200,9 +201,9 @@ void Search::put(const Item& item, NodeId node) {
     }
     if (!inv_.selection_memberships(task).empty()) cut_ = true;  // depends on the order of placements
     gpus |= free_devices_for(state_.work, task, node);
-    const auto borrowed = Prices::borrowed_milli(state_.work, task, node, gpus);
+    const auto borrowed = PriceTable::borrowed_milli(state_.work, task, node, gpus);
     if (borrowed > 0 && !options_.standby) return;
-    const auto recall = borrowed * options_.recall_price_s;
+    const auto recall = borrowed * options_.prices.recall_price_s;
 
     const auto try_as = [&](SearchState::Fate how) {
         const auto before = state_.mark();
@@ -369,10 +370,11 @@ void Search::run(std::span<const NodeId> region) {
     loses_early_ = false;
     // Several pods have several passes, of depth 2 until a solution is found or the second pass ends.
     const bool one = pods_.size() == 1;
-    depth_ = one ? options_.depth : std::min(options_.depth, 2);
+    depth_ = one ? options_.search.depth : std::min(options_.search.depth, 2);
     for (std::int64_t share = 32;; share *= one ? 8 : 3) {
         const auto bound = pass(share);
-        const bool complete = !stopped_ && depth_ == options_.depth;  // a longer pass finds nothing new
+        const bool complete =
+            !stopped_ && depth_ == options_.search.depth;  // a longer pass finds nothing new
         found_bound = found_bound == never ? bound : bound == never ? never : std::max(found_bound, bound);
         if (bound >= best_ || !cut_) {
             found_bound = bound;
@@ -397,7 +399,7 @@ void Search::run(std::span<const NodeId> region) {
         }
         if (complete || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
             break;
-        if (!solutions_.empty() || loses_early_) depth_ = options_.depth;
+        if (!solutions_.empty() || loses_early_) depth_ = options_.search.depth;
         loses_early_ = !loses_early_;  // the estimates may have been wrong
     }
     // No solution, perhaps because displaced tasks took the places of later pods.
@@ -456,7 +458,7 @@ void Search::finish() {
 /// Returns whether the budgets allow each restarting task to be down together with the evicted tasks, which
 /// are down during all moves.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
-    if (options_.budget_price_s) return true;
+    if (options_.prices.budget_price_s) return true;
     return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
         return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
     });

@@ -37,7 +37,7 @@ class Search {
   public:
     /// @param copy a copy of `snapshot` without history
     Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods, const Options& options,
-           const FilterAnswers& passes, const consolidation::Scope& scope, const Prices& prices,
+           const FilterAnswers& passes, const consolidation::Scope& scope, const PriceTable& prices,
            const preemption::detail::GangTable& gangs, NodeBounds& bounds, Budget& budget, Statistics& stats);
 
     /// Adds a known solution if it is the cheapest so far.
@@ -80,7 +80,7 @@ class Search {
     const Options& options_;
     const FilterAnswers& passes_;
     const consolidation::Scope& scope_;
-    const Prices& prices_;
+    const PriceTable& prices_;
     NodeBounds& bounds_;
     Budget& budget_;
     Statistics& stats_;

@@ -11,7 +11,7 @@
 namespace gpusched::admission::detail {
 
 GPUSCHED_EXPORT SearchState::SearchState(const Cluster& snapshot, Cluster copy, const Options& options,
-                                         const Prices& prices, const preemption::detail::GangTable& gangs)
+                                         const PriceTable& prices, const preemption::detail::GangTable& gangs)
     : work(std::move(copy)), fate(snapshot.task_slots()), broken(snapshot.inventory().job_names.size()),
       snapshot_(snapshot), inv_(snapshot.inventory()), options_(options), prices_(prices), gangs_(gangs),
       gone_(inv_.job_names.size()), gone_in_(inv_.subgroups.size()), down_(inv_.budgets.size()) {
@@ -67,8 +67,8 @@ bool SearchState::evict(TaskId task, bool again, bool& cut) {
     for (const auto b : inv_.budgets_of(task)) {
         set(down_[b], down_[b] + 1);
         if (down_[b] <= inv_.budgets[b].allows()) continue;
-        if (!options_.budget_price_s) return false;
-        set(cost, std::min(never, cost + *options_.budget_price_s * 1000));
+        if (!options_.prices.budget_price_s) return false;
+        set(cost, std::min(never, cost + *options_.prices.budget_price_s * 1000));
     }
     const auto job = inv_.tasks.job[index(task)];
     if (job == none<JobId> || broken[index(job)] != 0) return true;

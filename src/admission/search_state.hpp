@@ -32,7 +32,7 @@ struct SearchState {
     };
 
     /// @param copy of `snapshot`, without history
-    SearchState(const Cluster& snapshot, Cluster copy, const Options& options, const Prices& prices,
+    SearchState(const Cluster& snapshot, Cluster copy, const Options& options, const PriceTable& prices,
                 const preemption::detail::GangTable& gangs);
 
     [[nodiscard]] Mark mark() const noexcept;
@@ -75,7 +75,7 @@ struct SearchState {
     const Cluster& snapshot_;
     const Inventory& inv_;
     const Options& options_;
-    const Prices& prices_;
+    const PriceTable& prices_;
     const preemption::detail::GangTable& gangs_;
     std::vector<std::pair<std::int64_t*, std::int64_t>> journal_{};
     std::vector<std::int64_t> gone_;     // by job: members evicted

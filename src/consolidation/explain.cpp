@@ -64,7 +64,7 @@ FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     if (std::find(options.exempt.begin(), options.exempt.end(), node) != options.exempt.end())
         return FixedBy::exempt_node;
     const auto job = t.job[i];
-    if (options.max_disrupted == 0 ||
+    if (options.limits.max_disrupted == 0 ||
         (job != none<JobId> && cluster.inventory().job_max_disrupted[index(job)] == 0))
         return FixedBy::no_disruption;
     if (no_budget_left(cluster.inventory(), task)) return FixedBy::budget;

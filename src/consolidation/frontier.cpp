@@ -124,10 +124,10 @@ static Frontier frontier(const Cluster& cluster, const AnyPolicies& policies, co
         }
     for (const auto i : even_steps(costs, options.points)) result.points.push_back(std::move(better[i]));
 
-    if (options.bound_method != BoundMethod::none) {
-        const auto at_most =
-            values_at_most(cluster, scope, options.objective, prices,
-                           options.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor);
+    if (options.search.bound_method != BoundMethod::none) {
+        const auto at_most = values_at_most(
+            cluster, scope, options.objective, prices,
+            options.search.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor);
         for (auto& point : result.points) {
             const auto& stats = point.result.stats;
             point.weight_at_most = std::numeric_limits<std::int64_t>::max();
@@ -140,9 +140,9 @@ static Frontier frontier(const Cluster& cluster, const AnyPolicies& policies, co
                 point.weight_at_most = std::min(point.weight_at_most, weight);
             }
         }
-        result.bound_method =
-            enum_name(options.bound_method == BoundMethod::lp && budget.exhausted() ? BoundMethod::counting
-                                                                                    : options.bound_method);
+        result.bound_method = enum_name(options.search.bound_method == BoundMethod::lp && budget.exhausted()
+                                            ? BoundMethod::counting
+                                            : options.search.bound_method);
     }
     if (budget.reason() != StopReason::completed) result.stop_reason = budget.reason();  // in the bounds
     return result;
@@ -155,12 +155,12 @@ GPUSCHED_EXPORT Frontier frontier(const Cluster& cluster, const FrontierOptions&
     validate(options, cluster);
     Problems problems;
     check_fields(problems, options);
-    if (options.polish_time)
-        problems.add(
-            bad_value("polish_time", number_text(*options.polish_time), "none: frontier() makes one search"));
+    if (options.search.polish_time)
+        problems.add(bad_value("polish_time", number_text(*options.search.polish_time),
+                               "none: frontier() makes one search"));
     if (options.goal) problems.add("goal: frontier() does not support a goal; expected none");
     problems.throw_if_any();
-    detail::require_lp(options.bound_method, context);
+    detail::require_lp(options.search.bound_method, context);
     return detail::frontier(cluster, make_policies(options.preset, {}, options.objective), options, context);
 }
 

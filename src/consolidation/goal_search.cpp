@@ -246,7 +246,7 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
 }
 
 Result search_goal(const Cluster& cluster, const Options& options, const Context& context) {
-    require_lp(options.bound_method, context);
+    require_lp(options.search.bound_method, context);
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
     const auto executor = threads.executor();
@@ -275,11 +275,11 @@ Result search_goal(const Cluster& cluster, const Options& options, const Context
             best.stats.open_price = *options.open_price;
         }
     }
-    if (goal.of_nodes() && options.bound_method != BoundMethod::none && !options.open_price)
+    if (goal.of_nodes() && options.search.bound_method != BoundMethod::none && !options.open_price)
         prove_goal(cluster, scope, goal, added, budget, executor, best.stats);
     best.plan.goal = options.goal;
     best.plan.goal_reached = goal.is_reached_by(best);
-    best.plan.bound = bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    best.plan.bound = bound(cluster, scope, options.search.bound_method, context.lp, budget, executor);
     return best;
 }
 

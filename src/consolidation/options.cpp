@@ -66,8 +66,8 @@ static void check_goal(Problems& problems, const Options& options, const Cluster
         problems.add(bad_value("preset", enum_name(options.preset), "fast or best with a goal"));
     if (options.objective != Objective{})
         problems.add(bad_value("objective", enum_name(options.objective), "the default with a goal"));
-    if (options.polish_time)
-        problems.add(bad_value("polish_time", number_text(*options.polish_time), "none with a goal"));
+    if (options.search.polish_time)
+        problems.add(bad_value("polish_time", number_text(*options.search.polish_time), "none with a goal"));
 }
 
 static void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
@@ -108,8 +108,8 @@ GPUSCHED_EXPORT void validate_with_policies(const Options& options, const Cluste
     if (options.objective != defaults.objective)
         unused("objective", enum_name(options.objective), "their node_weight replaces it");
     constexpr const char* no_limits = "their acceptance takes no limits, unlike PriceLimit";
-    if (options.max_others && !takes_limits)
-        unused("max_others", std::to_string(*options.max_others), no_limits);
+    if (options.search.max_others && !takes_limits)
+        unused("max_others", std::to_string(*options.search.max_others), no_limits);
     if (options.price != defaults.price && !takes_limits)
         unused("price", std::to_string(options.price), no_limits);
     problems.throw_if_any();

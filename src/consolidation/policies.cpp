@@ -191,6 +191,7 @@ GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
     auto all = before;
     for (const auto& victim : victims) all.leave(victim.task);
     if (!all.fits()) return false;
+    if (victims.size() == 1) return true;
     // In ascending order: the best one, else the best two of 16, else the largest first until the task fits.
     const auto size = [&](const Victim& v) {
         return std::tuple(!v.moved, cluster.gpu_milli(v.task), cpu[index(v.task)], v.task);
@@ -201,7 +202,8 @@ GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
         auto rest = before;
         rest.leave(victim.task);
         if (rest.fits()) {
-            victims.assign(1, Victim(victim));
+            victims.front() = victim;
+            victims.resize(1);
             return true;
         }
     }
@@ -246,9 +248,11 @@ GPUSCHED_EXPORT bool detail::RandomVictims::operator()(const Cluster& cluster, T
     const auto cost = [&](const Victim& victim) {
         return victim.moved ? 0 : cluster.inventory().tasks.move_cost[index(victim.task)];
     };
-    if (frugal)
-        std::stable_sort(victims.begin(), victims.end(),
-                         [&](const Victim& a, const Victim& b) { return cost(a) < cost(b); });
+    if (frugal) {  // insertion sort, because std::stable_sort allocates memory
+        const auto cheaper = [&](const Victim& a, const Victim& b) { return cost(a) < cost(b); };
+        for (auto next = victims.begin(); next != victims.end(); ++next)
+            std::rotate(std::upper_bound(victims.begin(), next, *next, cheaper), next, next + 1);
+    }
     auto rest = before;
     std::size_t count = 0;
     while (count < victims.size() && !rest.fits()) rest.leave(victims[count++].task);

@@ -64,7 +64,8 @@ GPUSCHED_EXPORT Scope make_scope(const Cluster& cluster, const Options& options)
     for (const auto task : cluster.tasks()) {
         if (!cluster.is_movable(task) || detail::no_budget_left(inv, task)) continue;
         const auto job = inv.tasks.job[index(task)];
-        if (options.max_disrupted == 0 || (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0))
+        if (options.limits.max_disrupted == 0 ||
+            (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0))
             continue;
         scope.movable[index(task)] = 1;
     }

@@ -111,7 +111,7 @@ class SlotMaker {
         if (options_.max_move_cost) cost_left_ = *options_.max_move_cost - found_.stats.move_cost;
         const auto start = work_.cluster;
         missing_ = goal_.target() - found_.stats.goal_after;
-        const int deepest = std::min(options_.depth, policies_.switches.deepest);
+        const int deepest = std::min(options_.search.depth, policies_.switches.deepest);
         const auto continues = [&] { return missing_ > 0 && !budget_.exhausted(); };
         for (int depth = 1; depth <= deepest && continues(); ++depth) {
             pass(search_, depth, Workspace::passed);

@@ -123,11 +123,11 @@ class WaveBuilder {
     }
 
     [[nodiscard]] bool within_limits(TaskId task, NodeId to) const {
-        if (options_.max_moves_per_wave &&
-            static_cast<std::int64_t>(wave_.size()) >= *options_.max_moves_per_wave)
+        if (options_.limits.max_moves_per_wave &&
+            static_cast<std::int64_t>(wave_.size()) >= *options_.limits.max_moves_per_wave)
             return false;
-        if (options_.max_moves_per_node) {
-            const auto limit = *options_.max_moves_per_node;
+        if (options_.limits.max_moves_per_node) {
+            const auto limit = *options_.limits.max_moves_per_node;
             if (touched_[index(to)] >= limit || touched_[index(cluster_.node_of(task))] >= limit)
                 return false;
         }
@@ -138,7 +138,7 @@ class WaveBuilder {
         const auto job = cluster_.inventory().tasks.job[index(task)];
         if (job == none<JobId>) return true;
         auto limit = cluster_.inventory().job_max_disrupted[index(job)];
-        if (options_.max_disrupted) limit = std::min(limit, *options_.max_disrupted);
+        if (options_.limits.max_disrupted) limit = std::min(limit, *options_.limits.max_disrupted);
         return disrupted_[index(job)] < limit;
     }
 
@@ -222,8 +222,8 @@ class WaveBuilder {
             return false;
         }
         const auto how = move_mode(cluster_.inventory().tasks.how(task));
-        wave_.push_back(
-            {task, from, to, gpus, waves_, how, options_.record_chains ? waiting.chain : Move::no_chain});
+        wave_.push_back({task, from, to, gpus, waves_, how,
+                         options_.search.record_chains ? waiting.chain : Move::no_chain});
         enter_sets();
         if (how == MoveMode::restart)
             for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];

@@ -423,12 +423,13 @@ class SpotReplay {
         auto spec = cluster_.to_spec();
         for (auto& task : spec.tasks)
             if (task.node && task.priority_class == PriorityClass::lp) task.locked = true;
-        const auto plan = consolidation::consolidate(Cluster::build(spec, IdOrder::as_listed),
-                                                     {.preset = options_.consolidation_preset,
-                                                      .seed = options_.seed,
-                                                      .threads = 1,
-                                                      .bound_method = consolidation::BoundMethod::none})
-                              .plan;
+        const auto plan =
+            consolidation::consolidate(Cluster::build(spec, IdOrder::as_listed),
+                                       {.preset = options_.consolidation_preset,
+                                        .seed = options_.seed,
+                                        .threads = 1,
+                                        .search = {.bound_method = consolidation::BoundMethod::none}})
+                .plan;
         if (plan.moves.empty()) return;
         if (options_.observer) options_.observer(now, cluster_, plan);
         for (const auto& move : plan.moves) {

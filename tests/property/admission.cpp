@@ -52,13 +52,14 @@ class NaiveSearch {
         return gpus > 0 ? gpus : std::max<std::int64_t>(100, task(t).cpu_milli / 16);
     }
     std::int64_t move_price(std::size_t t) const {
-        return size(t) * options_.move_price_s * task(t).move_cost + 1000 * options_.task_price_s;
+        return size(t) * options_.prices.move_price_s * task(t).move_cost +
+               1000 * options_.prices.task_price_s;
     }
     std::int64_t evict_price(std::size_t t, bool again) const {
         const auto since = task(t).last_checkpoint_time.value_or(task(t).start_time);
-        const auto work = options_.work ? std::max<std::int64_t>(0, spec_.now - since) : 0;
-        return size(t) * (work + (again ? options_.restart_s : options_.loss_s)) +
-               1000 * options_.task_price_s;
+        const auto work = options_.prices.work ? std::max<std::int64_t>(0, spec_.now - since) : 0;
+        return size(t) * (work + (again ? options_.prices.restart_s : options_.prices.loss_s)) +
+               1000 * options_.prices.task_price_s;
     }
     bool movable(std::size_t t) const {
         const auto& x = task(t);
@@ -261,14 +262,14 @@ Case random_case(std::uint64_t seed) {
     auto with = testing_support::as_listed(allocation::with_job(Cluster::build(base), {"gang", {pod}}));
     Case made{with.cluster.to_spec(), std::move(with.cluster), std::move(with.pods), {}};
     if (rng.chance(0.3)) {
-        made.options.move_price_s = made.options.restart_s = made.options.loss_s = 0;
-        made.options.task_price_s = 1;
-        made.options.work = false;
+        made.options.prices.move_price_s = made.options.prices.restart_s = made.options.prices.loss_s = 0;
+        made.options.prices.task_price_s = 1;
+        made.options.prices.work = false;
     }
     made.options.moves = !rng.chance(0.1);
     made.options.evictions = !rng.chance(0.2);
     made.options.replace = !rng.chance(0.2);
-    made.options.recall_price_s = 0;
+    made.options.prices.recall_price_s = 0;
     return made;
 }
 

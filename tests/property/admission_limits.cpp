@@ -76,13 +76,14 @@ class AllWays {
                                      : std::max<std::int64_t>(100, task(t).cpu_milli / 16);
     }
     std::int64_t move_cost(int t) const {
-        return thousandths(t) * options_.move_price_s * task(t).move_cost + 1000 * options_.task_price_s;
+        return thousandths(t) * options_.prices.move_price_s * task(t).move_cost +
+               1000 * options_.prices.task_price_s;
     }
     std::int64_t evict_cost(int t, bool again) const {
         const auto lost = std::max<std::int64_t>(0, spec_.now - task(t).start_time);
-        return thousandths(t) *
-                   ((options_.work ? lost : 0) + (again ? options_.restart_s : options_.loss_s)) +
-               1000 * options_.task_price_s;
+        return thousandths(t) * ((options_.prices.work ? lost : 0) +
+                                 (again ? options_.prices.restart_s : options_.prices.loss_s)) +
+               1000 * options_.prices.task_price_s;
     }
     bool may_evict(int t) const {
         if (!options_.evictions || left_alone(t) || !task(t).preemptible.value_or(false)) return false;
@@ -317,9 +318,9 @@ Case random_case(std::uint64_t seed) {
 
     auto& options = made.options;
     if (rng.chance(0.3)) {
-        options.move_price_s = options.restart_s = options.loss_s = 0;
-        options.task_price_s = 1;
-        options.work = false;
+        options.prices.move_price_s = options.prices.restart_s = options.prices.loss_s = 0;
+        options.prices.task_price_s = 1;
+        options.prices.work = false;
     }
     options.moves = !rng.chance(0.15);
     options.evictions = !rng.chance(0.3);
@@ -341,15 +342,15 @@ std::int64_t counted_cost(const ClusterSpec& spec, const admission::Options& opt
     };
     std::int64_t cost = 0;
     for (const auto& move : plan.moves)
-        cost += size(move.task) * options.move_price_s * spec.tasks[index(move.task)].move_cost +
-                1000 * options.task_price_s;
+        cost += size(move.task) * options.prices.move_price_s * spec.tasks[index(move.task)].move_cost +
+                1000 * options.prices.task_price_s;
     for (const auto& gone : plan.evictions) {
         const auto& t = spec.tasks[index(gone)];
         const bool again = std::any_of(plan.placements.begin(), plan.placements.end(),
                                        [&](const auto& p) { return p.task == gone; });
-        cost += size(gone) * ((options.work ? std::max<std::int64_t>(0, spec.now - t.start_time) : 0) +
-                              (again ? options.restart_s : options.loss_s)) +
-                1000 * options.task_price_s;
+        cost += size(gone) * ((options.prices.work ? std::max<std::int64_t>(0, spec.now - t.start_time) : 0) +
+                              (again ? options.prices.restart_s : options.prices.loss_s)) +
+                1000 * options.prices.task_price_s;
     }
     return cost;
 }

@@ -38,8 +38,8 @@ TEST_CASE("every plan is valid and reaches the state it claims") {
             consolidation::Options options;
             options.preset = preset;
             options.seed = seed;
-            options.partition_size = 4;
-            options.record_chains = seed % 2 == 1;
+            options.search.partition_size = 4;
+            options.search.record_chains = seed % 2 == 1;
             const auto result = consolidation::consolidate(cluster, options);
             const auto plan = to_spec(result.plan, cluster);
             const auto report = verify::plan(spec, plan);
@@ -48,7 +48,7 @@ TEST_CASE("every plan is valid and reaches the state it claims") {
             REQUIRE(report.vacated_gpus == result.stats.vacated_gpus);
             REQUIRE(report.vacated_nodes == plan.vacated_nodes);
             for (const auto& move : plan.moves) {
-                REQUIRE(move.chain.has_value() == options.record_chains);
+                REQUIRE(move.chain.has_value() == options.search.record_chains);
                 restarts += move.how == MoveMode::restart ? 1 : 0;
                 serving += move.serves.empty() ? 0 : 1;
             }
@@ -86,10 +86,10 @@ TEST_CASE("plans keep to the options") {
             if (clear.empty() && rng.chance(0.2)) options.exempt.push_back(node);
         }
         if (rng.chance(0.7)) options.clear = std::move(clear);
-        if (rng.chance(0.4)) options.max_disrupted = rng.between(1, 2);
+        if (rng.chance(0.4)) options.limits.max_disrupted = rng.between(1, 2);
         if (rng.chance(0.3)) options.max_moves = rng.between(0, 6);
-        if (rng.chance(0.2)) options.max_moves_per_wave = rng.between(1, 3);
-        if (rng.chance(0.2)) options.max_moves_per_node = rng.between(1, 2);
+        if (rng.chance(0.2)) options.limits.max_moves_per_wave = rng.between(1, 3);
+        if (rng.chance(0.2)) options.limits.max_moves_per_node = rng.between(1, 2);
         INFO("seed " << seed);
         const auto result = consolidation::consolidate(cluster, options);
         const auto report = verify::plan(spec, to_spec(result.plan, cluster));
@@ -490,7 +490,7 @@ TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
         const auto cluster = Cluster::build(valid.snapshot);
         consolidation::Options options;
         options.preset = consolidation::Preset::fast;
-        options.record_chains = true;
+        options.search.record_chains = true;
         valid.plan = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
         if (valid.plan.moves.empty()) continue;
         for (const auto& spoiler : spoilers) {

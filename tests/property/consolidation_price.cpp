@@ -190,7 +190,7 @@ TEST_CASE("a frontier that may open nodes is nowhere below one that may not") {
         con::FrontierOptions options;
         options.threads = 1;
         options.points = 1000;  // all: fewer are chosen among those of both searches
-        options.bound_method = con::BoundMethod::none;
+        options.search.bound_method = con::BoundMethod::none;
         options.objective = seed % 3 == 0 ? con::Objective::nodes : con::Objective::gpus;
         const auto without = con::frontier(cluster, options);
         options.open_price = 1000;
@@ -229,8 +229,10 @@ TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much fo
             how.min_nodes = 1001, how.max_nodes = 1400, how.min_tasks = 1500, how.max_tasks = 3000;
         const auto cluster = Cluster::build(testing_support::random_cluster(rng, how));
         for (const std::int64_t price : {0, 600, 2000}) {
-            con::Options options{
-                .seed = seed, .threads = 1, .price = price, .bound_method = con::BoundMethod::none};
+            con::Options options{.seed = seed,
+                                 .threads = 1,
+                                 .price = price,
+                                 .search = {.bound_method = con::BoundMethod::none}};
             if (seed % 7 == 3) options.objective = con::Objective::nodes;
             if (seed % 7 == 5) options.max_moves = static_cast<std::int64_t>(cluster.node_count()) / 3;
             if (seed % 7 == 6) options.clear = std::vector{*cluster.nodes().begin()};

@@ -44,7 +44,7 @@ TEST_CASE("replanned plans are valid after any change") {
         const auto spec = testing_support::random_cluster(
             rng, {.budgets = seed % 3 == 2 ? 0.3 : 0, .extras = seed % 4 == 3 ? 0.3 : 0});
         const auto cluster = Cluster::build(spec);
-        consolidation::Options options{.seed = seed, .record_chains = seed % 2 == 1};
+        consolidation::Options options{.seed = seed, .search = {.record_chains = seed % 2 == 1}};
         const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
         std::map<std::string, std::string> planned;
         for (const auto& move : last.moves) planned[move.task] = move.to;
@@ -75,7 +75,7 @@ TEST_CASE("a replanned plan is worth as much as a new plan, and follows the last
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10); ++seed) {
         const auto spec = sim::generate_cluster({.nodes = 500, .seed = seed});
         const auto cluster = Cluster::build(spec);
-        const consolidation::Options options{.seed = seed, .record_chains = seed % 2 == 1};
+        const consolidation::Options options{.seed = seed, .search = {.record_chains = seed % 2 == 1}};
         const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
         std::map<std::string, std::string> planned;
         for (const auto& move : last.moves) planned[move.task] = move.to;
@@ -109,7 +109,8 @@ TEST_CASE("if nothing has changed, no plan is worth less than the last one") {
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(60); ++seed) {
         INFO("generated, seed " << seed);
         const auto cluster = Cluster::build(sim::generate_cluster({.nodes = 60, .seed = seed}));
-        consolidation::Options options{.seed = seed, .threads = 1, .record_chains = seed % 2 == 1};
+        consolidation::Options options{
+            .seed = seed, .threads = 1, .search = {.record_chains = seed % 2 == 1}};
         if (seed % 3 == 1) options.price = 1000;
         if (seed % 3 == 2) options.open_price = 1000;
         compare(cluster, options);

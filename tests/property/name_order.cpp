@@ -62,7 +62,7 @@ struct Answers {
 
 void consolidations(Answers& answers, const Cluster& cluster, std::uint64_t seed) {
     for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best}) {
-        con::Options options{.preset = preset, .partition_size = 5, .seed = seed, .threads = 1};
+        con::Options options{.preset = preset, .seed = seed, .threads = 1, .search = {.partition_size = 5}};
         const std::string name(enum_name(preset));
         answers.plan(name, con::consolidate(cluster, options).plan, cluster);
         options.open_price = 1000;

@@ -79,7 +79,7 @@ struct Admission {
     bool proven = false;
     std::vector<Placement> pods{};  ///< in the given order; empty unless admitted
     std::vector<TaskId> lost{};     ///< evicted tasks that are not placed again, ascending
-    /// Ascending; empty unless `Options::budget_price_s`.
+    /// Ascending; empty unless `Prices::budget_price_s`.
     std::vector<preemption::BrokenBudget> broken_budgets{};
     /// Without a plan: the obstacle on the closest node even if all tasks leave that may. `gpu` or another
     /// resource also if displaced tasks fit nowhere, and if a quota rejects the job.

@@ -19,16 +19,9 @@ namespace gpusched::admission {
 /// The highest price, in seconds: about 30 years.
 inline constexpr std::int64_t highest_price_s = 1'000'000'000;
 
-/// Options of `admit`. Ranges are checked before the search starts.
-///
-/// Prices are in seconds. Multiplied by the GPUs of a task, they are costs in GPU-seconds. A task without
-/// GPUs counts as one GPU per 16 cores, and at least as 0.1 GPUs.
-struct Options {
-    bool moves = true;      ///< allow moves of tasks to other nodes
-    bool evictions = true;  ///< allow evictions of preemptible tasks with lower priority
-    bool replace = true;    ///< place evicted tasks again, in the same plan, if that costs less
-    bool standby = true;    ///< allow LP tasks on GPUs that Standby tasks lend
-
+/// Prices in seconds. Multiplied by the GPUs of a task, they are costs in GPU-seconds. A task without GPUs
+/// counts as one GPU per 16 cores, and at least as 0.1 GPUs.
+struct Prices {
     /// The price of a move, 0 to 10^9 s, times the task's `move_cost`.
     std::int64_t move_price_s = 30;
     /// The price of evicting a task that is placed again, 0 to 10^9 s, in addition to its lost work.
@@ -45,20 +38,42 @@ struct Options {
     /// The price of each eviction beyond a disruption budget, 0 to 10^9 s of one GPU. Absent = budgets are
     /// never exceeded. `verify::plan` rejects a plan that exceeds a budget.
     std::optional<std::int64_t> budget_price_s{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Prices>, F&& field) {
+    field("move_price_s", &Prices::move_price_s, within<std::int64_t>(0, highest_price_s));
+    field("restart_s", &Prices::restart_s, within<std::int64_t>(0, highest_price_s));
+    field("loss_s", &Prices::loss_s, within<std::int64_t>(0, highest_price_s));
+    field("recall_price_s", &Prices::recall_price_s, within<std::int64_t>(0, highest_price_s));
+    field("task_price_s", &Prices::task_price_s, within<std::int64_t>(0, highest_price_s));
+    field("work", &Prices::work);
+    field("budget_price_s", &Prices::budget_price_s, within<std::int64_t>(0, highest_price_s));
+}
+
+/// Options of the search, for experts.
+struct SearchOptions {
+    /// Nesting of displacements, 1 to 16. With 1, every displaced task goes to GPUs that are already free.
+    int depth = 3;
+    /// Most steps (tried displacements) per pod, >= 1. Beyond them the best plan so far is returned.
+    std::int64_t search_limit = 2000;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SearchOptions>, F&& field) {
+    field("depth", &SearchOptions::depth, within(1, consolidation::most_depth));
+    field("search_limit", &SearchOptions::search_limit, at_least(1));
+}
+
+/// Options of `admit`. Ranges are checked before the search starts.
+struct Options {
+    bool moves = true;      ///< allow moves of tasks to other nodes
+    bool evictions = true;  ///< allow evictions of preemptible tasks with lower priority
+    bool replace = true;    ///< place evicted tasks again, in the same plan, if that costs less
+    bool standby = true;    ///< allow LP tasks on GPUs that Standby tasks lend
 
     std::optional<std::int64_t> max_moves{};      ///< most moves in the plan, >= 0
     std::optional<std::int64_t> max_evictions{};  ///< most evictions in the plan, >= 0
     /// The highest cost of the plan in GPU-seconds, >= 0.
     std::optional<std::int64_t> max_cost_s{};
-    /// Most members of one job that move in one wave, >= 0, in addition to the jobs' own `max_disrupted`.
-    std::optional<std::int64_t> max_disrupted{};
-    std::optional<std::int64_t> max_moves_per_wave{};  ///< most moves in one wave, >= 1
-    /// Most moves that leave or enter one node in one wave, >= 1.
-    std::optional<std::int64_t> max_moves_per_node{};
-    /// Nesting of displacements, 1 to 16. With 1, every displaced task goes to GPUs that are already free.
-    int depth = 3;
-    /// Most steps (tried displacements) per pod, >= 1. Beyond them the best plan so far is returned.
-    std::int64_t search_limit = 2000;
     /// Most seconds, >= 0. When they have passed, the best plan so far is returned, and `stop_reason` is
     /// `time_limit`.
     std::optional<double> time_limit{};
@@ -79,6 +94,10 @@ struct Options {
     std::vector<TaskId> spare{};
     /// Quotas of tenants. A job beyond a quota is rejected: moves and evictions do not free quota.
     std::vector<TenantQuota> quotas{};
+
+    Prices prices{};                     ///< costs of moves and evictions
+    consolidation::WaveLimits limits{};  ///< limits of every wave
+    SearchOptions search{};              ///< options of the search, for experts
 };
 
 template <class F>
@@ -87,21 +106,9 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("evictions", &Options::evictions);
     field("replace", &Options::replace);
     field("standby", &Options::standby);
-    field("move_price_s", &Options::move_price_s, within<std::int64_t>(0, highest_price_s));
-    field("restart_s", &Options::restart_s, within<std::int64_t>(0, highest_price_s));
-    field("loss_s", &Options::loss_s, within<std::int64_t>(0, highest_price_s));
-    field("recall_price_s", &Options::recall_price_s, within<std::int64_t>(0, highest_price_s));
-    field("task_price_s", &Options::task_price_s, within<std::int64_t>(0, highest_price_s));
-    field("work", &Options::work);
-    field("budget_price_s", &Options::budget_price_s, within<std::int64_t>(0, highest_price_s));
     field("max_moves", &Options::max_moves, at_least(0));
     field("max_evictions", &Options::max_evictions, at_least(0));
     field("max_cost_s", &Options::max_cost_s, at_least(0));
-    field("max_disrupted", &Options::max_disrupted, at_least(0));
-    field("max_moves_per_wave", &Options::max_moves_per_wave, at_least(1));
-    field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));
-    field("depth", &Options::depth, within(1, consolidation::most_depth));
-    field("search_limit", &Options::search_limit, at_least(1));
     field("time_limit", &Options::time_limit, at_least(0));
     field("level", &Options::level, IsLevel{});
     field("mode", &Options::mode);
@@ -109,6 +116,9 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("exempt", &Options::exempt);
     field("spare", &Options::spare);
     field("quotas", &Options::quotas);
+    field("prices", &Options::prices, Inlined{});
+    field("limits", &Options::limits, Inlined{});
+    field("search", &Options::search, Inlined{});
 }
 
 /// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not

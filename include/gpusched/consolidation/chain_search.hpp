@@ -153,9 +153,9 @@ class ChainSearch {
         auto operator<=>(const Candidate&) const = default;
     };
     struct Level {  // scratch space of one depth of the recursion
-        std::vector<NodeId> candidates;
+        boost::container::small_vector<NodeId, first_destinations> candidates;
         boost::container::static_vector<Candidate, batch> chosen;
-        boost::container::small_vector<Victim, 32> movable;
+        std::vector<Victim> movable;
         std::vector<Victim> victims;
         bool grouped = false;  // whether group constraints limit the task's destinations
     };
@@ -305,8 +305,7 @@ class ChainSearch {
             work_.note_no_victims(node, depth - 1);
             return refuse(&Refusals::refused_by_victims);
         }
-        return policies_.ejection_rule(cluster_, task, node, {level.movable.data(), level.movable.size()},
-                                       level.victims) ||
+        return policies_.ejection_rule(cluster_, task, node, level.movable, level.victims) ||
                refuse(&Refusals::refused_by_victims);
     }
 

@@ -190,17 +190,22 @@ class AnyDestinationRanking {
     template <detail::VisitsNodes P>
         requires(!std::same_as<P, AnyDestinationRanking>)
     AnyDestinationRanking(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : type_(&typeid(P)), ranking_(std::make_shared<const Model<P>>(std::move(policy))) {
+        : type_(&typeid(P)), is_tightest_fit_(std::same_as<P, TightestFit>),
+          ranking_(std::make_shared<const Model<P>>(std::move(policy))) {
         static_assert(check<P>());
     }
 
+    // The ranking of the presets is called directly: an indirect call for every offered node would cost more
+    // than the offer.
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
-        return ranking_->visit(cluster, index, task, offer);
+        return is_tightest_fit_ ? TightestFit{}.visit(cluster, index, task, offer)
+                                : ranking_->visit(cluster, index, task, offer);
     }
     template <class Offer>
     bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
-        return ranking_->visit_full(cluster, index, task, offer);
+        return is_tightest_fit_ ? TightestFit{}.visit_full(cluster, index, task, offer)
+                                : ranking_->visit_full(cluster, index, task, offer);
     }
     /// The type of the policy.
     [[nodiscard]] const std::type_info& type() const noexcept { return *type_; }
@@ -225,6 +230,7 @@ class AnyDestinationRanking {
         P policy;
     };
     const std::type_info* type_;
+    bool is_tightest_fit_;
     std::shared_ptr<const Interface> ranking_;
 };
 

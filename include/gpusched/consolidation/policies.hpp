@@ -260,7 +260,7 @@ struct PriceLimit {
     }
     /// Takes `price`, and `max_others` if present, from the options.
     [[nodiscard]] PriceLimit with_limits(const Options& options) const noexcept {
-        return {.others = options.max_others.value_or(others), .price = options.price};
+        return {.others = options.search.max_others.value_or(others), .price = options.price};
     }
 };
 
@@ -268,9 +268,9 @@ struct PriceLimit {
 
 /// Switches of the frame around the policies.
 struct Switches {
-    /// Maximum of `Options::depth`, 1 .. 16.
+    /// Maximum of `SearchOptions::depth`, 1 .. 16.
     int deepest = most_depth;
-    /// Maximum of `Options::rounds`, >= 1.
+    /// Maximum of `SearchOptions::rounds`, >= 1.
     int most_rounds = std::numeric_limits<int>::max();
     /// The first of several rounds nests moves at most twice, so that a search that runs out of time has the
     /// cheap gains.

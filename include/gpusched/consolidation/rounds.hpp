@@ -176,15 +176,15 @@ class Rounds {
     template <class Policies>
     void run(const Policies& policies, bool by_price = false) {
         const Rng rng(options_.seed);
-        const int full_depth = std::min(options_.depth, policies.switches.deepest);
-        const int rounds = std::min(options_.rounds, policies.switches.most_rounds);
+        const int full_depth = std::min(options_.search.depth, policies.switches.deepest);
+        const int rounds = std::min(options_.search.rounds, policies.switches.most_rounds);
         const bool shallow_first = policies.switches.shallow_round_first && rounds > 1;
         int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
         std::vector<std::uint8_t> gained;
         partition_.clear();
         for (int round = 0; round < rounds && !budget_.exhausted(); ++round) {
             auto round_rng = rng.split(static_cast<std::uint64_t>(round));
-            auto groups = policies.partitioner(cluster_, options_.partition_size, round_rng);
+            auto groups = policies.partitioner(cluster_, options_.search.partition_size, round_rng);
             // A group that gained nothing in the last round has nothing to gain if it is the same.
             if (groups != partition_) gained.assign(groups.size(), 1);
             partition_ = std::move(groups);
@@ -232,7 +232,7 @@ class Rounds {
         if (steps == 0 || options_.max_moves || options_.max_move_cost) return;
         const auto rng = Rng(options_.seed).split(~number);
         auto groups_rng = rng;
-        partition_ = policies.partitioner(cluster_, options_.partition_size, groups_rng);
+        partition_ = policies.partitioner(cluster_, options_.search.partition_size, groups_rng);
         // Few nodes are one group, so that the exchange judges the waves of all their moves.
         if (cluster_.node_count() <= exchanged_together) {
             for (std::size_t g = 1; g < partition_.size(); ++g)
@@ -240,7 +240,7 @@ class Rounds {
             partition_.resize(std::min<std::size_t>(partition_.size(), 1));
         }
         budget_.report("exchange", 0, 1);
-        const int depth = std::min(options_.depth, policies.switches.deepest);
+        const int depth = std::min(options_.search.depth, policies.switches.deepest);
         (void)join(solve([&](std::size_t g, Workspace& work, Statistics& counters) {
             return ExchangeSearch(work, policies, options_, depth, joined_.steps(), budget_, counters)
                 .run(partition_[g], joined_.vacated(), steps, rng.split(g));

@@ -204,7 +204,7 @@ template <class... Kinds>
 template <class... Kinds, class First>
 Result consolidate_with(const Cluster& cluster, const Policies<Kinds...>& without_limits,
                         const Options& options, const Context& context, First search_first) {
-    require_lp(options.bound_method, context);
+    require_lp(options.search.bound_method, context);
     check_weights(cluster, without_limits.node_weight);
     const auto policies = with_limits(without_limits, options);
     Budget budget(context, options.time_limit);
@@ -213,10 +213,10 @@ Result consolidate_with(const Cluster& cluster, const Policies<Kinds...>& withou
 
     const auto scope = make_scope(cluster, options);
     auto best = search_first(scope, policies, executor, budget);
-    if (options.polish_time) {
+    if (options.search.polish_time) {
         const auto first_reason = best.stop_reason;
         // A search checks one budget only, so that of polishing ends no later than the time limit.
-        auto time_s = *options.polish_time;
+        auto time_s = *options.search.polish_time;
         if (options.time_limit) time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
         Budget polish(context, time_s);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
@@ -231,12 +231,13 @@ Result consolidate_with(const Cluster& cluster, const Policies<Kinds...>& withou
             best.stop_reason = budget.exhausted() ? budget.reason() : first_reason;
     }
     auto& bound = best.plan.bound;
-    bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    bound = detail::bound(cluster, scope, options.search.bound_method, context.lp, budget, executor);
     const auto objective = objective_of(policies.node_weight);
-    if (objective && options.price > 0 && options.bound_method != BoundMethod::none)
+    if (objective && options.price > 0 && options.search.bound_method != BoundMethod::none)
         bound.value_at_most =
             values_at_most(cluster, scope, *objective, {&options.price, 1},
-                           options.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor)
+                           options.search.bound_method == BoundMethod::lp ? context.lp : nullptr, budget,
+                           executor)
                 .front();
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;

@@ -75,8 +75,8 @@ int main() {
     if (own.plan.vacated_nodes.empty() || !verify::plan(spec, to_spec(own.plan, cluster)).ok)
         return fail("consolidation with policies of one's own");
     const GivesUp solver;
-    const auto best = consolidation::consolidate(cluster, {.bound_method = consolidation::BoundMethod::lp},
-                                                 {.lp = &solver});
+    const auto best = consolidation::consolidate(
+        cluster, {.search = {.bound_method = consolidation::BoundMethod::lp}}, {.lp = &solver});
     if (!verify::plan(spec, to_spec(best.plan, cluster)).ok) return fail("consolidate");
     if (!preemption::preempt(cluster, task).decision) return fail("preempt");
     const fragmentation::Incremental slots(fragmentation::SwitchSlotMetric(cluster.inventory()), cluster);

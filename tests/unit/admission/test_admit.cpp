@@ -76,7 +76,7 @@ TEST_CASE("a chain of three moves, because two would leave a task without a plac
     CHECK(made.proven);
     CHECK(made.bound == made.cost.total());
     SECTION("not without nesting") {
-        const auto flat = verified(with, {.depth = 1});
+        const auto flat = verified(with, {.search = {.depth = 1}});
         CHECK_FALSE(flat.admitted);
         CHECK_FALSE(flat.proven);
         REQUIRE(flat.bound);
@@ -116,7 +116,7 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.cost.total() == 4 * 30 * 1000);
     }
     SECTION("a restart if moves are costly") {
-        const auto made = verified(waiting(spec, 1, 8, 10), {.move_price_s = 401});
+        const auto made = verified(waiting(spec, 1, 8, 10), {.prices = {.move_price_s = 401}});
         CHECK(made.plan.moves.empty());
         REQUIRE(made.plan.evictions.size() == 1);
         CHECK(made.lost.empty());
@@ -136,8 +136,8 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.proven);
     }
     SECTION("tasks that are counted") {
-        Options count{.move_price_s = 0, .restart_s = 0, .loss_s = 0, .task_price_s = 1};
-        count.work = false;
+        Options count{.prices = {.move_price_s = 0, .restart_s = 0, .loss_s = 0, .task_price_s = 1}};
+        count.prices.work = false;
         const auto made = verified(waiting(spec, 1, 8, 10), count);
         CHECK(made.cost.tasks == 1000);
         CHECK(made.cost.total() == 1000);
@@ -187,7 +187,7 @@ TEST_CASE("disruption budgets hold unless they have a price") {
     spec.budgets.push_back({.name = "one", .tasks = {"a", "b"}, .allowed_down = 1});
     const auto with = waiting(spec, 1, 8, 10);
     CHECK_FALSE(verified(with).admitted);
-    const auto made = admit(with.cluster, with.pods, {.budget_price_s = 7});
+    const auto made = admit(with.cluster, with.pods, {.prices = {.budget_price_s = 7}});
     REQUIRE(made.admitted);
     CHECK(made.cost.budgets == 7000);
     REQUIRE(made.broken_budgets.size() == 1);
@@ -259,10 +259,10 @@ TEST_CASE("bad options of admission are all named") {
     const auto fails = [&](const Options& options, const std::string& text) {
         CHECK_THROWS_MESSAGE(admit(with.cluster, with.pods, options), InvalidInput, text);
     };
-    fails({.move_price_s = -1}, "move_price_s: -1; expected 0 1000000000");
+    fails({.prices = {.move_price_s = -1}}, "move_price_s: -1; expected 0 1000000000");
     fails({.max_moves = -1}, "max_moves: -1; expected 0");
-    fails({.depth = 0}, "depth: 0; expected 1 16");
-    fails({.search_limit = 0}, "search_limit: 0; expected 1");
+    fails({.search = {.depth = 0}}, "depth: 0; expected 1 16");
+    fails({.search = {.search_limit = 0}}, "search_limit: 0; expected 1");
     fails({.exempt = {make_id<NodeId>(9)}}, "exempt: #9; expected nodes 2");
     fails({.spare = {make_id<TaskId>(99)}}, "spare: #99; expected tasks 5");
     CHECK_THROWS_MESSAGE(admit(with.cluster, std::vector<TaskId>{}), InvalidInput, "pods: none");
@@ -273,7 +273,7 @@ TEST_CASE("limits of admission leave a valid answer") {
     const auto all = verified(with);
     REQUIRE(all.admitted);
     SECTION("steps") {
-        const auto few = verified(with, {.search_limit = 1});
+        const auto few = verified(with, {.search = {.search_limit = 1}});
         CHECK_FALSE(few.proven);
         if (few.bound) CHECK(*few.bound <= all.cost.total());
         CHECK(few.stats.steps < all.stats.steps);

@@ -46,7 +46,7 @@ struct Prepared {
     admission::Options options{};
     preemption::detail::GangTable gangs;
     std::vector<TaskId> pods;
-    Prices prices;
+    PriceTable prices;
     NodeBounds bounds;
     SearchState state;
     std::optional<allocation::AnyFilter> no_filter{};

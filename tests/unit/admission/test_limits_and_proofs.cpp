@@ -98,8 +98,8 @@ TEST_CASE("the only allowed eviction goes to the task that cannot move") {
             add(!fixed_first);
             run(spec, "keeps", "n1", {0, 1}).locked = true;
             wait(spec, "p", 4);
-            Options options{.move_price_s = 1'000'000};
-            options.work = false;
+            Options options{.prices = {.move_price_s = 1'000'000}};
+            options.prices.work = false;
             if (by_budget)
                 spec.budgets.push_back({.name = "b", .tasks = {"fixed", "free"}, .allowed_down = 1});
             else
@@ -118,7 +118,7 @@ TEST_CASE("a move is preferred to an eviction that breaks a budget at a price") 
     wait(spec, "p", 3);
     spec.budgets.push_back({.name = "b", .tasks = {"t"}, .allowed_down = 0});
     const auto cluster = Cluster::build(spec);
-    Options options{.restart_s = 0, .budget_price_s = 1000};
+    Options options{.prices = {.restart_s = 0, .budget_price_s = 1000}};
     options.spare = {cluster.find_task("x")};
     const auto made = checked(spec, {"p"}, options);
     REQUIRE(made.admitted);
@@ -235,7 +235,7 @@ TEST_CASE("one node that empties serves displaced tasks of several sizes") {
     }
     wait(spec, "pod0", 8);
     wait(spec, "pod1", 8);
-    const Options prices{.move_price_s = 15, .restart_s = 1000, .loss_s = 10, .work = false};
+    const Options prices{.prices = {.move_price_s = 15, .restart_s = 1000, .loss_s = 10, .work = false}};
     for (const std::int64_t most : {420, 430, 1000}) {
         auto options = prices;
         options.max_cost_s = most;

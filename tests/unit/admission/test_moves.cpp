@@ -165,6 +165,6 @@ TEST_CASE("space that only a chain of moves can make") {
     CHECK(made.cost.moves == 5 * 30 * 1000);
     CHECK(made.proven);
     auto flat = moves_only();
-    flat.depth = 1;
+    flat.search.depth = 1;
     CHECK_FALSE(by_moves(with, flat).admitted);
 }

@@ -36,8 +36,9 @@ Admission admitted(const allocation::ClusterWithJob& with, const Options& option
 }
 
 Options counted() {
-    Options options{.move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1};
-    options.work = false;
+    Options options{
+        .prices = {.move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1}};
+    options.prices.work = false;
     return options;
 }
 

@@ -109,7 +109,7 @@ TEST_CASE("the LP bound is at least as strict as counting, and no plan beats it"
                lp = con::bound(cluster, BoundMethod::lp, {}, with_lp);
     CHECK(lp.vacated_nodes_at_most <= counting.vacated_nodes_at_most);
     CHECK(lp.vacated_gpus_at_most <= counting.vacated_gpus_at_most);
-    const auto plan = con::consolidate(cluster, {.bound_method = BoundMethod::lp}, with_lp);
+    const auto plan = con::consolidate(cluster, {.search = {.bound_method = BoundMethod::lp}}, with_lp);
     CHECK(plan.plan.bound == lp);
     CHECK(plan.stats.vacated_nodes <= lp.vacated_nodes_at_most);
     CHECK(plan.stats.vacated_gpus <= lp.vacated_gpus_at_most);
@@ -118,8 +118,8 @@ TEST_CASE("the LP bound is at least as strict as counting, and no plan beats it"
 TEST_CASE("the LP bound names the solver to pass if the context has none") {
     const auto cluster = Cluster::build(figure_15());
     REQUIRE_THROWS_MESSAGE(con::bound(cluster, BoundMethod::lp), BackendError, "gpusched::milp::clp()");
-    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.bound_method = BoundMethod::lp}), BackendError,
-                           "gpusched::milp::clp()");
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.search = {.bound_method = BoundMethod::lp}}),
+                           BackendError, "gpusched::milp::clp()");
 }
 
 TEST_CASE("a solver of linear programs of one's own proves no less than counting") {
@@ -138,7 +138,7 @@ TEST_CASE("a solver of linear programs of one's own proves no less than counting
 
 TEST_CASE("no bound unless requested") {
     const auto cluster = Cluster::build(figure_15());
-    CHECK(con::consolidate(cluster, {.bound_method = BoundMethod::none}).plan.bound == Bound{});
+    CHECK(con::consolidate(cluster, {.search = {.bound_method = BoundMethod::none}}).plan.bound == Bound{});
 }
 
 TEST_CASE("a plan made at a price has a bound on its value") {

@@ -25,7 +25,7 @@ con::Result run(const ClusterSpec& spec, con::Options options = {}, const Contex
 TEST_CASE("figure 15 takes three nested moves") {
     const auto preset = GENERATE(Preset::ipc, Preset::best);
     const auto cluster = Cluster::build(figure_15());
-    const auto result = run(figure_15(), {.preset = preset, .depth = 3});
+    const auto result = run(figure_15(), {.preset = preset, .search = {.depth = 3}});
     REQUIRE(result.plan.vacated_nodes == std::vector{cluster.find_node("node-0")});
     REQUIRE(result.plan.moves.size() == 3);
     REQUIRE(result.plan.waves == 3);
@@ -39,8 +39,8 @@ TEST_CASE("figure 15 takes three nested moves") {
     CHECK(result.plan.bound.vacated_nodes_at_most == 1);
     CHECK(result.plan.bound.vacated_gpus_at_most == 4);
 
-    CHECK(run(figure_15(), {.preset = preset, .depth = 2}).plan.moves.empty());
-    CHECK(run(figure_15(), {.preset = preset, .depth = 1}).plan.moves.empty());
+    CHECK(run(figure_15(), {.preset = preset, .search = {.depth = 2}}).plan.moves.empty());
+    CHECK(run(figure_15(), {.preset = preset, .search = {.depth = 1}}).plan.moves.empty());
 }
 
 TEST_CASE("snapshots with nothing to gain give empty plans") {
@@ -152,7 +152,8 @@ TEST_CASE("our presets vacate more than the paper's, with fewer moves each") {
     const auto spec = generated(3000, 3);
     const auto ipc = run(spec, {.preset = Preset::ipc});
     const auto fast = run(spec, {.preset = Preset::fast});
-    const auto best = run(spec, {.preset = Preset::best, .bound_method = con::BoundMethod::counting});
+    const auto best =
+        run(spec, {.preset = Preset::best, .search = {.bound_method = con::BoundMethod::counting}});
     CHECK(fast.stats.vacated_nodes > ipc.stats.vacated_nodes);
     CHECK(best.stats.vacated_gpus >= fast.stats.vacated_gpus);
     CHECK(fast.stats.moves_per_vacated_node() < ipc.stats.moves_per_vacated_node());
@@ -185,9 +186,9 @@ TEST_CASE("time limits and cancellation end the search with a valid plan") {
     SECTION("some time, most of it for polishing") {
         ManualClock clock(1000);
         const auto began = clock.now_ns();
-        const auto result =
-            run(spec, {.preset = Preset::fast, .threads = 1, .time_limit = 0.05, .polish_time = 10.0},
-                {.clock = &clock});
+        const auto result = run(
+            spec, {.preset = Preset::fast, .threads = 1, .time_limit = 0.05, .search = {.polish_time = 10.0}},
+            {.clock = &clock});
         CHECK(result.stop_reason == StopReason::time_limit);
         CHECK(clock.now_ns() - began < 60'000'000);
     }
@@ -233,7 +234,8 @@ TEST_CASE("a migration budget buys the cheapest gains and is never exceeded") {
 
 TEST_CASE("limits per wave, per node and per job hold") {
     auto spec = generated();
-    const con::Options options{.max_disrupted = 1, .max_moves_per_wave = 7, .max_moves_per_node = 1};
+    const con::Options options{
+        .limits = {.max_disrupted = 1, .max_moves_per_wave = 7, .max_moves_per_node = 1}};
     const auto cluster = Cluster::build(spec);
     const auto result = run(spec, options);
     REQUIRE(result.plan.waves > 1);
@@ -248,7 +250,7 @@ TEST_CASE("limits per wave, per node and per job hold") {
         if (job != none<JobId>) CHECK(++of_job[{move.wave, job}] <= 1);
     }
     CHECK(result.stats.vacated_nodes > 10);
-    CHECK(run(spec, {.max_disrupted = 0}).plan.moves.empty());
+    CHECK(run(spec, {.limits = {.max_disrupted = 0}}).plan.moves.empty());
 }
 
 TEST_CASE("only surplus members move when core members are protected") {
@@ -328,7 +330,8 @@ TEST_CASE("the search counts the reasons for refused moves") {
     spec.tasks[0].cpu_milli = spec.tasks[0].memory_mib = 20'000;
     spec.tasks[1].cpu_milli = spec.nodes[1].cpu_milli - 19'000;
     spec.tasks[2].memory_mib = spec.nodes[2].memory_mib - 19'000;
-    const auto stats = con::consolidate(Cluster::build(spec), {.preset = Preset::ipc, .rounds = 1}).stats;
+    const auto stats =
+        con::consolidate(Cluster::build(spec), {.preset = Preset::ipc, .search = {.rounds = 1}}).stats;
     CHECK(stats.refused_by_cpu >= 1);
     CHECK(stats.refused_by_memory >= 1);
     CHECK(stats.refused_by_gpu == 0);
@@ -336,11 +339,12 @@ TEST_CASE("the search counts the reasons for refused moves") {
     CHECK(con::to_stats(stats).at("refused_by_cpu") == static_cast<double>(stats.refused_by_cpu));
 
     for (auto& t : spec.tasks) t.anti_affinity.push_back({"apart", node_level, 1});
-    const auto apart = con::consolidate(Cluster::build(spec), {.preset = Preset::ipc, .rounds = 1}).stats;
+    const auto apart =
+        con::consolidate(Cluster::build(spec), {.preset = Preset::ipc, .search = {.rounds = 1}}).stats;
     CHECK(apart.refused_by_anti_affinity >= 2);
 
     const auto generated_cluster = Cluster::build(generated());
-    con::Options options{.preset = Preset::fast, .bound_method = con::BoundMethod::none};
+    con::Options options{.preset = Preset::fast, .search = {.bound_method = con::BoundMethod::none}};
     CHECK(con::consolidate(generated_cluster, options).stats.refused_by_price == 0);
     options.price = 2000;
     CHECK(con::consolidate(generated_cluster, options).stats.refused_by_price > 0);

@@ -81,7 +81,7 @@ TEST_CASE("explain knows the options") {
     const con::Options options{.exempt = {a}};
     const auto plan = con::consolidate(cluster, options).plan;
     CHECK(con::explain(cluster, plan, a, options).blockers.at(0).fixed_by == con::FixedBy::exempt_node);
-    CHECK(con::explain(cluster, plan, a, {.max_disrupted = 0}).blockers.at(0).fixed_by ==
+    CHECK(con::explain(cluster, plan, a, {.limits = {.max_disrupted = 0}}).blockers.at(0).fixed_by ==
           con::FixedBy::no_disruption);
     CHECK(con::explain(cluster, Plan{}, a).fate == NodeFate::not_worthwhile);
 }

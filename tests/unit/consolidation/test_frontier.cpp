@@ -109,14 +109,14 @@ TEST_CASE("a frontier does not depend on the number of threads") {
 TEST_CASE("a frontier without bounds has none, and bad options are named") {
     const auto cluster = Cluster::build(three_prices());
     con::FrontierOptions options;
-    options.bound_method = con::BoundMethod::none;
+    options.search.bound_method = con::BoundMethod::none;
     const auto frontier = con::frontier(cluster, options);
     CHECK(frontier.bound_method.empty());
     CHECK(frontier.points.size() == 3);
     options.points = 0;
     REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "points: 0; expected 1 1000");
     options.points = 3;
-    options.polish_time = 1.0;
+    options.search.polish_time = 1.0;
     REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "polish_time: 1; expected none");
     CHECK(con::frontier(Cluster()).points.empty());
 }

@@ -57,7 +57,7 @@ TEST_CASE("a goal is reached by the cheapest nodes") {
     CHECK(found.plan.vacated_nodes.size() == 2);
     CHECK(found.stats.goal_at_most == 3);
     auto unproven = for_nodes(5);
-    unproven.bound_method = con::BoundMethod::none;
+    unproven.search.bound_method = con::BoundMethod::none;
     CHECK_FALSE(con::consolidate(cluster, unproven).stats.goal_at_most.has_value());
     CHECK_FALSE(con::consolidate(cluster, for_slots(7, 3)).stats.goal_cost_at_least.has_value());
     CHECK_FALSE(con::consolidate(cluster).plan.goal_reached.has_value());
@@ -211,7 +211,7 @@ TEST_CASE("goals that mean nothing are refused") {
     auto options = for_nodes(1);
     options.preset = con::Preset::ipc;
     options.objective = con::Objective::nodes;
-    options.polish_time = 1;
+    options.search.polish_time = 1;
     for (const auto* field : {"preset: ipc", "objective: nodes", "polish_time: 1"})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, options), InvalidInput, field);
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, con::presets::best(), for_nodes(1)), InvalidInput,
@@ -268,12 +268,12 @@ TEST_CASE("tasks move aside for tasks that move aside for slots") {
     for (const auto preset : {con::Preset::fast, con::Preset::best}) {
         options.preset = preset;
         CHECK(con::consolidate(cluster, options).plan.goal_reached == true);
-        options.depth = 1;
+        options.search.depth = 1;
         CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
-        options.depth = 2;
-        options.max_others = 0;
+        options.search.depth = 2;
+        options.search.max_others = 0;
         CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
-        options.max_others.reset();
+        options.search.max_others.reset();
         options.max_moves = 1;
         const auto limited = con::consolidate(cluster, options);
         CHECK(limited.plan.goal_reached == false);

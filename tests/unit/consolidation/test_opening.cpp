@@ -70,7 +70,7 @@ TEST_CASE("several nodes together pay for an empty one that none of them is wort
     const auto cluster = Cluster::build(spec);
     for (const auto preset : {Preset::ipc, Preset::fast, Preset::best}) {
         INFO(enum_name(preset));
-        con::Options options{.preset = preset, .depth = 2, .open_price = 1000};
+        con::Options options{.preset = preset, .open_price = 1000, .search = {.depth = 2}};
         const auto result = con::consolidate(cluster, options);
         REQUIRE(check(spec, cluster, result.plan).ok);
         CHECK(result.plan.vacated_nodes.size() == 3);
@@ -184,7 +184,7 @@ TEST_CASE("a plan that may open nodes is worth no less than one that may not") {
         const auto cluster = Cluster::build(spec);
         con::Options options{.preset = std::array{Preset::ipc, Preset::fast, Preset::best}[seed % 3],
                              .price = std::array<std::int64_t, 2>{0, 600}[seed % 2],
-                             .bound_method = con::BoundMethod::none};
+                             .search = {.bound_method = con::BoundMethod::none}};
         if (seed % 4 == 0) {
             options.clear.emplace();
             for (const auto node : cluster.nodes())

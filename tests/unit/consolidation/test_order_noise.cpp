@@ -95,7 +95,8 @@ TEST_CASE("polishing searches in other orders even if keys are small") {
             con::Policies<con::ByGpuModel, con::FewestPods, con::TightestFit, con::CheapestVictims,
                           NotingWhoIsAsked, con::GpuWeight>{.acceptance = {&asked}};
         const ManualClock clock(1000);
-        (void)con::consolidate(cluster, policies, {.rounds = 1, .threads = 1, .polish_time = polish_time},
+        (void)con::consolidate(cluster, policies,
+                               {.threads = 1, .search = {.rounds = 1, .polish_time = polish_time}},
                                {.clock = &clock});
         return asked;
     };

@@ -147,7 +147,7 @@ TEST_CASE("a node order makes itself ready for each round, with the cluster as t
     };
     const auto cluster = Cluster::build(generated());
     for (const int threads : {1, 2, 8}) {
-        for (const auto& options : {con::Options{}, con::Options{.depth = 2}}) {
+        for (const auto& options : {con::Options{}, con::Options{.search = {.depth = 2}}}) {
             auto asked = options;
             asked.threads = threads;
             const auto expected = con::consolidate(cluster, con::presets::best(), asked);
@@ -173,7 +173,7 @@ TEST_CASE("library policies combine") {
     const con::Policies<con::BySwitch, con::LowestUtilisation, con::TightestFit, con::EasierVictims,
                         con::PriceLimit, con::ModelWeight, allocation::FewestCrossings>
         policies{.acceptance = {.others = 3}, .node_weight = {{2, 3}}};
-    const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
+    const auto result = con::consolidate(cluster, policies, {.search = {.partition_size = 64}});
     CHECK(result.stats.vacated_nodes > 0);
     CHECK(check(spec, cluster, result.plan).ok);
 }
@@ -236,7 +236,8 @@ TEST_CASE("the acceptance sees the moves of a node") {
     const con::Policies<con::ByGpuModel, con::LeastDemand, con::TightestFit, con::CheapestVictims, Recording,
                         con::GpuWeight>
         policies{.acceptance = {&seen}};
-    const auto result = con::consolidate(cluster, con::AnyPolicies(policies), {.rounds = 2, .threads = 1});
+    const auto result =
+        con::consolidate(cluster, con::AnyPolicies(policies), {.threads = 1, .search = {.rounds = 2}});
     std::int64_t at_home = 0, others = 0;
     for (std::size_t i = 0; i < seen.size(); ++i) {
         const auto& now = seen[i];

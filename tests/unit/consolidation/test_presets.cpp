@@ -39,8 +39,8 @@ TEST_CASE("limits of the options reach every acceptance that takes them, in one 
     std::vector<NodeId> half;
     for (const auto node : cluster.nodes())
         if (index(node) % 2 == 0) half.push_back(node);
-    for (const con::Options& options :
-         {con::Options{.max_others = 0}, con::Options{.price = 2000}, con::Options{.clear = half}}) {
+    for (const con::Options& options : {con::Options{.search = {.max_others = 0}},
+                                        con::Options{.price = 2000}, con::Options{.clear = half}}) {
         const auto by_preset = con::consolidate(cluster, options);
         CHECK(con::consolidate(cluster, con::presets::best(), options).plan == by_preset.plan);
         CHECK(con::consolidate(cluster, any, options).plan == by_preset.plan);
@@ -48,7 +48,7 @@ TEST_CASE("limits of the options reach every acceptance that takes them, in one 
     const con::PriceLimit mine{.others = 5, .price = 2};
     CHECK(mine.with_limits({}).others == 5);
     CHECK(mine.with_limits({}).price == con::Options{}.price);
-    CHECK(mine.with_limits({.max_others = 3, .price = 7}).price == 7);
+    CHECK(mine.with_limits({.price = 7, .search = {.max_others = 3}}).price == 7);
 }
 
 TEST_CASE("options without effect next to user-defined policies are refused") {
@@ -63,10 +63,10 @@ TEST_CASE("options without effect next to user-defined policies are refused") {
     refused(best, {.objective = con::Objective::nodes},
             "objective: nodes; expected default policies of your own node_weight");
     const auto all = con::with_acceptance(best, con::AcceptAll{});
-    refused(all, {.max_others = 3}, "max_others: 3; expected default acceptance takes no limits, PriceLimit");
+    refused(all, {.search = {.max_others = 3}}, "max_others: 3; expected default acceptance takes no limits, PriceLimit");
     refused(con::AnyPolicies(all), {.price = 2}, "price: 2; expected default acceptance takes no limits");
-    con::validate({.max_others = 3, .price = 2}, cluster, best);
-    con::validate({.max_others = 3}, cluster, con::AnyPolicies(best));
+    con::validate({.price = 2, .search = {.max_others = 3}}, cluster, best);
+    con::validate({.search = {.max_others = 3}}, cluster, con::AnyPolicies(best));
 }
 
 TEST_CASE("fast ends after one round, best goes on while that gains") {
@@ -76,12 +76,12 @@ TEST_CASE("fast ends after one round, best goes on while that gains") {
     auto policies = con::presets::fast();
     policies.switches.most_rounds = 2;
     CHECK(con::consolidate(cluster, policies).stats.rounds.size() == 2);
-    CHECK(con::consolidate(cluster, policies, {.rounds = 1}).stats.rounds.size() == 1);
+    CHECK(con::consolidate(cluster, policies, {.search = {.rounds = 1}}).stats.rounds.size() == 1);
 }
 
 TEST_CASE("a search of one round goes to its full depth") {
     const auto cluster = Cluster::build(figure_15());
-    CHECK(con::consolidate(cluster, con::presets::best(), {.rounds = 1}).plan.moves.size() == 3);
+    CHECK(con::consolidate(cluster, con::presets::best(), {.search = {.rounds = 1}}).plan.moves.size() == 3);
 }
 
 TEST_CASE("failed requests are remembered unless the caller disables it") {

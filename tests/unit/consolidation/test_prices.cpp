@@ -11,8 +11,8 @@ using namespace testing_support;
 TEST_CASE("max_others limits the moves of a preset for one node") {
     const auto cluster = Cluster::build(figure_15());  // one task of the node, two of others
     const auto preset = GENERATE(con::Preset::ipc, con::Preset::best);
-    CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 1}).plan.moves.empty());
-    CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 2}).plan.moves.size() == 3);
+    CHECK(con::consolidate(cluster, {.preset = preset, .search = {.max_others = 1}}).plan.moves.empty());
+    CHECK(con::consolidate(cluster, {.preset = preset, .search = {.max_others = 2}}).plan.moves.size() == 3);
 }
 
 TEST_CASE("a price limit compares the worth of a node with the cost of its moves") {

@@ -83,7 +83,7 @@ TEST_CASE("no wave restarts more tasks of a budget than it allows") {
         steps.push_back(
             {before.find_task(spec.tasks[static_cast<std::size_t>(i)].name), a, b, gpu_bit(i), 7});
     const std::vector<std::uint8_t> closed(2);
-    const auto order = con::order_into_waves(before, steps, closed, {.record_chains = true});
+    const auto order = con::order_into_waves(before, steps, closed, {.search = {.record_chains = true}});
     // The copy takes nothing from the budget: it goes with the first of the others.
     REQUIRE(order.moves.size() == 3);
     CHECK(order.waves == 2);

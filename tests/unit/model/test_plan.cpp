@@ -120,7 +120,7 @@ TEST_CASE("a step that is not possible is refused by name") {
     refused("eviction task 'c' impossible", [](auto& p) { p.evictions = {TaskId{2}, TaskId{2}}; });
     refused("eviction #0 task 9 below 4", [](auto& p) { p.evictions = {TaskId{9}}; });
     refused("move task 'a' starts from node 'n2' not there", [](auto& p) { p.moves[0].from = NodeId{2}; });
-    refused("move task 'a' leads node 'n0' already", [](auto& p) { p.moves[0].to = NodeId{0}; });
+    refused("move task 'a' node 'n0' leads already", [](auto& p) { p.moves[0].to = NodeId{0}; });
     refused("move #0 GPUs node 'n1' lacks has 4", [](auto& p) { p.moves[0].gpus = 0b10000; });
     refused("move #0: to: none below 3", [](auto& p) { p.moves[0].to = none<NodeId>; });
     refused("move #0 task: none below 4", [](auto& p) { p.moves[0].task = none<TaskId>; });
