@@ -12,7 +12,6 @@
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
-#include <gpusched/milp/write.hpp>
 
 #include <cstdint>
 #include <string>

@@ -4,6 +4,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gpusched {
@@ -61,6 +62,11 @@ GPUSCHED_EXPORT void Budget::report(const char* phase, std::int64_t done, std::i
 
 GPUSCHED_EXPORT double Budget::elapsed_s() const noexcept {
     return static_cast<double>(clock_.now_ns() - start_ns_) * 1e-9;
+}
+
+GPUSCHED_EXPORT std::optional<double> Budget::remaining_s() const noexcept {
+    if (!deadline_ns_) return std::nullopt;
+    return std::max(0.0, static_cast<double>(*deadline_ns_ - clock_.now_ns()) * 1e-9);
 }
 
 }  // namespace gpusched

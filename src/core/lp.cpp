@@ -10,17 +10,13 @@ namespace gpusched {
 
 GPUSCHED_EXPORT void validate(const LpProblem& problem) {
     const auto rows = problem.row_lower.size(), columns = problem.objective.size();
-    const auto size = [](const char* field, std::size_t is, std::size_t expected) {
-        if (is != expected)
-            throw InvalidInput(
-                bad_value("entries of " + std::string(field), std::to_string(is), std::to_string(expected)));
-    };
-    size("row_upper", problem.row_upper.size(), rows);
-    size("column_lower", problem.column_lower.size(), columns);
-    size("column_upper", problem.column_upper.size(), columns);
-    size("column_start", problem.column_start.size(), columns + 1);
-    size("value", problem.value.size(), problem.row_index.size());
-    size("row_index", problem.row_index.size(), static_cast<std::size_t>(problem.column_start.back()));
+    require_size("row_upper", problem.row_upper.size(), rows);
+    require_size("column_lower", problem.column_lower.size(), columns);
+    require_size("column_upper", problem.column_upper.size(), columns);
+    require_size("column_start", problem.column_start.size(), columns + 1);
+    require_size("value", problem.value.size(), problem.row_index.size());
+    require_size("row_index", problem.row_index.size(),
+                 static_cast<std::size_t>(problem.column_start.back()));
     for (const auto row : problem.row_index)
         if (row < 0 || static_cast<std::size_t>(row) >= rows)
             throw InvalidInput(

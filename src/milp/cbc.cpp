@@ -69,8 +69,7 @@ class ClpWatch : public ClpEventHandler {
 /// of its heuristics, so the reported count only grows.
 class CbcWatch : public CbcEventHandler {
   public:
-    CbcWatch(Budget* budget, std::optional<double> limit_s, CbcProgress* progress)
-        : budget_(budget), limit_s_(limit_s), progress_(progress) {}
+    CbcWatch(Budget* budget, CbcProgress* progress) : budget_(budget), progress_(progress) {}
     CbcAction event(CbcEvent) override {
         if (const auto* search = getModel(); search != nullptr) {
             auto& nodes = progress_->nodes;
@@ -94,16 +93,15 @@ class CbcWatch : public CbcEventHandler {
         if (watch->budget_->exhausted()) return 1;
         if (at == preprocessed) return 0;
         watch->progress_->began = true;
-        if (watch->limit_s_) {
+        if (const auto left = watch->budget_->remaining_s()) {
             search->setDblParam(CbcModel::CbcStartSeconds, CoinGetTimeOfDay());
-            search->setMaximumSeconds(std::max(0.0, *watch->limit_s_ - watch->budget_->elapsed_s()));
+            search->setMaximumSeconds(*left);
         }
         return 0;
     }
 
   private:
     Budget* budget_;
-    std::optional<double> limit_s_;
     CbcProgress* progress_;
 };
 
@@ -216,26 +214,22 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     cbc.setKeepNamesPreproc(!options.start.empty());
     cbc.setLogLevel(0);
     cbc.messageHandler()->setLogLevel(0);
-    CbcWatch watch(&budget, options.time_limit, &progress);
+    CbcWatch watch(&budget, &progress);
     cbc.passInEventHandler(&watch);
     CbcSolverUsefulData data;
     data.noPrinting_ = true;
     data.useSignalHandler_ = false;
     CbcMain0(cbc, data);
     cbc.setLogLevel(0);
-    std::vector<std::string> arguments{"gpusched",
-                                       "-log",
-                                       "0",
-                                       "-randomCbcSeed",
-                                       std::to_string(options.seed % std::numeric_limits<int>::max() + 1),
-                                       "-ratioGap",
-                                       std::to_string(options.mip_gap),
-                                       "-allowableGap",
-                                       "0"};
+    std::vector<std::string> arguments{"gpusched"};
     const auto add = [&](const char* name, const std::string& value) {
         arguments.emplace_back(name);
         arguments.push_back(value);
     };
+    add("-log", "0");
+    add("-randomCbcSeed", std::to_string(options.seed % std::numeric_limits<int>::max() + 1));
+    add("-ratioGap", std::to_string(options.mip_gap));
+    add("-allowableGap", "0");
     if (options.threads > 1) add("-threads", std::to_string(options.threads));
     if (!options.presolve) {
         add("-presolve", "off");
@@ -312,8 +306,7 @@ Solution solve_with_cbc([[maybe_unused]] const Model& model, [[maybe_unused]] co
             // solution is not the one with which the search ended.
             with_presolve = value;
             attempt.presolve = false;
-            if (attempt.time_limit)
-                attempt.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
+            attempt.time_limit = budget.remaining_s();
         } catch (const CoinError& error) {
             // Seen with a start: presolve removes columns whose names are needed later.
             if (attempt.start.empty())
@@ -322,8 +315,7 @@ Solution solve_with_cbc([[maybe_unused]] const Model& model, [[maybe_unused]] co
                         .solver = "cbc",
                         .message = "CBC stopped: " + error.message()};
             attempt.start.clear();
-            if (attempt.time_limit)
-                attempt.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
+            attempt.time_limit = budget.remaining_s();
         }
     }
 #else

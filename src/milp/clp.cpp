@@ -9,8 +9,10 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gpusched::milp {
@@ -18,36 +20,22 @@ namespace gpusched::milp {
 #ifdef GPUSCHED_HAS_CLP
 namespace detail {
 
+static constexpr std::array<std::pair<LpPosition, ClpSimplex::Status>, 5> positions{{
+    {LpPosition::basic, ClpSimplex::basic},
+    {LpPosition::at_lower_bound, ClpSimplex::atLowerBound},
+    {LpPosition::at_upper_bound, ClpSimplex::atUpperBound},
+    {LpPosition::free, ClpSimplex::isFree},
+    {LpPosition::fixed, ClpSimplex::isFixed},
+}};
 static ClpSimplex::Status to_clp(LpPosition position) {
-    switch (position) {
-    case LpPosition::basic:
-        return ClpSimplex::basic;
-    case LpPosition::at_lower_bound:
-        return ClpSimplex::atLowerBound;
-    case LpPosition::at_upper_bound:
-        return ClpSimplex::atUpperBound;
-    case LpPosition::free:
-        return ClpSimplex::isFree;
-    case LpPosition::fixed:
-        return ClpSimplex::isFixed;
-    }
+    for (const auto& [ours, clps] : positions)
+        if (ours == position) return clps;
     throw InternalError("unknown position in a basis");
 }
 static LpPosition from_clp(ClpSimplex::Status status) {
-    switch (status) {
-    case ClpSimplex::basic:
-        return LpPosition::basic;
-    case ClpSimplex::atLowerBound:
-        return LpPosition::at_lower_bound;
-    case ClpSimplex::atUpperBound:
-        return LpPosition::at_upper_bound;
-    case ClpSimplex::isFree:
-    case ClpSimplex::superBasic:
-        return LpPosition::free;
-    case ClpSimplex::isFixed:
-        return LpPosition::fixed;
-    }
-    throw InternalError("unknown status in Clp");
+    for (const auto& [ours, clps] : positions)
+        if (clps == status) return ours;
+    return LpPosition::free;  // superbasic
 }
 
 class Clp final : public LpSolver {
@@ -75,22 +63,10 @@ class Clp final : public LpSolver {
             clp.dual();
         }
         LpSolution solution;
-        switch (clp.status()) {
-        case 0:
-            solution.status = LpStatus::optimal;
-            break;
-        case 1:
-            solution.status = LpStatus::infeasible;
-            break;
-        case 2:
-            solution.status = LpStatus::unbounded;
-            break;
-        case 3:
-            solution.status = LpStatus::time_limit;
-            break;
-        default:
-            solution.status = LpStatus::failed;
-        }
+        constexpr std::array known{LpStatus::optimal, LpStatus::infeasible, LpStatus::unbounded,
+                                   LpStatus::time_limit};
+        const auto status = static_cast<std::size_t>(clp.status());
+        solution.status = status < known.size() ? known[status] : LpStatus::failed;
         solution.objective = clp.objectiveValue();
         solution.x.assign(clp.primalColumnSolution(), clp.primalColumnSolution() + columns);
         solution.row_dual.assign(clp.dualRowSolution(), clp.dualRowSolution() + rows);

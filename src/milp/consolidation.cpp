@@ -24,15 +24,11 @@ class ConsolidationBuilder {
         result_.form = options.form;
         result_.task_count = cluster.task_slots();
         result_.home.assign(cluster.task_slots(), none<NodeId>);
-        result_.movable.assign(cluster.task_slots(), false);
-        for (const auto task : cluster.tasks()) {
-            result_.home[index(task)] = cluster.node_of(task);
-            result_.movable[index(task)] = cluster.is_movable(task);
-        }
-        std::vector<int> position(cluster.node_slots(), -1);
+        for (const auto task : cluster.tasks()) result_.home[index(task)] = cluster.node_of(task);
+        position_.assign(cluster.node_slots(), -1);
         for (const auto node : cluster.nodes())
             if (cluster.occupants(node) > 0) {
-                position[index(node)] = static_cast<int>(result_.nodes.size());
+                position_[index(node)] = static_cast<int>(result_.nodes.size());
                 result_.nodes.push_back(node);
             }
         for (const auto task : cluster.tasks()) {
@@ -40,7 +36,6 @@ class ConsolidationBuilder {
             placed_.push_back(task);
             any_memory_ = any_memory_ || inventory_.tasks.memory_mib[index(task)] > 0;
         }
-        position_ = std::move(position);
         capacities();
     }
 
@@ -70,7 +65,6 @@ class ConsolidationBuilder {
     [[nodiscard]] std::size_t home(TaskId task) const {
         return static_cast<std::size_t>(position_[index(cluster_.node_of(task))]);
     }
-    [[nodiscard]] bool has_standby(std::size_t j) const { return standby_[j]; }
 
     void capacities() {
         standby_.assign(nodes(), false);
@@ -185,12 +179,9 @@ class ConsolidationBuilder {
                                          fix && !movable && home_here ? 1 : 0, most,
                                          plain && movable && home_here ? -weight_ : 0, true);
                 if (plain && movable && home_here) stay += weight_;
-                if (!plain && home_here && weight_ > 0)
+                if (!plain && home_here && (weight_ > 0 || options_.max_moves))
                     moved_(k, j) = model_.column("moved(" + class_name(k) + "," + node_name(j) + ")", 0,
                                                  here[j], weight_);
-                else if (!plain && home_here && options_.max_moves)
-                    moved_(k, j) =
-                        model_.column("moved(" + class_name(k) + "," + node_name(j) + ")", 0, here[j]);
             }
         }
         model_.set_sense(Sense::minimise, stay);
@@ -212,7 +203,7 @@ class ConsolidationBuilder {
             for (std::size_t j = 0; j < N; ++j)
                 for (const bool claims : {false, true}) {
                     // Without Standby tasks nothing is lent, and claims are at most the consumed amount.
-                    if (claims && (!has_standby(j) || r == 2)) continue;
+                    if (claims && (!standby_[j] || r == 2)) continue;
                     if (r == 2 && !(options_.memory && any_memory_)) continue;
                     capacity_row(names[r], r, j, claims);
                 }
@@ -319,22 +310,18 @@ class ConsolidationBuilder {
         for (std::uint32_t set = 0; set < inventory_.group_sets.size(); ++set) {
             const auto& group = inventory_.group_sets[set];
             if (group.kind != GroupKind::anti_affinity || group.level != node_level) continue;
-            const auto member = [&](TaskId task) {
-                const auto memberships = inventory_.anti_affinity_memberships(task);
-                return std::find_if(memberships.begin(), memberships.end(),
-                                    [&](const Membership& m) { return m.set == set; });
-            };
             // The smallest limit of the tasks on a node counts, which is not linear; the largest limit
             // relaxes it.
             bool limited = true;
             std::vector<std::size_t> classes;
             std::vector<std::int64_t> fixed(nodes(), 0), daemons(nodes(), 0), now(nodes(), 0);
             const auto look = [&](TaskId task) {
-                const auto memberships = inventory_.anti_affinity_memberships(task);
-                const auto m = member(task);
-                if (m == memberships.end()) return false;
-                limited = limited && m->limit != Membership::no_limit;
-                return true;
+                for (const auto& m : inventory_.anti_affinity_memberships(task)) {
+                    if (m.set != set) continue;
+                    limited = limited && m.limit != Membership::no_limit;
+                    return true;
+                }
+                return false;
             };
             for (std::size_t k = 0; k < result_.classes.size(); ++k)
                 if (look(result_.classes[k].front())) {
@@ -433,9 +420,7 @@ GPUSCHED_EXPORT std::vector<NodeId> ConsolidationModel::decode(std::span<const d
 }
 
 GPUSCHED_EXPORT std::vector<double> ConsolidationModel::encode(const std::vector<NodeId>& placement) const {
-    if (placement.size() != task_count)
-        throw InvalidInput(
-            bad_value("entries of placement", std::to_string(placement.size()), std::to_string(task_count)));
+    require_size("placement", placement.size(), task_count);
     std::vector<double> values(static_cast<std::size_t>(columns()), 0.0);
     const auto& x = index("x");
     const auto& y = index("y");

@@ -153,12 +153,9 @@ GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
         const auto& shape = problem.shapes[k];
         const auto owner = "shape " + std::to_string(k);
         check_range(problems, "gpu_milli", shape.gpu_milli, 0, 1'000'000'000, owner);
-        if (shape.slots.size() != S)
-            problems.add(bad_value("slots", std::to_string(shape.slots.size()) + " entries",
-                                   std::to_string(S) + ", one per switch", owner));
-        if (!shape.in_place.empty() && shape.in_place.size() != K)
-            problems.add(bad_value("in_place", std::to_string(shape.in_place.size()) + " entries",
-                                   std::to_string(K) + ", one per shape", owner));
+        check_size(problems, "slots", shape.slots.size(), S, ", one per switch", owner);
+        if (!shape.in_place.empty())
+            check_size(problems, "in_place", shape.in_place.size(), K, ", one per shape", owner);
         for (const int n : shape.slots) check_at_least(problems, "slots", n, 0, owner);
         for (const int n : shape.in_place) check_at_least(problems, "in_place", n, 0, owner);
     }
@@ -258,14 +255,10 @@ GPUSCHED_EXPORT JointAllocation JointModel::decode(std::span<const double> value
 GPUSCHED_EXPORT std::vector<double> JointModel::encode(const JointAllocation& allocation) const {
     const auto& z = index("z");
     std::vector<double> values(static_cast<std::size_t>(columns()), 0.0);
-    if (allocation.size() != problem.jobs.size())
-        throw InvalidInput(bad_value("entries of allocation", std::to_string(allocation.size()),
-                                     std::to_string(problem.jobs.size())));
+    require_size("allocation", allocation.size(), problem.jobs.size());
     for (int j = 0; j < z.extents[0]; ++j) {
         const auto& pods = allocation[static_cast<std::size_t>(j)];
-        if (pods.size() != problem.switches.size())
-            throw InvalidInput(bad_value("entries of allocation[job]", std::to_string(pods.size()),
-                                         std::to_string(problem.switches.size())));
+        require_size("allocation[job]", pods.size(), problem.switches.size());
         int total = 0;
         for (int s = 0; s < z.extents[1]; ++s) {
             const int n = pods[static_cast<std::size_t>(s)];

@@ -188,9 +188,7 @@ GPUSCHED_EXPORT Model ModelBuilder::finish() {
 }
 
 GPUSCHED_EXPORT void require_values(const Model& model, std::span<const double> x) {
-    if (x.size() != static_cast<std::size_t>(model.columns()))
-        throw InvalidInput(
-            bad_value("entries of values", std::to_string(x.size()), std::to_string(model.columns())));
+    require_size("values", x.size(), model.objective.size());
     for (const double value : x)
         if (!std::isfinite(value))
             throw InvalidInput(bad_value("values", number_text(value), "finite numbers"));
@@ -295,9 +293,7 @@ GPUSCHED_EXPORT ElasticModel elastic(const Model& model, const std::vector<std::
 
 GPUSCHED_EXPORT std::vector<GroupViolation> violated_groups(const ElasticModel& model,
                                                             std::span<const double> x, double tolerance) {
-    if (x.size() != static_cast<std::size_t>(model.columns()))
-        throw InvalidInput(
-            bad_value("entries of x", std::to_string(x.size()), std::to_string(model.columns())));
+    require_size("x", x.size(), model.objective.size());
     std::vector<GroupViolation> all(model.group_names.size());
     std::vector<double> worst(all.size(), 0.0);
     for (std::size_t i = 0; i < model.row_group.size(); ++i) {
@@ -323,9 +319,7 @@ GPUSCHED_EXPORT std::vector<GroupViolation> violated_groups(const ElasticModel& 
 }
 
 GPUSCHED_EXPORT double objective_value(const Model& model, std::span<const double> x) {
-    if (x.size() != model.objective.size())
-        throw InvalidInput(
-            bad_value("entries of x", std::to_string(x.size()), std::to_string(model.columns())));
+    require_size("x", x.size(), model.objective.size());
     double value = model.offset;
     for (std::size_t j = 0; j < x.size(); ++j) value += model.objective[j] * x[j];
     return value;

@@ -105,22 +105,19 @@ class PackingBuilder {
         model_.set_sense(Sense::maximise);
     }
 
-    /// Visits the columns that place task i on node n.
-    void each_place(std::size_t i, std::size_t n, const std::function<void(int)>& visit) const {
-        if (x_(i, n) >= 0) visit(x_(i, n));
+    /// Adds the columns that place task i on node n to a row.
+    void add_places(std::size_t i, std::size_t n, double value, std::vector<Entry>& row) const {
+        if (x_(i, n) >= 0) row.push_back({x_(i, n), value});
         for (int g = 0; g < max_gpus_; ++g)
-            if (card_(i, n, g) >= 0) visit(card_(i, n, g));
+            if (card_(i, n, g) >= 0) row.push_back({card_(i, n, g), value});
     }
 
     void rows(const std::vector<std::int64_t>& placed) {
         const auto I = result_.tasks.size(), N = cluster_.node_slots();
         std::vector<Entry> e;
-        const auto collect = [&](std::size_t i, std::size_t n, double value) {
-            each_place(i, n, [&](int column) { e.push_back({column, value}); });
-        };
         for (std::size_t i = 0; i < I; ++i) {
             e.clear();
-            for (std::size_t n = 0; n < N; ++n) collect(i, n, 1);
+            for (std::size_t n = 0; n < N; ++n) add_places(i, n, 1, e);
             model_.row("place", "place(" + cluster_.name(task(i)) + ")", pending(i) ? 0 : 1, e, 1);
         }
         for (std::size_t n = 0; n < N; ++n) {
@@ -142,15 +139,14 @@ class PackingBuilder {
             auto& milli = result_.card_milli.emplace_back();
             for (int g = 0; g < cluster_.gpu_count(node(n)); ++g) milli.push_back(free_share(node(n), g));
             for (int g = 0; g < max_gpus_; ++g) cards(n, g);
-            e.clear();
-            for (std::size_t i = 0; i < I; ++i)
-                collect(i, n, static_cast<double>(inventory_.tasks.cpu_milli[index(task(i))]));
-            model_.at_most("cpu", "cpu(" + name + ")", e, static_cast<double>(rest_.cpu_free_milli(node(n))));
-            e.clear();
-            for (std::size_t i = 0; i < I; ++i)
-                collect(i, n, static_cast<double>(inventory_.tasks.memory_mib[index(task(i))]));
-            model_.at_most("memory", "memory(" + name + ")", e,
-                           static_cast<double>(rest_.memory_free_mib(node(n))));
+            const auto limit = [&](const char* group, const auto& demand, std::int64_t free) {
+                e.clear();
+                for (std::size_t i = 0; i < I; ++i)
+                    add_places(i, n, static_cast<double>(demand[index(task(i))]), e);
+                model_.at_most(group, std::string(group) + "(" + name + ")", e, static_cast<double>(free));
+            };
+            limit("cpu", inventory_.tasks.cpu_milli, rest_.cpu_free_milli(node(n)));
+            limit("memory", inventory_.tasks.memory_mib, rest_.memory_free_mib(node(n)));
         }
         extras();
         anti_affinity();
@@ -159,7 +155,7 @@ class PackingBuilder {
             e.clear();
             for (std::size_t i = 0; i < I; ++i)
                 if (pending(i) && inventory_.tasks.priority[index(task(i))] == priorities[k])
-                    for (std::size_t n = 0; n < N; ++n) collect(i, n, 1);
+                    for (std::size_t n = 0; n < N; ++n) add_places(i, n, 1, e);
             model_.at_least("above", "above(" + std::to_string(priorities[k]) + ")", e,
                             static_cast<double>(placed[k]));
         }
@@ -199,7 +195,7 @@ class PackingBuilder {
                     const auto each = kind.demand(task(i));
                     if (each == 0) continue;
                     if (cluster_.node_of(task(i)) == node(n)) home += each;
-                    each_place(i, n, [&](int column) { e.push_back({column, static_cast<double>(each)}); });
+                    add_places(i, n, static_cast<double>(each), e);
                 }
                 if (e.empty()) continue;
                 model_.at_most("extras", "extras(" + kind.name() + "," + cluster_.name(node(n)) + ")", e,
@@ -222,7 +218,7 @@ class PackingBuilder {
                                      [&](const Membership& m) { return m.set == set; }))
                         continue;
                     home += cluster_.node_of(task(i)) == node(n);
-                    each_place(i, n, [&](int column) { e.push_back({column, 1}); });
+                    add_places(i, n, 1, e);
                 }
                 if (e.empty()) continue;
                 const auto stay =
@@ -396,9 +392,7 @@ GPUSCHED_EXPORT std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
 GPUSCHED_EXPORT std::vector<double> PackingModel::encode(const Cluster& cluster,
                                                          const std::vector<NodeId>& placement) const {
     detail::require_cluster(*this, cluster);
-    if (placement.size() != cluster.task_slots())
-        throw InvalidInput(bad_value("entries of placement", std::to_string(placement.size()),
-                                     std::to_string(cluster.task_slots())));
+    require_size("placement", placement.size(), cluster.task_slots());
     const auto& x = index("x");
     const auto& card = index("card");
     const auto& used = index("used");
@@ -479,8 +473,7 @@ GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const Pac
     for (const auto priority : detail::pending_priorities(cluster)) {
         const auto model = packing_model(cluster, priority, placed, options);
         auto solve_options = options.solve;
-        if (solve_options.time_limit)
-            solve_options.time_limit = std::max(0.0, *solve_options.time_limit - budget.elapsed_s());
+        solve_options.time_limit = budget.remaining_s();
         // The last solution is feasible in the next model; only the objective and one row differ.
         solve_options.start = last;
         const auto solution = solve(model, solve_options, solver, context);

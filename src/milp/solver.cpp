@@ -115,7 +115,7 @@ static Solution disambiguated(const Model& model, Solution solution, const Solve
     const auto ask = [&](const Model& question) {
         auto o = options;
         o.start.clear();
-        if (o.time_limit) o.time_limit = std::max(0.0, *o.time_limit - budget.elapsed_s());
+        o.time_limit = budget.remaining_s();
         return checked(question, solver(question, o, context));
     };
     auto feasible = model;
@@ -149,42 +149,33 @@ GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double t
         solution.message = std::move(why);
         solution.x.clear();
         solution.objective = std::numeric_limits<double>::quiet_NaN();
+        return solution;
     };
     if (!solution.has_solution()) {
         solution.objective = std::numeric_limits<double>::quiet_NaN();
         if (solution.status != Status::optimal) return solution;
-        if (model.columns() > 0)
-            fail("the solver claims an optimum, but returned no solution");
-        else if (const auto why = detail::contradiction(model); !why.empty())
-            fail(why);
-        else
-            solution.objective = solution.bound = model.offset;
+        if (model.columns() > 0) return fail("the solver claims an optimum, but returned no solution");
+        if (const auto why = detail::contradiction(model); !why.empty()) return fail(why);
+        solution.objective = solution.bound = model.offset;
         return solution;
     }
     const auto columns = static_cast<std::size_t>(model.columns());
-    if (solution.x.size() != columns) {
-        fail("the solution has " + std::to_string(solution.x.size()) + " entries instead of " +
-             std::to_string(columns));
-        return solution;
-    }
+    if (solution.x.size() != columns)
+        return fail("the solution has " + std::to_string(solution.x.size()) + " entries instead of " +
+                    std::to_string(columns));
     for (std::size_t j = 0; j < columns; ++j) {
         auto& x = solution.x[j];
-        if (!std::isfinite(x)) {
-            fail("column " + gpusched::quoted(model.column_names[j]) + " is not finite");
-            return solution;
-        }
+        if (!std::isfinite(x))
+            return fail("column " + gpusched::quoted(model.column_names[j]) + " is not finite");
         if (model.integer[j] != 0) {
-            if (std::abs(x - std::round(x)) > tolerance) {
-                fail("integer column " + gpusched::quoted(model.column_names[j]) + " is " + number_text(x));
-                return solution;
-            }
+            if (std::abs(x - std::round(x)) > tolerance)
+                return fail("integer column " + gpusched::quoted(model.column_names[j]) + " is " +
+                            number_text(x));
             x = std::round(x);
         }
         // Solvers violate bounds within their own tolerance.
-        if (x < model.column_lower[j] - tolerance || x > model.column_upper[j] + tolerance) {
-            fail("column " + gpusched::quoted(model.column_names[j]) + " is out of its bounds");
-            return solution;
-        }
+        if (x < model.column_lower[j] - tolerance || x > model.column_upper[j] + tolerance)
+            return fail("column " + gpusched::quoted(model.column_names[j]) + " is out of its bounds");
         x = std::clamp(x, model.column_lower[j], model.column_upper[j]);
     }
     const auto activity = row_activity(model, solution.x);
@@ -200,10 +191,8 @@ GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double t
     for (std::size_t i = 0; i < size.size(); ++i) {
         const double row = activity[static_cast<Eigen::Index>(i)];
         const double by = std::max(model.row_lower[i] - row, row - model.row_upper[i]);
-        if (by > tolerance * size[i]) {
-            fail("row " + gpusched::quoted(model.row_names[i]) + " is violated by " + number_text(by));
-            return solution;
-        }
+        if (by > tolerance * size[i])
+            return fail("row " + gpusched::quoted(model.row_names[i]) + " is violated by " + number_text(by));
     }
     solution.objective = objective_value(model, solution.x);
     // A bound better than the solution is a rounding error.

@@ -89,15 +89,10 @@ inline SpotHistory spot_history(const SpotProblem& problem, std::size_t i,
 }
 
 inline std::vector<SpotHistory> spot_histories(const SpotProblem& problem, const SpotSchedule& schedule) {
-    const auto size = [](const char* field, std::size_t is, std::size_t expected) {
-        if (is != expected)
-            throw InvalidInput(
-                bad_value("entries of " + std::string(field), std::to_string(is), std::to_string(expected)));
-    };
-    size("pods", schedule.pods.size(), problem.tasks.size());
+    require_size("pods", schedule.pods.size(), problem.tasks.size());
     for (const auto& task : schedule.pods) {
-        size("pods[task]", task.size(), static_cast<std::size_t>(problem.horizon));
-        for (const auto& slot : task) size("pods[task][slot]", slot.size(), problem.nodes.size());
+        require_size("pods[task]", task.size(), static_cast<std::size_t>(problem.horizon));
+        for (const auto& slot : task) require_size("pods[task][slot]", slot.size(), problem.nodes.size());
     }
     for (int t = 0; t < problem.horizon; ++t)
         for (std::size_t j = 0; j < problem.nodes.size(); ++j) {

@@ -4,7 +4,6 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/milp/matrix.hpp>
-#include <gpusched/milp/write.hpp>
 
 #include <algorithm>
 #include <array>

@@ -97,8 +97,7 @@ class BatchPlanner {
     /// Solves one problem within a part of the remaining time.
     [[nodiscard]] ServingSolution solve(const ServingProblem& problem, double part) const {
         auto search = options_.search;
-        if (search.solve.time_limit)
-            search.solve.time_limit = part * std::max(0.0, *search.solve.time_limit - budget_.elapsed_s());
+        if (const auto left = budget_.remaining_s()) search.solve.time_limit = part * *left;
         auto plan = options_.deadline
                         ? cheapest_serving_plan(problem, *options_.deadline, search, solver_, context_)
                         : solve_serving_plan(problem, search, solver_, context_);

@@ -4,6 +4,7 @@
 #include "serving/batching_replica.hpp"
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ void BatchingReplica::leave(std::size_t kind) {
 }
 
 double percentile_of(const std::vector<double>& sorted, double percent) {
+    require_range("percent", percent, 0.0, 100.0);
     if (sorted.empty()) return 0;
     const auto n = static_cast<double>(sorted.size());
     return sorted[static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9))) - 1];

@@ -69,6 +69,7 @@ class BatchingReplica {
 
 /// The smallest value that `percent` of the values do not exceed; 0 without values.
 /// @param sorted ascending
+/// @throws InvalidInput unless `percent` is from 0 to 100
 double percentile_of(const std::vector<double>& sorted, double percent);
 
 /// A percentile that targets limit and plans report.

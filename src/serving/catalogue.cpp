@@ -106,37 +106,16 @@ GPUSCHED_EXPORT void validate(const LanguageModel& model) {
     problems.throw_if_any();
 }
 
-GPUSCHED_EXPORT LanguageModel llama3_8b() {
-    return {.name = "Llama-3-8B",
-            .layers = 32,
-            .hidden = 4096,
-            .heads = 32,
-            .kv_heads = 8,
-            .head_size = 128,
-            .intermediate = 14336,
-            .vocabulary = 128256};
-}
-
-GPUSCHED_EXPORT LanguageModel llama3_70b() {
-    return {.name = "Llama-3-70B",
-            .layers = 80,
-            .hidden = 8192,
-            .heads = 64,
-            .kv_heads = 8,
-            .head_size = 128,
-            .intermediate = 28672,
-            .vocabulary = 128256};
-}
-
-GPUSCHED_EXPORT LanguageModel llama2_70b() {
-    auto model = llama3_70b();
-    model.name = "Llama-2-70B";
-    model.vocabulary = 32000;
-    return model;
-}
-
 GPUSCHED_EXPORT std::vector<LanguageModel> known_language_models() {
-    return {llama3_8b(), llama3_70b(), llama2_70b()};
+    return {{"Llama-3-8B", 32, 4096, 32, 8, 128, 14336, 128256},
+            {"Llama-3-70B", 80, 8192, 64, 8, 128, 28672, 128256},
+            {"Llama-2-70B", 80, 8192, 64, 8, 128, 28672, 32000}};
 }
+
+GPUSCHED_EXPORT LanguageModel llama3_8b() { return known_language_models()[0]; }
+
+GPUSCHED_EXPORT LanguageModel llama3_70b() { return known_language_models()[1]; }
+
+GPUSCHED_EXPORT LanguageModel llama2_70b() { return known_language_models()[2]; }
 
 }  // namespace gpusched::serving

@@ -197,9 +197,7 @@ GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageMode
     validate(gpus);
     Problems problems;
     const auto types = static_cast<int>(gpus.size());
-    if (available.size() != gpus.size())
-        problems.add(
-            bad_value("available", std::to_string(available.size()) + " entries", std::to_string(types)));
+    check_size(problems, "available", available.size(), gpus.size());
     for (const auto count : available) check_at_least(problems, "available", count, 0);
     for (std::size_t i = 0; i < options.degrees.size(); ++i)
         check_at_least(problems, "degrees", options.degrees[i], i == 0 ? 1 : options.degrees[i - 1] + 1);

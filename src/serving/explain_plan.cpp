@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explanations of plans: searches the limits that prevent a plan, and checks the loads of measured latencies.
-#include "serving/explain_plan.hpp"
-#include "serving/batching_replica.hpp"
 #include "serving/calibrator.hpp"
 #include "serving/instance.hpp"
+#include "serving/rental_instance.hpp"
 
 #include <gpusched/core/checks.hpp>
 
@@ -182,7 +181,7 @@ class BindingLimits {
 
     [[nodiscard]] ServingPlan plan_of(const ServingRequest& request, const PlannerOptions& options) const {
         const RentalInstance instance(request, options, instance_.solver(), instance_.context());
-        return RatePlanner(instance).run();
+        return plan_rental(instance).plan;
     }
 
     /// $/h of the cheapest plan without a budget; for goal `most_rate`, of the cheapest plan that serves
@@ -191,7 +190,7 @@ class BindingLimits {
         auto rich = request_;
         rich.budget = plenty_.budget;
         const RentalInstance instance(rich, options_, instance_.solver(), instance_.context());
-        const auto plan = RatePlanner(instance).run();
+        const auto plan = plan_rental(instance).plan;
         if (!plan.has_plan()) return std::nullopt;
         if (instance.goal() == RentalGoal::cost) {
             // That plan fits into its own cost, but a search with this budget can take another path; so it is
@@ -216,7 +215,7 @@ class BindingLimits {
         auto changed = request_;
         changed.available[g] = plenty_.available[g];
         const RentalInstance instance(changed, options_, instance_.solver(), instance_.context());
-        const auto plan = RatePlanner(instance).run();
+        const auto plan = plan_rental(instance).plan;
         if (!plan.has_plan()) return std::nullopt;
         const int piece = instance.offers()[g].gpus;
         int low = request_.available[g] / piece, high = low + 1;
@@ -242,22 +241,18 @@ class BindingLimits {
     ServingRequest plenty_;  ///< the request without a budget limit and with `most_gpus` GPUs of every type
 };
 
-ServingPlan run_explained(RatePlanner& planner, const RentalInstance& instance) {
-    auto plan = planner.run();
-    if (planner.refused()) plan.binding = BindingLimits(instance).find();
-    return plan;
+RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack) {
+    auto outcome = plan_rental(instance, slack);
+    if (outcome.refused) outcome.plan.binding = BindingLimits(instance).find();
+    return outcome;
 }
 
 bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
                    const milp::AnySolver& solver, const Context& context) {
-    if (plan.status != milp::Status::infeasible || options.composition != Composition::optimized ||
-        options.routing != Routing::optimized || options.uniform_tp)
-        return false;
-    const RentalInstance instance(request, options, solver, context);
-    RatePlanner planner(instance);
-    const bool found = planner.run().has_plan();
-    if (planner.refused()) plan.binding = BindingLimits(instance).find();
-    return found;
+    if (plan.status != milp::Status::infeasible || is_restricted(options)) return false;
+    const auto outcome = plan_rental_explained(RentalInstance(request, options, solver, context));
+    if (outcome.refused) plan.binding = outcome.plan.binding;
+    return outcome.plan.has_plan();
 }
 
 void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options) {

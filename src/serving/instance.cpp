@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -154,8 +155,9 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
         for (std::size_t w = 0; w < best.size(); ++w) best[w] = std::max(best[w], value(c, w));
     struct Ranked {
         int rank;
-        double score;
+        double minus_score;
         int configuration;
+        auto operator<=>(const Ranked&) const = default;
     };
     std::map<std::pair<std::string, std::vector<bool>>, std::vector<Ranked>> groups;
     for (const auto c : of) {
@@ -165,13 +167,11 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
             if (best[w] > 0) score = std::max(score, value(c, w) / best[w]);
         std::vector<bool> types;
         for (const auto count : configuration.gpus) types.push_back(count > 0);
-        groups[{configuration.model, types}].push_back({0, score, c});
+        groups[{configuration.model, types}].push_back({0, -score, c});
     }
     std::map<std::string, std::vector<Ranked>> models;
     for (auto& [key, group] : groups) {
-        std::sort(group.begin(), group.end(), [](const Ranked& a, const Ranked& b) {
-            return a.score != b.score ? a.score > b.score : a.configuration < b.configuration;
-        });
+        std::sort(group.begin(), group.end());
         for (std::size_t i = 0; i < group.size(); ++i) {
             // Replicas of one type come first, since deployments of several types are many.
             const auto types = std::count(key.second.begin(), key.second.end(), true);
@@ -181,10 +181,7 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
     }
     std::vector<int> keep;
     for (auto& [model, all] : models) {
-        std::sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
-            if (a.rank != b.rank) return a.rank < b.rank;
-            return a.score != b.score ? a.score > b.score : a.configuration < b.configuration;
-        });
+        std::sort(all.begin(), all.end());
         for (std::size_t i = 0; i < all.size() && (most == 0 || i < static_cast<std::size_t>(most)); ++i)
             keep.push_back(all[i].configuration);
     }

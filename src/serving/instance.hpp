@@ -17,8 +17,11 @@ namespace gpusched::serving::detail {
                                           const Deployment& deployment, const RequestShape& shape,
                                           const EstimateOptions& options);
 
-/// @throws InvalidInput if a valid request and valid options do not fit together
-void check_together(const ServingRequest& request, const PlannerOptions& options);
+/// Whether options exclude plans that the rental planner makes.
+inline bool is_restricted(const PlannerOptions& options) {
+    return options.composition != Composition::optimized || options.routing != Routing::optimized ||
+           options.uniform_tp;
+}
 
 /// The deployments of all models as a serving problem, measured ones included. Nothing is dropped yet.
 /// @param running  replicas whose deployments are considered although they are unmeasured pipelines

@@ -48,27 +48,10 @@ constexpr void visit_fields(std::type_identity<RunningDocument>, F&& field) {
     field("stages", &RunningDocument::stages, Required{});
 }
 
-/// The part of a plan that is read.
-/// @tparam Replicas the part of its replicas that is read
-template <class Replicas>
-struct PartOfPlanDocument {
-    std::vector<Replicas> replicas{};
-};
-template <class Replicas, class F>
-constexpr void visit_fields(std::type_identity<PartOfPlanDocument<Replicas>>, F&& field) {
-    field("replicas", &PartOfPlanDocument<Replicas>::replicas, Required{});
-}
-
-/// Throughputs within targets, only in plans for rates.
-struct WithinTargetsDocument {
-    json::ByName<double> within_targets{};
-    json::ByName<Source> latency_source{};
-};
+/// The fields of a plan that are read in one piece.
+struct ReadPlanDocument {};
 template <class F>
-constexpr void visit_fields(std::type_identity<WithinTargetsDocument>, F&& field) {
-    field("within_targets", &WithinTargetsDocument::within_targets);
-    field("latency_source", &WithinTargetsDocument::latency_source);
-}
+constexpr void visit_fields(std::type_identity<ReadPlanDocument>, F&&) {}
 
 /// Replicas of one deployment; values of kinds of requests are objects by name.
 struct ReplicasDocument {
@@ -82,7 +65,9 @@ struct ReplicasDocument {
     json::ByName<double> requests_per_s{};
     std::string means{};
     json::ByName<Source> source{};
-    std::optional<WithinTargetsDocument> within{};
+    // Only in plans for rates.
+    std::optional<json::ByName<double>> within_targets{};
+    std::optional<json::ByName<Source>> latency_source{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplicasDocument>, F&& field) {
@@ -96,18 +81,12 @@ constexpr void visit_fields(std::type_identity<ReplicasDocument>, F&& field) {
     field("requests_per_s", &ReplicasDocument::requests_per_s);
     field("means", &ReplicasDocument::means);
     field("source", &ReplicasDocument::source);
-    field("within", &ReplicasDocument::within, Inlined{});
+    field("within_targets", &ReplicasDocument::within_targets);
+    field("latency_source", &ReplicasDocument::latency_source);
 }
 
 /// The additional fields of plans for rates.
-struct RatesDocument {
-    double rate = 0;
-    double cost_bound = 0;
-    double rate_bound = 0;
-    double capacity = 1;
-    bool separate = false;
-    std::vector<PlannedLatency> latencies{};
-    std::vector<std::string> binding{};
+struct RatesDocument : ServingPlan {
     std::optional<std::vector<PriceRange>> price_ranges{};
 };
 template <class F>
@@ -123,12 +102,8 @@ constexpr void visit_fields(std::type_identity<RatesDocument>, F&& field) {
 }
 
 /// The changes by a replanning.
-struct ChangeDocument {
-    int starts = 0;
-    int stops = 0;
-    double makespan_kept = 0;
-    double makespan_free = 0;
-    std::optional<double> cost_free{};  ///< in plans for rates
+struct ChangeDocument : ReplanResult {
+    std::optional<double> cost_of_rates{};  ///< `cost_free` in plans for rates
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ChangeDocument>, F&& field) {
@@ -136,7 +111,7 @@ constexpr void visit_fields(std::type_identity<ChangeDocument>, F&& field) {
     field("stops", &ChangeDocument::stops);
     field("makespan_kept", &ChangeDocument::makespan_kept, NullIfUnknown{});
     field("makespan_free", &ChangeDocument::makespan_free, NullIfUnknown{});
-    field("cost_free", &ChangeDocument::cost_free);
+    field("cost_free", &ChangeDocument::cost_of_rates);
 }
 
 /// A plan with the names of its request. `rates` has the fields of plans for rates.
@@ -271,10 +246,7 @@ class ServedReplicas {
                                           const std::vector<std::string>& known) {
         const auto found = std::find(known.begin(), known.end(), name);
         if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
-        std::string list;
-        for (const auto& each : known) list += (list.empty() ? "" : ", ") + each;
-        reader_.report(at, (known.empty() ? "expected none" : "expected one of " + list) + ", found " +
-                               gpusched::quoted(printable(name)) + did_you_mean(name, known));
+        report_unknown(reader_, at, name, known);
         return std::nullopt;
     }
     /// Sets values by kind of requests. Other kinds keep theirs.
@@ -329,124 +301,119 @@ struct Form<serving::detail::PlanDocument> {
     }
 };
 
-/// Other fields of replicas are ignored.
-template <>
-struct Form<serving::detail::RunningDocument> {
-    static void read(Reader& reader, std::uint32_t at, serving::detail::RunningDocument& out) {
-        reader.read_part(at, out);
-    }
-};
-template <>
-struct Form<serving::detail::ServedReplicasDocument> {
-    static void read(Reader& reader, std::uint32_t at, serving::detail::ServedReplicasDocument& out) {
-        reader.read_part(at, out);
-    }
-};
-
 }  // namespace gpusched::json
 
 namespace gpusched::serving {
 
 namespace detail {
 
-/// Makes documents of plans of one request.
-class PlanDocuments {
-  public:
-    explicit PlanDocuments(const ServingRequest& request) : request_(request) {}
-
-    [[nodiscard]] PlanDocument of(const ServingPlan& plan, const PlanExtras& extras = {}) const {
-        if (!plan.rented.empty() && plan.rented.size() != request_.gpus.size())
-            throw InvalidInput(
-                bad_value("plan.rented", number_text(plan.rented.size()) + " elements",
-                          "one per GPU type of the request: " + number_text(request_.gpus.size())));
-        PlanDocument out{plan};
-        for (std::size_t g = 0; g < plan.rented.size(); ++g)
-            if (plan.rented[g] > 0)
-                out.rented_gpus.entries.emplace_back(request_.gpus[g].name, plan.rented[g]);
-        for (std::size_t i = 0; i < plan.replicas.size(); ++i)
-            out.all_replicas.push_back(
-                of(plan.replicas[i], plan.rate > 0, "plan.replicas[" + number_text(i) + "]"));
-        if (plan.rate != 0 || !plan.binding.empty())
-            out.rates = {.rate = plan.rate,
-                         .cost_bound = plan.cost_bound,
-                         .rate_bound = plan.rate_bound,
-                         .capacity = plan.capacity,
-                         .separate = plan.separate,
-                         .latencies = plan.latencies,
-                         .binding = plan.binding,
-                         .price_ranges = extras.price_ranges};
-        if (extras.change != nullptr) {
-            out.change = {.starts = extras.change->starts,
-                          .stops = extras.change->stops,
-                          .makespan_kept = extras.change->makespan_kept,
-                          .makespan_free = extras.change->makespan_free};
-            if (plan.rate != 0) out.change->cost_free = extras.change->cost_free;
-        }
-        return out;
+/// @param rates whether the plan is for rates
+/// @param owner the start of every message
+static ReplicasDocument document_of(const PlannedReplicas& replicas, const ServingRequest& request,
+                                    bool rates, const std::string& owner) {
+    for (const auto& stage : replicas.deployment.stages)
+        if (stage.gpu < 0 || static_cast<std::size_t>(stage.gpu) >= request.gpus.size())
+            throw InvalidInput(bad_value("stage.gpu", number_text(stage.gpu),
+                                         "the index of a GPU type of the request", owner));
+    ReplicasDocument out{.model = replicas.model,
+                         .deployment = replicas.deployment.name,
+                         .count = replicas.count,
+                         .cost = replicas.cost,
+                         .means = in_words(replicas.deployment, request.gpus)};
+    for (const auto& stage : replicas.deployment.stages) {
+        const auto& name = request.gpus[static_cast<std::size_t>(stage.gpu)].name;
+        out.stages.push_back({name, stage.degree, stage.layers});
+        auto& gpus = out.gpus.entries;
+        const auto known =
+            std::find_if(gpus.begin(), gpus.end(), [&](const auto& e) { return e.first == name; });
+        if (known == gpus.end())
+            gpus.emplace_back(name, stage.degree);
+        else
+            known->second += stage.degree;
     }
-
-  private:
-    /// @param rates whether the plan is for rates
-    /// @param owner the start of every message
-    [[nodiscard]] ReplicasDocument of(const PlannedReplicas& replicas, bool rates,
-                                      const std::string& owner) const {
-        require_types(replicas, owner);
-        ReplicasDocument out{.model = replicas.model,
-                             .deployment = replicas.deployment.name,
-                             .count = replicas.count,
-                             .cost = replicas.cost,
-                             .means = in_words(replicas.deployment, request_.gpus)};
-        for (const auto& stage : replicas.deployment.stages) {
-            const auto& name = request_.gpus[static_cast<std::size_t>(stage.gpu)].name;
-            out.stages.push_back({name, stage.degree, stage.layers});
-            auto& gpus = out.gpus.entries;
-            const auto known =
-                std::find_if(gpus.begin(), gpus.end(), [&](const auto& e) { return e.first == name; });
-            if (known == gpus.end())
-                gpus.emplace_back(name, stage.degree);
-            else
-                known->second += stage.degree;
-        }
-        if (rates) out.within.emplace();
-        const auto served =
-            std::find_if(request_.models.begin(), request_.models.end(),
-                         [&](const ServedModel& each) { return each.model.name == replicas.model; });
-        if (served == request_.models.end()) return out;
-        const auto kinds = served->workloads.size();
-        const auto fits = [&](const auto& list) { return list.size() == kinds; };
-        if (!fits(replicas.share) || !fits(replicas.requests_per_s) ||
-            (rates && (!fits(replicas.within_targets) || !fits(replicas.latency_source))))
-            throw InvalidInput(owner + ": expected a number for each of the " + number_text(kinds) +
-                               " workloads of " + gpusched::quoted(replicas.model));
-        for (std::size_t d = 0; d < kinds; ++d) {
-            const auto& name = served->workloads[d].name;
-            if (replicas.share[d] > 0) out.share.entries.emplace_back(name, replicas.share[d]);
-            out.requests_per_s.entries.emplace_back(name, replicas.requests_per_s[d]);
-            if (d < replicas.source.size()) out.source.entries.emplace_back(name, replicas.source[d]);
-            if (!rates) continue;
-            out.within->within_targets.entries.emplace_back(name, replicas.within_targets[d]);
-            out.within->latency_source.entries.emplace_back(name, replicas.latency_source[d]);
-        }
-        return out;
+    if (rates) {
+        out.within_targets.emplace();
+        out.latency_source.emplace();
     }
-    void require_types(const PlannedReplicas& replicas, const std::string& owner) const {
-        for (const auto& stage : replicas.deployment.stages)
-            if (stage.gpu < 0 || static_cast<std::size_t>(stage.gpu) >= request_.gpus.size())
-                throw InvalidInput(bad_value("stage.gpu", number_text(stage.gpu),
-                                             "the index of a GPU type of the request", owner));
+    const auto* served = find_model(request, replicas.model);
+    if (served == nullptr) return out;
+    const auto kinds = served->workloads.size();
+    const auto fits = [&](const auto& list) { return list.size() == kinds; };
+    if (!fits(replicas.share) || !fits(replicas.requests_per_s) ||
+        (rates && (!fits(replicas.within_targets) || !fits(replicas.latency_source))))
+        throw InvalidInput(owner + ": expected a number for each of the " + number_text(kinds) +
+                           " workloads of " + gpusched::quoted(replicas.model));
+    for (std::size_t d = 0; d < kinds; ++d) {
+        const auto& name = served->workloads[d].name;
+        if (replicas.share[d] > 0) out.share.entries.emplace_back(name, replicas.share[d]);
+        out.requests_per_s.entries.emplace_back(name, replicas.requests_per_s[d]);
+        if (d < replicas.source.size()) out.source.entries.emplace_back(name, replicas.source[d]);
+        if (!rates) continue;
+        out.within_targets->entries.emplace_back(name, replicas.within_targets[d]);
+        out.latency_source->entries.emplace_back(name, replicas.latency_source[d]);
     }
+    return out;
+}
 
-    const ServingRequest& request_;
-};
+static PlanDocument document_of(const ServingPlan& plan, const ServingRequest& request,
+                                const PlanExtras& extras = {}) {
+    if (!plan.rented.empty() && plan.rented.size() != request.gpus.size())
+        throw InvalidInput(bad_value("plan.rented", number_text(plan.rented.size()) + " elements",
+                                     "one per GPU type of the request: " + number_text(request.gpus.size())));
+    PlanDocument out{plan};
+    for (std::size_t g = 0; g < plan.rented.size(); ++g)
+        if (plan.rented[g] > 0) out.rented_gpus.entries.emplace_back(request.gpus[g].name, plan.rented[g]);
+    for (std::size_t i = 0; i < plan.replicas.size(); ++i)
+        out.all_replicas.push_back(
+            document_of(plan.replicas[i], request, plan.rate > 0, "plan.replicas[" + number_text(i) + "]"));
+    if (plan.rate != 0 || !plan.binding.empty()) out.rates = {plan, extras.price_ranges};
+    if (extras.change != nullptr) {
+        out.change = {*extras.change};
+        if (plan.rate != 0) out.change->cost_of_rates = extras.change->cost_free;
+    }
+    return out;
+}
 
-/// The replicas of a document, with the GPU types of a request.
-static std::vector<PlannedReplicas> running_replicas(const std::vector<RunningDocument>& given,
-                                                     const ServingRequest& request) {
+/// Reads the replicas of a plan, or a list of replicas, and their positions. Their other fields are ignored.
+/// @throws InvalidInput with every problem; `problems` contains those of the parser
+template <class Replicas>
+std::vector<std::pair<std::uint32_t, Replicas>> read_parts(const json::Document& document,
+                                                           Problems& problems) {
+    json::Reader reader(document, problems);
+    std::optional<std::uint32_t> list;
+    if (document[0].kind == json::Kind::array) {
+        list = 0;
+    } else if (document[0].kind != json::Kind::object) {
+        reader.expected(0, "a serving plan or a list of replicas");
+    } else {
+        constexpr json::Format format{
+            .name = plan_format, .newest = newest_plan_version, .implied = true, .partly = true};
+        ReadPlanDocument rest;
+        if (json::read_fields(document, format, problems, rest) > 0) {
+            list = document.find(0, "replicas");
+            if (!list) reader.report_missing(0, "replicas");
+        }
+    }
+    std::vector<std::pair<std::uint32_t, Replicas>> out;
+    std::int64_t all = 0;
+    if (list)
+        reader.each_element(*list, [&](std::uint32_t at) {
+            auto& replicas = out.emplace_back(at, Replicas{}).second;
+            reader.read_part(at, replicas);
+            all += replicas.count;
+        });
+    if (constexpr std::int64_t most = 1'000'000'000; all > most)
+        reader.report(
+            *list, bad_value("count of all together", number_text(all), range_text<std::int64_t>(0, most)));
+    problems.throw_if_any();
+    return out;
+}
+
+static std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
+                                                const ServingRequest& request) {
     std::vector<PlannedReplicas> out;
-    for (const auto& from : given) {
-        auto& replicas = out.emplace_back();
-        replicas.model = from.model;
-        replicas.count = from.count;
+    for (const auto& [at, from] : read_parts<RunningDocument>(document, problems)) {
+        auto& replicas = out.emplace_back(PlannedReplicas{.model = from.model, .count = from.count});
         for (const auto& stage : from.stages) {
             const auto type = std::find_if(request.gpus.begin(), request.gpus.end(),
                                            [&](const GpuType& each) { return each.name == stage.gpu; });
@@ -461,36 +428,6 @@ static std::vector<PlannedReplicas> running_replicas(const std::vector<RunningDo
     return out;
 }
 
-/// Reads the replicas of a plan, or a list of replicas.
-/// @throws InvalidInput with every problem; `problems` contains those of the parser
-template <class Replicas>
-std::vector<Replicas> read_parts(const json::Document& document, Problems& problems) {
-    PartOfPlanDocument<Replicas> given;
-    json::Reader reader(document, problems);
-    const bool list = document[0].kind == json::Kind::array;
-    if (list)
-        reader.read(0, given.replicas);
-    else if (document[0].kind != json::Kind::object)
-        reader.expected(0, "a serving plan or a list of replicas");
-    else
-        json::read_fields(
-            document, {.name = plan_format, .newest = newest_plan_version, .implied = true, .partly = true},
-            problems, given);
-    std::int64_t all = 0;
-    for (const auto& replicas : given.replicas) all += replicas.count;
-    if (constexpr std::int64_t most = 1'000'000'000; all > most)
-        reader.report(
-            list ? 0 : reader.place_of(0, "replicas"),
-            bad_value("count of all together", number_text(all), range_text<std::int64_t>(0, most)));
-    problems.throw_if_any();
-    return std::move(given.replicas);
-}
-
-static std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
-                                                const ServingRequest& request) {
-    return running_replicas(read_parts<RunningDocument>(document, problems), request);
-}
-
 static std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
                                                        const ServingRequest& request,
                                                        const EstimateOptions& options) {
@@ -500,9 +437,7 @@ static std::vector<PlannedReplicas> served_replicas_of(const json::Document& doc
     json::Reader reader(document, problems);
     ServedReplicas served(reader, request, options);
     std::vector<PlannedReplicas> out;
-    const bool list = document[0].kind == json::Kind::array;
-    reader.each_element(list ? 0 : reader.place_of(0, "replicas"),
-                        [&](std::uint32_t at) { out.push_back(served.convert(at, given[out.size()])); });
+    for (const auto& [at, replicas] : given) out.push_back(served.convert(at, replicas));
     problems.throw_if_any();
     return out;
 }
@@ -511,24 +446,23 @@ static std::vector<PlannedReplicas> served_replicas_of(const json::Document& doc
 
 GPUSCHED_EXPORT std::string plan_to_json(const ServingPlan& plan, const ServingRequest& request,
                                          const PlanExtras& extras, int indent) {
-    return json::write_document(detail::plan_format, detail::PlanDocuments(request).of(plan, extras),
+    return json::write_document(detail::plan_format, detail::document_of(plan, request, extras),
                                 detail::document_style(indent), detail::newest_plan_version);
 }
 
 GPUSCHED_EXPORT std::string curve_to_json(const std::vector<CurvePoint>& points,
                                           const ServingRequest& request, int indent) {
-    const detail::PlanDocuments documents(request);
     detail::CurveDocument out;
     for (const auto& point : points)
-        out.points.push_back({point.rate, point.targets, documents.of(point.plan)});
+        out.points.push_back({point.rate, point.targets, detail::document_of(point.plan, request)});
     return json::write_document("gpusched.serving-curve", out, detail::document_style(indent), 1);
 }
 
 GPUSCHED_EXPORT std::string sweep_to_json(const std::vector<BudgetPlan>& plans, const ServingRequest& request,
                                           int indent) {
-    const detail::PlanDocuments documents(request);
     detail::SweepDocument out;
-    for (const auto& [budget, plan] : plans) out.plans.push_back({budget, documents.of(plan)});
+    for (const auto& [budget, plan] : plans)
+        out.plans.push_back({budget, detail::document_of(plan, request)});
     return json::write_document("gpusched.serving-sweep", out, detail::document_style(indent), 2);
 }
 

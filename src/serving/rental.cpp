@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rental problem as a mixed-integer program.
-#include "serving/request_findings.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
@@ -24,15 +23,16 @@ GPUSCHED_EXPORT void validate(const RentalProblem& problem) {
         check_fields(problems, offer, "offer " + gpusched::quoted(offer.name));
         rest.gpus.push_back({offer.name, offer.price, offer.available});
     }
-    detail::collect(problems, [&] { validate(rest); });
+    collect(problems, [&] { validate(rest); });
     if (!(problem.budget >= 0)) problems.add(bad_value("budget", number_text(problem.budget), "at least 0"));
-    if (!problem.running.empty() && problem.running.size() != problem.configurations.size())
-        problems.add(bad_value("running", std::to_string(problem.running.size()) + " entries",
-                               std::to_string(problem.configurations.size()) + ", one per configuration"));
+    const auto one_each = [&](const char* field, const std::vector<int>& list) {
+        if (!list.empty())
+            check_size(problems, field, list.size(), problem.configurations.size(),
+                       ", one per configuration");
+    };
+    one_each("running", problem.running);
     for (const auto count : problem.running) check_at_least(problems, "running", count, 0);
-    if (!problem.alike.empty() && problem.alike.size() != problem.configurations.size())
-        problems.add(bad_value("alike", std::to_string(problem.alike.size()) + " entries",
-                               std::to_string(problem.configurations.size()) + ", one per configuration"));
+    one_each("alike", problem.alike);
     for (std::size_t c = 0; c < problem.alike.size(); ++c) {
         const int first = problem.alike[c];
         if (first < 0 || static_cast<std::size_t>(first) > c ||
@@ -211,7 +211,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
                              (found.status == milp::Status::optimal && found.solver == "cbc"))) {
         auto plain = options;
         plain.presolve = false;
-        if (plain.time_limit) plain.time_limit = std::max(0.0, *plain.time_limit - budget.elapsed_s());
+        plain.time_limit = budget.remaining_s();
         auto again = milp::solve(model, plain, solver, context);
         const double sign = goal == RentalGoal::rate ? -1 : 1;
         const double bound = sign * std::min(sign * found.bound, sign * again.bound);

@@ -185,7 +185,7 @@ RentalProblem RentalInstance::problem(double part, bool separate, bool within) c
 RentalSolution RentalInstance::solve(const RentalProblem& problem, RentalGoal goal) const {
     auto options = options_.search.solve;
     options.start.clear();
-    if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - budget_.elapsed_s());
+    options.time_limit = budget_.remaining_s();
     return solve_rental(problem, goal, options, solver_, context_);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RentalInstance: the deployments of a request, their capacity within targets, and the rental problems with
-// them.
+// them; the search for the best plan, and its explanation.
 #pragma once
 
 #include "serving/batching_replica.hpp"
@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace gpusched::serving::detail {
@@ -134,5 +135,29 @@ class RentalInstance {
     std::vector<std::vector<double>> capacity_{};  ///< [c][w]: requests/s of one replica within the targets
     std::vector<std::vector<Source>> latency_source_{};  ///< [c][w]: source of the latencies behind it
 };
+
+/// The outcome of a search for the best plan.
+struct RentalOutcome {
+    ServingPlan plan{};
+    std::optional<double> cheapest{};  ///< with running replicas: the least $/h with any number of starts
+    bool refused = false;              ///< there is no plan, and no solver gave up
+};
+
+/// Searches the best plan of an instance: for rates within targets, or for a batch on whole machines.
+/// @param slack with running replicas: the additional cost allowed for fewer starts, as a part; see `replan`
+RentalOutcome plan_rental(const RentalInstance& instance, double slack = 0);
+
+/// The same. Without a plan, `binding` lists changes of limits that would allow one.
+RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack = 0);
+
+/// For a batch without a plan, fills `binding`, unless composition or routing are restricted.
+/// @return true if the rental planner does find a plan
+bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
+                   const milp::AnySolver& solver, const Context& context);
+
+/// Adds a sentence to the message of a plan for each deployment and workload whose measured latencies cover
+/// too few loads: they end at half of its throughput or less, although the highest load counts as its
+/// throughput; or the lowest load misses a target that an idle replica meets, and nothing is known below it.
+void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options);
 
 }  // namespace gpusched::serving::detail

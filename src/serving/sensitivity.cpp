@@ -2,7 +2,6 @@
 // Sensitivity of a plan: curves, budget sweeps, price ranges.
 #include "serving/instance.hpp"
 #include "serving/rental_instance.hpp"
-#include "serving/request_findings.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -73,8 +72,8 @@ GPUSCHED_EXPORT std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     Problems problems;
     auto one = request;
     one.budget = 0;
-    detail::collect(problems, [&] { validate(one); });
-    detail::collect(problems, [&] { validate(options); });
+    collect(problems, [&] { validate(one); });
+    collect(problems, [&] { validate(options); });
     if (problems.empty() && detail::is_rental(request, options))
         problems.add("request: expected a batch, single GPUs and one price per type; `curve` plans rates and "
                      "machines");

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::serving::detail {
+namespace gpusched::serving {
+
+namespace detail {
 
 /// The common parts of all forms: names, seconds, and the rows of budget and GPUs.
 struct ServingBuilder {
@@ -45,9 +47,6 @@ struct ServingBuilder {
                                              gpusched::quoted(form) + "; 'rates' has no limit"));
         for (const int count : most) first_copy.push_back(first_copy.back() + count);
     }
-    [[nodiscard]] double busy(std::size_t c, std::size_t w) const { return seconds[c][w]; }
-    [[nodiscard]] double cost(std::size_t c) const { return costs[c]; }
-    [[nodiscard]] int copies(std::size_t c) const { return most[c]; }
     /// A name as a part of a longer name; its own commas are escaped.
     [[nodiscard]] static std::string part(const std::string& name) {
         std::string text;
@@ -58,6 +57,7 @@ struct ServingBuilder {
         return text;
     }
     [[nodiscard]] std::string config(std::size_t c) const { return part(problem.configurations[c].name); }
+    [[nodiscard]] std::string copy(std::size_t c, int k) const { return config(c) + "," + std::to_string(k); }
     [[nodiscard]] std::string workload(std::size_t w) const {
         const auto& workload = problem.workloads[w];
         return workload.model.empty() ? part(workload.name)
@@ -75,8 +75,20 @@ struct ServingBuilder {
         milp::IndexMap x(name, C, W);
         for (std::size_t c = 0; c < C; ++c)
             for (std::size_t w = 0; w < W; ++w)
-                if (busy(c, w) > 0) x(c, w) = model.column(call(name, config(c), workload(w)), 0, 1);
+                if (seconds[c][w] > 0) x(c, w) = model.column(call(name, config(c), workload(w)), 0, 1);
         return x;
+    }
+    /// Adds the columns y(c).
+    milp::IndexMap replicas(bool costly) {
+        milp::IndexMap y("y", C);
+        for (std::size_t c = 0; c < C; ++c)
+            y(c) = model.column(call("y", config(c)), 0, most[c], costly ? costs[c] : 0, true);
+        return y;
+    }
+    /// Calls `visit(k, p)` for each copy k of a configuration, which is copy p of all.
+    template <class Visit>
+    void each_copy(std::size_t c, Visit&& visit) const {
+        for (int k = 0, p = first_copy[c]; k < most[c]; ++k, ++p) visit(k, p);
     }
     /// Adds the rows sum of x(., w) = 1, or = `rate` if that is a column.
     void coverage(const milp::IndexMap& x, std::size_t slots, int rate = -1) {
@@ -93,7 +105,7 @@ struct ServingBuilder {
     void time(std::size_t c, const std::string& name, const milp::IndexMap& x, std::size_t slot,
               std::vector<milp::Entry> limit, double unit = 1) {
         for (std::size_t w = 0; w < W; ++w)
-            if (x(slot, w) >= 0) limit.push_back({x(slot, w), busy(c, w) / unit});
+            if (x(slot, w) >= 0) limit.push_back({x(slot, w), seconds[c][w] / unit});
         model.at_most("time", call("time", name), limit, 0);
     }
     /// Adds the rows that allow the x of one slot only with a replica: x + replicas <= 0.
@@ -105,6 +117,12 @@ struct ServingBuilder {
             entries.push_back({x(slot, w), 1});
             model.at_most("active", call("active", name, workload(w)), entries, 0);
         }
+    }
+    /// Adds the row that requires the copy before copy k.
+    void symmetry(std::size_t c, int k, const milp::IndexMap& y, int p) {
+        if (k == 0) return;
+        entries = {{y(p), 1}, {y(p - 1), -1}};
+        model.at_most("symmetry", call("symmetry", copy(c, k)), entries, 0);
     }
     /// Adds the rows sum over c of weight * (columns of c) <= what is available, times T if T is a column.
     template <class Each>
@@ -122,73 +140,66 @@ struct ServingBuilder {
             row("availability", call("availability", problem.gpus[n].name), problem.gpus[n].available,
                 [&](std::size_t c) { return problem.configurations[c].gpus[n]; });
     }
-    ServingMilp finish(ServingForm form, int T) {
+    /// Adds all rows of columns x(c, w) and y(c).
+    /// @param limit the most busy time of a replica, in units
+    void rows(const milp::IndexMap& x, const milp::IndexMap& y, double limit, double unit = 1,
+              int rate = -1) {
+        coverage(x, C, rate);
+        for (std::size_t c = 0; c < C; ++c) {
+            time(c, config(c), x, c, {{y(c), -limit}}, unit);
+            active(config(c), x, c, {{y(c), -1}});
+        }
+        resources([&](std::size_t c, double weight) { entries.push_back({y(c), weight}); });
+    }
+    template <class... Maps>
+    ServingMilp finish(ServingForm form, int T, Maps... maps) {
+        (model.add_index(std::move(maps)), ...);
         ServingMilp result{model.finish(), form, T, first_copy, seconds, {}};
         result.upper.assign(most.begin(), most.end());
         return result;
     }
 };
 
-}  // namespace gpusched::serving::detail
-
-namespace gpusched::serving {
-
-namespace detail {
-
 static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     b.number_copies("copies");
-    const int P = b.first_copy.back();
+    const auto P = static_cast<std::size_t>(b.first_copy.back());
     auto& m = b.model;
     const int T = m.column("T", 0, milp::infinity, 1);
     milp::IndexMap x("x", P, b.W), y("y", P);
-    const auto copy = [&](std::size_t c, int k) { return b.config(c) + "," + std::to_string(k); };
     for (std::size_t c = 0; c < b.C; ++c)
-        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) {
-            y(p) = m.binary(b.call("y", copy(c, k)));
+        b.each_copy(c, [&](int k, int p) {
+            y(p) = m.binary(b.call("y", b.copy(c, k)));
             for (std::size_t w = 0; w < b.W; ++w)
-                if (b.busy(c, w) > 0) x(p, w) = m.column(b.call("x", copy(c, k), b.workload(w)), 0, 1);
-        }
+                if (b.seconds[c][w] > 0) x(p, w) = m.column(b.call("x", b.copy(c, k), b.workload(w)), 0, 1);
+        });
     b.coverage(x, P);
     for (std::size_t c = 0; c < b.C; ++c)
-        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) {
-            b.time(c, copy(c, k), x, p, {{T, -1}});
-            b.active(copy(c, k), x, p, {{y(p), -1}});
-            if (k == 0) continue;
-            b.entries = {{y(p), 1}, {y(p - 1), -1}};
-            m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
-        }
+        b.each_copy(c, [&](int k, int p) {
+            b.time(c, b.copy(c, k), x, static_cast<std::size_t>(p), {{T, -1}});
+            b.active(b.copy(c, k), x, static_cast<std::size_t>(p), {{y(p), -1}});
+            b.symmetry(c, k, y, p);
+        });
     b.resources([&](std::size_t c, double weight) {
-        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) b.entries.push_back({y(p), weight});
+        b.each_copy(c, [&](int, int p) { b.entries.push_back({y(p), weight}); });
     });
     // A copy is busy for at most T y, so budget and GPUs limit the sum of busy times, too.
     if (surrogate_rows)
         b.resources(
             [&](std::size_t c, double weight) {
-                for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p)
+                b.each_copy(c, [&](int, int p) {
                     for (std::size_t w = 0; w < b.W; ++w)
-                        if (x(p, w) >= 0) b.entries.push_back({x(p, w), weight * b.busy(c, w)});
+                        if (x(p, w) >= 0) b.entries.push_back({x(p, w), weight * b.seconds[c][w]});
+                });
             },
             T);
-    m.add_index(std::move(x));
-    m.add_index(std::move(y));
-    return b.finish(ServingForm::copies, T);
+    return b.finish(ServingForm::copies, T, std::move(x), std::move(y));
 }
 
 static ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
-    auto& m = b.model;
     auto x = b.shares("x");
-    milp::IndexMap y("y", b.C);
-    for (std::size_t c = 0; c < b.C; ++c)
-        y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), minimise_cost ? b.cost(c) : 0, true);
-    b.coverage(x, b.C);
-    for (std::size_t c = 0; c < b.C; ++c) {
-        b.time(c, b.config(c), x, c, {{y(c), -makespan}});
-        b.active(b.config(c), x, c, {{y(c), -1}});
-    }
-    b.resources([&](std::size_t c, double weight) { b.entries.push_back({y(c), weight}); });
-    m.add_index(std::move(x));
-    m.add_index(std::move(y));
-    return b.finish(ServingForm::fixed_makespan, -1);
+    auto y = b.replicas(minimise_cost);
+    b.rows(x, y, makespan);
+    return b.finish(ServingForm::fixed_makespan, -1, std::move(x), std::move(y));
 }
 
 static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
@@ -198,65 +209,47 @@ static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     const int T = m.column("T", 0, upper, 1);
     auto x = b.shares("x");
     milp::IndexMap y("y", P), u("u", P);
-    const auto copy = [&](std::size_t c, int k) { return b.config(c) + "," + std::to_string(k); };
-    const auto each_copy = [&](std::size_t c, auto&& visit) {
-        for (int k = 0, p = b.first_copy[c]; k < b.copies(c); ++k, ++p) visit(k, p);
-    };
     for (std::size_t c = 0; c < b.C; ++c)
-        each_copy(c, [&](int k, int p) {
-            y(p) = m.binary(b.call("y", copy(c, k)));
-            u(p) = m.column(b.call("u", copy(c, k)), 0, upper);
+        b.each_copy(c, [&](int k, int p) {
+            y(p) = m.binary(b.call("y", b.copy(c, k)));
+            u(p) = m.column(b.call("u", b.copy(c, k)), 0, upper);
         });
     b.coverage(x, b.C);
     for (std::size_t c = 0; c < b.C; ++c) {
         std::vector<milp::Entry> products, copies;
-        each_copy(c, [&](int, int p) {
+        b.each_copy(c, [&](int, int p) {
             products.push_back({u(p), -1});
             copies.push_back({y(p), -1});
         });
         b.time(c, b.config(c), x, c, products);
         b.active(b.config(c), x, c, copies);
-        each_copy(c, [&](int k, int p) {
+        b.each_copy(c, [&](int k, int p) {
             b.entries = {{u(p), 1}, {y(p), -upper}};
-            m.at_most("product", b.call("product", copy(c, k)), b.entries, 0);
+            m.at_most("product", b.call("product", b.copy(c, k)), b.entries, 0);
             b.entries = {{u(p), 1}, {T, -1}};
-            m.at_most("product", b.call("product T", copy(c, k)), b.entries, 0);
-            if (k == 0) return;
-            b.entries = {{y(p), 1}, {y(p - 1), -1}};
-            m.at_most("symmetry", b.call("symmetry", copy(c, k)), b.entries, 0);
+            m.at_most("product", b.call("product T", b.copy(c, k)), b.entries, 0);
+            b.symmetry(c, k, y, p);
         });
     }
     b.resources([&](std::size_t c, double weight) {
-        each_copy(c, [&](int, int p) { b.entries.push_back({y(p), weight}); });
+        b.each_copy(c, [&](int, int p) { b.entries.push_back({y(p), weight}); });
     });
-    m.add_index(std::move(x));
-    m.add_index(std::move(y));
-    m.add_index(std::move(u));
-    return b.finish(ServingForm::mccormick, T);
+    return b.finish(ServingForm::mccormick, T, std::move(x), std::move(y), std::move(u));
 }
 
 static ServingMilp serving_rates(ServingBuilder& b) {
-    auto& m = b.model;
     const double slowest = slowest_makespan(b.problem);
     const double bound = closed_form_bound(b.problem);
     const double unit = bound > 0 && std::isfinite(bound) ? bound : std::max(slowest, 1e-9);
     // Every feasible problem has a plan within the slowest makespan, so this bound keeps infeasible models
     // infeasible.
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
-    const int rate = m.column("rate", least, 1, 1);
+    const int rate = b.model.column("rate", least, 1, 1);
     auto z = b.shares("z");
-    milp::IndexMap y("y", b.C);
-    for (std::size_t c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
-    b.coverage(z, b.C, rate);
-    for (std::size_t c = 0; c < b.C; ++c) {
-        b.time(c, b.config(c), z, c, {{y(c), -1}}, unit);
-        b.active(b.config(c), z, c, {{y(c), -1}});
-    }
-    b.resources([&](std::size_t c, double weight) { b.entries.push_back({y(c), weight}); });
-    m.add_index(std::move(z));
-    m.add_index(std::move(y));
-    m.set_sense(milp::Sense::maximise);
-    auto result = b.finish(ServingForm::rates, -1);
+    auto y = b.replicas(false);
+    b.rows(z, y, 1, unit, rate);
+    b.model.set_sense(milp::Sense::maximise);
+    auto result = b.finish(ServingForm::rates, -1, std::move(z), std::move(y));
     result.rate_column = rate;
     result.unit = unit;
     return result;
@@ -315,20 +308,15 @@ GPUSCHED_EXPORT int ServingMilp::y(int c, int k) const {
 GPUSCHED_EXPORT std::vector<double> ServingMilp::encode(const ServingAllocation& allocation) const {
     const auto C = seconds.size();
     const auto W = C == 0 ? 0 : seconds.front().size();
-    const auto size = [](const char* field, std::size_t is, std::size_t expected) {
-        if (is != expected)
-            throw InvalidInput(
-                bad_value("entries of " + std::string(field), std::to_string(is), std::to_string(expected)));
-    };
-    size("replicas", allocation.replicas.size(), C);
-    size("share", allocation.share.size(), C);
+    require_size("replicas", allocation.replicas.size(), C);
+    require_size("share", allocation.share.size(), C);
     std::vector<double> values(static_cast<std::size_t>(columns()), 0.0);
     const auto set = [&](int column, double number) { values[static_cast<std::size_t>(column)] = number; };
     double T = 0;
     std::vector<double> busy(C, 0.0);
     for (std::size_t c = 0; c < C; ++c) {
         const int replicas = allocation.replicas[c];
-        size("share", allocation.share[c].size(), W);
+        require_size("share", allocation.share[c].size(), W);
         const int i = static_cast<int>(c);
         if (replicas < 0 || replicas > upper[c])
             throw InvalidInput(
@@ -424,7 +412,7 @@ GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
     b.coverage(x, b.C);
     for (std::size_t c = 0; c < b.C; ++c) {
         b.time(c, b.config(c), x, c, {{v(c), -1}});
-        b.entries = {{v(c), 1}, {T, -static_cast<double>(b.copies(c))}};
+        b.entries = {{v(c), 1}, {T, -static_cast<double>(b.most[c])}};
         m.at_most("copies", b.call("copies", b.config(c)), b.entries, 0);
     }
     b.resources([&](std::size_t c, double weight) { b.entries.push_back({v(c), weight}); }, T);
@@ -435,9 +423,7 @@ GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
 
 GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas) {
     validate(problem);
-    if (replicas.size() != problem.configurations.size())
-        throw InvalidInput(bad_value("entries of replicas", std::to_string(replicas.size()),
-                                     std::to_string(problem.configurations.size())));
+    require_size("replicas", replicas.size(), problem.configurations.size());
     for (const int count : replicas)
         if (count < 0) throw InvalidInput(bad_value("replicas", std::to_string(count), "at least 0"));
     detail::ServingBuilder b(problem, "serving routing");
@@ -446,15 +432,12 @@ GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const
     milp::IndexMap x("x", b.C, b.W);
     for (std::size_t c = 0; c < b.C; ++c)
         for (std::size_t w = 0; w < b.W; ++w)
-            if (replicas[c] > 0 && b.busy(c, w) > 0)
+            if (replicas[c] > 0 && b.seconds[c][w] > 0)
                 x(c, w) = m.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
     b.coverage(x, b.C);
-    for (std::size_t c = 0; c < b.C; ++c) {
-        if (replicas[c] == 0) continue;
-        b.time(c, b.config(c), x, c, {{T, -static_cast<double>(replicas[c])}});
-    }
-    m.add_index(std::move(x));
-    auto result = b.finish(ServingForm::fixed_makespan, T);
+    for (std::size_t c = 0; c < b.C; ++c)
+        if (replicas[c] > 0) b.time(c, b.config(c), x, c, {{T, -static_cast<double>(replicas[c])}});
+    auto result = b.finish(ServingForm::fixed_makespan, T, std::move(x));
     result.upper.assign(replicas.begin(), replicas.end());
     return result;
 }

@@ -37,17 +37,13 @@ GPUSCHED_EXPORT void validate(const ServingProblem& problem) {
     for (const auto& c : problem.configurations) {
         const auto owner = "configuration " + gpusched::quoted(c.name);
         if (!names.insert(c.name).second) problems.add(owner + ": appears twice");
-        const auto size = [&](const char* field, std::size_t is, std::size_t expected) {
-            if (is == expected) return true;
-            problems.add(bad_value(field, std::to_string(is) + " entries", std::to_string(expected), owner));
-            return false;
-        };
-        if (size("gpus", c.gpus.size(), problem.gpus.size())) {
+        if (check_size(problems, "gpus", c.gpus.size(), problem.gpus.size(), {}, owner)) {
             for (const auto count : c.gpus) check_at_least(problems, "gpus", count, 0, owner);
             if (std::all_of(c.gpus.begin(), c.gpus.end(), [](int count) { return count == 0; }))
                 problems.add(bad_value("gpus", "none", "at least one GPU", owner));
         }
-        if (!size("throughput", c.throughput.size(), problem.workloads.size())) continue;
+        if (!check_size(problems, "throughput", c.throughput.size(), problem.workloads.size(), {}, owner))
+            continue;
         for (std::size_t w = 0; w < c.throughput.size(); ++w) {
             const auto& workload = problem.workloads[w];
             const auto field = "throughput of " + gpusched::quoted(workload.name);

@@ -18,19 +18,15 @@
 namespace gpusched::serving {
 
 GPUSCHED_EXPORT double LatencyResult::percentile(double percent) const {
-    require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(latency, percent);
 }
 GPUSCHED_EXPORT double KindLatency::ttft_percentile(double percent) const {
-    require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(ttft, percent);
 }
 GPUSCHED_EXPORT double KindLatency::tpot_percentile(double percent) const {
-    require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(tpot, percent);
 }
 GPUSCHED_EXPORT double KindLatency::percentile(double percent) const {
-    require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(latency, percent);
 }
 

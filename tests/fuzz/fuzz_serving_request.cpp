@@ -2,7 +2,7 @@
 // Any bytes are either a serving request, which survives writing and reading, or an InvalidInput; and so are replicas of a plan.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/serving/plan_json.hpp>
-#include <gpusched/serving/request_json.hpp>
+#include <gpusched/serving/serving_request.hpp>
 
 #include <cstddef>
 #include <cstdint>

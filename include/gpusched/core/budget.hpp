@@ -54,6 +54,8 @@ class Budget {
 
     /// Seconds since construction.
     [[nodiscard]] double elapsed_s() const noexcept;
+    /// Seconds until the time limit, at least 0; none without a limit.
+    [[nodiscard]] std::optional<double> remaining_s() const noexcept;
 
   private:
     const Context& context_;

@@ -78,6 +78,23 @@ void require_range(std::string_view field, T value, std::type_identity_t<T> low,
     problems.throw_if_any();
 }
 
+/// Adds a problem unless a list has the expected number of entries.
+/// @param each  the end of the expectation, such as `, one per node`
+/// @return true if the number is right
+inline bool check_size(Problems& problems, std::string_view field, std::size_t size, std::size_t expected,
+                       std::string_view each = {}, std::string_view owner = {}) {
+    if (size == expected) return true;
+    problems.add(bad_value(field, number_text(size) + " entries", number_text(expected).append(each), owner));
+    return false;
+}
+
+/// @throws InvalidInput unless a list has the expected number of entries
+inline void require_size(std::string_view field, std::size_t size, std::size_t expected) {
+    if (size != expected)
+        throw InvalidInput(
+            bad_value("entries of " + std::string(field), number_text(size), number_text(expected)));
+}
+
 /// Similarity of other names to a given one, from 0 to 1: the share of both names that their longest common
 /// subsequence covers. Ignores case and treats `-` as `_`. Only the last 64 characters of a name count.
 ///

@@ -70,4 +70,14 @@ class Problems {
     std::size_t count_ = 0;
 };
 
+/// Calls `check`, and adds the problems of an InvalidInput to the others.
+template <class Check>
+void collect(Problems& problems, const Check& check) {
+    try {
+        check();
+    } catch (const InvalidInput& error) {
+        for (const auto& problem : error.problems()) problems.add(problem);
+    }
+}
+
 }  // namespace gpusched

@@ -97,7 +97,6 @@ struct ConsolidationModel : Model {
     std::vector<TaskId> fixed{};  ///< tasks that stay and are in no class
     std::size_t task_count = 0;   ///< task slots of the cluster
     std::vector<NodeId> home{};   ///< per task: its node
-    std::vector<bool> movable{};  ///< per task: it can move
 
     /// Returns the node of every task of the cluster; `none` for pending ones.
     /// @throws InvalidInput unless `values` has one entry per column
@@ -117,7 +116,6 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
     field("fixed", &ConsolidationModel::fixed);
     field("task_count", &ConsolidationModel::task_count);
     field("home", &ConsolidationModel::home);
-    field("movable", &ConsolidationModel::movable);
 }
 
 /// Builds a model of the final state of a consolidation. Its rows are necessary for a plan, so its optimum

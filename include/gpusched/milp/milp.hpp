@@ -9,4 +9,3 @@
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
-#include <gpusched/milp/write.hpp>

@@ -5,7 +5,6 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/deployment.hpp>
-#include <gpusched/serving/measurements.hpp>
 #include <gpusched/serving/serving_request.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
@@ -17,6 +16,62 @@
 #include <vector>
 
 namespace gpusched::serving {
+
+/// The factor that multiplies estimates of a model on a GPU type.
+struct CalibrationFactor {
+    std::string model{};  ///< name of the language model
+    std::string gpu{};    ///< name of the GPU type
+    double factor = 1;    ///< geometric mean of measured over estimated throughput
+    int rows = 0;  ///< measured throughputs on this type alone; 0 = the factor comes from other measurements
+    double spread = 0;  ///< standard deviation of the logarithm of the ratios; 0 for fewer than two rows
+    bool operator==(const CalibrationFactor&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<CalibrationFactor>, F&& field) {
+    field("model", &CalibrationFactor::model);
+    field("gpu", &CalibrationFactor::gpu);
+    field("factor", &CalibrationFactor::factor);
+    field("rows", &CalibrationFactor::rows);
+    field("spread", &CalibrationFactor::spread);
+}
+
+/// One measured throughput, compared with the values used without it.
+struct MeasurementResidual {
+    std::string model{};       ///< name of the language model
+    std::string deployment{};  ///< name of the deployment
+    std::string workload{};    ///< name of the workload
+    double measured = 0;       ///< requests/s
+    double estimated = 0;      ///< requests/s, without any measurement
+    double calibrated = 0;     ///< requests/s, calibrated by all other deployments
+    /// Seconds, measured at the load and estimated for an idle replica; 0 = not measured.
+    double ttft_s = 0, ttft_idle_s = 0, tpot_s = 0, tpot_idle_s = 0;
+    bool operator==(const MeasurementResidual&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<MeasurementResidual>, F&& field) {
+    field("model", &MeasurementResidual::model);
+    field("deployment", &MeasurementResidual::deployment);
+    field("workload", &MeasurementResidual::workload);
+    field("measured", &MeasurementResidual::measured);
+    field("estimated", &MeasurementResidual::estimated);
+    field("calibrated", &MeasurementResidual::calibrated);
+    field("ttft_s", &MeasurementResidual::ttft_s);
+    field("ttft_idle_s", &MeasurementResidual::ttft_idle_s);
+    field("tpot_s", &MeasurementResidual::tpot_s);
+    field("tpot_idle_s", &MeasurementResidual::tpot_idle_s);
+}
+
+/// The errors of the estimates, and the factors that correct them.
+struct Calibration {
+    std::vector<CalibrationFactor> factors{};      ///< one per model and GPU type
+    std::vector<MeasurementResidual> residuals{};  ///< one per measured deployment and workload
+    bool operator==(const Calibration&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<Calibration>, F&& field) {
+    field("factors", &Calibration::factors);
+    field("residuals", &Calibration::residuals);
+}
 
 /// Replicas of one deployment. Lists have one entry per workload of the model.
 struct PlannedReplicas {

@@ -18,12 +18,6 @@ struct CurvePoint {
     LatencyTargets targets{};  ///< targets of the call, else the shortest of the request's kinds
     ServingPlan plan{};        ///< the cheapest plan; `has_plan()` is false if none exists
 };
-template <class F>
-constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
-    field("rate", &CurvePoint::rate);
-    field("targets", &CurvePoint::targets);
-    field("plan", &CurvePoint::plan);
-}
 
 /// Plans for each rate, each set of targets, or each pair of them (rates vary slowest).
 /// @param rates   requests/s of all kinds together, each > 0; empty = those of the request

@@ -6,11 +6,9 @@
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/estimate.hpp>
-#include <gpusched/serving/measurements.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/rental.hpp>
-#include <gpusched/serving/request_json.hpp>
 #include <gpusched/serving/sensitivity.hpp>
 #include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/serving/serving_problem.hpp>

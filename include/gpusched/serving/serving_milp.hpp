@@ -77,8 +77,6 @@ struct ServingMilp : milp::Model {
     int rate_column = -1;         ///< `rates`: column of r = unit / T; -1 in all other forms
     double unit = 1;              ///< `rates`: the unit, in seconds
 
-    /// Returns the column of T.
-    [[nodiscard]] int T() const noexcept { return makespan_column; }
     /// Converts a value of the objective, or a bound on it, to seconds.
     ///
     /// This is unit / value for `rates` (infinite for 0), else the value itself; for `fixed_makespan` that is

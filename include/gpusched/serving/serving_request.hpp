@@ -1,20 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServingRequest: the GPUs, models, workloads, latency targets and measurements that a plan is made for.
+// ServingRequest: the GPUs, models, workloads, latency targets and measurements that a plan is made for, and
+// its documents `gpusched.serving-request`.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/estimate.hpp>
-#include <gpusched/serving/measurements.hpp>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
+namespace gpusched::json {
+class Document;
+}
+
 namespace gpusched::serving {
+
+/// Where a number of a plan comes from.
+enum class Source : std::uint8_t {
+    measured,    ///< a row of `measured`
+    calibrated,  ///< an estimate times the factor measured for this GPU type and model
+    estimated,   ///< an estimate; no measurement of this GPU type and model exists
+};
+constexpr auto enum_names(Source) {
+    return name_table<Source>({
+        {Source::measured, "measured"},
+        {Source::calibrated, "calibrated"},
+        {Source::estimated, "estimated"},
+    });
+}
+
+/// A measured throughput, or a load at which latencies were measured. It takes precedence over every
+/// estimate.
+///
+/// A deployment and workload can have several rows with different loads; the highest load counts as the
+/// throughput.
+struct MeasuredThroughput {
+    std::string model{};        ///< name of the language model
+    std::string deployment{};   ///< name as in `enumerate_deployments`, such as `H100 4x2`
+    std::string workload{};     ///< name of the workload
+    double requests_per_s = 0;  ///< requests/s, >= 0; 0 = cannot serve
+    /// Seconds to the first token at this load, as the target's percentile, > 0.
+    std::optional<double> ttft_s{};
+    std::optional<double> tpot_s{};  ///< seconds per further token at this load, likewise, > 0
+    bool operator==(const MeasuredThroughput&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
+    field("model", &MeasuredThroughput::model, Required{});
+    field("deployment", &MeasuredThroughput::deployment, Required{});
+    field("workload", &MeasuredThroughput::workload, Required{});
+    field("requests_per_s", &MeasuredThroughput::requests_per_s, Required{}, detail::not_negative);
+    field("ttft_s", &MeasuredThroughput::ttft_s, Since{2}, detail::positive);
+    field("tpot_s", &MeasuredThroughput::tpot_s, Since{2}, detail::positive);
+}
 
 /// Upper limits on percentiles of latencies, in seconds, each > 0; absent = no limit.
 ///
@@ -143,5 +188,36 @@ void validate(const RequestRates& rates);
 /// @throws InvalidInput as `validate` and `with_rate`, for unknown and ambiguous names, and for kinds that
 ///     are named twice
 [[nodiscard]] ServingRequest with_rates(ServingRequest request, const RequestRates& rates);
+
+/// Reads a request from a document of version 1 or 2 (docs/schema, docs/serving.md); format and version are
+/// optional.
+///
+/// GPU types, models and workloads are objects by name. A type of the catalogue or of Table 1 and a known
+/// model need no fields; fields of the document replace theirs. Prices default to those of Table 1. Targets
+/// of all kinds are merged into the targets of each kind.
+/// @param text   UTF-8, at most `largest_document` bytes
+/// @param source the start of every message
+/// @param rates  arrival rates that replace those of the document
+/// @throws InvalidInput with every problem and its place
+[[nodiscard]] ServingRequest request_from_json(std::string_view text, std::string_view source = "request",
+                                               const RequestRates& rates = {});
+/// Reads a request from a parsed document.
+[[nodiscard]] ServingRequest request_from_json(const json::Document& document,
+                                               const RequestRates& rates = {});
+
+/// Reads a request from a file: YAML if its name ends in .yaml or .yml, else JSON.
+/// @throws BackendError if it cannot be read, and for YAML if the library was built without libyaml
+[[nodiscard]] ServingRequest read_request(const std::string& path, const RequestRates& rates = {});
+
+/// Writes a request as a document of version 2, which is read as the same request.
+///
+/// It contains every value that the reader took from the catalogue, Table 1 or defaults. `available` counts
+/// GPUs, and every kind has its targets.
+/// @param indent blanks per level, 0 .. 16; 0 = one line
+/// @throws InvalidInput for an invalid request, and text that is not UTF-8
+[[nodiscard]] std::string request_to_json(const ServingRequest& request, int indent = 2);
+
+/// Writes the document of `request_to_json` to a file. @throws BackendError if it cannot be written
+void write_request(const ServingRequest& request, const std::string& path);
 
 }  // namespace gpusched::serving

@@ -13,10 +13,6 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched {
-class Budget;
-}
-
 namespace gpusched::serving {
 
 /// The method that solves the serving problem.
@@ -91,16 +87,6 @@ constexpr void visit_fields(std::type_identity<ServingSolution>, F&& field) {
 
 /// Finds the smallest makespan for which `greedy_plan` finds a plan, within 0.1 %, and returns this plan.
 [[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem);
-
-namespace detail {
-/// `greedy_plan` of a valid problem within a time budget; none if the budget ends first.
-[[nodiscard]] std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
-                                                                  double makespan, Budget& budget);
-/// The best greedy plan found within a time budget. The plan for the slowest makespan, which is quick,
-/// ignores the budget.
-[[nodiscard]] std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
-                                                                Budget& budget);
-}  // namespace detail
 
 /// Solves the serving problem.
 ///

@@ -9,7 +9,6 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/milp/model.hpp>
-#include <gpusched/milp/write.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "support/documents.hpp"
 
 #include <gpusched/serving/plan_json.hpp>
-#include <gpusched/serving/request_json.hpp>
+#include <gpusched/serving/serving_request.hpp>
 
 namespace gpusched::python {
 

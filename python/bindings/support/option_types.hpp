@@ -63,16 +63,6 @@ std::string bad_key(const std::string& owner, std::string_view key, const Names&
            did_you_mean(key, known);
 }
 
-/// Adds the problems of `check()` to earlier ones, so that a caller sees all of them at once.
-template <class F>
-void collect(Problems& problems, F&& check) {
-    try {
-        std::forward<F>(check)();
-    } catch (const InvalidInput& error) {
-        for (const auto& problem : error.problems()) problems.add(problem);
-    }
-}
-
 /// Reads an option's value from Python, and writes its default as a Python literal. Reading is strict: no
 /// bool for an integer, no rounding, no overflow. Bad values are an `InvalidInput` that names the field.
 ///

@@ -2,7 +2,6 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/milp/write.hpp>
 
 #include "small_models.hpp"
 

@@ -5,7 +5,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/plan_json.hpp>
-#include <gpusched/serving/request_json.hpp>
+#include <gpusched/serving/serving_request.hpp>
 
 #include <limits>
 #include <string>

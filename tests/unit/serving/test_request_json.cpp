@@ -5,7 +5,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/json/document.hpp>
-#include <gpusched/serving/request_json.hpp>
+#include <gpusched/serving/serving_request.hpp>
 
 #include <cmath>
 #include <filesystem>
