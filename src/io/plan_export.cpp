@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes plans as CSV, as kubectl calls and as PodMigrationJobs.
 #include "io/kubernetes_names.hpp"
-#include "io/kubernetes_steps_script.hpp"
+#include "io/kubernetes_steps_script.hpp"  // made of kubernetes_steps.sh by CMake
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -153,7 +153,8 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                       counted(plan.vacated_nodes.size(), "node") + ".\n";
     out += R"(#
 #   sh FILE        carries it out with kubectl; after an interruption, it continues with the next step
-#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow their eviction?
+#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow
+#                  their eviction?
 #   sh FILE undo   removes the cordons; replacements of evicted pods stay on their nodes
 #
 )";
@@ -164,8 +165,8 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                : "# Nodes from which pods move are cordoned: nodes to be vacated for good, others "
                  "until all pods have moved.\n";
     out +=
-        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each
-# wave the script waits until the controllers of the pods have as many ready pods as before.
+        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried
+# again. After each wave the script waits until the controllers of the pods have as many ready pods as before.
 #
 # A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may
 # start another pending pod first) or its GPUs, nor start it before the old pod ends. The script reports the
