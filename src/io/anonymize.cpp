@@ -43,15 +43,15 @@ constexpr bool is_mig_profile(std::string_view text) noexcept {
     if (!take_digits(text) || whole - text.size() > 1 || !take_prefix(text, "g.")) return false;
     const auto before = text.size();
     if (!take_digits(text) || before - text.size() > 3 || !take_prefix(text, "gb")) return false;
-    return std::find(extensions.begin(), extensions.end(), text) != extensions.end();
+    return std::ranges::find(extensions, text) != extensions.end();
 }
 
 /// Whether it is a compute and memory partition of AMD such as `cpx_nps4`.
 constexpr bool is_amd_partition(std::string_view text) noexcept {
     constexpr std::array<std::string_view, 5> compute{"spx", "dpx", "tpx", "qpx", "cpx"};
     if (text.size() != std::string_view("cpx_nps4").size()) return false;
-    return std::find(compute.begin(), compute.end(), text.substr(0, 3)) != compute.end() &&
-           text.substr(3, 4) == "_nps" && std::string_view("1248").find(text[7]) != text.npos;
+    return std::ranges::find(compute, text.substr(0, 3)) != compute.end() && text.substr(3, 4) == "_nps" &&
+           std::string_view("1248").find(text[7]) != text.npos;
 }
 
 /// Whether a class of devices has a name that is the same in every cluster, since the vendor chose it: MIG
@@ -123,18 +123,22 @@ struct Renaming {
         for (auto* kind : {&domains, &groups, &keys, &values, &resources, &devices, &subgroups})
             kind->number(rng.split(stream++));
     }
-    void labels(Labels& labels) {
-        Labels renamed;
-        for (const auto& old : labels) {
-            std::string key = old.first, value = old.second;
-            label(key, value);
-            renamed.emplace(std::move(key), std::move(value));
+    /// Replaces the keys and values of a map.
+    template <class Map, class Rename>
+    static void rename_all(Map& map, Rename&& rename) {
+        Map renamed;
+        while (!map.empty()) {
+            auto entry = map.extract(map.begin());
+            rename(entry.key(), entry.mapped());
+            renamed.insert(std::move(entry));
         }
-        labels = std::move(renamed);
+        map = std::move(renamed);
     }
-    void label(std::string& key, std::string& value) {
-        rename_value(key, value);
-        rename_key(key);
+    void labels(Labels& labels) {
+        rename_all(labels, [&](std::string& key, std::string& value) {
+            rename_value(key, value);
+            rename_key(key);
+        });
     }
     // Other values than integers never match a comparison, so they can be renamed.
     void rename_value(const std::string& key, std::string& value) {
@@ -148,13 +152,7 @@ struct Renaming {
         if (key != "kubernetes.io/hostname" && key != gpusched::detail::cordon_taint) keys(key);
     }
     void amounts(Resources& amounts) {
-        Resources renamed;
-        for (const auto& old : amounts) {
-            std::string name = old.first;
-            resources(name);
-            renamed.emplace(std::move(name), old.second);
-        }
-        amounts = std::move(renamed);
+        rename_all(amounts, [&](std::string& name, auto&) { resources(name); });
     }
     void affinity(std::vector<NodeTerm>& terms) {
         for (auto& term : terms) {

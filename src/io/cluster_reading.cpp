@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes reading reports as text and JSON.
+#include "io/documents.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/cluster_reading.hpp>
@@ -28,8 +30,7 @@ GPUSCHED_EXPORT std::string reading_report_to_text(const ReadingReport& report) 
                        : row.errs == Errs::too_strict ? " [too strict]"
                                                       : " [too lax]";
             out += '\n';
-            std::string examples;
-            for (const auto& example : row.examples) examples += (examples.empty() ? "" : "; ") + example;
+            auto examples = detail::joined(row.examples, "; ");
             if (static_cast<std::int64_t>(row.examples.size()) < row.count && !examples.empty())
                 examples += "; ...";
             if (!examples.empty()) out += std::string(width + 4, ' ') + examples + '\n';

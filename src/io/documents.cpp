@@ -3,11 +3,34 @@
 #include "io/documents.hpp"
 
 #include <gpusched/core/file.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <chrono>
 #include <utility>
 
 namespace gpusched::io::detail {
+
+std::string json_string(std::string_view text) {
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
+}
+
+bool is_kubernetes_label(std::string_view name) {
+    const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+    return !name.empty() && name.size() <= 63 && alphanumeric(name.front()) && alphanumeric(name.back()) &&
+           std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '-'; });
+}
+
+bool is_kubernetes_name(std::string_view name) {
+    if (name.size() > 253) return false;
+    for (;;) {
+        const auto dot = name.find('.');
+        if (!is_kubernetes_label(name.substr(0, dot))) return false;
+        if (dot == name.npos) return true;
+        name.remove_prefix(dot + 1);
+    }
+}
 
 Place Place::operator[](std::string_view key_asked) const {
     if (document_ == nullptr) return {};
@@ -65,12 +88,11 @@ static bool begins_json(std::string_view text) {
 std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
                                          Problems& problems) {
     if (text.size() > largest_document)
-        throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
+        throw InvalidInput(concat(source, ": expected at most ", largest_document, " bytes"));
     if (!begins_json(text)) return json::Document::parse_yaml(text, source, problems);
     std::vector<json::Document> out;
     while (!text.empty()) {
-        const auto name =
-            out.empty() ? source : source + " (document " + std::to_string(out.size() + 1) + ")";
+        const auto name = out.empty() ? source : concat(source, " (document ", out.size() + 1, ")");
         out.push_back(json::Document::parse(take_json(text), name, problems));
     }
     return out;
@@ -127,7 +149,7 @@ FoundSnapshot found_snapshot(const Place& root) {
                              "gs.io.read_kai_snapshot read it"};
     const auto kind = root["kind"].text();
     if (!kind || !root["apiVersion"].text()) return {};
-    return found_kubernetes("(kind " + gpusched::quoted(printable(*kind)) + ")");
+    return found_kubernetes("(kind " + in_quotes(*kind) + ")");
 }
 
 FoundSnapshot found_snapshot(std::string_view text) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents of other systems, in YAML or JSON: values with positions for messages, and the system that wrote
-// a document.
+// Documents of other systems, in YAML or JSON: values with positions for messages, the system that wrote a
+// document, and the report of how its parts were read.
 #pragma once
 
 #include <gpusched/core/text.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +25,25 @@ struct Unreadable {
     std::string why;
 };
 
+/// A text of the input for messages.
+[[nodiscard]] inline std::string in_quotes(std::string_view text) {
+    return gpusched::quoted(printable(text));
+}
+/// Texts or numbers with a separator between them.
+template <class List>
+[[nodiscard]] std::string joined(const List& list, std::string_view separator) {
+    std::string out;
+    for (const auto& one : list) out += concat(out.empty() ? std::string_view() : separator, one);
+    return out;
+}
+/// A text in double quotes, as JSON and YAML have it. @throws InvalidInput if it is not UTF-8
+[[nodiscard]] std::string json_string(std::string_view text);
+
+/// Whether it is an RFC 1123 label: lower-case letters, digits and inner hyphens.
+[[nodiscard]] bool is_kubernetes_label(std::string_view name);
+/// Whether it is an RFC 1123 subdomain: labels joined by dots, at most 253 characters.
+[[nodiscard]] bool is_kubernetes_name(std::string_view name);
+
 /// Whether a list has a value.
 template <class List, class T>
 [[nodiscard]] bool contains(const List& list, const T& value) {
@@ -32,6 +54,63 @@ template <class T>
 void add_once(std::vector<T>& list, T value) {
     if (!contains(list, value)) list.push_back(std::move(value));
 }
+
+/// Counts for each aspect of each kind of object how it was read.
+class ReportBuilder {
+  public:
+    explicit ReportBuilder(std::size_t examples) : examples_(examples) {}
+
+    void exact(std::string_view kind, std::string_view what, std::int64_t count = 1) {
+        row(kind, what, Fidelity::exact, Errs::neither, {}).count += count;
+    }
+    /// Exact, with an example, such as the names of budgets that allow no eviction.
+    void exact_of(std::string_view kind, std::string_view what, std::string_view example) {
+        note(row(kind, what, Fidelity::exact, Errs::neither, {}), example);
+    }
+    void approximated(std::string_view kind, std::string_view what, Errs errs, std::string_view how,
+                      std::string_view example) {
+        note(row(kind, what, Fidelity::approximated, errs, how), example);
+    }
+    void ignored(std::string_view kind, std::string_view what, Errs errs, std::string_view how,
+                 std::string_view example) {
+        note(row(kind, what, Fidelity::ignored, errs, how), example);
+    }
+    void left_out(std::string_view kind, std::string_view what, std::string_view how,
+                  std::string_view example, Errs errs = Errs::neither) {
+        note(row(kind, what, Fidelity::left_out, errs, how), example);
+    }
+    void absent(std::string_view kind, std::string_view undecided) {
+        report_.absent.push_back({std::string(kind), std::string(undecided)});
+    }
+    [[nodiscard]] const std::vector<ReadingRow>& rows() const { return report_.rows; }
+    [[nodiscard]] ReadingReport take() { return std::move(report_); }
+
+  private:
+    ReadingRow& row(std::string_view kind, std::string_view what, Fidelity fidelity, Errs errs,
+                    std::string_view how) {
+        key_.assign(kind).append(1, '\n').append(what).append(1, '\n').append(how);
+        key_.append(1, static_cast<char>('0' + static_cast<int>(fidelity)));
+        key_.append(1, static_cast<char>('0' + static_cast<int>(errs)));
+        const auto [found, added] = index_.try_emplace(key_, report_.rows.size());
+        if (added)
+            report_.rows.push_back({.kind = std::string(kind),
+                                    .what = std::string(what),
+                                    .fidelity = fidelity,
+                                    .errs = errs,
+                                    .how = std::string(how)});
+        return report_.rows[found->second];
+    }
+    void note(ReadingRow& to, std::string_view example) {
+        ++to.count;
+        if (!example.empty() && to.examples.size() < examples_)
+            to.examples.push_back(printable(example, 300));
+    }
+
+    std::size_t examples_;
+    std::string key_;
+    std::map<std::string, std::size_t> index_;
+    ReadingReport report_;
+};
 
 /// A value in a document, or its absence.
 class Place {

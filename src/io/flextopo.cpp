@@ -2,14 +2,12 @@
 // Reads and writes FlexTopo objects.
 #include "io/documents.hpp"
 #include "io/hardware_parts.hpp"
-#include "io/kubernetes_names.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -99,7 +97,7 @@ class FlexTopoReader {
     };
 
     void report(const Item& item, const std::string& what) {
-        problems_.add(source_ + ": " + gpusched::quoted(printable(item.id)) + " " + what);
+        problems_.add(source_ + ": " + in_quotes(item.id) + " " + what);
     }
 
     /// A name for comparisons: small letters and digits only.
@@ -135,7 +133,7 @@ class FlexTopoReader {
         item.vertex.id = number;
         read_attributes(node["attributes"], item.vertex);
         if (!index_.emplace(*id, items_.size()).second)
-            return problems_.add(node.where() + gpusched::quoted(printable(*id)) + " occurs twice");
+            return problems_.add(node.where() + in_quotes(*id) + " occurs twice");
         items_.push_back(std::move(item));
     }
 
@@ -203,9 +201,8 @@ class FlexTopoReader {
                 if (items_[top].vertex.kind != above || items_[low].vertex.kind != below) continue;
                 auto& slot = items_[low].*member;
                 if (slot && *slot != top)
-                    problems_.add(edge.where() + gpusched::quoted(printable(items_[low].id)) +
-                                  " belongs to " + gpusched::quoted(printable(items_[*slot].id)) +
-                                  " already");
+                    problems_.add(edge.where() + in_quotes(items_[low].id) + " belongs to " +
+                                  in_quotes(items_[*slot].id) + " already");
                 slot = top;
                 return true;
             }
@@ -219,8 +216,7 @@ class FlexTopoReader {
             join(Kind::numa_node, Kind::gpu, &Item::numa) || join(Kind::numa_node, Kind::core, &Item::numa))
             return;
         problems_.add(edge.where() + "expected vertices that belong together, found " +
-                      gpusched::quoted(printable(items_[ends[0]].id)) + " and " +
-                      gpusched::quoted(printable(items_[ends[1]].id)));
+                      in_quotes(items_[ends[0]].id) + " and " + in_quotes(items_[ends[1]].id));
     }
 
     void spread_gpus() {
@@ -237,8 +233,7 @@ class FlexTopoReader {
             if (item.vertex.kind == Kind::core && item.group && item.numa && !items_[*item.group].numa)
                 items_[*item.group].numa = item.numa;
         }
-        const bool missing =
-            std::any_of(gpus.begin(), gpus.end(), [&](const auto& g) { return !items_[g.second].numa; });
+        const bool missing = std::ranges::any_of(gpus, [&](const auto& g) { return !items_[g.second].numa; });
         if (known) {
             if (missing) notes_.push_back("GPUs: some have no edge and count as near no NUMA node");
             return;
@@ -295,107 +290,88 @@ GPUSCHED_EXPORT HardwareReading read_flextopo(const std::string& path, const Har
 
 namespace detail {
 
-/// The collector's type for a kind of vertex, and the prefix of its ids. Empty: the object has no such
-/// vertices.
-constexpr std::pair<std::string_view, std::string_view> flextopo_names(topology::HardwareKind kind) {
-    using K = topology::HardwareKind;
-    switch (kind) {
-    case K::socket:
-        return {"Socket", "socket-"};
-    case K::numa_node:
-        return {"NUMANode", "numa-"};
-    case K::core_group:
-        return {"CoreGroup", "coregroup-"};
-    case K::core:
-        return {"CPUCore", "core-"};
-    case K::gpu:
-        return {"GPU", "gpu-"};
-    case K::pcie_root:
-    case K::pcie_switch:
-        return {};
-    }
-    return {};
+/// A kind of vertex: the collector's type, and the prefix of its ids. The object has no others.
+struct FlexTopoVertex {
+    topology::HardwareKind of;
+    std::string_view type, prefix;
+};
+static constexpr FlexTopoVertex flextopo_vertices[] = {
+    {topology::HardwareKind::socket, "Socket", "socket-"},
+    {topology::HardwareKind::numa_node, "NUMANode", "numa-"},
+    {topology::HardwareKind::core_group, "CoreGroup", "coregroup-"},
+    {topology::HardwareKind::core, "CPUCore", "core-"},
+    {topology::HardwareKind::gpu, "GPU", "gpu-"},
+};
+/// A relation: its name in Table 2, and the kind of vertex at the end of its edges. The object has no others.
+struct FlexTopoEdge {
+    topology::HardwareRelation of;
+    std::string_view type;
+    topology::HardwareKind to;
+};
+static constexpr FlexTopoEdge flextopo_edges[] = {
+    {topology::HardwareRelation::hosts, "host", topology::HardwareKind::core_group},
+    {topology::HardwareRelation::contains, "contain", topology::HardwareKind::core},
+    {topology::HardwareRelation::localized, "localized", topology::HardwareKind::numa_node},
+    {topology::HardwareRelation::nearby, "nearby", topology::HardwareKind::numa_node},
+};
+
+/// The row of a table for a kind of vertex or a relation; null if it has none.
+template <class Row, std::size_t N, class Key>
+const Row* row_of(const Row (&table)[N], Key key) {
+    const auto* const found = std::ranges::find(table, key, &Row::of);
+    return found == std::end(table) ? nullptr : found;
 }
 
-/// The name of a relation in Table 2, and the kind of vertex at the end of its edges. Empty: the object has
-/// no such edges.
-constexpr std::pair<std::string_view, topology::HardwareKind>
-flextopo_edge(topology::HardwareRelation relation) {
-    using K = topology::HardwareKind;
-    using R = topology::HardwareRelation;
-    switch (relation) {
-    case R::hosts:
-        return {"host", K::core_group};
-    case R::contains:
-        return {"contain", K::core};
-    case R::localized:
-        return {"localized", K::numa_node};
-    case R::nearby:
-        return {"nearby", K::numa_node};
-    case R::pcie:
-    case R::nvlink:
-    case R::interconnect:
-        return {};
-    }
-    return {};
+static std::string flextopo_id(const topology::HardwareVertex& vertex) {
+    return concat(row_of(flextopo_vertices, vertex.kind)->prefix, vertex.id);
 }
 
-static std::string quoted_json(std::string_view text) {
-    std::string out;
-    json::Writer(out).write(text);
-    return out;
-}
-
-static std::string flextopo_vertex(const topology::HardwareVertex& vertex) {
+static std::string flextopo_vertex(const topology::HardwareVertex& vertex, std::string_view type) {
     using K = topology::HardwareKind;
     using S = topology::HardwareStatus;
-    const auto [type, prefix] = flextopo_names(vertex.kind);
     std::string attributes;
     const auto add = [&](std::string_view key, const std::string& value) {
-        attributes += (attributes.empty() ? "\"" : ", \"") + std::string(key) + "\": " + value;
+        attributes += concat(attributes.empty() ? "\"" : ", \"", key, "\": ", value);
     };
     if (vertex.kind == K::gpu && vertex.memory_mib > 0) add("memoryTotal", std::to_string(vertex.memory_mib));
-    if (vertex.kind == K::gpu && !vertex.model.empty()) add("name", quoted_json(vertex.model));
+    if (vertex.kind == K::gpu && !vertex.model.empty()) add("name", json_string(vertex.model));
     if (vertex.kind == K::gpu || vertex.kind == K::core || vertex.kind == K::core_group)
         add("status", vertex.status == S::failed      ? "\"failed\""
                       : vertex.status == S::allocated ? "\"used\""
                                                       : "\"free\"");
-    if (!vertex.used_by.empty()) add("usedBy", quoted_json(vertex.used_by));
-    if (vertex.kind == K::gpu && !vertex.uuid.empty()) add("uuid", quoted_json(vertex.uuid));
-    return "{\"id\": \"" + std::string(prefix) + std::to_string(vertex.id) + "\", \"type\": \"" +
-           std::string(type) + "\", \"attributes\": {" + attributes + "}}";
-}
-
-static std::string flextopo_id(const topology::HardwareVertex& vertex) {
-    return std::string(flextopo_names(vertex.kind).second) + std::to_string(vertex.id);
+    if (!vertex.used_by.empty()) add("usedBy", json_string(vertex.used_by));
+    if (vertex.kind == K::gpu && !vertex.uuid.empty()) add("uuid", json_string(vertex.uuid));
+    return concat(R"({"id": ")", flextopo_id(vertex), R"(", "type": ")", type, R"(", "attributes": {)",
+                  attributes, "}}");
 }
 
 }  // namespace detail
 
 GPUSCHED_EXPORT std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name) {
     if (!detail::is_kubernetes_name(name))
-        throw InvalidInput("name: " + gpusched::quoted(printable(name)) +
-                           "; expected a name as Kubernetes accepts it");
+        throw InvalidInput("name: " + detail::in_quotes(name) + "; expected a name as Kubernetes accepts it");
     std::string nodes, edges;
     const auto add = [](std::string& list, const std::string& entry) {
         list += (list.empty() ? "\n  " : ",\n  ") + entry;
     };
-    for (const auto v : graph.vertices())
-        if (!detail::flextopo_names(graph.vertex(v).kind).first.empty())
-            add(nodes, detail::flextopo_vertex(graph.vertex(v)));
+    for (const auto v : graph.vertices()) {
+        const auto& vertex = graph.vertex(v);
+        if (const auto* const row = detail::row_of(detail::flextopo_vertices, vertex.kind))
+            add(nodes, detail::flextopo_vertex(vertex, row->type));
+    }
     for (const auto e : graph.edges()) {
-        const auto [type, to] = detail::flextopo_edge(graph.edge(e).relation);
-        if (type.empty()) continue;
+        const auto* const row = detail::row_of(detail::flextopo_edges, graph.edge(e).relation);
+        if (row == nullptr) continue;
         const auto *a = &graph.vertex(graph.source(e)), *b = &graph.vertex(graph.target(e));
         // Sockets may also host NUMA nodes: then the socket is the source.
-        if (a->kind == to || b->kind == topology::HardwareKind::socket) std::swap(a, b);
-        add(edges, "{\"source\": \"" + detail::flextopo_id(*a) + "\", \"target\": \"" +
-                       detail::flextopo_id(*b) + "\", \"type\": \"" + std::string(type) + "\"}");
+        if (a->kind == row->to || b->kind == topology::HardwareKind::socket) std::swap(a, b);
+        add(edges, concat(R"({"source": ")", detail::flextopo_id(*a), R"(", "target": ")",
+                          detail::flextopo_id(*b), R"(", "type": ")", row->type, R"("})"));
     }
-    return "{\"apiVersion\": \"flextopo.baichuan-inc.com/v1alpha1\", \"kind\": \"FlexTopo\", \"metadata\": "
-           "{\"name\": " +
-           detail::quoted_json(name) + "},\n \"spec\": {\"nodes\": [" + nodes + "],\n \"edges\": [" + edges +
-           "]}}\n";
+    return concat(
+        R"({"apiVersion": "flextopo.baichuan-inc.com/v1alpha1", "kind": "FlexTopo", "metadata": {"name": )",
+        detail::json_string(name), "},\n \"spec\": {\"nodes\": [", nodes, "],\n \"edges\": [", edges,
+        "]}}\n");
 }
 
 }  // namespace gpusched::io

@@ -18,13 +18,25 @@
 
 namespace gpusched::io {
 
-GPUSCHED_EXPORT bool reads_xml() noexcept {
 #ifdef GPUSCHED_HAS_PUGIXML
-    return true;
+GPUSCHED_EXPORT bool reads_xml() noexcept { return true; }
 #else
-    return false;
-#endif
+GPUSCHED_EXPORT bool reads_xml() noexcept { return false; }
+
+static HardwareReading no_xml(std::string_view source) {
+    throw BackendError(std::string(source) +
+                       ": this build of gpusched reads no XML: it was built without pugixml "
+                       "(Debian and Ubuntu: apt-get install libpugixml-dev)");
 }
+GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view, const HardwareReadOptions&,
+                                               std::string_view source) {
+    return no_xml(source);
+}
+GPUSCHED_EXPORT HardwareReading nccl_topology_from_xml(std::string_view, const HardwareReadOptions&,
+                                                       std::string_view source) {
+    return no_xml(source);
+}
+#endif
 
 GPUSCHED_EXPORT std::optional<HardwareFormat> hardware_format(std::string_view text) {
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -57,6 +69,13 @@ GPUSCHED_EXPORT HardwareReading hardware_from_text(std::string_view text, const 
 GPUSCHED_EXPORT HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options) {
     return hardware_from_text(read_file(path), options, path);
 }
+GPUSCHED_EXPORT HardwareReading read_nccl_topology(const std::string& path,
+                                                   const HardwareReadOptions& options) {
+    return nccl_topology_from_xml(read_file(path), options, path);
+}
+GPUSCHED_EXPORT HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options) {
+    return hwloc_from_xml(read_file(path), options, path);
+}
 
 namespace detail {
 
@@ -73,8 +92,7 @@ class HwlocLibrary {
         }
         const auto version = function<unsigned (*)()>("hwloc_get_api_version")();
         if (version >> 16 != 2)
-            throw BackendError(name_ + ": expected version 2 of the interface, found " +
-                               std::to_string(version >> 16));
+            throw BackendError(concat(name_, ": expected version 2 of the interface, found ", version >> 16));
     }
 
     /// The XML of the machine that the program runs on.

@@ -3,6 +3,7 @@
 #include "io/hardware_parts.hpp"
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/text.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -70,16 +71,13 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
         for (const auto& [first, last] : numa.cpus.ranges)
             for (int cpu = first; cpu <= last; ++cpu)
                 if (const auto [other, added] = numa_of_cpu.emplace(cpu, id); !added)
-                    problems.add(problems.full()
-                                     ? std::string()
-                                     : source + ": CPU " + std::to_string(cpu) + " is near NUMA nodes " +
-                                           std::to_string(other->second) + " and " + std::to_string(id) +
-                                           "; expected one");
+                    problems.add(problems.full() ? std::string()
+                                                 : concat(source, ": CPU ", cpu, " is near NUMA nodes ",
+                                                          other->second, " and ", id, "; expected one"));
     const int inferred = inferred_threads(numa_nodes);
     const int threads = options.threads_per_core == 0 ? inferred : options.threads_per_core;
     if (options.threads_per_core == 0 && inferred > 1)
-        notes.push_back("cores: " + std::to_string(inferred) +
-                        " threads per core, inferred from the CPU numbers");
+        notes.push_back(concat("cores: ", inferred, " threads per core, inferred from the CPU numbers"));
 
     std::map<int, Vertex> sockets;
     bool guessed = false;
@@ -99,8 +97,8 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
         notes.push_back("sockets: not in the text; " +
                         (options.numa_nodes_per_socket == 1
                              ? std::string("every NUMA node counts as one")
-                             : "each " + std::to_string(options.numa_nodes_per_socket) +
-                                   " NUMA nodes, by ascending id, count as one"));
+                             : concat("each ", options.numa_nodes_per_socket,
+                                      " NUMA nodes, by ascending id, count as one")));
     for (const auto& [id, numa] : numa_nodes) {
         const auto vertex = out[id] = add(Kind::numa_node, id);
         // The first threads of the cores; later ranges are their siblings.

@@ -71,14 +71,6 @@ struct HwlocNuma {
     [[nodiscard]] bool ordinary() const { return kind.empty() || kind == "DRAM"; }
 };
 
-/// Reports more of them than Linux supports.
-static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& source, Problems& problems) {
-    constexpr std::size_t most = 1024;
-    if (nodes.size() > most)
-        problems.add(source + ": " + std::to_string(nodes.size()) + " NUMA nodes; expected at most " +
-                     std::to_string(most));
-}
-
 [[nodiscard]] static CpuRanges union_of(CpuRanges all, const std::vector<CpuRanges>& more) {
     std::vector<std::pair<int, int>> ranges;
     for (const auto& set : more) ranges.insert(ranges.end(), set.ranges.begin(), set.ranges.end());
@@ -100,9 +92,8 @@ static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
             return other.ordinary() && other.cpus.meets(numa.cpus);
         };
         // The same id twice is a mistake, not additional memory.
-        further.push_back(first != &numa
-                              ? first->id != numa.id
-                              : !numa.ordinary() && std::any_of(nodes.begin(), nodes.end(), shares));
+        further.push_back(first != &numa ? first->id != numa.id
+                                         : !numa.ordinary() && std::ranges::any_of(nodes, shares));
     }
     return further;
 }
@@ -118,7 +109,9 @@ class HwlocReader {
         std::vector<Bridge> bridges;
         for (const auto& object : xml_.root().children("object")) walk(object, {}, bridges, 0);
         if (!seen_any_ && problems_.empty()) xml_.report(xml_.root(), "expected object elements, found none");
-        check_count(numa_, xml_.source(), problems_);
+        if (numa_.size() > most_numa_nodes)
+            problems_.add(
+                concat(xml_.source(), ": ", numa_.size(), " NUMA nodes; expected at most ", most_numa_nodes));
         problems_.throw_if_any();
         number_gpus();
         problems_.throw_if_any();
@@ -141,6 +134,7 @@ class HwlocReader {
     }
 
   private:
+    static constexpr std::size_t most_numa_nodes = 1024;  // of Linux
     enum class Place : std::uint8_t { gpu, package, other };
 
     struct Bridge {
@@ -250,14 +244,14 @@ class HwlocReader {
         // Several libraries may know the same GPU of a chip; the first library counts.
         for (std::size_t b = 0; b < gpu_libraries.size(); ++b) {
             const auto known = [&](const Gpu& gpu) { return gpu.index[b].has_value(); };
-            if (std::none_of(on_chip_.begin(), on_chip_.end(), known)) continue;
-            std::copy_if(on_chip_.begin(), on_chip_.end(), std::back_inserter(gpus_), known);
+            if (std::ranges::none_of(on_chip_, known)) continue;
+            std::ranges::copy_if(on_chip_, std::back_inserter(gpus_), known);
             break;
         }
         if (gpus_.empty()) return;
         if (gpus_.size() > max_gpus_per_node)
-            problems_.add(xml_.source() + ": " + std::to_string(gpus_.size()) + " GPUs; expected at most " +
-                          std::to_string(max_gpus_per_node));
+            problems_.add(
+                concat(xml_.source(), ": ", gpus_.size(), " GPUs; expected at most ", max_gpus_per_node));
         for (std::size_t b = 0; b < gpu_libraries.size() && gpus_.front().id < 0; ++b) {
             std::set<int> ids;
             for (const auto& gpu : gpus_)
@@ -266,10 +260,9 @@ class HwlocReader {
             for (auto& gpu : gpus_) gpu.id = *gpu.index[b];
         }
         if (gpus_.front().id < 0) {
-            std::sort(gpus_.begin(), gpus_.end(), [](const Gpu& a, const Gpu& b) {
-                return std::pair(std::string_view(a.bus),
-                                 std::string_view(a.node.attribute("name").value())) <
-                       std::pair(std::string_view(b.bus), std::string_view(b.node.attribute("name").value()));
+            std::ranges::sort(gpus_, {}, [](const Gpu& gpu) {
+                return std::pair(std::string_view(gpu.bus),
+                                 std::string_view(gpu.node.attribute("name").value()));
             });
             for (std::size_t i = 0; i < gpus_.size(); ++i) gpus_[i].id = static_cast<int>(i);
             notes_.push_back(
@@ -314,7 +307,7 @@ class HwlocReader {
             }
             if (*reading.socket < 0) reading.socket = 0;
             if (!out.emplace(numa.id, std::move(reading)).second)
-                problems_.add(xml_.source() + ": NUMA node " + std::to_string(numa.id) + " occurs twice");
+                problems_.add(concat(xml_.source(), ": NUMA node ", numa.id, " occurs twice"));
         }
         if (memory_only) notes_.push_back("NUMA nodes: those without CPUs are left out");
         if (several_kinds)
@@ -345,9 +338,8 @@ class HwlocReader {
             }
         }
         if (names.size() != n || values.size() != n * n ||
-            std::any_of(values.begin(), values.end(), [](double v) { return !(v >= 0 && v < 1e15); }))
-            return xml_.report(matrix, "expected " + std::to_string(n) + " indexes and " +
-                                           std::to_string(n * n) + " values >= 0");
+            std::ranges::any_of(values, [](double v) { return !(v >= 0 && v < 1e15); }))
+            return xml_.report(matrix, concat("expected ", n, " indexes and ", n * n, " values >= 0"));
         const auto place = [&](std::size_t i) {
             const auto found = place_of_.find(names[i]);
             return found == place_of_.end() ? std::pair(Place::other, 0) : found->second;
@@ -432,11 +424,7 @@ class HwlocReader {
 
 }  // namespace gpusched::io::detail
 
-#endif
-
 namespace gpusched::io {
-
-#ifdef GPUSCHED_HAS_PUGIXML
 
 GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options,
                                                std::string_view source) {
@@ -456,17 +444,6 @@ GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view text, const Hard
     return {detail::finish(parts, xml.source()), std::move(notes)};
 }
 
-#else
-
-GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view, const HardwareReadOptions&,
-                                               std::string_view source) {
-    detail::no_xml(std::string(source));
-}
+}  // namespace gpusched::io
 
 #endif
-
-GPUSCHED_EXPORT HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options) {
-    return hwloc_from_xml(read_file(path), options, path);
-}
-
-}  // namespace gpusched::io

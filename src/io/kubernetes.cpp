@@ -10,7 +10,6 @@
 #include "io/kubernetes/owners.hpp"
 #include "io/kubernetes/pods.hpp"
 #include "io/kubernetes/resources.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -58,8 +57,8 @@ static TopologyLevels levels_of(const Objects& objects, const KubernetesReadOpti
     for (const char* const key :
          {"network.topology.nvidia.com/core", "network.topology.nvidia.com/spine",
           "network.topology.nvidia.com/leaf", "network.topology.nvidia.com/accelerator"})
-        if (std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
-                        [&](const NodeSpec& node) { return node.labels.contains(key); }))
+        if (std::ranges::any_of(cluster.nodes,
+                                [&](const NodeSpec& node) { return node.labels.contains(key); }))
             levels.node_labels.emplace_back(key);
     return levels;
 }
@@ -82,13 +81,11 @@ static std::vector<std::string> place_in_network(const Objects& objects, const K
                                node.name + ": " + key);
                 return {};
             }
-    const auto reading = network_from_labels(levels, cluster);
+    const auto reading = network_from_labels(levels, cluster.nodes);
     set_network(cluster, reading);
     std::int64_t placed = 0;
     for (const auto& node : cluster.nodes) placed += node.network.empty() ? 0 : 1;
-    std::string labels;
-    for (const auto& level : levels.node_labels) labels += (labels.empty() ? "" : ", ") + level;
-    if (placed > 0) report.exact("Node", "network by " + labels, placed);
+    if (placed > 0) report.exact("Node", "network by " + joined(levels.node_labels, ", "), placed);
     for (const auto& note : reading.notes) report.approximated("Node", "network", Errs::neither, note, "");
     return levels.node_labels;
 }
@@ -364,12 +361,12 @@ class Reader {
             if (!pods_[i].bound()) continue;
             home[i] = index_.at(pods_[i].node);
             for (const auto& [name, amount] : pods_[i].requests)
-                if (cards_.is_device(name)) used[*home[i]][name] += Quantity{amount.value(), 0};
+                if (cards_.is_device(name)) used[*home[i]][name] += Quantity(amount.value());
         }
         if (kai_ != nullptr) {
             const auto shared = kai_->shared_gpus(pods_, home, nodes_.size());
             for (std::size_t n = 0; n < nodes_.size(); ++n)
-                if (shared[n] > 0) used[n][Kai::whole_gpu] += Quantity{shared[n], 0};
+                if (shared[n] > 0) used[n][Kai::whole_gpu] += Quantity(shared[n]);
         }
         const Devices devices(nodes_, pods_, home, used, cards_, report_);
         CountedResources resources(nodes_, pods_, devices, report_);
@@ -465,7 +462,7 @@ GPUSCHED_EXPORT std::vector<std::string> kubernetes_files(std::span<const std::s
         if (error) throw BackendError(path + ": cannot be read: " + error.message());
         if (found.empty())
             throw InvalidInput(path + ": expected a folder with files *.json, *.yaml or *.yml, found none");
-        std::sort(found.begin(), found.end());
+        std::ranges::sort(found);
         out.insert(out.end(), found.begin(), found.end());
     }
     return out;

@@ -14,9 +14,9 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::io {
-
 #ifdef GPUSCHED_HAS_PUGIXML
+
+namespace gpusched::io {
 
 namespace detail {
 
@@ -47,8 +47,7 @@ class NcclReader {
                     xml_.expected(cpu, "affinity", "words of hexadecimal digits");
             }
             if (!seen.insert(*id).second)
-                xml_.report(cpu, "numaid: NUMA node " + std::to_string(*id) +
-                                     " occurs twice; expected one machine");
+                xml_.report(cpu, concat("numaid: NUMA node ", *id, " occurs twice; expected one machine"));
             // -1: unknown to the system, as in many virtual machines.
             if (*id < 0)
                 notes_.push_back(
@@ -106,7 +105,7 @@ class NcclReader {
             const auto dev = xml_.integer(pci.child("gpu"), "dev", 0, max_gpus_per_node - 1);
             if (!dev) continue;
             if (!taken_.insert(*dev).second)
-                xml_.report(pci.child("gpu"), "dev: GPU " + std::to_string(*dev) + " occurs twice");
+                xml_.report(pci.child("gpu"), concat("dev: GPU ", *dev, " occurs twice"));
             keep(pci, *dev);
         }
         if (!with_element_.empty()) return;
@@ -117,13 +116,11 @@ class NcclReader {
                                               "NCCL has completed (NCCL_TOPO_DUMP_FILE)");
             return;
         }
-        std::sort(by_class_.begin(), by_class_.end(), [](const auto& a, const auto& b) {
-            return std::string_view(a.attribute("busid").value()) <
-                   std::string_view(b.attribute("busid").value());
-        });
+        std::ranges::sort(by_class_, {},
+                          [](const auto& pci) { return std::string_view(pci.attribute("busid").value()); });
         if (by_class_.size() > max_gpus_per_node)
-            problems_.add(xml_.source() + ": " + std::to_string(by_class_.size()) +
-                          " GPUs; expected at most " + std::to_string(max_gpus_per_node));
+            problems_.add(
+                concat(xml_.source(), ": ", by_class_.size(), " GPUs; expected at most ", max_gpus_per_node));
         int next = 0;
         for (const auto& pci : by_class_) keep(pci, next++);
         notes_.push_back(
@@ -238,18 +235,6 @@ GPUSCHED_EXPORT HardwareReading nccl_topology_from_xml(std::string_view text,
     return {detail::finish(parts, xml.source()), std::move(notes)};
 }
 
-#else
-
-GPUSCHED_EXPORT HardwareReading nccl_topology_from_xml(std::string_view, const HardwareReadOptions&,
-                                                       std::string_view source) {
-    detail::no_xml(std::string(source));
-}
+}  // namespace gpusched::io
 
 #endif
-
-GPUSCHED_EXPORT HardwareReading read_nccl_topology(const std::string& path,
-                                                   const HardwareReadOptions& options) {
-    return nccl_topology_from_xml(read_file(path), options, path);
-}
-
-}  // namespace gpusched::io

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads networks from Slurm's topology files and from labels of Kubernetes nodes.
 #include "io/documents.hpp"
-#include "io/host_list.hpp"
+#include "io/slurm/values.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
@@ -90,7 +90,7 @@ class SlurmNetwork {
         if (!domains_.empty() && domains_.front().block != block)
             problems_.add(where + "expected only SwitchName or only BlockName, found both");
         if (!index_.emplace(name, domains_.size()).second)
-            problems_.add(where + gpusched::quoted(printable(name)) + " occurs twice");
+            problems_.add(where + in_quotes(name) + " occurs twice");
         Domain domain{.where = where, .name = name, .block = block};
         list(where, "Switches", switches, domain.below);
         list(where, "Nodes", nodes, domain.nodes);
@@ -103,7 +103,7 @@ class SlurmNetwork {
             if (!read_number(text, size) || size <= 0 ||
                 (!sizes_.empty() && (size % sizes_.front() != 0 || size <= sizes_.back())))
                 problems_.add(where + "BlockSizes: expected ascending multiples of the first one, found " +
-                              gpusched::quoted(printable(text)));
+                              in_quotes(text));
             else
                 sizes_.push_back(size);
         }
@@ -116,13 +116,10 @@ class SlurmNetwork {
             for (const auto& name : domains_[d].below) {
                 const auto found = index_.find(name);
                 if (found == index_.end()) {
-                    problems_.add(domains_[d].where + "switch " + gpusched::quoted(printable(name)) +
-                                  " has no line");
+                    problems_.add(domains_[d].where + "switch " + in_quotes(name) + " has no line");
                 } else if (domains_[found->second].above) {
-                    problems_.add(domains_[d].where + "switch " + gpusched::quoted(printable(name)) +
-                                  " is below " +
-                                  gpusched::quoted(printable(domains_[*domains_[found->second].above].name)) +
-                                  " already");
+                    problems_.add(domains_[d].where + "switch " + in_quotes(name) + " is below " +
+                                  in_quotes(domains_[*domains_[found->second].above].name) + " already");
                 } else {
                     domains_[found->second].above = d;
                 }
@@ -134,8 +131,8 @@ class SlurmNetwork {
             const auto path = path_to(d);
             for (const auto& node : domains_[d].nodes) {
                 if (const auto [other, added] = seen.emplace(node, domains_[d].name); !added) {
-                    problems_.add(domains_[d].where + "node " + gpusched::quoted(printable(node)) +
-                                  " is below " + gpusched::quoted(printable(other->second)) + " already");
+                    problems_.add(domains_[d].where + "node " + in_quotes(node) + " is below " +
+                                  in_quotes(other->second) + " already");
                     continue;
                 }
                 out.nodes.push_back({node, path});
@@ -156,14 +153,14 @@ class SlurmNetwork {
     void list(const std::string& where, const char* key, std::string_view text,
               std::vector<std::string>& out) {
         if (text.empty() || left_.exceeded) return;  // later lists cannot be judged
-        if (auto names = host_list(text, left_))
+        if (auto names = slurm::host_list(text, left_))
             out = std::move(*names);
         else
             problems_.add(where + key + ": expected names such as node[01-04,7], " +
                           (left_.exceeded
-                               ? "at most " + std::to_string(most_hosts) + " in all; beyond that with "
+                               ? concat("at most ", slurm::most_hosts, " in all; beyond that with ")
                                : std::string("found ")) +
-                          gpusched::quoted(printable(text)));
+                          in_quotes(text));
     }
 
     /// From the root down to the domain.
@@ -179,12 +176,11 @@ class SlurmNetwork {
             if (width >= domains_.size()) break;
             width = joined;
             const auto first = domain / width * width, last = std::min(first + width, domains_.size()) - 1;
-            path.push_back(domains_[first].name + ".." + domains_[last].name + "/" +
-                           std::to_string(sizes_[s]));
+            path.push_back(concat(domains_[first].name, "..", domains_[last].name, "/", sizes_[s]));
         }
         if (path.size() > most_levels)
             problems_.add(domains_[domain].where + "expected at most 16 levels; is a switch above itself?");
-        std::reverse(path.begin(), path.end());
+        std::ranges::reverse(path);
         return path;
     }
 
@@ -192,15 +188,8 @@ class SlurmNetwork {
     std::vector<Domain> domains_;
     std::map<std::string, std::size_t> index_;
     std::vector<int> sizes_;
-    HostBudget left_;
+    slurm::HostBudget left_;
 };
-
-static std::string lower_case(std::string_view text) {
-    std::string out(text);
-    for (auto& c : out)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return out;
-}
 
 /// Reads one line without comments, with continuations joined: words key=value.
 static void slurm_line(std::string_view line, const std::string& where, SlurmNetwork& network,
@@ -208,21 +197,20 @@ static void slurm_line(std::string_view line, const std::string& where, SlurmNet
     std::map<std::string, std::string> words;
     for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
         const auto equals = word.find('=');
-        const auto key = lower_case(word.substr(0, equals));
-        if (equals == word.npos || (key != "switchname" && key != "switches" && key != "nodes" &&
-                                    key != "blockname" && key != "blocksizes" && key != "linkspeed"))
+        const auto key = slurm::upper_case(word.substr(0, equals));
+        if (equals == word.npos || (key != "SWITCHNAME" && key != "SWITCHES" && key != "NODES" &&
+                                    key != "BLOCKNAME" && key != "BLOCKSIZES" && key != "LINKSPEED"))
             return problems.add(
                 where +
                 "expected SwitchName=, Switches=, Nodes=, LinkSpeed=, BlockName= or BlockSizes=, found " +
-                gpusched::quoted(printable(word)));
+                in_quotes(word));
         if (!words.emplace(key, word.substr(equals + 1)).second)
-            return problems.add(where + gpusched::quoted(printable(word.substr(0, equals))) +
-                                " occurs twice");
+            return problems.add(where + in_quotes(word.substr(0, equals)) + " occurs twice");
     }
     if (words.empty()) return;
-    if (words.contains("blocksizes")) {
+    if (words.contains("BLOCKSIZES")) {
         std::vector<std::string> sizes{""};
-        for (const char c : words["blocksizes"])
+        for (const char c : words["BLOCKSIZES"])
             if (c == ',')
                 sizes.emplace_back();
             else
@@ -230,10 +218,10 @@ static void slurm_line(std::string_view line, const std::string& where, SlurmNet
         if (words.size() != 1) problems.add(where + "expected BlockSizes alone in its line");
         return network.sizes(where, sizes);
     }
-    const bool block = words.contains("blockname");
-    if (block == words.contains("switchname") || (block && words.contains("switches")))
+    const bool block = words.contains("BLOCKNAME");
+    if (block == words.contains("SWITCHNAME") || (block && words.contains("SWITCHES")))
         return problems.add(where + "expected either a SwitchName or a BlockName with its Nodes");
-    network.add(where, block, words[block ? "blockname" : "switchname"], words["switches"], words["nodes"]);
+    network.add(where, block, words[block ? "BLOCKNAME" : "SWITCHNAME"], words["SWITCHES"], words["NODES"]);
 }
 
 /// A host list in YAML: text, or an array of texts.
@@ -254,7 +242,7 @@ static std::string slurm_hosts(const Place& place, Problems& problems) {
 GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, std::string_view source_name) {
     const std::string source(source_name);
     if (text.size() > largest_document)
-        throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
+        throw InvalidInput(concat(source, ": expected at most ", largest_document, " bytes"));
     Problems problems;
     detail::SlurmNetwork network(problems);
     std::string joined;
@@ -271,7 +259,7 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, s
             joined += ' ';
             continue;
         }
-        detail::slurm_line(joined, source + ":" + std::to_string(first) + ": ", network, problems);
+        detail::slurm_line(joined, concat(source, ":", first, ": "), network, problems);
         joined.clear();
     }
     return network.reading(source);
@@ -302,11 +290,10 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
     }
     problems.throw_if_any();
     if (meant.size() != 1)
-        throw InvalidInput(source + ": topology: expected the name of one of " +
-                           (names.empty() ? "none" : names) +
-                           (options.topology.empty()
-                                ? "; " + std::to_string(meant.size()) + " are the default of the cluster"
-                                : ", found " + gpusched::quoted(printable(options.topology))));
+        throw InvalidInput(
+            source + ": topology: expected the name of one of " + (names.empty() ? "none" : names) +
+            (options.topology.empty() ? concat("; ", meant.size(), " are the default of the cluster")
+                                      : ", found " + detail::in_quotes(options.topology)));
     const auto& topology = meant.front();
     detail::SlurmNetwork network(problems);
     std::vector<std::string> notes;
@@ -363,7 +350,7 @@ static TopologyLevels topology_levels(const Place& object, Problems& problems) {
         if (!label || label->empty())
             problems.add(level.where() + "expected an object with nodeLabel");
         else if (contains(out.node_labels, *label))
-            problems.add(level.where() + gpusched::quoted(printable(*label)) + " occurs twice");
+            problems.add(level.where() + in_quotes(*label) + " occurs twice");
         else if (!out.node_labels.empty() && out.node_labels.back() == hostname_label)
             problems.add(level.where() + "expected no level below " + std::string(hostname_label));
         else
@@ -372,19 +359,79 @@ static TopologyLevels topology_levels(const Place& object, Problems& problems) {
     return out;
 }
 
-template <class Nodes, class Name, class Labels>
-NetworkReading place_by_labels(const TopologyLevels& levels, const Nodes& nodes, Name&& name,
-                               Labels&& labels) {
+}  // namespace detail
+
+GPUSCHED_EXPORT TopologyLevels topology_levels_from_text(std::string_view text,
+                                                         const KubernetesTopologyOptions& options,
+                                                         std::string_view source_name) {
+    const std::string source(source_name);
+    Problems problems;
+    const auto documents = detail::read_objects(text, source, problems);
+    problems.throw_if_any();
+    std::vector<detail::Place> meant;
+    std::string names;
+    for (const auto& object : detail::kubernetes_objects(documents)) {
+        const auto group = object["apiVersion"].text().value_or("");
+        if (object["kind"].text() != "Topology" ||
+            !(group.starts_with("kueue.x-k8s.io/") || group.starts_with("kai.scheduler/")))
+            continue;
+        const auto name = object["metadata"]["name"].text().value_or("");
+        names += (names.empty() ? "" : ", ") + detail::in_quotes(name);
+        if (options.topology.empty() || options.topology == name) meant.push_back(object);
+    }
+    if (meant.size() != 1)
+        throw InvalidInput(
+            source + ": expected one object of kind Topology (kueue.x-k8s.io or kai.scheduler)" +
+            (options.topology.empty() ? std::string() : " and name " + detail::in_quotes(options.topology)) +
+            ", found " + (names.empty() ? "none" : names));
+    auto levels = detail::topology_levels(meant.front(), problems);
+    problems.throw_if_any();
+    return levels;
+}
+
+GPUSCHED_EXPORT std::vector<NodeSpec> labelled_nodes_from_text(std::string_view text,
+                                                               std::string_view source_name) {
+    const std::string source(source_name);
+    Problems problems;
+    const auto documents = detail::read_objects(text, source, problems);
+    problems.throw_if_any();
+    std::vector<NodeSpec> out;
+    std::set<std::string> seen;
+    for (const auto& object : detail::kubernetes_objects(documents)) {
+        if (object["kind"].text() != "Node") continue;
+        NodeSpec node{.name = object["metadata"]["name"].text().value_or("")};
+        if (node.name.empty())
+            problems.add(object.where() + "expected metadata.name");
+        else if (!seen.insert(node.name).second)
+            problems.add(object.where() + "node " + detail::in_quotes(node.name) + " occurs twice");
+        const auto labels = object["metadata"]["labels"];
+        if (labels && !labels.is(json::Kind::object)) problems.add(labels.expected("an object"));
+        for (const auto& label : labels.items()) {
+            const auto value = label.text();
+            if (!value || value->find('/') != value->npos)
+                problems.add(label.expected("text without a slash"));
+            else
+                node.labels.emplace(label.key(), *value);
+        }
+        out.push_back(std::move(node));
+    }
+    if (out.empty() && problems.empty()) problems.add(source + ": expected objects of kind Node, found none");
+    problems.throw_if_any();
+    return out;
+}
+
+GPUSCHED_EXPORT NetworkReading network_from_labels(const TopologyLevels& levels,
+                                                   std::span<const NodeSpec> nodes) {
     NetworkReading out;
     for (const auto& label : levels.node_labels)
-        if (label != hostname_label) out.levels.push_back(label);
+        if (label != detail::hostname_label) out.levels.push_back(label);
     std::size_t short_paths = 0;
     std::map<std::string, std::set<std::vector<std::string>>> paths_of;  // by value: its paths from the root
     for (const auto& node : nodes) {
-        NetworkReading::Node placed{.name = name(node)};
+        NetworkReading::Node placed{.name = node.name};
         for (const auto& label : out.levels) {
-            const auto found = labels(node).find(label);
-            if (found == labels(node).end() || found->second.empty()) break;
+            const auto found = node.labels.find(label);
+            if (found == node.labels.end() || found->second.empty()) break;
             auto& path = placed.network;
             path.push_back(found->second);
             paths_of[found->second].insert(path);
@@ -408,84 +455,9 @@ NetworkReading place_by_labels(const TopologyLevels& levels, const Nodes& nodes,
         out.notes.push_back(
             "domains: equal labels in different places; their names include the domains above them");
     if (short_paths > 0)
-        out.notes.push_back("nodes: " + std::to_string(short_paths) +
-                            " lack labels of some levels and are placed above them");
+        out.notes.push_back(
+            concat("nodes: ", short_paths, " lack labels of some levels and are placed above them"));
     return out;
-}
-
-}  // namespace detail
-
-GPUSCHED_EXPORT TopologyLevels topology_levels_from_text(std::string_view text,
-                                                         const KubernetesTopologyOptions& options,
-                                                         std::string_view source_name) {
-    const std::string source(source_name);
-    Problems problems;
-    const auto documents = detail::read_objects(text, source, problems);
-    problems.throw_if_any();
-    std::vector<detail::Place> meant;
-    std::string names;
-    for (const auto& object : detail::kubernetes_objects(documents)) {
-        const auto group = object["apiVersion"].text().value_or("");
-        if (object["kind"].text() != "Topology" ||
-            !(group.starts_with("kueue.x-k8s.io/") || group.starts_with("kai.scheduler/")))
-            continue;
-        const auto name = object["metadata"]["name"].text().value_or("");
-        names += (names.empty() ? "" : ", ") + gpusched::quoted(printable(name));
-        if (options.topology.empty() || options.topology == name) meant.push_back(object);
-    }
-    if (meant.size() != 1)
-        throw InvalidInput(
-            source + ": expected one object of kind Topology (kueue.x-k8s.io or kai.scheduler)" +
-            (options.topology.empty() ? std::string()
-                                      : " and name " + gpusched::quoted(printable(options.topology))) +
-            ", found " + (names.empty() ? "none" : names));
-    auto levels = detail::topology_levels(meant.front(), problems);
-    problems.throw_if_any();
-    return levels;
-}
-
-GPUSCHED_EXPORT std::vector<LabelledNode> labelled_nodes_from_text(std::string_view text,
-                                                                   std::string_view source_name) {
-    const std::string source(source_name);
-    Problems problems;
-    const auto documents = detail::read_objects(text, source, problems);
-    problems.throw_if_any();
-    std::vector<LabelledNode> out;
-    std::set<std::string> seen;
-    for (const auto& object : detail::kubernetes_objects(documents)) {
-        if (object["kind"].text() != "Node") continue;
-        LabelledNode node{.name = object["metadata"]["name"].text().value_or("")};
-        if (node.name.empty())
-            problems.add(object.where() + "expected metadata.name");
-        else if (!seen.insert(node.name).second)
-            problems.add(object.where() + "node " + gpusched::quoted(printable(node.name)) + " occurs twice");
-        const auto labels = object["metadata"]["labels"];
-        if (labels && !labels.is(json::Kind::object)) problems.add(labels.expected("an object"));
-        for (const auto& label : labels.items()) {
-            const auto value = label.text();
-            if (!value || value->find('/') != value->npos)
-                problems.add(label.expected("text without a slash"));
-            else
-                node.labels.emplace(label.key(), *value);
-        }
-        out.push_back(std::move(node));
-    }
-    if (out.empty() && problems.empty()) problems.add(source + ": expected objects of kind Node, found none");
-    problems.throw_if_any();
-    return out;
-}
-
-GPUSCHED_EXPORT NetworkReading network_from_labels(const TopologyLevels& levels,
-                                                   std::span<const LabelledNode> nodes) {
-    return detail::place_by_labels(
-        levels, nodes, [](const LabelledNode& node) { return node.name; },
-        [](const LabelledNode& node) -> const auto& { return node.labels; });
-}
-
-GPUSCHED_EXPORT NetworkReading network_from_labels(const TopologyLevels& levels, const ClusterSpec& cluster) {
-    return detail::place_by_labels(
-        levels, cluster.nodes, [](const NodeSpec& node) { return node.name; },
-        [](const NodeSpec& node) -> const auto& { return node.labels; });
 }
 
 GPUSCHED_EXPORT NetworkReading read_kubernetes_topology(const std::string& topology_path,

@@ -54,7 +54,7 @@ class NodeResourceReader {
                 if (!number)
                     problems_.add(zone["name"].expected("a name that ends in a number up to 1023"));
                 else if (!sockets.emplace(*name, *number).second)
-                    problems_.add(zone.where() + gpusched::quoted(printable(*name)) + " occurs twice");
+                    problems_.add(zone.where() + in_quotes(*name) + " occurs twice");
             }
         }
         std::set<int> ids;
@@ -67,7 +67,7 @@ class NodeResourceReader {
                 continue;
             }
             if (!ids.insert(*number).second)
-                problems_.add(zone.where() + "NUMA node " + std::to_string(*number) + " occurs twice");
+                problems_.add(concat(zone.where(), "NUMA node ", *number, " occurs twice"));
             NumaResources numa{.zone = *name, .id = *number};
             if (const auto parent = zone["parent"].text(); parent && sockets.contains(*parent))
                 numa.socket = sockets.at(*parent);
@@ -75,8 +75,7 @@ class NodeResourceReader {
             read_costs(zone["costs"], numa);
             out.numa_nodes.push_back(std::move(numa));
         }
-        std::sort(out.numa_nodes.begin(), out.numa_nodes.end(),
-                  [](const NumaResources& a, const NumaResources& b) { return a.id < b.id; });
+        std::ranges::sort(out.numa_nodes, {}, &NumaResources::id);
         return out;
     }
 
@@ -107,7 +106,7 @@ class NodeResourceReader {
             amount.allocatable_milli = allocatable.value_or(capacity.value_or(amount.available_milli));
             amount.capacity_milli = capacity.value_or(amount.allocatable_milli);
             if (!numa.resources.emplace(*name, amount).second)
-                problems_.add(resource.where() + gpusched::quoted(printable(*name)) + " occurs twice");
+                problems_.add(resource.where() + in_quotes(*name) + " occurs twice");
         }
     }
 
@@ -140,8 +139,7 @@ GPUSCHED_EXPORT std::vector<NodeResources> node_resource_topology_from_text(std:
         if (object["kind"].text() != "NodeResourceTopology") continue;
         out.push_back(detail::NodeResourceReader(problems).read(object));
         if (!seen.insert(out.back().node).second && !out.back().node.empty())
-            problems.add(object.where() + "node " + gpusched::quoted(printable(out.back().node)) +
-                         " occurs twice");
+            problems.add(object.where() + "node " + detail::in_quotes(out.back().node) + " occurs twice");
     }
     if (out.empty()) problems.add(source + ": expected objects of kind NodeResourceTopology, found none");
     problems.throw_if_any();
@@ -155,7 +153,7 @@ GPUSCHED_EXPORT std::vector<NodeResources> read_node_resource_topology(const std
 GPUSCHED_EXPORT HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options) {
     require_fields(options);
     Problems problems;
-    const auto owner = "node " + gpusched::quoted(printable(node.node));
+    const auto owner = "node " + detail::in_quotes(node.node);
     const std::int64_t threads = std::max(options.threads_per_core, 1);
     std::map<int, detail::NumaReading> numa_nodes;
     std::vector<std::pair<int, int>> gpus;  // index, NUMA node
@@ -169,7 +167,7 @@ GPUSCHED_EXPORT HardwareReading machine_of(const NodeResources& node, const Hard
         gpu_total += std::min<std::int64_t>(here, 1 << 20);
         detail::NumaReading reading{.socket = numa.socket, .cores = std::vector<int>()};
         if (cores > largest_cpu + 1 - next_core) {
-            problems.add(owner + ": expected at most " + std::to_string(largest_cpu + 1) + " cores");
+            problems.add(concat(owner, ": expected at most ", largest_cpu + 1, " cores"));
         } else {
             for (std::int64_t c = 0; c < cores; ++c) reading.cores->push_back(static_cast<int>(next_core++));
         }
@@ -178,8 +176,7 @@ GPUSCHED_EXPORT HardwareReading machine_of(const NodeResources& node, const Hard
         numa_nodes.emplace(numa.id, std::move(reading));
     }
     if (gpu_total > max_gpus_per_node)
-        problems.add(owner + ": " + std::to_string(gpu_total) + " GPUs; expected at most " +
-                     std::to_string(max_gpus_per_node));
+        problems.add(concat(owner, ": ", gpu_total, " GPUs; expected at most ", max_gpus_per_node));
     problems.throw_if_any();
     std::vector<std::string> notes;
     detail::HardwareParts parts;

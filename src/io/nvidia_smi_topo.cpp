@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the matrix of `nvidia-smi topo -m`.
+#include "io/documents.hpp"
 #include "io/hardware_parts.hpp"
 
 #include <gpusched/config.hpp>
@@ -34,12 +35,6 @@ struct SmiDevice {
     std::optional<CpuRanges> cpus{};
     std::optional<int> numa{};
     bool spread = false;  ///< near several NUMA nodes alike
-};
-
-/// The whole matrix.
-struct SmiMatrix {
-    std::vector<SmiDevice> devices{};
-    bool has_numa_column = false;
 };
 
 /// Text without the codes that underline it on a terminal.
@@ -113,7 +108,7 @@ class SmiParser {
             const auto line = take_line(rest);
             if (line.find("Legend:") != line.npos) break;
             if (trimmed(line).empty()) continue;
-            if (matrix_.devices.empty())
+            if (devices_.empty())
                 header(line, number);
             else
                 row(line, number);
@@ -123,17 +118,17 @@ class SmiParser {
             problems_.add(source_ +
                           ": a matrix of 'nvidia-smi topo -p2p', which shows whether GPUs reach "
                           "each other but not their positions; expected that of 'nvidia-smi topo -m'");
-        else if (matrix_.devices.empty())
+        else if (devices_.empty())
             problems_.add(source_ +
                           ": expected the matrix of 'nvidia-smi topo -m', a line with GPU0 and so on first");
         else if (!too_many_)
             complete();
     }
-    [[nodiscard]] const SmiMatrix& matrix() const noexcept { return matrix_; }
+    [[nodiscard]] std::vector<SmiDevice> take() { return std::move(devices_); }
 
   private:
     void report(std::size_t line, const std::string& what) {
-        problems_.add(source_ + ":" + std::to_string(line) + ": " + what);
+        problems_.add(concat(source_, ":", line, ": ", what));
     }
 
     void header(std::string_view line, std::size_t number) {
@@ -145,16 +140,15 @@ class SmiParser {
         for (const auto cell : cells) {
             if (cell == "CPU Affinity" || cell == "NUMA Affinity" || cell == "GPU NUMA ID") devices = false;
             if (cell == "CPU Affinity") has_cpus_ = true;
-            if (cell == "NUMA Affinity") matrix_.has_numa_column = true;
+            if (cell == "NUMA Affinity") has_numa_ = true;
             if (devices && !cell.empty()) {
                 SmiDevice device;
                 device.name = cell;
                 if (const auto gpu = smi_gpu(cell)) device.gpu = *gpu;
-                matrix_.devices.push_back(std::move(device));
-                too_many_ = matrix_.devices.size() > most_devices;
+                devices_.push_back(std::move(device));
+                too_many_ = devices_.size() > most_devices;
                 if (too_many_)
-                    return report(number,
-                                  "expected at most " + std::to_string(most_devices) + " columns of devices");
+                    return report(number, concat("expected at most ", most_devices, " columns of devices"));
             }
         }
     }
@@ -162,16 +156,13 @@ class SmiParser {
     void row(std::string_view line, std::size_t number) {
         auto cells = smi_cells(line, tabs_, " ");
         if (cells.front().empty() && cells.size() > 1) cells.erase(cells.begin());
-        auto& devices = matrix_.devices;
-        const auto found = std::find_if(devices.begin(), devices.end(),
-                                        [&](const SmiDevice& d) { return d.name == cells.front(); });
-        if (found == devices.end())
-            return report(number, "expected a row of one of the columns, found " +
-                                      gpusched::quoted(printable(cells.front())));
-        if (found->line != 0)
-            return report(number, gpusched::quoted(printable(found->name)) + " has a second row");
+        const auto found =
+            std::ranges::find_if(devices_, [&](const SmiDevice& d) { return d.name == cells.front(); });
+        if (found == devices_.end())
+            return report(number, "expected a row of one of the columns, found " + in_quotes(cells.front()));
+        if (found->line != 0) return report(number, in_quotes(found->name) + " has a second row");
         found->line = number;
-        const auto count = devices.size();
+        const auto count = devices_.size();
         if (cells.size() < count + 1)
             return report(number, "expected " + std::to_string(count) + " entries, found " +
                                       std::to_string(cells.size() - 1));
@@ -184,12 +175,12 @@ class SmiParser {
             const auto entry = smi_entry(text);
             if (!entry)
                 report(number,
-                       "entry for " + printable(devices[i].name) +
+                       "entry for " + printable(devices_[i].name) +
                            ": expected X, PIX, PXB, PHB, NODE, SYS or NV and a number of links, found " +
-                           gpusched::quoted(printable(text)));
-            else if ((entry->path == SmiEntry::Path::self) != (&devices[i] == &*found))
+                           in_quotes(text));
+            else if ((entry->path == SmiEntry::Path::self) != (&devices_[i] == &*found))
                 report(number,
-                       "entry for " + printable(devices[i].name) + ": X is only for a device and itself");
+                       "entry for " + printable(devices_[i].name) + ": X is only for a device and itself");
             found->row.push_back(entry.value_or(SmiEntry{}));
         }
         if (found->gpu < 0) return;
@@ -200,57 +191,55 @@ class SmiParser {
             found->cpus = parse_cpu_list(cell(count + 1));
             if (!found->cpus)
                 report(number, "CPU Affinity: expected numbers and ranges such as 0-31,64-95, found " +
-                                   gpusched::quoted(printable(cell(count + 1))));
+                                   in_quotes(cell(count + 1)));
         }
         const auto numa = cell(count + 1 + (has_cpus_ ? 1 : 0));
-        if (!matrix_.has_numa_column || numa.empty()) return;
+        if (!has_numa_ || numa.empty()) return;
         if (const auto nodes = parse_cpu_list(numa)) {
             found->spread = nodes->count() > 1;
             if (!found->spread) found->numa = nodes->ranges.front().first;
         } else {
-            report(number, "NUMA Affinity: expected the number of a NUMA node or N/A, found " +
-                               gpusched::quoted(printable(numa)));
+            report(number,
+                   "NUMA Affinity: expected the number of a NUMA node or N/A, found " + in_quotes(numa));
         }
     }
 
     void complete() {
-        auto& devices = matrix_.devices;
-        for (const auto& device : devices) {
+        for (const auto& device : devices_) {
             if (device.gpu >= 0 && device.line == 0)
                 problems_.add(source_ + ": " + device.name + ": its row is missing");
             if (device.gpu >= max_gpus_per_node)
-                problems_.add(source_ + ": " + device.name + ": expected GPU0 to GPU" +
-                              std::to_string(max_gpus_per_node - 1));
+                problems_.add(
+                    concat(source_, ": ", device.name, ": expected GPU0 to GPU", max_gpus_per_node - 1));
         }
-        for (std::size_t i = 0; i < devices.size(); ++i)
-            for (std::size_t j = i + 1; j < devices.size(); ++j) {
-                if (devices[i].name == devices[j].name)
-                    problems_.add(source_ + ": " + printable(devices[i].name) +
+        for (std::size_t i = 0; i < devices_.size(); ++i)
+            for (std::size_t j = i + 1; j < devices_.size(); ++j) {
+                if (devices_[i].name == devices_[j].name)
+                    problems_.add(source_ + ": " + printable(devices_[i].name) +
                                   ": two columns have this name");
-                if (devices[i].row.size() == devices.size() && devices[j].row.size() == devices.size() &&
-                    devices[i].row[j] != devices[j].row[i])
-                    report(devices[j].line,
-                           "entry for " + printable(devices[i].name) + ": differs from that in line " +
-                               std::to_string(devices[i].line) + "; expected the same both ways");
+                if (devices_[i].row.size() == devices_.size() && devices_[j].row.size() == devices_.size() &&
+                    devices_[i].row[j] != devices_[j].row[i])
+                    report(devices_[j].line,
+                           concat("entry for ", printable(devices_[i].name), ": differs from that in line ",
+                                  devices_[i].line, "; expected the same both ways"));
             }
     }
 
     std::string source_;
     Problems& problems_;
-    SmiMatrix matrix_;
-    bool tabs_ = false, has_cpus_ = false, peer_ = false, too_many_ = false;
+    std::vector<SmiDevice> devices_;
+    bool tabs_ = false, has_cpus_ = false, has_numa_ = false, peer_ = false, too_many_ = false;
 };
 
 /// Groups devices that are as close as `path` or closer, directly or through others: a group number per
 /// device.
-static std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Path path) {
-    std::vector<std::size_t> group(matrix.devices.size());
+static std::vector<std::size_t> smi_groups(const std::vector<SmiDevice>& devices, SmiEntry::Path path) {
+    std::vector<std::size_t> group(devices.size());
     std::iota(group.begin(), group.end(), std::size_t{0});
     for (std::size_t i = 0; i < group.size(); ++i)
-        for (std::size_t j = 0; j < matrix.devices[i].row.size(); ++j)
-            if (matrix.devices[i].row[j].path <= path && group[i] != group[j])
-                std::replace(group.begin(), group.end(), std::max(group[i], group[j]),
-                             std::min(group[i], group[j]));
+        for (std::size_t j = 0; j < devices[i].row.size(); ++j)
+            if (devices[i].row[j].path <= path && group[i] != group[j])
+                std::ranges::replace(group, std::max(group[i], group[j]), std::min(group[i], group[j]));
     return group;
 }
 
@@ -271,19 +260,18 @@ static bool infer_numa(std::vector<SmiDevice>& devices) {
     return inferred;
 }
 
-static void add_smi_gpus(const SmiMatrix& matrix, HardwareParts& parts,
+static void add_smi_gpus(const std::vector<SmiDevice>& devices, HardwareParts& parts,
                          const std::map<int, std::size_t>& numa_vertex, const HardwareReadOptions& options) {
     using Kind = topology::HardwareKind;
     using Relation = topology::HardwareRelation;
     using Path = SmiEntry::Path;
-    const auto& devices = matrix.devices;
-    const std::vector<std::size_t> root_of = smi_groups(matrix, Path::phb),
-                                   wide = smi_groups(matrix, Path::pxb),
-                                   narrow = smi_groups(matrix, Path::pix);
+    const std::vector<std::size_t> root_of = smi_groups(devices, Path::phb),
+                                   wide = smi_groups(devices, Path::pxb),
+                                   narrow = smi_groups(devices, Path::pix);
     std::map<std::size_t, std::size_t> roots, wide_switches, narrow_switches;
     int next_root = 0, next_switch = 0;
     const auto members = [](const std::vector<std::size_t>& groups, std::size_t of) {
-        return std::count(groups.begin(), groups.end(), groups[of]);
+        return std::ranges::count(groups, groups[of]);
     };
     std::vector<std::size_t> vertex(devices.size());
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -324,15 +312,14 @@ GPUSCHED_EXPORT HardwareReading nvidia_smi_topo_from_text(std::string_view text,
     const std::string source(source_name);
     require_fields(options);
     Problems problems;
-    auto matrix = detail::SmiParser(text, source, problems).matrix();
+    auto devices = detail::SmiParser(text, source, problems).take();
     problems.throw_if_any();
 
-    auto& devices = matrix.devices;
     std::vector<std::string> notes;
     if (detail::infer_numa(devices))
         notes.push_back(
             "NUMA nodes: not in the text for some GPUs; those with the same CPU affinity share one");
-    const auto root_of = detail::smi_groups(matrix, SmiEntry::Path::phb);
+    const auto root_of = detail::smi_groups(devices, SmiEntry::Path::phb);
     std::map<int, detail::NumaReading> numa_nodes;
     bool nowhere = false, hidden = false;
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -360,7 +347,7 @@ GPUSCHED_EXPORT HardwareReading nvidia_smi_topo_from_text(std::string_view text,
         notes.push_back(
             "PCIe roots: the matrix shows NVLink instead of the path over PCIe; GPUs share a root only if "
             "a third device shows it");
-    detail::add_smi_gpus(matrix, parts, numa_vertex, options);
+    detail::add_smi_gpus(devices, parts, numa_vertex, options);
     return {detail::finish(parts, source), std::move(notes)};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the lists of Alibaba's openb trace.
 #include "core/csv_reader.hpp"
+#include "io/documents.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
@@ -26,7 +27,7 @@ void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::strin
     if (name.empty())
         table.report(0, "expected a name, found nothing");
     else if (!seen.insert(name).second)
-        table.report(0, gpusched::quoted(printable(name)) + " occurs twice");
+        table.report(0, in_quotes(name) + " occurs twice");
 }
 
 static std::vector<NodeSpec> openb_nodes(std::string_view text, const std::string& source,
@@ -62,8 +63,7 @@ static std::vector<std::string> openb_models(std::string_view spec) {
     std::vector<std::string> models;
     while (!spec.empty()) {
         const auto model = take_until(spec, '|');
-        if (!model.empty() && std::find(models.begin(), models.end(), model) == models.end())
-            models.emplace_back(model);
+        if (!model.empty() && std::ranges::find(models, model) == models.end()) models.emplace_back(model);
     }
     return models;
 }
@@ -111,7 +111,7 @@ static std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
             table.report(
                 qos,
                 "expected LS, LSR, LSE, SYSTEM, Guaranteed, BE, BestEffort, Burstable or nothing, found " +
-                    gpusched::quoted(printable(table.cell(qos))));
+                    in_quotes(table.cell(qos)));
         const auto time = [&](std::size_t column) {
             return table.optional_integer(column, -largest_openb_number, largest_openb_number);
         };
@@ -121,11 +121,9 @@ static std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
         deletion_time = time(deleted);
         scheduled_time = time(scheduled);
         if (known && deletion_time && *deletion_time < creation_time)
-            table.report(deleted, std::to_string(*deletion_time) + " is before the creation_time " +
-                                      std::to_string(creation_time));
+            table.report(deleted, concat(*deletion_time, " is before the creation_time ", creation_time));
         if (known && scheduled_time && *scheduled_time < creation_time)
-            table.report(scheduled, std::to_string(*scheduled_time) + " is before the creation_time " +
-                                        std::to_string(creation_time));
+            table.report(scheduled, concat(*scheduled_time, " is before the creation_time ", creation_time));
     }
     return pods;
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes plans as CSV, as kubectl calls and as PodMigrationJobs.
-#include "io/kubernetes_names.hpp"
-#include "io/kubernetes_steps_script.hpp"
+#include "io/documents.hpp"
+#include "io/kubernetes_steps_script.hpp"  // made of kubernetes_steps.sh by CMake
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/io/plan_export.hpp>
-#include <gpusched/json/writer.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
@@ -21,30 +20,17 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace gpusched::io {
+
+namespace detail {
 
 /// The moves in execution order.
 static std::vector<const PlanSpec::Move*> moves_by_wave(const PlanSpec& plan) {
     std::vector<const PlanSpec::Move*> moves;
     for (const auto& move : plan.moves) moves.push_back(&move);
-    std::sort(moves.begin(), moves.end(), [](const auto* a, const auto* b) {
-        return a->wave != b->wave ? a->wave < b->wave : a < b;  // both point into plan.moves
-    });
+    std::ranges::stable_sort(moves, {}, [](const auto* move) { return move->wave; });
     return moves;
 }
-
-/// The numbers with a separator between them.
-static std::string join(const std::vector<int>& numbers, const char* separator) {
-    std::string out;
-    for (const int number : numbers) out += (out.empty() ? "" : separator) + std::to_string(number);
-    return out;
-}
-
-}  // namespace gpusched::io::detail
-
-namespace gpusched::io {
-
-namespace detail {
 
 static void add_csv_row(std::string& out, std::span<const std::string_view> cells) {
     bool first = true;
@@ -71,16 +57,60 @@ GPUSCHED_EXPORT std::string plan_to_csv(const PlanSpec& plan) {
     for (const auto& task : plan.evictions) row({"evict", "", task});
     for (const auto* move : detail::moves_by_wave(plan))
         row({"move", std::to_string(move->wave), move->task, move->from, move->to,
-             detail::join(move->gpus, ";"), enum_name(move->how),
+             detail::joined(move->gpus, ";"), enum_name(move->how),
              move->chain ? std::to_string(*move->chain) : "", move->serves});
     for (const auto& placement : plan.placements)
-        row({"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")});
+        row({"place", "", placement.task, "", placement.node, detail::joined(placement.gpus, ";")});
     for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node});
     for (const auto& node : plan.opened_nodes) row({"open", "", "", "", node});
     return out;
 }
 
 namespace detail {
+
+/// A pod's namespace and name: views of the task's name and the default namespace.
+struct PodName {
+    std::string_view space, name;
+};
+
+/// Splits "namespace/pod".
+static PodName pod_name(std::string_view task, std::string_view default_namespace) {
+    const auto slash = task.find('/');
+    if (slash == task.npos) return {default_namespace, task};
+    return {task.substr(0, slash), task.substr(slash + 1)};
+}
+
+/// Reports every name of the plan that Kubernetes would not accept, once.
+/// @throws InvalidInput with all of them
+static void require_kubernetes_names(const PlanSpec& plan, std::string_view default_namespace) {
+    Problems problems;
+    std::set<std::string_view> seen_tasks, seen_nodes;
+    const auto task = [&](std::string_view name) {
+        if (!seen_tasks.insert(name).second) return;
+        const auto pod = pod_name(name, default_namespace);
+        if (!is_kubernetes_label(pod.space) || !is_kubernetes_name(pod.name))
+            problems.add("task " + in_quotes(name) +
+                         ": expected a Kubernetes pod name, with or without \"namespace/\" before it");
+    };
+    const auto node = [&](std::string_view name) {
+        if (seen_nodes.insert(name).second && !is_kubernetes_name(name))
+            problems.add("node " + in_quotes(name) + ": expected a Kubernetes node name");
+    };
+    if (!is_kubernetes_label(default_namespace))
+        problems.add(bad_value("default_namespace", in_quotes(default_namespace), "a Kubernetes namespace"));
+    for (const auto& name : plan.evictions) task(name);
+    for (const auto& move : plan.moves) {
+        task(move.task);
+        node(move.from);
+        node(move.to);
+    }
+    for (const auto& placement : plan.placements) {
+        task(placement.task);
+        node(placement.node);
+    }
+    for (const auto& name : plan.vacated_nodes) node(name);
+    problems.throw_if_any();
+}
 
 /// FNV-1a in hexadecimal digits, which identifies the steps of a script.
 static std::string fingerprint(std::string_view text) {
@@ -109,7 +139,7 @@ static std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
         return std::string(name.space) + " " + std::string(name.name);
     };
     const auto gpus = [](const std::vector<int>& list) {
-        return list.empty() ? std::string() : "  # GPU " + join(list, " ");
+        return list.empty() ? std::string() : "  # GPU " + joined(list, " ");
     };
     std::string out;
     const auto held = held_nodes(plan);
@@ -142,18 +172,17 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                      const KubernetesStepsOptions& options) {
     detail::require_kubernetes_names(plan, options.default_namespace);
     const auto counted = [](auto count, const std::string& noun) {
-        return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+        return concat(count, " ", noun, (count == 1 ? "" : "s"));
     };
     const auto steps = detail::kubernetes_steps(plan, options.default_namespace);
-    std::string nodes;
-    for (const auto& node : plan.vacated_nodes) nodes += (nodes.empty() ? "" : " ") + node;
     std::string out = "#!/bin/sh\n# A plan: " + counted(plan.evictions.size(), "eviction") + ", " +
                       counted(plan.moves.size(), "move") + " in " + counted(plan.waves, "wave") + ", " +
                       counted(plan.placements.size(), "placement") + "; vacates " +
                       counted(plan.vacated_nodes.size(), "node") + ".\n";
     out += R"(#
 #   sh FILE        carries it out with kubectl; after an interruption, it continues with the next step
-#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow their eviction?
+#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow
+#                  their eviction?
 #   sh FILE undo   removes the cordons; replacements of evicted pods stay on their nodes
 #
 )";
@@ -164,8 +193,8 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                : "# Nodes from which pods move are cordoned: nodes to be vacated for good, others "
                  "until all pods have moved.\n";
     out +=
-        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each
-# wave the script waits until the controllers of the pods have as many ready pods as before.
+        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried
+# again. After each wave the script waits until the controllers of the pods have as many ready pods as before.
 #
 # A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may
 # start another pending pod first) or its GPUs, nor start it before the old pod ends. The script reports the
@@ -180,19 +209,13 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 # command, such as "kubectl --context prod".
 set -eu
 )";
-    out += "\nplan=" + detail::fingerprint(steps) + "\nnodes='" + nodes + "'\n";
+    out += "\nplan=" + detail::fingerprint(steps) + "\nnodes='" + detail::joined(plan.vacated_nodes, " ") +
+           "'\n";
     out += detail::kubernetes_steps_script;
     return out + "\nsteps() {\n" + steps + "}\n\nmain \"$@\"\n";
 }
 
 namespace detail {
-
-/// A double-quoted YAML scalar, which JSON strings are.
-static std::string yaml(std::string_view text) {
-    std::string out;
-    json::Writer(out).write(text);
-    return out;
-}
 
 /// The class of the devices among these GPUs of the node; if there are none, the class that the task prefers.
 static std::string device_class(const TaskSpec& task, const NodeSpec* node, const std::vector<int>& gpus) {
@@ -200,7 +223,7 @@ static std::string device_class(const TaskSpec& task, const NodeSpec* node, cons
         auto first = node->gpu_count;
         for (const auto& group : node->devices) {
             const auto in_group = [&](int gpu) { return gpu >= first && gpu - first < group.count; };
-            if (std::any_of(gpus.begin(), gpus.end(), in_group)) return group.device_class;
+            if (std::ranges::any_of(gpus, in_group)) return group.device_class;
             first += group.count;
         }
     }
@@ -211,17 +234,17 @@ static std::string device_class(const TaskSpec& task, const NodeSpec* node, cons
 /// @param devices the class of its devices
 static std::string yaml_requests(const TaskSpec& task, const std::string& devices,
                                  const std::string& indent) {
-    std::string out = indent + "cpu: " + yaml(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
-                      "memory: " + yaml(std::to_string(task.memory_mib) + "Mi") + "\n";
+    std::string out = indent + "cpu: " + json_string(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
+                      "memory: " + json_string(std::to_string(task.memory_mib) + "Mi") + "\n";
     for (const auto& [name, amount] : task.resources)
         if (name != "pods")  // not a request of a container
-            out += indent + yaml(name) + ": " + yaml(std::to_string(amount)) + "\n";
+            out += indent + json_string(name) + ": " + json_string(std::to_string(amount)) + "\n";
     if (task.device_count > 0)
-        out += indent + yaml(devices) + ": " + yaml(std::to_string(task.device_count)) + "\n";
+        out += indent + json_string(devices) + ": " + json_string(std::to_string(task.device_count)) + "\n";
     if (task.gpu_count == 0) return out;
     if (task.gpu_share_milli == whole_gpu_milli)
-        return out + indent + "nvidia.com/gpu: " + yaml(std::to_string(task.gpu_count)) + "\n";
-    const auto percent = yaml(std::to_string((task.gpu_share_milli + 9) / 10));
+        return out + indent + "nvidia.com/gpu: " + json_string(std::to_string(task.gpu_count)) + "\n";
+    const auto percent = json_string(std::to_string((task.gpu_share_milli + 9) / 10));
     return out + indent + "koordinator.sh/gpu-core: " + percent + "\n" + indent +
            "koordinator.sh/gpu-memory-ratio: " + percent + "\n";
 }
@@ -230,10 +253,10 @@ static std::string yaml_tolerations(const TaskSpec& task, const std::string& ind
     if (task.tolerations.empty()) return {};
     std::string out = indent + "tolerations:\n";
     for (const auto& toleration : task.tolerations) {
-        out += indent + "- operator: " + yaml(toleration.op) + "\n";
-        if (!toleration.key.empty()) out += indent + "  key: " + yaml(toleration.key) + "\n";
-        if (!toleration.value.empty()) out += indent + "  value: " + yaml(toleration.value) + "\n";
-        if (!toleration.effect.empty()) out += indent + "  effect: " + yaml(toleration.effect) + "\n";
+        out += indent + "- operator: " + json_string(toleration.op) + "\n";
+        if (!toleration.key.empty()) out += indent + "  key: " + json_string(toleration.key) + "\n";
+        if (!toleration.value.empty()) out += indent + "  value: " + json_string(toleration.value) + "\n";
+        if (!toleration.effect.empty()) out += indent + "  effect: " + json_string(toleration.effect) + "\n";
     }
     return out;
 }
@@ -252,15 +275,14 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
     };
     Problems problems;
     if (!detail::is_kubernetes_name(options.name_prefix) || options.name_prefix.size() > 200)
-        problems.add(bad_value("name_prefix", gpusched::quoted(printable(options.name_prefix)),
+        problems.add(bad_value("name_prefix", detail::in_quotes(options.name_prefix),
                                "a Kubernetes name of at most 200 characters"));
     if (!detail::is_kubernetes_name(options.scheduler_name))
-        problems.add(bad_value("scheduler_name", gpusched::quoted(printable(options.scheduler_name)),
-                               "a Kubernetes name"));
+        problems.add(
+            bad_value("scheduler_name", detail::in_quotes(options.scheduler_name), "a Kubernetes name"));
     check_fields(problems, options);
     for (const auto& move : plan.moves)
-        if (!tasks.contains(move.task))
-            problems.add("unknown task " + gpusched::quoted(printable(move.task)));
+        if (!tasks.contains(move.task)) problems.add("unknown task " + detail::in_quotes(move.task));
     problems.throw_if_any();
     detail::require_kubernetes_names(plan, options.default_namespace);
 
@@ -271,15 +293,15 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
     const auto begin = [&](const std::string& step, std::size_t number, const std::string& wave) {
         out += "---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: PodMigrationJob\nmetadata:\n  "
                "name: " +
-               detail::yaml(options.name_prefix + "-" + step + "-" + std::to_string(number)) +
-               "\n  labels:\n    gpusched/wave: " + detail::yaml(wave) + "\n";
+               detail::json_string(concat(options.name_prefix, "-", step, "-", number)) +
+               "\n  labels:\n    gpusched/wave: " + detail::json_string(wave) + "\n";
     };
     const auto spec = [&](const std::string& task, bool paused, const char* mode) {
         const auto pod = detail::pod_name(task, options.default_namespace);
         out += std::string("spec:\n  paused: ") + (paused ? "true" : "false") +
-               "\n  ttl: " + detail::yaml(std::to_string(options.ttl_s) + "s") + "\n  mode: " + mode +
-               "\n  podRef:\n    namespace: " + detail::yaml(pod.space) +
-               "\n    name: " + detail::yaml(pod.name) + "\n";
+               "\n  ttl: " + detail::json_string(std::to_string(options.ttl_s) + "s") + "\n  mode: " + mode +
+               "\n  podRef:\n    namespace: " + detail::json_string(pod.space) +
+               "\n    name: " + detail::json_string(pod.name) + "\n";
     };
     std::size_t number = 0;
     for (const auto& task : plan.evictions) {
@@ -291,17 +313,18 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
         const auto& task = *tasks.at(move->task);
         const auto wave = std::to_string(move->wave);
         begin("wave-" + wave, number++, wave);
-        out += "  annotations:\n    gpusched/from: " + detail::yaml(move->from) +
-               "\n    gpusched/to: " + detail::yaml(move->to) +
-               "\n    gpusched/gpus: " + detail::yaml(detail::join(move->gpus, " ")) + "\n";
+        out += "  annotations:\n    gpusched/from: " + detail::json_string(move->from) +
+               "\n    gpusched/to: " + detail::json_string(move->to) +
+               "\n    gpusched/gpus: " + detail::json_string(detail::joined(move->gpus, " ")) + "\n";
         if (move->how != MoveMode::copy)
-            out += "    gpusched/how: " + detail::yaml(enum_name(move->how)) + "\n";
-        if (move->chain) out += "    gpusched/chain: " + detail::yaml(std::to_string(*move->chain)) + "\n";
-        if (!move->serves.empty()) out += "    gpusched/for: " + detail::yaml(move->serves) + "\n";
+            out += "    gpusched/how: " + detail::json_string(enum_name(move->how)) + "\n";
+        if (move->chain)
+            out += "    gpusched/chain: " + detail::json_string(std::to_string(*move->chain)) + "\n";
+        if (!move->serves.empty()) out += "    gpusched/for: " + detail::json_string(move->serves) + "\n";
         spec(move->task, move->wave > 0 || !plan.evictions.empty(), "ReservationFirst");
         const std::string indent(12, ' ');
         out += "  reservationOptions:\n    template:\n      spec:\n        template:\n          spec:\n" +
-               indent + "schedulerName: " + detail::yaml(options.scheduler_name) + "\n" + indent +
+               indent + "schedulerName: " + detail::json_string(options.scheduler_name) + "\n" + indent +
                "containers:\n" + indent + "- name: reserved\n" + indent + "  resources:\n" + indent +
                "    requests:\n" +
                detail::yaml_requests(task, detail::device_class(task, find_node(move->to), move->gpus),
@@ -310,12 +333,12 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
                "  nodeAffinity:\n" + indent + "    requiredDuringSchedulingIgnoredDuringExecution:\n" +
                indent + "      nodeSelectorTerms:\n" + indent + "      - matchFields:\n" + indent +
                "        - key: metadata.name\n" + indent + "          operator: In\n" + indent +
-               "          values: [" + detail::yaml(move->to) + "]\n";
+               "          values: [" + detail::json_string(move->to) + "]\n";
     }
     if (!plan.placements.empty()) out += "# Pending pods that now fit:\n";
     for (const auto& placement : plan.placements)
         out += "# " + placement.task + " -> " + placement.node +
-               (placement.gpus.empty() ? "" : ", GPU " + detail::join(placement.gpus, " ")) + "\n";
+               (placement.gpus.empty() ? "" : ", GPU " + detail::joined(placement.gpus, " ")) + "\n";
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
@@ -21,7 +22,7 @@ struct MarkedForm<CostParts> {
     static void read(Reader& reader, std::uint32_t at, std::map<std::string, double>& out) {
         reader.each_member(at, [&](std::string_view name, std::uint32_t child) {
             if (name.starts_with("x-")) return;
-            if (std::find(cost_part_names.begin(), cost_part_names.end(), name) == cost_part_names.end())
+            if (std::ranges::find(cost_part_names, name) == cost_part_names.end())
                 return reader.report_unknown(child, cost_part_names);
             reader.read_field(child, out[std::string(name)], at_least(0.0));
         });
@@ -45,10 +46,10 @@ static PlanSpec plan_of(const json::Document& document, Problems& problems) {
     const auto check = [&](const auto& steps, const char* field) {
         for (std::size_t i = 0; i < steps.size(); ++i) {
             auto gpus = steps[i].gpus;
-            std::sort(gpus.begin(), gpus.end());
-            if (const auto twice = std::adjacent_find(gpus.begin(), gpus.end()); twice != gpus.end())
-                problems.add(document.where(0) + "/" + field + "/" + std::to_string(i) + "/gpus: GPU " +
-                             std::to_string(*twice) + " is named twice");
+            std::ranges::sort(gpus);
+            if (const auto twice = std::ranges::adjacent_find(gpus); twice != gpus.end())
+                problems.add(
+                    concat(document.where(0), "/", field, "/", i, "/gpus: GPU ", *twice, " is named twice"));
         }
     };
     check(plan.moves, "moves");

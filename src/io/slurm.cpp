@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads clusters from the output of Slurm's scontrol.
 #include "io/documents.hpp"
-#include "io/report_builder.hpp"
 #include "io/slurm/cards.hpp"
 #include "io/slurm/demand.hpp"
 #include "io/slurm/eligibility.hpp"
@@ -96,11 +95,9 @@ class Reader {
                     "Partition", "nodes", Errs::either,
                     "not a list of nodes such as gpu[01-04]: the partitions in node records count",
                     partition.name);
-            std::string limits;
-            for (const auto& limit : partition.limits) limits += (limits.empty() ? "" : ", ") + limit;
-            if (!limits.empty())
+            if (!partition.limits.empty())
                 report_.ignored("Partition", "limits", Errs::too_lax, "jobs beyond them count as startable",
-                                partition.name + ": " + limits);
+                                partition.name + ": " + joined(partition.limits, ", "));
             if (!partition.job_defaults.empty())
                 report_.ignored("Partition", "JobDefaults", Errs::too_lax,
                                 "jobs without requests per GPU request less than they get",
@@ -143,7 +140,7 @@ class Reader {
             if (row.kind == "Node" && row.fidelity == Fidelity::left_out && !row.examples.empty())
                 why = "none that can be read: " + row.examples.front();
         if (records_.nodes.empty() && !records_.jobs.empty())
-            why += ", but " + std::to_string(records_.jobs.size()) + " jobs";
+            why += concat(", but ", records_.jobs.size(), " jobs");
         throw InvalidInput(source + ": expected at least one node (scontrol show nodes), found " + why);
     }
 
@@ -246,8 +243,8 @@ class Reader {
         if (hosts) std::erase_if(*hosts, [&](const std::string& name) { return !known.insert(name).second; });
         if (!hosts)
             throw Unreadable{job.id + ": expected its nodes such as gpu[01-04], found " +
-                             (job.nodes.empty() ? "none" : gpusched::quoted(printable(job.nodes)))};
-        const auto shares = Demand(hosts_, report_).running(job, *hosts);
+                             (job.nodes.empty() ? "none" : in_quotes(job.nodes))};
+        const auto shares = running_shares(job, *hosts, hosts_, report_);
         const auto rules = eligibility.of_job(job, hosts->size());
         const bool any_model = requests_any_gpu(job);
         for (std::size_t i = 0; i < hosts->size(); ++i) {
@@ -296,7 +293,7 @@ class Reader {
         if (job.most_nodes.value_or(requested) > requested)
             report_.approximated("Job", "number of nodes", Errs::too_strict,
                                  "the smallest number that it accepts", job.id);
-        const auto share = Demand(hosts_, report_).pending(job, tasks);
+        const auto share = pending_share(job, tasks, report_);
         const auto rules = eligibility.of_job(job, tasks);
         const bool held = job.priority == 0 || job.reason.starts_with("JobHeld");
         const bool for_resources = job.reason.empty() || job.reason == "None" || job.reason == "Priority" ||
@@ -364,7 +361,7 @@ class Reader {
 
     TaskSpec task_of(const JobRecord& job, std::size_t i, std::size_t of, const Eligibility::Rules& rules,
                      const Share& share) {
-        TaskSpec out{.name = job.id + "/" + std::to_string(i), .job = job.job};
+        TaskSpec out{.name = concat(job.id, "/", i), .job = job.job};
         out.cpu_milli = 1000 * std::min(share.cpus, most_of_a_node / 1000);
         out.memory_mib = std::min(share.memory_mib, most_of_a_node);
         out.eviction_count = job.requeues.value_or(0);
@@ -400,7 +397,7 @@ class Reader {
 
     void put(TaskSpec task, std::optional<std::size_t> home, const std::vector<Gres>& gres,
              const JobRecord& job) {
-        const bool of_partition = std::any_of(partitions_.begin(), partitions_.end(), [&](const auto& known) {
+        const bool of_partition = std::ranges::any_of(partitions_, [&](const auto& known) {
             return known.second->exclusive && known.first == job.partition;
         });
         exclusive_.push_back(of_partition || contains(job.sharing, "NO") ||
@@ -557,8 +554,7 @@ class Input {
         auto begin = text.text;
         if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);
         if (begin.size() > largest_document)
-            return problems_.add(text.source + ": expected at most " + std::to_string(largest_document) +
-                                 " bytes");
+            return problems_.add(concat(text.source, ": expected at most ", largest_document, " bytes"));
         if (const auto found = found_snapshot(begin); found.is_not_of(System::slurm))
             return problems_.add(text.source + expected_ + found.description);
         const auto first = begin.find_first_not_of(" \t\r\n");
@@ -569,7 +565,7 @@ class Input {
         if (is_topology_list(begin)) return network(of_yaml(begin, text.source), text.source);
         auto rest = begin.substr(first);
         problems_.add(text.source + expected_ + "a text that begins with " +
-                      gpusched::quoted(printable(trimmed(take_line(rest)))));
+                      in_quotes(trimmed(take_line(rest))));
     }
 
     void place(ClusterSpec& cluster) const {
@@ -591,8 +587,8 @@ class Input {
         if (root.is(json::Kind::array) && !root.items().empty() && root.items().front()["topology"])
             return network(of_yaml(text.text, text.source), text.source);
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
-            return problems_.add(text.source + expected_ + "a document of format " +
-                                 gpusched::quoted(printable(*format)) + ", which needs no import");
+            return problems_.add(text.source + expected_ + "a document of format " + in_quotes(*format) +
+                                 ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::slurm))
             return problems_.add(text.source + expected_ + found.description);
         if (!JsonRecords::recognises(root))

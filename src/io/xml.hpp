@@ -2,6 +2,8 @@
 // XML text through pugixml, with lines for messages.
 #pragma once
 
+#include "io/documents.hpp"
+
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
@@ -29,15 +31,14 @@ class XmlText {
     XmlText(std::string_view text, std::string source, Problems& problems)
         : source_(std::move(source)), problems_(problems) {
         if (text.size() > largest_document)
-            throw InvalidInput(source_ + ": expected at most " + std::to_string(largest_document) + " bytes");
+            throw InvalidInput(concat(source_, ": expected at most ", largest_document, " bytes"));
         for (std::size_t at = 0; at < text.size(); ++at)
             if (text[at] == '\n') line_ends_.push_back(at);
         const auto result =
             document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
         if (!result)
-            throw InvalidInput(source_ + ":" +
-                               std::to_string(line_at(static_cast<std::size_t>(result.offset))) +
-                               ": not an XML document: " + result.description());
+            throw InvalidInput(concat(source_, ":", line_at(static_cast<std::size_t>(result.offset)),
+                                      ": not an XML document: ", result.description()));
     }
 
     [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
@@ -53,20 +54,20 @@ class XmlText {
     void expected(const pugi::xml_node& node, const char* attribute, const std::string& what) {
         const auto found = node.attribute(attribute);
         report(node, std::string(attribute) + ": expected " + what + ", found " +
-                         (found ? gpusched::quoted(printable(found.value())) : std::string("nothing")));
+                         (found ? in_quotes(found.value()) : std::string("nothing")));
     }
     /// An integer in digits alone; none, with a problem, if it is not one in the range.
     std::optional<int> integer(const pugi::xml_node& node, const char* attribute, int low, int high) {
         const std::string_view digits = node.attribute(attribute).value();
         int value = 0;
         if (read_number(digits, value) && value >= low && value <= high) return value;
-        expected(node, attribute, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+        expected(node, attribute, concat("an integer from ", low, " to ", high));
         return std::nullopt;
     }
 
   private:
     [[nodiscard]] std::size_t line_at(std::size_t offset) const {
-        const auto found = std::lower_bound(line_ends_.begin(), line_ends_.end(), offset);
+        const auto found = std::ranges::lower_bound(line_ends_, offset);
         return 1 + static_cast<std::size_t>(found - line_ends_.begin());
     }
     std::string source_;
@@ -79,17 +80,6 @@ class XmlText {
 inline std::optional<double> leading_number(std::string_view text) {
     double value = 0;
     return take_number(text, value) ? std::optional(value) : std::nullopt;
-}
-
-}  // namespace gpusched::io::detail
-
-#else
-
-namespace gpusched::io::detail {
-
-[[noreturn]] inline void no_xml(const std::string& source) {
-    throw BackendError(source + ": this build of gpusched reads no XML: it was built without pugixml "
-                                "(Debian and Ubuntu: apt-get install libpugixml-dev)");
 }
 
 }  // namespace gpusched::io::detail

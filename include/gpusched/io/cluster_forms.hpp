@@ -91,7 +91,7 @@ struct MarkedForm<IsGroupLevel> {
                 for (const auto each : document.children(field))
                     keys.push_back(document[each].kind == Kind::string ? document.string(document[each])
                                                                        : std::string_view{});
-        const auto found = std::find(keys.begin(), keys.end(), key);
+        const auto found = std::ranges::find(keys, key);
         if (found != keys.end())
             out = first_label_level + static_cast<Level>(found - keys.begin());
         else if (keys.empty())

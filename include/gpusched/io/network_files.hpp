@@ -88,13 +88,6 @@ struct TopologyLevels {
     bool operator==(const TopologyLevels&) const = default;
 };
 
-/// A node and its labels.
-struct LabelledNode {
-    std::string name{};
-    std::map<std::string, std::string> labels{};
-    bool operator==(const LabelledNode&) const = default;
-};
-
 struct KubernetesTopologyOptions {
     std::string topology{};  ///< name of the Topology object; empty = the only one
 };
@@ -117,18 +110,16 @@ constexpr void visit_fields(std::type_identity<KubernetesTopologyOptions>, F&& f
 /// Reads names and labels of Node objects, such as `kubectl get nodes -o json` prints.
 /// @throws InvalidInput as above: no Node, names that are missing or occur twice, labels that are not text
 /// @throws BackendError for YAML if the library was built without libyaml
-[[nodiscard]] std::vector<LabelledNode> labelled_nodes_from_text(std::string_view text,
-                                                                 std::string_view source = "<text>");
+[[nodiscard]] std::vector<NodeSpec> labelled_nodes_from_text(std::string_view text,
+                                                             std::string_view source = "<text>");
 
 /// Places nodes by their labels. A node without a level's label is placed down to the level above only.
 ///
 /// As in Kueue, the labels from the top down identify a domain: equal values below different domains are
 /// different domains. The name of such a domain, or of a value that occurs on several levels, includes the
-/// domains above it: `block-a/rack-1`.
+/// domains above it: `block-a/rack-1`. `set_network` writes the result into a snapshot.
 [[nodiscard]] NetworkReading network_from_labels(const TopologyLevels& levels,
-                                                 std::span<const LabelledNode> nodes);
-/// The same for the nodes of a snapshot; `set_network` writes the result into it.
-[[nodiscard]] NetworkReading network_from_labels(const TopologyLevels& levels, const ClusterSpec& cluster);
+                                                 std::span<const NodeSpec> nodes);
 
 /// Reads a file with a Topology and one with nodes; they may be one file.
 /// @throws BackendError also if a file cannot be read

@@ -5,7 +5,6 @@
 #include "io/kubernetes/objects.hpp"
 #include "io/kubernetes/pods.hpp"
 #include "io/kubernetes/resources.hpp"
-#include "io/report_builder.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -134,8 +133,8 @@ class Slices {
         }
         for (auto& device : devices_)
             if (!device.part && !allocated.contains(device.name))
-                device.listed = std::none_of(device.counters.begin(), device.counters.end(),
-                                             [&](const std::string& set) { return split.contains(set); });
+                device.listed = std::ranges::none_of(
+                    device.counters, [&](const std::string& set) { return split.contains(set); });
     }
 
     ReportBuilder& report_;
@@ -190,8 +189,8 @@ class Claims {
                 report_.approximated("Node", "devices of a plugin and of a driver", Errs::too_lax,
                                      "both count under the extended resource of the driver's class",
                                      name + ": " + counted);
-            node.capacity[counted] += Quantity{static_cast<std::int64_t>(devices.size()), 0};
-            node.allocatable[counted] += Quantity{static_cast<std::int64_t>(devices.size()), 0};
+            node.capacity[counted] += Quantity(std::ssize(devices));
+            node.allocatable[counted] += Quantity(std::ssize(devices));
         }
         node.card = found->product;
     }
@@ -319,7 +318,7 @@ class Claims {
             const auto device = device_of(result);
             name_card(device, pod);
             if (const auto resource = slices_.resource_of_device(device); !resource.empty())
-                held[name_in_pods(resource)] += Quantity{1, 0};
+                held[name_in_pods(resource)] += Quantity(1);
         }
         raise(pod.requests, held);
         report_.exact("Pod", "claims of extended resources");
@@ -330,7 +329,7 @@ class Claims {
         if (node == nullptr || resource.empty()) return;
         const auto devices = node->devices.find(resource);
         if (devices == node->devices.end()) return;
-        const auto at = std::find(devices->second.begin(), devices->second.end(), device);
+        const auto at = std::ranges::find(devices->second, device);
         if (at != devices->second.end())
             pod.named_cards.push_back(static_cast<int>(at - devices->second.begin()));
     }
@@ -349,7 +348,7 @@ class Claims {
                 known = false;
                 continue;
             }
-            pod.requests[name_in_pods(resource)] += Quantity{1, 0};
+            pod.requests[name_in_pods(resource)] += Quantity(1);
             name_card(device, pod);
         }
         if (!known)
@@ -384,7 +383,7 @@ class Claims {
                 continue;
             }
             const auto count = integer_at(exactly, "count", 1);
-            if (count > 0) pod.requests[name_in_pods(resource)] += Quantity{count, 0};
+            if (count > 0) pod.requests[name_in_pods(resource)] += Quantity(count);
             if (!exactly["selectors"].items().empty() || !spec["devices"]["constraints"].items().empty())
                 report_.approximated("Pod", "selectors of claims", Errs::too_lax,
                                      "are not evaluated: any device of the class is accepted", pod.id.full());

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "io/kubernetes/pods.hpp"
-#include "io/report_builder.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/model/spec.hpp>
@@ -43,7 +42,7 @@ inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) 
     if (!truth_at(spec, "unschedulable")) return;
     out.schedulable = false;
     const Taint cordon{.key = std::string(gpusched::detail::cordon_taint), .effect = "NoSchedule"};
-    const bool tainted = std::any_of(out.taints.begin(), out.taints.end(), [&](const Taint& taint) {
+    const bool tainted = std::ranges::any_of(out.taints, [&](const Taint& taint) {
         return taint.key == cordon.key && taint.effect == cordon.effect;
     });
     if (!tainted) out.taints.push_back(cordon);  // as the node controller does
@@ -58,8 +57,7 @@ inline bool is_label_value(std::string_view value) {
     };
     if (value.empty()) return true;
     return value.size() <= 63 && plain(value.front()) && plain(value.back()) &&
-           std::all_of(value.begin(), value.end(),
-                       [&](char c) { return plain(c) || c == '-' || c == '_' || c == '.'; });
+           std::ranges::all_of(value, [&](char c) { return plain(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 enum class MatchOn : std::uint8_t { labels, fields };
@@ -76,8 +74,8 @@ inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
         out.values.push_back(*std::move(text));
     }
     if (!known || out.key.empty()) return std::nullopt;
-    if (on == MatchOn::labels && !std::all_of(out.values.begin(), out.values.end(),
-                                              [](const std::string& v) { return is_label_value(v); }))
+    if (on == MatchOn::labels &&
+        !std::ranges::all_of(out.values, [](const std::string& v) { return is_label_value(v); }))
         return std::nullopt;
     const auto count = out.values.size();
     switch (out.op) {
@@ -204,13 +202,13 @@ inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
     using gpusched::detail::holds;
     const auto tolerated = [&](const Taint& taint) {
         if (taint.effect == "PreferNoSchedule") return true;
-        return std::any_of(task.tolerations.begin(), task.tolerations.end(), [&](const Toleration& t) {
+        return std::ranges::any_of(task.tolerations, [&](const Toleration& t) {
             return (t.effect.empty() || t.effect == taint.effect) && (t.key.empty() || t.key == taint.key) &&
                    (t.op == "Exists" || t.value == taint.value);
         });
     };
     return holds(task.node_selector, node.labels) && holds(task.node_affinity, node.labels, node.name) &&
-           std::all_of(node.taints.begin(), node.taints.end(), tolerated);
+           std::ranges::all_of(node.taints, tolerated);
 }
 
 class Volumes {
@@ -226,8 +224,9 @@ class Volumes {
             report_.exact("PersistentVolume", "objects");
         }
         for (const auto& node : cluster.nodes)
-            zoned_ = zoned_ && std::any_of(std::begin(zone_labels), std::end(zone_labels),
-                                           [&](const auto& key) { return node.labels.contains(key.first); });
+            zoned_ = zoned_ && std::ranges::any_of(zone_labels, [&](const auto& key) {
+                         return node.labels.contains(key.first);
+                     });
     }
 
     /// Restricts the task to nodes that reach the pod's volumes.

@@ -5,7 +5,6 @@
 #include "io/kubernetes/objects.hpp"
 #include "io/kubernetes/owners.hpp"
 #include "io/kubernetes/pods.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/model/spec.hpp>
 
@@ -31,8 +30,7 @@ struct GangNeeds {
     std::vector<SubgroupSpec> subgroups{};
 
     [[nodiscard]] bool lists(const std::string& subgroup) const {
-        return std::any_of(subgroups.begin(), subgroups.end(),
-                           [&](const SubgroupSpec& one) { return one.name == subgroup; });
+        return std::ranges::any_of(subgroups, [&](const SubgroupSpec& one) { return one.name == subgroup; });
     }
 };
 
@@ -81,7 +79,7 @@ class KaiSubgroups {
         }
         if (enough >= 0 && enough < std::ssize(least)) {
             all_ = false;
-            std::sort(least.begin(), least.end());
+            std::ranges::sort(least);
             least.resize(static_cast<std::size_t>(enough));
         }
         std::int64_t sum = 0;

@@ -4,7 +4,6 @@
 
 #include "io/kubernetes/objects.hpp"
 #include "io/kubernetes/pods.hpp"
-#include "io/report_builder.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/model/spec.hpp>
@@ -29,7 +28,7 @@ struct Selector {
     bool nothing = false;
 
     [[nodiscard]] bool selects(const Labels& labels) const {
-        return !nothing && std::all_of(matches.begin(), matches.end(), [&](const NodeMatch& match) {
+        return !nothing && std::ranges::all_of(matches, [&](const NodeMatch& match) {
             return gpusched::detail::holds(match, labels);
         });
     }
@@ -39,8 +38,7 @@ struct Selector {
     }
     void sort() {
         const auto key = [](const NodeMatch& m) { return std::tie(m.key, m.op, m.values); };
-        std::sort(matches.begin(), matches.end(),
-                  [&](const NodeMatch& a, const NodeMatch& b) { return key(a) < key(b); });
+        std::ranges::sort(matches, [&](const NodeMatch& a, const NodeMatch& b) { return key(a) < key(b); });
     }
     /// In the form of `kubectl --selector`. Equal selectors have equal texts.
     [[nodiscard]] std::string text() const {
@@ -94,7 +92,7 @@ inline Selector read_selector(const Place& place) {
                    : op == "NotIn"  ? MatchOperator::not_in
                    : op == "Exists" ? MatchOperator::exists
                                     : MatchOperator::does_not_exist;
-        std::sort(match.values.begin(), match.values.end());
+        std::ranges::sort(match.values);
         out.matches.push_back(std::move(match));
     }
     out.sort();
@@ -105,12 +103,7 @@ inline Selector read_selector(const Place& place) {
 struct Scope {
     std::vector<std::string> names{};  ///< sorted, each once
     bool all = false;
-    [[nodiscard]] std::string text() const {
-        if (all) return "*";
-        std::string out;
-        for (const auto& name : names) out += (out.empty() ? "" : "+") + name;
-        return out;
-    }
+    [[nodiscard]] std::string text() const { return all ? "*" : joined(names, "+"); }
 };
 
 /// Pods by namespace and by label, so that a selector checks few of them.
@@ -135,7 +128,7 @@ class PodIndex {
             for (const auto& [space, all] : by_space_) select_in(space);
         else
             for (const auto& space : scope.names) select_in(space);
-        std::sort(out.begin(), out.end());
+        std::ranges::sort(out);
         return out;
     }
     [[nodiscard]] const std::map<std::string, std::vector<std::size_t>>& by_space() const {
@@ -280,8 +273,7 @@ class Groups {
     Level label_level(const std::string& key) {
         auto& keys = cluster_.label_levels;
         add_once(keys, key);
-        return first_label_level +
-               static_cast<Level>(std::find(keys.begin(), keys.end(), key) - keys.begin());
+        return first_label_level + static_cast<Level>(std::ranges::find(keys, key) - keys.begin());
     }
 
     /// Adds conditions on the labels that matchLabelKeys and mismatchLabelKeys list.
@@ -307,7 +299,7 @@ class Groups {
             const auto by_name = [](const NodeMatch& match) {
                 return match.key == "kubernetes.io/metadata.name";
             };
-            if (!namespaces_.read() && !std::all_of(spaces.matches.begin(), spaces.matches.end(), by_name))
+            if (!namespaces_.read() && !std::ranges::all_of(spaces.matches, by_name))
                 report_.approximated(
                     "Pod", "namespaceSelector", Errs::either,
                     "no Namespace was read: only the label kubernetes.io/metadata.name is known", task);
@@ -315,7 +307,7 @@ class Groups {
         } else if (scope.names.empty()) {
             scope.names.push_back(pod.id.space);
         }
-        std::sort(scope.names.begin(), scope.names.end());
+        std::ranges::sort(scope.names);
         scope.names.erase(std::unique(scope.names.begin(), scope.names.end()), scope.names.end());
         if (scope.all) scope.names.clear();
         return named(scope, selector, false);
@@ -327,8 +319,7 @@ class Groups {
         auto name = key;
         if (without_terminating) {
             const auto selected = index_.selected(scope, selector);
-            if (std::none_of(selected.begin(), selected.end(),
-                             [&](std::size_t i) { return pods_[i].terminating; }))
+            if (std::ranges::none_of(selected, [&](std::size_t i) { return pods_[i].terminating; }))
                 return named(scope, selector, false);
             name += " (not terminating)";
         }
@@ -371,7 +362,7 @@ class Groups {
                 auto protocol = text_at(port, "protocol"), address = text_at(port, "hostIP");
                 if (protocol.empty()) protocol = "TCP";
                 if (address.empty()) address = any_address;
-                const auto name = protocol + "/" + std::to_string(number);
+                const auto name = concat(protocol, "/", number);
                 ports_[name].emplace(i, address);
                 addresses_[name].insert(address);
                 any = true;

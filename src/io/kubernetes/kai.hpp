@@ -4,7 +4,6 @@
 
 #include "io/kubernetes/objects.hpp"
 #include "io/kubernetes/pods.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/spec.hpp>
@@ -105,7 +104,7 @@ class Kai {
         const auto found = groups_.find(pod.id.space + "/" + pod.annotation("pod-group-name"));
         if (found == groups_.end()) return;
         const auto level_of = [&](const std::string& label) -> std::optional<Level> {
-            const auto at = std::find(levels.begin(), levels.end(), label);
+            const auto at = std::ranges::find(levels, label);
             if (at == levels.end() || label == "kubernetes.io/hostname") return std::nullopt;
             return static_cast<Level>(at - levels.begin());
         };

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "io/documents.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/core/errors.hpp>
 
@@ -188,13 +187,13 @@ class Objects {
         const Place root(document, 0);
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
-                                gpusched::quoted(printable(*format)) + ", which needs no import");
+                                in_quotes(*format) + ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::kubernetes))
             return problems.add(root.where() + "expected objects of Kubernetes, found " + found.description);
         if (root["kind"].text() == "Status")
             return problems.add(root.where() +
                                 "expected objects of Kubernetes, found an error of the API server: " +
-                                gpusched::quoted(printable(root["message"].text().value_or(""))));
+                                in_quotes(root["message"].text().value_or("")));
         if (!root.is(json::Kind::object) || !root["kind"].text())
             return problems.add(
                 root.where() +
@@ -222,8 +221,7 @@ class Objects {
     /// The kinds that do not affect placement, for a message.
     [[nodiscard]] std::string other_kinds() const {
         std::string out;
-        for (const auto& [kind, count] : others_)
-            out += (out.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
+        for (const auto& [kind, count] : others_) out += concat(out.empty() ? "" : ", ", count, " ", kind);
         return out;
     }
 
@@ -249,9 +247,8 @@ class Objects {
         ++met_;
         if (kind.empty()) return report.left_out("(none)", "objects", "no kind is said", described(object));
         const auto group = api_group(version);
-        const auto* const known =
-            std::find_if(std::begin(kind_names), std::end(kind_names),
-                         [&](const KindName& name) { return name.name == kind && name.group == group; });
+        const auto* const known = std::ranges::find_if(
+            kind_names, [&](const KindName& name) { return name.name == kind && name.group == group; });
         if (known == std::end(kind_names)) {
             auto shown = printable(kind);
             ++others_[shown];
@@ -326,9 +323,8 @@ inline constexpr std::string_view free_members[] = {
     "annotations", "labels",   "limits",   "matchLabels",      "nodeSelector",
     "options",     "overhead", "requests", "volumeAttributes",
 };
-static_assert(std::is_sorted(std::begin(list_members), std::end(list_members)) &&
-              std::is_sorted(std::begin(object_members), std::end(object_members)) &&
-              std::is_sorted(std::begin(free_members), std::end(free_members)));
+static_assert(std::ranges::is_sorted(list_members) && std::ranges::is_sorted(object_members) &&
+              std::ranges::is_sorted(free_members));
 
 /// Checks that a member is absent, null or a list. @throws Unreadable
 inline void require_list(const Place& object, std::string_view key) {
@@ -345,7 +341,7 @@ inline void require_object(const Place& object, std::string_view key) {
 /// read as if it were absent. @throws Unreadable for the first that is not
 inline void check_spec(const Place& place) {
     const auto is_one_of = [](const auto& names, std::string_view name) {
-        return std::binary_search(std::begin(names), std::end(names), name);
+        return std::ranges::binary_search(names, name);
     };
     const bool named = place.is(json::Kind::object);
     for (const auto& member : place.items()) {

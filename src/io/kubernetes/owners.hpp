@@ -4,7 +4,6 @@
 
 #include "io/kubernetes/groups.hpp"
 #include "io/kubernetes/pods.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/model/spec.hpp>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "io/kubernetes/objects.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/spec.hpp>
@@ -25,26 +24,29 @@ namespace gpusched::io::detail::kubernetes {
 /// A non-negative quantity such as 500m, 1Gi, 2e3 or 0.5, exact to a billionth as in Kubernetes. Finer
 /// amounts are rounded up; larger amounts than 2^63 - 1 become that.
 struct Quantity {
-    std::int64_t whole = 0;
-    std::int32_t nano = 0;  ///< 0 .. 999'999'999
-
+    __extension__ typedef unsigned __int128 Billionths;
     static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-    static constexpr std::int32_t billion = 1'000'000'000;
+    static constexpr std::int64_t billion = 1'000'000'000;
+    static constexpr Billionths most = Billionths{largest} * billion;
 
-    [[nodiscard]] bool zero() const { return whole == 0 && nano == 0; }
+    Billionths amount = 0;
+
+    Quantity() = default;
+    explicit Quantity(std::int64_t whole, std::int64_t billionths = 0)
+        : amount(static_cast<Billionths>(whole) * billion + static_cast<Billionths>(billionths)) {}
+
+    [[nodiscard]] bool zero() const { return amount == 0; }
+    [[nodiscard]] std::int64_t rounded_down() const { return static_cast<std::int64_t>(amount / billion); }
     /// Rounded up, as kube-scheduler counts everything except CPU.
-    [[nodiscard]] std::int64_t value() const { return whole == largest ? whole : whole + (nano > 0 ? 1 : 0); }
+    [[nodiscard]] std::int64_t value() const {
+        return static_cast<std::int64_t>((amount + billion - 1) / billion);
+    }
     /// In thousandths, rounded up, as kube-scheduler counts CPU.
     [[nodiscard]] std::int64_t milli() const {
-        if (whole >= largest / 1000) return largest;
-        return whole * 1000 + (nano + 999'999) / 1'000'000;
+        return static_cast<std::int64_t>(std::min<Billionths>((amount + 999'999) / 1'000'000, largest));
     }
     Quantity& operator+=(const Quantity& other) {
-        std::int64_t nanos = std::int64_t{nano} + other.nano;
-        const std::int64_t carry = nanos >= billion ? 1 : 0;
-        nanos -= carry * billion;
-        whole = whole > largest - other.whole - carry ? largest : whole + other.whole + carry;
-        nano = whole == largest ? 0 : static_cast<std::int32_t>(nanos);
+        amount = std::min(amount + other.amount, most);
         return *this;
     }
     auto operator<=>(const Quantity&) const = default;
@@ -83,8 +85,7 @@ inline std::optional<Quantity> read_quantity(std::string_view text) {
     static constexpr std::pair<std::string_view, int> binary[] = {{"Ki", 1}, {"Mi", 2}, {"Gi", 3},
                                                                   {"Ti", 4}, {"Pi", 5}, {"Ei", 6}};
     const auto named = [&](const auto& table) {
-        return std::find_if(std::begin(table), std::end(table),
-                            [&](const auto& unit) { return unit.first == text; });
+        return std::ranges::find_if(table, [&](const auto& unit) { return unit.first == text; });
     };
     if (const auto unit = named(decimal); unit != std::end(decimal)) {
         exponent += unit->second;
@@ -100,41 +101,23 @@ inline std::optional<Quantity> read_quantity(std::string_view text) {
         return std::nullopt;
     }
     Quantity out;
-    if (digits == 0) return out;
-    const Quantity most{Quantity::largest, 0};
-    if (exponent >= 0) {
-        for (; exponent > 0; --exponent) {
-            if (digits > Quantity::largest / 10) return most;
-            digits *= 10;
-        }
-        out.whole = digits;
-    } else {
-        const auto power = [](int n) {
-            std::int64_t value = 1;
-            for (int i = 0; i < n; ++i) value *= 10;
-            return value;
-        };
-        const int places = -exponent;
-        if (places <= 9) {
-            out.whole = digits / power(places);
-            out.nano = static_cast<std::int32_t>(digits % power(places) * power(9 - places));
-        } else if (places <= 27) {
-            const auto left = places <= 18 ? digits % power(places) : digits;  // digits < 10^18
-            out.whole = places <= 18 ? digits / power(places) : 0;
-            out.nano = static_cast<std::int32_t>(left / power(places - 9));
-            rest = rest || left % power(places - 9) != 0;
-        } else {
-            rest = true;
-        }
+    out.amount = static_cast<Quantity::Billionths>(digits);
+    // False if the product is larger than any quantity.
+    const auto multiply = [&out](unsigned factor) {
+        const bool fits = out.amount <= Quantity::most / factor;
+        out.amount = fits ? out.amount * factor : Quantity::most;
+        return fits;
+    };
+    exponent += 9;
+    for (; exponent > 0 && digits > 0; --exponent)
+        if (!multiply(10)) return out;
+    for (; exponent < 0 && out.amount > 0; ++exponent) {
+        rest = rest || out.amount % 10 != 0;
+        out.amount /= 10;
     }
-    if (rest) out += Quantity{0, 1};
-    for (int i = 0; i < thousands; ++i) {
-        if (out.whole > Quantity::largest / 1024) return most;
-        const std::int64_t nanos = std::int64_t{out.nano} * 1024;
-        out.whole = out.whole * 1024;
-        out.nano = 0;
-        out += Quantity{nanos / Quantity::billion, static_cast<std::int32_t>(nanos % Quantity::billion)};
-    }
+    if (rest) out += Quantity(0, 1);
+    for (; thousands > 0; --thousands)
+        if (!multiply(1024)) return out;
     return out;
 }
 
@@ -232,7 +215,7 @@ inline Quantities pod_requests(const Place& spec, const Place& status) {
         return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
     };
     const auto of_pod = requests_at(spec["resources"]);
-    if (std::any_of(of_pod.begin(), of_pod.end(), [&](const auto& r) { return supported(r.first); })) {
+    if (std::ranges::any_of(of_pod, [&](const auto& r) { return supported(r.first); })) {
         auto counted = of_pod;
         if (status["resources"])
             counted = in_effect(of_pod, quantities_at(status["resources"], "requests"),

@@ -4,7 +4,6 @@
 
 #include "io/kubernetes/eligibility.hpp"
 #include "io/kubernetes/pods.hpp"
-#include "io/report_builder.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
@@ -149,16 +148,15 @@ class Devices {
             for (auto g = first + held.healthy; g < first + held.count; ++g)
                 failed.push_back(static_cast<int>(g));
             if (held.healthy < held.there)
-                report_.approximated("Node", "devices that are not allocatable", Errs::neither,
-                                     "which of the node's devices is unknown: the last ones count as failed",
-                                     out.name + ": " + std::to_string(held.there - held.healthy) + " of " +
-                                         std::to_string(held.there) + " " + name);
+                report_.approximated(
+                    "Node", "devices that are not allocatable", Errs::neither,
+                    "which of the node's devices is unknown: the last ones count as failed",
+                    concat(out.name, ": ", held.there - held.healthy, " of ", held.there, " ", name));
             if (held.there < held.count)
                 report_.approximated("Node", "over-committed devices", Errs::neither,
                                      "its pods hold more than it has: it gets as many as they hold, the "
                                      "surplus as failed ones",
-                                     out.name + ": " + name + " " + std::to_string(held.count) + " of " +
-                                         std::to_string(held.there));
+                                     concat(out.name, ": ", name, " ", held.count, " of ", held.there));
         };
         for (const auto& [name, held] : on_[n]) {
             if (!held.device_class.empty()) continue;
@@ -215,7 +213,7 @@ class Devices {
                 out.device_classes = {requested.begin(), requested.end()};
             } else {
                 // If no node counts the class, no node has so much.
-                left[*requested.begin()] += Quantity{count, 0};
+                left[*requested.begin()] += Quantity(count);
             }
             const auto found = forms_.find(name);
             if (names_.is_whole(name) && found != forms_.end() && found->second.size() > 1)
@@ -251,8 +249,8 @@ class Devices {
 
     void see(std::size_t n, const std::string& name, const Quantities& used) {
         const auto& node = nodes_[n];
-        const auto healthy = amount_of(node.allocatable, name).whole;
-        const auto there = std::max(amount_of(node.capacity, name).whole, healthy);
+        const auto healthy = amount_of(node.allocatable, name).rounded_down();
+        const auto there = std::max(amount_of(node.capacity, name).rounded_down(), healthy);
         const auto count = std::max(there, amount_of(used, name).value());
         if (count > 0)
             on_[n].emplace(name, Held{is_part_of_card(name) ? name : form_on(node, name), there,
@@ -370,7 +368,7 @@ class Devices {
         if ((held & cards) != 0 || gpu_count(cards) != out.gpu_count) return;
         held |= cards;
         out.gpus = pod.named_cards;
-        std::sort(out.gpus.begin(), out.gpus.end());
+        std::ranges::sort(out.gpus);
         out.assign_gpus = false;
     }
     [[nodiscard]] std::string name_of(std::size_t n) const { return described(nodes_[n].object); }
@@ -418,8 +416,8 @@ inline bool may_be_cards(std::string_view resource) {
     static constexpr std::string_view words[] = {"gpu",         "npu",         "xpu",     "dcu",  "gcu",
                                                  "mlu",         "tpu",         "neuron",  "qaic", "gaudi",
                                                  "accelerator", "nvidia.com/", "amd.com/"};
-    return std::any_of(std::begin(words), std::end(words),
-                       [&](std::string_view word) { return resource.find(word) != resource.npos; });
+    return std::ranges::any_of(words,
+                               [&](std::string_view word) { return resource.find(word) != resource.npos; });
 }
 
 /// CPU, memory and counted resources. A node that has less than its pods request is raised to their requests.
@@ -499,9 +497,8 @@ class CountedResources {
                 capacity += (total - exact) / unit;
             } else {
                 const std::string suffix = name == "cpu" ? "m" : unit == bytes_per_mib ? "Mi" : "";
-                beyond += (beyond.empty() ? "" : ", ") + name + " " +
-                          std::to_string(rounded_up(exact, unit)) + suffix + " of " +
-                          std::to_string(total / unit) + suffix;
+                beyond += concat(beyond.empty() ? "" : ", ", name, " ", rounded_up(exact, unit), suffix,
+                                 " of ", total / unit, suffix);
             }
             if (name == "cpu")
                 out.cpu_milli = capacity;
@@ -538,7 +535,7 @@ class CountedResources {
         if (!may_be_cards(name)) return report_.exact("Node", "resource " + name);
         report_.approximated("Node", "resource " + name, Errs::neither,
                              "counted, and not among the GPUs; whole GPUs of another name: gpu_resources",
-                             node + ": " + std::to_string(amount));
+                             concat(node, ": ", amount));
     }
 
     using Amounts = std::map<std::string, std::int64_t, std::less<>>;

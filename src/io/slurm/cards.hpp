@@ -2,7 +2,6 @@
 // GPUs of Slurm nodes: types that are whole cards or devices, their numbers, and the tasks that hold them.
 #pragma once
 
-#include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
@@ -145,7 +144,7 @@ class Cards {
         task.device_count = devices;
         if (whole == 0) task.gpu_share_milli = 1000, task.gpu_models.clear();
         if (devices == 0) task.device_classes.clear();
-        std::sort(numbers.begin(), numbers.end());
+        std::ranges::sort(numbers);
         take(node, numbers, task);
         return whole == requested && devices == requested_devices;
     }
@@ -260,8 +259,8 @@ class Cards {
             if (count < item.count)
                 report_.approximated("Node", "GPUs beyond 64", Errs::too_strict,
                                      "the first 64 have numbers and count", name);
-            const auto same = std::find_if(out.parts.begin(), out.parts.end(),
-                                           [&](const Part& part) { return part.type == model; });
+            const auto same =
+                std::ranges::find_if(out.parts, [&](const Part& part) { return part.type == model; });
             if (same != out.parts.end()) {
                 report_.left_out("Node", "GPUs", "a type that is listed twice: the first counts",
                                  name + ": gpu:" + model, Errs::too_strict);
@@ -333,8 +332,7 @@ class Cards {
     [[nodiscard]] bool are_devices(const std::string& type, std::optional<std::size_t> node) const {
         if (!node) return devices_.contains(type) && !whole_.contains(type);
         const auto& parts = nodes_[*node].parts;
-        const auto found =
-            std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.type == type; });
+        const auto found = std::ranges::find_if(parts, [&](const Part& part) { return part.type == type; });
         return found == parts.end() ? devices_.contains(type) && !whole_.contains(type) : !found->whole;
     }
 
@@ -370,8 +368,7 @@ class Cards {
             if (named != gres.count) {
                 by_type.clear();
                 const auto& parts = nodes_[*node].parts;
-                const auto whole =
-                    std::find_if(parts.begin(), parts.end(), [](const Part& part) { return part.whole; });
+                const auto whole = std::ranges::find_if(parts, [](const Part& part) { return part.whole; });
                 by_type[whole != parts.end() || parts.empty() ? "" : parts.front().type] = gres.count;
             }
             for (const auto& [type, count] : by_type)

@@ -2,7 +2,6 @@
 // The nodes that a Slurm job may use: partitions, features, reservations and named nodes.
 #pragma once
 
-#include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
 
 #include <gpusched/core/text.hpp>
@@ -219,7 +218,7 @@ class Eligibility {
             break;
         }
         // A term without conditions would mean any node here; in a snapshot it holds on no node.
-        if (std::any_of(out.node_affinity.begin(), out.node_affinity.end(), [](const NodeTerm& term) {
+        if (std::ranges::any_of(out.node_affinity, [](const NodeTerm& term) {
                 return term.match_expressions.empty() && term.match_fields.empty();
             }))
             out.node_affinity.clear();
@@ -258,7 +257,7 @@ class Eligibility {
     std::vector<std::string> partitions(const JobRecord& job) {
         auto names = words_of(job.partition);
         if (names.size() > 64) names.resize(64);
-        const bool known = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        const bool known = std::ranges::any_of(names, [&](const std::string& name) {
             return labels_.contains(std::string(partition_label) + name);
         });
         if (known) {

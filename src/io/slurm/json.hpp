@@ -3,7 +3,6 @@
 #pragma once
 
 #include "io/documents.hpp"
-#include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
 
 #include <algorithm>
@@ -205,7 +204,7 @@ class JsonRecords {
               "threads_per_core", "tasks_per_node", "tasks_per_board", "tasks_per_socket", "tasks_per_core",
               "segment_size"})
             if (const auto number = number_at(object, key); number.value_or(0) > 0 && *number < 0xfffe)
-                out.unread.push_back(std::string(key) + "=" + std::to_string(*number));
+                out.unread.push_back(concat(key, "=", *number));
         if (truth_at(object, "contiguous").value_or(false)) out.unread.emplace_back("contiguous=true");
         if (const auto network = text_at(object, "network"); !network.empty())
             out.unread.push_back("network=" + network);
@@ -220,7 +219,7 @@ class JsonRecords {
         out.id = std::to_string(*id);
         if (const auto array = number_at(object, "array_job_id"); array && *array != 0) {
             if (const auto task = number_at(object, "array_task_id"))
-                out.id = std::to_string(*array) + "_" + std::to_string(*task);
+                out.id = concat(*array, "_", *task);
             else
                 out.array_tasks = text_at(object, "array_task_string");
             out.throttled = number_at(object, "array_max_tasks").value_or(0) > 0 ||
@@ -229,7 +228,7 @@ class JsonRecords {
         out.job = out.id;
         if (const auto whole = number_at(object, "het_job_id"); whole && *whole != 0) {
             out.job = std::to_string(*whole);
-            out.id = out.job + "+" + std::to_string(number_at(object, "het_job_offset").value_or(0));
+            out.id = concat(out.job, "+", number_at(object, "het_job_offset").value_or(0));
         }
         parts(object, out);
         return out;
@@ -278,7 +277,7 @@ class JsonRecords {
         for (const char* const key : {"nodes", "cpus_per_node", "cpus_per_socket", "memory_per_cpu",
                                       "partition_memory_per_node", "partition_memory_per_cpu", "time"})
             if (const auto number = number_at(object["maximums"], key); number.value_or(0) > 0)
-                out.limits.push_back("maximums/" + std::string(key) + "=" + std::to_string(*number));
+                out.limits.push_back(concat("maximums/", key, "=", *number));
         for (const auto& [part, key] :
              {std::pair{"accounts", "allowed"}, std::pair{"accounts", "deny"}, std::pair{"groups", "allowed"},
               std::pair{"qos", "allowed"}, std::pair{"qos", "deny"}, std::pair{"qos", "assigned"}})

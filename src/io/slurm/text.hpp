@@ -2,7 +2,6 @@
 // Records from scontrol's text output: fields key=value, over several lines or in one.
 #pragma once
 
-#include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
 
 #include <algorithm>
@@ -74,7 +73,7 @@ inline bool is_free_text(std::string_view key) {
     static constexpr std::string_view known[] = {
         "AdminComment", "Command", "Comment", "Extra",      "JobName",       "OS",     "Reason",
         "StdErr",       "StdIn",   "StdOut",  "SubmitLine", "SystemComment", "WorkDir"};
-    return std::binary_search(std::begin(known), std::end(known), key);
+    return std::ranges::binary_search(known, key);
 }
 
 /// The one of these keys with which a line begins; empty if none.
@@ -101,8 +100,7 @@ struct Fields {
         if (found.empty() || found == "UNLIMITED" || found == "*") return std::nullopt;
         const auto read = amount_of(found, unit);
         if (!read)
-            throw Unreadable{where + std::string(key) + ": expected a number, found " +
-                             gpusched::quoted(printable(found))};
+            throw Unreadable{where + std::string(key) + ": expected a number, found " + in_quotes(found)};
         return read;
     }
     [[nodiscard]] std::optional<bool> truth(std::string_view key) const {
@@ -142,7 +140,7 @@ class TextRecords {
             const auto starts = leading_key(line, record_keys), other = leading_key(line, other_record_keys);
             if (words.empty() || !starts.empty() || !other.empty()) finish();
             if (words.empty()) continue;
-            const auto where = source + ":" + std::to_string(number) + ": ";
+            const auto where = concat(source, ":", number, ": ");
             if (!other.empty()) {
                 auto rest = words.substr(other.size() + 1);
                 const auto is_reservation = other == "ReservationName";
@@ -302,8 +300,7 @@ class TextRecords {
         if (low.empty()) return;
         out.node_count = amount_of(low);
         if (!out.node_count || (!rest.empty() && !(out.most_nodes = amount_of(rest))))
-            throw Unreadable{fields.where + "NumNodes: expected a number, found " +
-                             gpusched::quoted(printable(text))};
+            throw Unreadable{fields.where + "NumNodes: expected a number, found " + in_quotes(text)};
     }
 
     static JobRecord job(const Fields& fields) {
@@ -355,8 +352,7 @@ class TextRecords {
                    task = fields.text("ArrayTaskId"), whole = fields.text("HetJobId");
         std::int64_t number = 0;
         if (!read_number(id, number) || number < 0)
-            throw Unreadable{fields.where + "JobId: expected a number, found " +
-                             gpusched::quoted(printable(id))};
+            throw Unreadable{fields.where + "JobId: expected a number, found " + in_quotes(id)};
         out.id = id;
         if (!array.empty() && !task.empty()) {
             if (read_number(task, number))

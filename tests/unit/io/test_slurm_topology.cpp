@@ -2,7 +2,7 @@
 #include <support/catch.hpp>
 #include <support/real_data.hpp>
 
-#include "io/host_list.hpp"
+#include "io/slurm/values.hpp"
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/network_files.hpp>
 #include <gpusched/json/document.hpp>
@@ -97,13 +97,13 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
 }
 
 TEST_CASE("lists of hosts cost no more than their remaining limit", "[io]") {
-    using io::detail::host_list;
-    using io::detail::HostBudget;
+    using io::detail::slurm::host_list;
+    using io::detail::slurm::HostBudget;
     HostBudget left;
     CHECK(host_list("a,n[01-03,7]x[0-1]", left) == std::vector<std::string>{"a", "n01x0", "n01x1", "n02x0",
                                                                             "n02x1", "n03x0", "n03x1", "n7x0",
                                                                             "n7x1"});
-    CHECK(left.names == io::detail::most_hosts - 9);
+    CHECK(left.names == io::detail::slurm::most_hosts - 9);
     // Too many are refused by their number, before any is written.
     left.names = 10;
     const auto bytes = left.bytes;
@@ -121,7 +121,7 @@ TEST_CASE("lists of hosts cost no more than their remaining limit", "[io]") {
         CHECK(!host_list("n[0-99999]]", left));
         written += left.bytes < before ? 1 : 0;
     }
-    CHECK(left.names == io::detail::most_hosts);
+    CHECK(left.names == io::detail::slurm::most_hosts);
     CHECK(left.bytes == 0);
     CHECK(written < 50);
 }

@@ -1,19 +1,16 @@
-// SPDX-License-Identifier: Apache-2.0
-// The shell functions of a plan that is written as kubectl calls.
-#pragma once
+# SPDX-License-Identifier: Apache-2.0
+# The shell functions in the scripts that plan_to_kubernetes_steps writes; CMake makes a string of them.
+#
+# Before them a script sets the variables `plan`, a word that identifies the plan, and `nodes`. After them it
+# defines `steps`, which calls cordon, evict, move, finish_wave, release and placed, and calls `main`.
 
-#include <string_view>
-
-namespace gpusched::io::detail {
-
-/// Expects the variables `plan` (a word that identifies the plan) and `nodes`, and after it a function
-/// `steps`, which calls `cordon`, `evict`, `move`, `finish_wave`, `release` and `placed`, and a call of
-/// `main`.
-inline constexpr std::string_view kubernetes_steps_script = R"sh(
 state=${GPUSCHED_STATE:-$0.state}
 wait_s=${GPUSCHED_WAIT_S:-600}
 poll_s=${GPUSCHED_POLL_S:-5}
 looking='' # not empty: steps only check whether their pods are there
+
+# In jsonpath, the controller among an object's owners.
+controller='.metadata.ownerReferences[?(@.controller==true)]'
 
 k() { ${KUBECTL:-kubectl} "$@"; }
 stop() {
@@ -23,7 +20,9 @@ stop() {
 note() { printf '%s\n' "$*" >>"$state"; }
 noted() { grep -Fqx -e "$*" "$state"; }
 # The rest of the first line of the state that begins with these words.
-rest_of() { awk -v words="$* " 'index($0, words) == 1 { print substr($0, length(words) + 1); exit }' "$state"; }
+rest_of() {
+  awk -v words="$* " 'index($0, words) == 1 { print substr($0, length(words) + 1); exit }' "$state"
+}
 
 ask() { # <reason to stop>
   [ -z "${GPUSCHED_YES:-}" ] || return 0
@@ -41,8 +40,10 @@ call() { # <subject> <command...>
     answer=$("$@" 2>"$state.error") && return 0
     answer=$(tail -n 1 "$state.error")
     case $(cat "$state.error") in
-    *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"*) return 1 ;; # even if a name in it looks like a temporary error
-    *TooManyRequests* | *"too many requests"* | *ServiceUnavailable* | *"connection refused"* | *"was refused"* | *"connection reset"* | *imeout* | *"timed out"* | *EOF*) ;;
+    # First, because a name in them may look like a temporary error.
+    *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"*) return 1 ;;
+    *TooManyRequests* | *"too many requests"* | *ServiceUnavailable* | *imeout* | *"timed out"* | *EOF*) ;;
+    *"connection refused"* | *"was refused"* | *"connection reset"*) ;;
     *) return 1 ;;
     esac
     [ "$(date +%s)" -lt "$end" ] || stop "$about, for $wait_s s: $answer"
@@ -78,7 +79,8 @@ look_at_all() {
   looking=1 looked=' ' all=0 there=0 refused=0
   steps
   looking=''
-  echo "Context $(k config current-context 2>/dev/null || echo 'not known'): $there of $all pods are where the plan takes them from."
+  context=$(k config current-context 2>/dev/null || echo 'not known')
+  echo "Context $context: $there of $all pods are where the plan takes them from."
   [ "$refused" -eq 0 ] || echo "Disruption budgets allow no eviction of $refused of them now."
 }
 
@@ -108,16 +110,23 @@ release() { # <node>: only where this script cordoned it
 
 # The pods of a controller that are not terminating, in $pods: uid|name|node|ready, one per line.
 owned() { # <namespace> <uid of the controller>
-  call "pods of namespace $1" k -n "$1" get pods -o 'jsonpath={range .items[*]}{.metadata.ownerReferences[?(@.controller==true)].uid}|{.metadata.deletionTimestamp}|{.metadata.uid}|{.metadata.name}|{.spec.nodeName}|{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}' ||
+  fields='{.metadata.deletionTimestamp}|{.metadata.uid}|{.metadata.name}|{.spec.nodeName}'
+  is_ready='{.status.conditions[?(@.type=="Ready")].status}'
+  end_of_line='{"\n"}'
+  call "pods of namespace $1" k -n "$1" get pods \
+    -o "jsonpath={range .items[*]}{$controller.uid}|$fields|$is_ready$end_of_line{end}" ||
     stop "pods of namespace $1: $answer"
-  pods=$(printf '%s\n' "$answer" | awk -F'|' -v owner="$2" '$1 == owner && $2 == "" { print $3 "|" $4 "|" $5 "|" $6 }')
+  pods=$(printf '%s\n' "$answer" |
+    awk -F'|' -v owner="$2" '$1 == owner && $2 == "" { print $3 "|" $4 "|" $5 "|" $6 }')
 }
 ready() { printf '%s\n' "$pods" | grep -c '|True$' || :; }
 
 # The number of pods that a controller wants now, in $replicas: empty if unknown, 0 if it is gone, has ended
 # or is another one.
 wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
-  if ! call "$3 in namespace $1" k -n "$1" get "$3" -o 'jsonpath={.metadata.uid}|{.spec.replicas}|{.spec.parallelism}|{.spec.completions}|{.status.succeeded}|{.spec.suspend}|{.status.conditions[?(@.status=="True")].type}'; then
+  fields='{.metadata.uid}|{.spec.replicas}|{.spec.parallelism}|{.spec.completions}|{.status.succeeded}'
+  fields="$fields|{.spec.suspend}|"'{.status.conditions[?(@.status=="True")].type}'
+  if ! call "$3 in namespace $1" k -n "$1" get "$3" -o "jsonpath=$fields"; then
     case $answer in
     *NotFound*) replicas=0 ;;
     *) replicas='' ;; # a kind that may not be read
@@ -131,15 +140,18 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
 }
 
 delete_by_eviction() { # <namespace> <pod> <uid> [further options]
-  printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "$1" "$2" "${4:-}" "$3" |
-    k create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f -
+  {
+    printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},' "$1" "$2"
+    printf '"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "${4:-}" "$3"
+  } | k create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f -
 }
 
 # Looks a pod up and records it, so that after an interruption no other pod with its name replaces it. Returns
 # 1 if it is gone.
 look_up() { # <step>, <namespace>, <pod>; sets uid, node, owner, kind
   if [ -z "$(rest_of "pod $1 $2/$3")" ]; then
-    if ! call "pod $2/$3" k -n "$2" get pod "$3" -o 'jsonpath={.metadata.uid}|{.spec.nodeName}|{.metadata.ownerReferences[?(@.controller==true)].uid}|{.metadata.ownerReferences[?(@.controller==true)].kind}/{.metadata.ownerReferences[?(@.controller==true)].name}'; then
+    fields="{.metadata.uid}|{.spec.nodeName}|{$controller.uid}|{$controller.kind}/{$controller.name}"
+    if ! call "pod $2/$3" k -n "$2" get pod "$3" -o "jsonpath=$fields"; then
       case $answer in *NotFound*) return 1 ;; esac
       stop "pod $2/$3: $answer"
     fi
@@ -149,9 +161,13 @@ look_up() { # <step>, <namespace>, <pod>; sets uid, node, owner, kind
 $(rest_of "pod $1 $2/$3")
 EOF
   [ -n "$owner" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
-    stop "pod $2/$3 has no controller that would recreate it; GPUSCHED_BARE_PODS=1 evicts it anyway, and it is lost"
+    stop "pod $2/$3 has no controller that would recreate it;" \
+      "GPUSCHED_BARE_PODS=1 evicts it anyway, and it is lost"
   case $kind in
-  Job/*) echo "pod $2/$3: its eviction counts as a failure of $kind, up to its backoffLimit, unless its podFailurePolicy ignores DisruptionTarget" ;;
+  Job/*)
+    echo "pod $2/$3: its eviction counts as a failure of $kind, up to its backoffLimit," \
+      "unless its podFailurePolicy ignores DisruptionTarget"
+    ;;
   esac
 }
 
@@ -184,7 +200,8 @@ move() { # <wave> <namespace> <pod> <from> <to>
   if ! look_up "wave-$1" "$2" "$3"; then
     echo "pod $2/$3 is gone already"
     if grep -q "^done wave-.* $2/$3\$" "$state"; then
-      echo "wave $1: the plan moves its replacement on, to $5, but not every replacement has the name of the pod before it. Later steps may lack the room that the plan counts on."
+      echo "wave $1: the plan moves its replacement on, to $5, but not every replacement has the name" \
+        "of the pod before it. Later steps may lack the room that the plan counts on."
       ask "wave $1: the replacement of $2/$3 is not moved on"
     fi
     note "void wave-$1 $2/$3"
@@ -205,7 +222,8 @@ move() { # <wave> <namespace> <pod> <from> <to>
     noted "want $1 $2 $owner $5 $3" || note "want $1 $2 $owner $5 $3"
   fi
   take_off "wave-$1" "$2" "$3" "$uid"
-  echo "evicted $2/$3 from $4: kube-scheduler chooses where its replacement starts, and cannot be told that the plan wants $5"
+  echo "evicted $2/$3 from $4: kube-scheduler chooses where its replacement starts," \
+    "and cannot be told that the plan wants $5"
 }
 
 # Waits until every controller has as many ready pods as before the wave, and reports the nodes of the
@@ -221,22 +239,27 @@ finish_wave() { # <wave>
       [ "$(ready)" -lt "$count" ] || break
       wanted_replicas "$space" "$owner" "$kind"
       if [ -n "$replicas" ] && [ "$replicas" -lt "$count" ]; then
-        echo "wave $1: $kind in namespace $space wants $replicas pods now, and had $count that were ready: it was scaled down, or has ended"
+        echo "wave $1: $kind in namespace $space wants $replicas pods now, and had $count that were ready:" \
+          "it was scaled down, or has ended"
         count=$replicas
         continue
       fi
-      [ "$(date +%s)" -lt "$limit" ] || stop "wave $1: after $wait_s s $(ready) of $count pods of $kind in namespace $space are ready"
+      [ "$(date +%s)" -lt "$limit" ] ||
+        stop "wave $1: after $wait_s s $(ready) of $count pods of $kind in namespace $space are ready"
       sleep "$poll_s"
     done
-    here=$(printf '%s\n' "$pods" | awk -F'|' -v known=",$known" 'NF > 1 && !index(known, "," $1 ",") { print $3 }' | sort | tr '\n' ' ')
-    wanted=$(awk -v wave="$1" -v owner="$owner" '$1 == "want" && $2 == wave && $4 == owner { print $5 }' "$state" | sort | tr '\n' ' ')
+    here=$(printf '%s\n' "$pods" |
+      awk -F'|' -v known=",$known" 'NF > 1 && !index(known, "," $1 ",") { print $3 }' | sort | tr '\n' ' ')
+    wanted=$(awk -v wave="$1" -v owner="$owner" \
+      '$1 == "want" && $2 == wave && $4 == owner { print $5 }' "$state" | sort | tr '\n' ' ')
     echo "wave $1: $kind in namespace $space: new pods on: ${here}(the plan wants: $wanted)"
     [ "$here" = "$wanted" ] || elsewhere="$elsewhere $space/$kind"
   done 3<<EOF
 $before
 EOF
   if [ -n "$elsewhere" ]; then
-    echo "wave $1: not where the plan wants them:$elsewhere. Later steps may lack the room that the plan counts on."
+    echo "wave $1: not where the plan wants them:$elsewhere." \
+      "Later steps may lack the room that the plan counts on."
     ask "wave $1: replacements are elsewhere than planned"
   fi
   note "finished wave-$1"
@@ -272,7 +295,10 @@ main() {
   case ${1:-run} in
   run)
     [ -e "$state" ] || note "plan $plan"
-    noted "plan $plan" || { echo "error: $state belongs to another plan: undo that first, or set GPUSCHED_STATE" >&2 && exit 2; }
+    noted "plan $plan" || {
+      echo "error: $state belongs to another plan: undo that first, or set GPUSCHED_STATE" >&2
+      exit 2
+    }
     if ! noted looked; then
       look_at_all
       [ $((2 * there)) -ge "$all" ] || {
@@ -280,7 +306,8 @@ main() {
         ask "most pods of the plan are gone or elsewhere"
       }
       [ "$refused" -eq 0 ] || {
-        echo "It would wait for each of them, $wait_s s at most, and then stop with the plan half done. Nothing has been changed."
+        echo "It would wait for each of them, $wait_s s at most, and then stop with the plan half done." \
+          "Nothing has been changed."
         ask "disruption budgets allow no eviction of $refused pods of the plan"
       }
       note looked
@@ -307,6 +334,3 @@ main() {
   *) echo "usage: sh $0 [run | check | undo]" >&2 && exit 2 ;;
   esac
 }
-)sh";
-
-}  // namespace gpusched::io::detail
