@@ -3,7 +3,7 @@
 // share.
 #pragma once
 
-#include <gpusched/allocation/allocate_options.hpp>
+#include <gpusched/allocation/allocate.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rankers NetworkWish and HardwareWish.
-#include <gpusched/allocation/rankers/wishes.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
 

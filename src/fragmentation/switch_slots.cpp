@@ -1,13 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks options of switch slots and computes the rows.
+// Counts the slots of nodes and domains, and the jobs that they could run.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+
 namespace gpusched::fragmentation {
+
 namespace detail {
+
+GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
+                                   std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
+                                   int cores_per_gpu, Accounting accounting)
+    : cluster_level_(top_level(inventory)), switch_level_(level), include_cordoned_(include_cordoned),
+      max_gpus_per_node_(max_gpus_per_node), gpus_per_pod_(gpus_per_pod), accounting_(accounting),
+      network_levels_(inventory.network_levels()), serial_(inventory.serial),
+      cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
+    const auto nodes = inventory.living_nodes();
+    std::vector<std::size_t> models;
+    where_.resize(inventory.nodes.names.size());
+    for (const auto node : nodes) {
+        const auto& here = where_[index(node)] = where(inventory, node);
+        if (here.shown) models.push_back(here.model);
+    }
+    std::sort(models.begin(), models.end());
+    models.erase(std::unique(models.begin(), models.end()), models.end());
+    for (const auto model : models) rows_.push_back(model_name(inventory, model));
+    const auto all_together = rows_.size();
+    rows_.push_back("*");
+
+    std::map<std::tuple<std::size_t, bool, DomainId>, std::uint32_t> known;
+    const auto cell = [&](std::size_t row, bool within, DomainId domain) {
+        const auto [at, added] =
+            known.try_emplace({row, within, domain}, static_cast<std::uint32_t>(cells_.size()));
+        if (added) cells_.push_back({row, within, domain});
+        return at->second;
+    };
+    // Nodes with adjacent ids usually share their switch and model. Their cells are looked up once.
+    std::tuple<std::size_t, DomainId, DomainId> last{rows_.size(), {}, {}};
+    std::array<std::uint32_t, 4> its_cells{};
+    cells_of_node_.resize(inventory.nodes.names.size());
+    for (const auto node : nodes) {
+        const auto& [shown, counted, model, cluster, domain] = where_[index(node)];
+        if (counted) {
+            const auto row = static_cast<std::size_t>(std::lower_bound(models.begin(), models.end(), model) -
+                                                      models.begin());
+            if (const std::tuple here{row, cluster, domain}; here != last) {
+                its_cells = {cell(row, false, cluster), cell(row, true, domain),
+                             cell(all_together, false, cluster), cell(all_together, true, domain)};
+                last = here;
+            }
+        }
+        cells_of_node_[index(node)] = its_cells;
+    }
+}
+
+GPUSCHED_EXPORT SlotSums::Where SlotSums::where(const Inventory& inventory, NodeId node) const {
+    if (!detail::counts(inventory.nodes, node, true, max_gpus_per_node_)) return {};
+    return {true, detail::counts(inventory.nodes, node, include_cordoned_, max_gpus_per_node_),
+            model_index(inventory, node), inventory.domain(cluster_level_, node),
+            inventory.domain(switch_level_, node)};
+}
+
+GPUSCHED_EXPORT bool SlotSums::holds(const Inventory& inventory, NodeId node) const {
+    return inventory.network_levels() == network_levels_ && index(node) < where_.size() &&
+           where_[index(node)] == where(inventory, node);
+}
+
+GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
+    if (!where_[index(node)].counted) return 0;
+    if (accounting_ == Accounting::hp) {
+        const auto requests = requests_on(cluster, node);
+        const auto& inventory = cluster.inventory();
+        if (!requests.has_hp ||
+            inventory.network_depth(node) == 0 ||  // also at node level, because a node is not a switch
+            !inventory.position_known(switch_level_, node))
+            return 0;
+        const auto requested = (requests.hp_active + requests.hp_standby) / whole_gpu_milli;
+        const auto left = std::max<std::int64_t>(requests.gpus / whole_gpu_milli - requested, 0);
+        return cpu_milli_per_gpu_ > 0 ? std::min(left, requests.idle_cpu() / cpu_milli_per_gpu_) : left;
+    }
+    const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
+    if (gpus_per_pod_) {
+        const std::int64_t g = *gpus_per_pod_;
+        auto pods = gpu_count(cluster.idle_gpus(node)) / g;
+        if (cpu_milli_per_gpu_ > 0) pods = std::min(pods, cpu / (g * cpu_milli_per_gpu_));
+        return pods * g;
+    }
+    // GPUs minus the floor of the requested GPUs. Failed and claimed GPUs count as requested.
+    const auto slots = (cluster.gpu_free_total_milli(node) + whole_gpu_milli - 1) / whole_gpu_milli;
+    return cpu_milli_per_gpu_ > 0 ? std::min(slots, cpu / cpu_milli_per_gpu_) : slots;
+}
 
 static SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
     require_fields(options);
@@ -51,6 +141,62 @@ GPUSCHED_EXPORT std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total&
 GPUSCHED_EXPORT std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
                                                         const SwitchSlotOptions& options) {
     return evaluate(SwitchSlotMetric(cluster.inventory(), options), cluster);
+}
+
+namespace detail {
+
+static SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
+    require_fields(options);
+    return {inventory,
+            checked_level(inventory, options.level),
+            options.include_cordoned,
+            std::nullopt,
+            options.gpus_per_pod,
+            options.cores_per_gpu};
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT LargestJobMetric::LargestJobMetric(const Inventory& inventory,
+                                                   const LargestJobOptions& options)
+    : options_(options), sums_(detail::slot_sums(inventory, options)) {
+    for (std::uint32_t c = 0; c < sums_.cells().size(); ++c) names_.push_back(domain_name(inventory, c));
+}
+
+GPUSCHED_EXPORT const std::string& LargestJobMetric::domain_name(const Inventory& inventory,
+                                                                 std::uint32_t cell) const {
+    const auto& [row, within, domain] = sums_.cells()[cell];
+    return inventory.domain_name(within ? sums_.switch_level() : sums_.cluster_level(), domain);
+}
+
+GPUSCHED_EXPORT void LargestJobMetric::renew(const Inventory& inventory) {
+    if (!sums_.holds(inventory)) *this = LargestJobMetric(inventory, options_);
+}
+GPUSCHED_EXPORT bool LargestJobMetric::renew(const Inventory& inventory, NodeId node) {
+    bool holds = sums_.holds(inventory, node);
+    if (holds && sums_.counts(node))
+        for (const auto cell : sums_.cells_of(node))
+            holds = holds && names_[cell] == domain_name(inventory, cell);
+    if (!holds) renew(inventory);
+    return !holds;
+}
+
+GPUSCHED_EXPORT std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
+    std::vector<LargestJobRow> rows;
+    for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
+    for (std::size_t c = 0; c < total.size(); ++c) {
+        const auto& cell = sums_.cells()[c];
+        auto& best = cell.within ? rows[cell.row].within : rows[cell.row].across;
+        if (total[c] <= best) continue;
+        best = total[c];
+        (cell.within ? rows[cell.row].domain : rows[cell.row].cluster) = names_[c];
+    }
+    return rows;
+}
+
+GPUSCHED_EXPORT std::vector<LargestJobRow> largest_job(const Cluster& cluster,
+                                                       const LargestJobOptions& options) {
+    return evaluate(LargestJobMetric(cluster.inventory(), options), cluster);
 }
 
 }  // namespace gpusched::fragmentation

@@ -5,7 +5,6 @@
 #include "sim/spot_check.hpp"
 #include "sim/spot_scheduler.hpp"
 
-#include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/consolidate.hpp>

@@ -5,16 +5,338 @@
 
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/detail/policy_checks.hpp>
-#include <gpusched/allocation/detail/prepared_nodes.hpp>
-#include <gpusched/allocation/detail/score_index.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
 
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace gpusched::allocation {
+
+namespace detail {
+
+/// Keeps a row for every kind of task seen: the score of every eligible node, in the order of the cluster,
+/// and the best of every block of 32. Nodes that cannot hold the task have no score, which is less than any.
+/// This is a follower (follower.hpp): a row processes changes when it is next used.
+template <class Score>
+class ScoreIndex {
+  public:
+    void rebuild(const Cluster& cluster) {
+        *this = {};
+        latest_.assign(cluster.node_slots(), 0);
+    }
+    void usage_changed(const Cluster&, NodeId node) {
+        latest_[index(node)] = log_.size();
+        log_.push_back(node);
+    }
+    void node_changed(const Cluster& cluster, NodeId node) {
+        if (latest_.size() < cluster.node_slots()) latest_.resize(cluster.node_slots(), 0);
+        for (std::size_t c = 0; c < candidates_.size(); ++c) renew(cluster, c, node);
+        usage_changed(cluster, node);
+    }
+
+    /// Returns the first feasible node with the greatest score; `none` if there is none.
+    template <class ScoreOf>
+    NodeId best(const Cluster& cluster, TaskId task, ScoreOf&& score_of) {
+        const auto& inventory = cluster.inventory();
+        auto& row = row_of(inventory, task);
+        const auto& nodes = candidates_[row.candidates].nodes;
+        refresh(row, [&](NodeId node) -> std::optional<Score> {
+            if (find_resource_obstacle(cluster, task, node) != Obstacle::none) return std::nullopt;
+            if (const auto extras = inventory.tasks.extras[index(task)];
+                extras != 0 && !inventory.in_node_set(extras, node))
+                return std::nullopt;
+            return score_of(node);
+        });
+        // Groups also depend on other nodes, so scores do not include them: they are checked here, and
+        // forbidden nodes are hidden. Everything else is checked again, too: even if a score is out of date,
+        // the answer is a node that the task fits.
+        hidden_.clear();
+        NodeId found = none<NodeId>;
+        for (;;) {
+            const auto at = row.greatest();
+            if (at == npos) break;
+            if (find_obstacle(cluster, task, nodes[at]) == Obstacle::none) {
+                found = nodes[at];
+                break;
+            }
+            hidden_.emplace_back(at, row.scores[at]);
+            row.set(at, std::nullopt);
+        }
+        for (auto& [at, score] : hidden_) row.set(at, std::move(score));
+        return found;
+    }
+
+  private:
+    static constexpr std::size_t block = 32;
+    static constexpr std::size_t npos = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t most_entries = (std::size_t{256} << 20) / sizeof(std::optional<Score>);
+    static constexpr std::size_t entries_of_a_row = 32;  // other memory of a row, in scores
+
+    /// Nodes that satisfy a requirement, in ascending order. Nodes that are cordoned or no longer satisfy it
+    /// are closed.
+    struct Candidates {
+        std::uint32_t requirement = 0;
+        std::uint64_t since = 0;  // distinguishes requirements that had this index
+        bool known = false;       // if false, the other members are invalid
+        std::vector<NodeId> nodes;
+        std::vector<std::uint32_t> position;  // by NodeId; `closed` = not in the list, or closed
+        [[nodiscard]] bool is_open(NodeId node) const { return position[index(node)] != closed; }
+    };
+    static constexpr std::uint32_t closed = 0xFFFFFFFFu;
+    /// Everything that a task asks of a single node. Tasks of equal kind have the same node-local scores and
+    /// share a row.
+    using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t,
+                            std::uint64_t, int, int, PriorityClass, int>;
+    struct Row {
+        Kind kind;
+        std::size_t candidates = 0;
+        std::vector<std::optional<Score>> scores;
+        std::vector<std::optional<Score>> block_best;
+        std::size_t seen = npos;  // position in the log up to which the row is current; npos = never filled
+        bool used = false;        // if false, the row is free for another kind
+        std::uint64_t last_used = 0;
+
+        void set(std::size_t at, std::optional<Score> score) {
+            auto& best = block_best[at / block];
+            const bool was_best = scores[at] == best;
+            scores[at] = score;
+            if (!(score < best)) {
+                best = std::move(score);
+            } else if (was_best) {
+                // Ties are common: usually another node of the block is as good as the former best.
+                const auto [first, last] = block_range(at / block);
+                if (std::find(first, last, best) == last) best = *std::max_element(first, last);
+            }
+        }
+        void renew_block(std::size_t b) {
+            const auto [first, last] = block_range(b);
+            block_best[b] = *std::max_element(first, last);
+        }
+        [[nodiscard]] auto block_range(std::size_t b) const {
+            const auto at = [&](std::size_t i) {
+                return scores.begin() + static_cast<std::ptrdiff_t>(std::min(scores.size(), i));
+            };
+            return std::pair(at(b * block), at((b + 1) * block));
+        }
+        [[nodiscard]] std::size_t greatest() const {
+            const auto b = std::max_element(block_best.begin(), block_best.end());  // the first of equals
+            if (b == block_best.end() || !*b) return npos;
+            auto at = static_cast<std::size_t>(b - block_best.begin()) * block;
+            while (scores[at] != *b) ++at;
+            return at;
+        }
+    };
+    Row& row_of(const Inventory& inventory, TaskId task) {
+        const auto& t = inventory.tasks;
+        const auto i = index(task);
+        const auto level = inventory.task_affinities[t.affinities[i]].guaranteed_level();
+        const auto candidates = candidates_for(inventory, t.requirement[i]);
+        const Kind kind{t.cpu_milli[i],      t.memory_mib[i],
+                        t.gpu_memory_mib[i], t.requirement[i],
+                        t.extras[i],         Inventory::since(inventory.extras_since, t.extras[i]),
+                        t.gpu_count[i],      t.gpu_share_milli[i],
+                        t.priority_class[i], level ? static_cast<int>(*level) : -1};
+        auto known = row_ids_.find(kind);
+        if (known == row_ids_.end()) {
+            const auto size = candidates_[candidates].nodes.size();
+            forget_until(size + entries_of_a_row);
+            auto slot = rows_.size();
+            if (free_rows_.empty()) {
+                rows_.emplace_back();
+            } else {
+                slot = free_rows_.back();
+                free_rows_.pop_back();
+            }
+            known = row_ids_.emplace(kind, slot).first;
+            auto& added = rows_[slot];
+            added.kind = kind;
+            added.candidates = candidates;
+            added.used = true;
+            added.scores.assign(size, std::nullopt);
+            added.block_best.assign((size + block - 1) / block, std::nullopt);
+            entries_ += size + entries_of_a_row;
+        }
+        auto& row = rows_[known->second];
+        row.last_used = ++uses_;
+        return row;
+    }
+
+    [[nodiscard]] static std::uint64_t since(const Inventory& inventory, std::uint32_t requirement) {
+        return Inventory::since(inventory.requirement_since, requirement);
+    }
+    [[nodiscard]] static bool may_run(const Inventory& inventory, std::uint32_t requirement, NodeId node) {
+        return inventory.nodes.receives(node) &&
+               inventory.eligible(requirement, inventory.nodes.node_class[index(node)]);
+    }
+
+    std::size_t candidates_for(const Inventory& inventory, std::uint32_t requirement) {
+        if (candidates_of_.size() <= requirement) candidates_of_.resize(requirement + 1, npos);
+        auto& at = candidates_of_[requirement];
+        if (at == npos) {
+            at = candidates_.size();
+            candidates_.emplace_back();
+        }
+        auto& list = candidates_[at];
+        if (list.known && list.since == since(inventory, requirement)) return at;
+        forget(at);
+        list.requirement = requirement;
+        list.since = since(inventory, requirement);
+        list.known = true;
+        list.position.assign(latest_.size(), closed);
+        for (const auto node : inventory.living_nodes()) {
+            if (!inventory.eligible(requirement, inventory.nodes.node_class[index(node)])) continue;
+            if (inventory.nodes.receives(node))
+                list.position[index(node)] = static_cast<std::uint32_t>(list.nodes.size());
+            list.nodes.push_back(node);
+        }
+        return at;
+    }
+
+    // Records that the node was added, changed or removed.
+    void renew(const Cluster& cluster, std::size_t candidates, NodeId node) {
+        auto& list = candidates_[candidates];
+        const auto& inventory = cluster.inventory();
+        // A requirement that no longer exists has lost its list, or loses it when another one with its index
+        // is requested.
+        if (!list.known || list.since != since(inventory, list.requirement)) return;
+        if (list.position.size() < latest_.size()) list.position.resize(latest_.size(), closed);
+        const bool fits = cluster.contains(node) && may_run(inventory, list.requirement, node);
+        if (fits == list.is_open(node)) return;
+        auto& at = list.position[index(node)];
+        if (!fits) {
+            for (auto& row : rows_)
+                if (row.used && row.candidates == candidates) row.set(at, std::nullopt);
+            at = closed;
+            return;
+        }
+        const auto found = std::lower_bound(list.nodes.begin(), list.nodes.end(), node);
+        if (found == list.nodes.end()) {
+            list.nodes.push_back(node);
+            for (auto& row : rows_)
+                if (row.used && row.candidates == candidates) {
+                    row.scores.emplace_back();
+                    row.block_best.resize((row.scores.size() + block - 1) / block);
+                    ++entries_;
+                }
+        } else if (*found != node) {  // in between: the list is built again
+            forget(candidates);
+            return;
+        }
+        at = static_cast<std::uint32_t>(std::lower_bound(list.nodes.begin(), list.nodes.end(), node) -
+                                        list.nodes.begin());
+    }
+
+    void forget(std::size_t candidates) {
+        for (auto& row : rows_)
+            if (row.used && row.candidates == candidates) forget(row);
+        candidates_[candidates].known = false;
+        candidates_[candidates].nodes.clear();
+    }
+    void forget(Row& row) {
+        entries_ -= row.scores.size() + entries_of_a_row;
+        const auto known = row_ids_.find(row.kind);
+        free_rows_.push_back(known->second);
+        row_ids_.erase(known);
+        row = {};
+    }
+
+    template <class Evaluate>
+    void refresh(Row& row, Evaluate&& evaluate) {
+        const auto& candidates = candidates_[row.candidates];
+        if (row.seen == npos || log_.size() - row.seen > candidates.nodes.size()) {
+            for (std::size_t at = 0; at < row.scores.size(); ++at) {
+                const auto node = candidates.nodes[at];
+                row.scores[at] = candidates.is_open(node) ? evaluate(node) : std::nullopt;
+            }
+            for (std::size_t b = 0; b < row.block_best.size(); ++b) row.renew_block(b);
+        } else {
+            for (auto i = row.seen; i < log_.size(); ++i) {
+                const auto node = log_[i];
+                if (latest_[index(node)] != i) continue;  // a later entry repeats it
+                if (const auto at = candidates.position[index(node)]; at != closed)
+                    row.set(at, evaluate(node));
+            }
+        }
+        row.seen = log_.size();
+        shorten_log();
+    }
+
+    // Drops the entries of the log that would only make a row start over.
+    void shorten_log() {
+        const auto keep = latest_.size();
+        if (log_.size() < 2 * keep + 4096) return;
+        const auto cut = log_.size() - keep;
+        log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(cut));
+        for (auto& at : latest_) at = at >= cut ? at - cut : 0;
+        for (auto& row : rows_)
+            if (row.seen != npos) row.seen < cut ? forget(row) : static_cast<void>(row.seen -= cut);
+    }
+
+    void forget_until(std::size_t needed) {
+        while (entries_ > 0 && entries_ + needed > most_entries) {
+            Row* oldest = nullptr;
+            for (auto& row : rows_)
+                if (row.used && (oldest == nullptr || row.last_used < oldest->last_used)) oldest = &row;
+            if (oldest == nullptr) return;
+            forget(*oldest);
+        }
+    }
+
+    std::vector<std::size_t> candidates_of_;  // by requirement
+    std::vector<Candidates> candidates_;
+    std::map<Kind, std::size_t> row_ids_;
+    std::vector<Row> rows_;
+    std::vector<std::size_t> free_rows_;
+    std::vector<NodeId> log_;          // changed nodes, in order
+    std::vector<std::size_t> latest_;  // by NodeId: its last entry in the log
+    std::size_t entries_ = 0;
+    std::uint64_t uses_ = 0;
+    std::vector<std::pair<std::size_t, std::optional<Score>>> hidden_;
+};
+
+/// For rankers without `prepare`: keeps nothing.
+template <class R>
+class PreparedNodes {
+  public:
+    void rebuild(const Cluster&) noexcept {}
+    void usage_changed(const Cluster&, NodeId) noexcept {}
+};
+
+template <PreparingRanker R>
+class PreparedNodes<R> {
+  public:
+    using State = decltype(std::declval<const R&>().prepare(std::declval<const Cluster&>(), NodeId{}));
+
+    void rebuild(const Cluster& cluster) { states_.assign(cluster.node_slots(), std::nullopt); }
+    void usage_changed(const Cluster&, NodeId node) noexcept {
+        if (index(node) < states_.size()) states_[index(node)].reset();
+    }
+
+    const State& of(const Cluster& cluster, NodeId node, const R& ranker) {
+        states_.resize(cluster.node_slots());
+        auto& state = states_[index(node)];
+        if (!state) state = ranker.prepare(cluster, node);
+        return *state;
+    }
+
+  private:
+    std::vector<std::optional<State>> states_;
+};
+
+}  // namespace detail
 
 /// A placement policy made of a ranker (NodeRanker), a GPU picker (GpuPicker) and a filter (NodeFilter). It
 /// returns the same as `place`, much faster for many tasks in a row.

@@ -64,7 +64,7 @@ struct FgdChoice {
 ///
 /// F is an integer in thousandths of a GPU times the workload's total weight; `to_gpus` converts it. Sums are
 /// exact in any order. The constructor converts the shapes to tables, so F(node) costs one binary search and
-/// one look-up per GPU for any number of shapes. Models NodeMetric (concepts.hpp). An object is built for one
+/// one look-up per GPU for any number of shapes. Models NodeMetric. An object is built for one
 /// inventory: GPU models added later count as no model until `renew`. Safe to read from several threads.
 class Fgd {
   public:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwitchSlots: the number of large jobs that could start now, with and without the requirement of a single
-// switch.
+// Switch slots and the largest job: the jobs that could start now, with and without the requirement of a
+// single switch.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/fragmentation/accounting.hpp>
-#include <gpusched/fragmentation/detail/slot_sums.hpp>
+#include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/model/cluster.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,76 @@
 #include <vector>
 
 namespace gpusched::fragmentation {
+
+namespace detail {
+
+/// The common part of metrics on slots. There is one cell per pair of model and domain with GPUs. Models are
+/// each model and all models together. Domains are at the top level ("across" switches) and at the level of
+/// the switches ("within" one).
+class SlotSums {
+  public:
+    struct Cell {
+        std::size_t row = 0;  ///< index into `rows()`
+        bool within = false;
+        DomainId domain = none<DomainId>;
+    };
+    using State = std::int64_t;               // slots of the node
+    using Total = std::vector<std::int64_t>;  // slots by cell
+
+    SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
+             std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod, int cores_per_gpu,
+             Accounting accounting = Accounting::all);
+
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
+    [[nodiscard]] Total zero() const { return Total(cells_.size()); }
+    void add(Total& total, NodeId node, State slots, int sign) const noexcept {
+        if (slots == 0) return;
+        for (const auto cell : cells_of_node_[index(node)]) total[cell] += sign * slots;
+    }
+
+    /// Returns false if the cells changed because the node was added, changed or removed. Domains are
+    /// compared by id.
+    [[nodiscard]] bool holds(const Inventory& inventory, NodeId node) const;
+    /// Returns true if the inventory has not changed at all.
+    [[nodiscard]] bool holds(const Inventory& inventory) const noexcept {
+        return inventory.serial == serial_;
+    }
+    /// Returns the cells of a node that counts: across and within for its model, then for all models.
+    [[nodiscard]] const std::array<std::uint32_t, 4>& cells_of(NodeId node) const noexcept {
+        return cells_of_node_[index(node)];
+    }
+    [[nodiscard]] bool counts(NodeId node) const noexcept { return where_[index(node)].counted; }
+
+    /// Returns the GPU models in order of first appearance, then "*" for all models together.
+    [[nodiscard]] const std::vector<std::string>& rows() const noexcept { return rows_; }
+    [[nodiscard]] const std::vector<Cell>& cells() const noexcept { return cells_; }
+    [[nodiscard]] Level cluster_level() const noexcept { return cluster_level_; }
+    [[nodiscard]] Level switch_level() const noexcept { return switch_level_; }
+
+  private:
+    // The properties of a node that decide its cells and the list of models.
+    struct Where {
+        bool shown = false, counted = false;
+        std::size_t model = 0;
+        DomainId cluster = none<DomainId>, domain = none<DomainId>;
+        bool operator==(const Where&) const = default;
+    };
+    [[nodiscard]] Where where(const Inventory& inventory, NodeId node) const;
+
+    Level cluster_level_, switch_level_;
+    bool include_cordoned_;
+    std::optional<int> max_gpus_per_node_, gpus_per_pod_;
+    Accounting accounting_;
+    int network_levels_;
+    std::uint64_t serial_;
+    std::int64_t cpu_milli_per_gpu_;
+    std::vector<std::string> rows_;
+    std::vector<Cell> cells_;
+    std::vector<Where> where_;  // by node
+    std::vector<std::array<std::uint32_t, 4>> cells_of_node_;
+};
+
+}  // namespace detail
 
 /// Options of switch_slots().
 struct SwitchSlotOptions {
@@ -90,6 +161,72 @@ class SwitchSlotMetric {
   private:
     SwitchSlotOptions options_;
     detail::SlotSums sums_;
+};
+
+/// Options of largest_job().
+struct LargestJobOptions {
+    int gpus_per_pod = 1;           ///< whole GPUs of each pod of the job, 1 to 64
+    int cores_per_gpu = 12;         ///< >= 0; 0 ignores CPU
+    std::optional<Level> level{};   ///< level of the switches; none = the deepest known level
+    bool include_cordoned = false;  ///< count GPUs of cordoned nodes as idle, too
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<LargestJobOptions>, F&& field) {
+    field("gpus_per_pod", &LargestJobOptions::gpus_per_pod, within(1, gpusched::max_gpus_per_node));
+    field("cores_per_gpu", &LargestJobOptions::cores_per_gpu, within(0, 1'000'000));
+    field("level", &LargestJobOptions::level, IsLevel{});
+    field("include_cordoned", &LargestJobOptions::include_cordoned);
+}
+
+/// The largest job on the idle GPUs of one model, and the domains that it fits.
+struct LargestJobRow {
+    std::string gpu_model{};  ///< "*" = all models together; empty = nodes without a model name
+    std::int64_t across = 0;  ///< GPUs of the largest job that may use a whole cluster (top network domain)
+    std::int64_t within = 0;  ///< GPUs of the largest job under one switch
+    std::string cluster{};    ///< the cluster of `across`; empty if `across` is 0
+    std::string domain{};     ///< the switch of `within`; empty if `within` is 0
+    bool operator==(const LargestJobRow&) const = default;
+};
+
+/// Returns the most GPUs that one job of equal pods could get now, per GPU model.
+///
+/// A pod needs `gpus_per_pod` fully idle GPUs of one node, and `cores_per_gpu` cores per GPU. Capacity is
+/// idle if a task without spot (LP) rights could take it now: failed GPUs, Standby claims and cordoned nodes
+/// are not idle. A node of unknown position is its own domain. Among equally good domains, the result names
+/// the domain of the first node.
+///
+/// @return one row per GPU model in order of first appearance, then "*"
+/// @throws InvalidInput if an option is out of range
+///
+/// O(nodes log nodes).
+[[nodiscard]] std::vector<LargestJobRow> largest_job(const Cluster& cluster,
+                                                     const LargestJobOptions& options = {});
+
+/// The largest job as a node metric for `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
+/// per result.
+class LargestJobMetric {
+  public:
+    explicit LargestJobMetric(const Inventory& inventory, const LargestJobOptions& options = {});
+
+    using State = detail::SlotSums::State;
+    using Total = detail::SlotSums::Total;
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept {
+        return sums_.state(cluster, node);
+    }
+    [[nodiscard]] Total zero() const { return sums_.zero(); }
+    void add(Total& total, NodeId node, State slots, int sign) const noexcept {
+        sums_.add(total, node, slots, sign);
+    }
+    void renew(const Inventory& inventory);
+    bool renew(const Inventory& inventory, NodeId node);
+    [[nodiscard]] std::vector<LargestJobRow> result(const Total& total) const;
+
+  private:
+    [[nodiscard]] const std::string& domain_name(const Inventory& inventory, std::uint32_t cell) const;
+
+    LargestJobOptions options_;
+    detail::SlotSums sums_;
+    std::vector<std::string> names_;  // domain names, by cell
 };
 
 }  // namespace gpusched::fragmentation
