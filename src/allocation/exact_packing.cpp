@@ -152,12 +152,6 @@ class PackingNodes {
         return sets;
     }
 
-    [[nodiscard]] const Cluster& cluster() const noexcept { return cluster_; }
-    [[nodiscard]] const std::vector<Kind>& kinds() const noexcept { return kinds_; }
-    /// The amounts of one pod.
-    [[nodiscard]] const Amounts& each(std::size_t s) const { return each_[s]; }
-    [[nodiscard]] const std::vector<std::size_t>& largest_first() const noexcept { return largest_first_; }
-
     /// Fills `kinds`. False if the limit was hit. Leaves the cluster unchanged, except for its log.
     bool read(std::span<const NodeId> nodes) {
         std::map<Key, std::size_t> known;
@@ -205,6 +199,21 @@ class PackingNodes {
         }
         return true;
     }
+
+  protected:
+    Cluster& cluster_;
+    const Inventory& inv_;
+    std::span<const PodShape> shapes_;
+    std::int64_t& steps_;
+    Budget* budget_;
+    Obstacle ignored_;
+    std::int64_t since_look_ = 0;
+    std::vector<Amounts> each_;  // by shape: the amounts of one pod
+    Amounts need_{};
+    bool whole_ = true;
+    bool extras_ = false;  // some shape asks for more than CPU, memory and GPUs
+    std::vector<std::size_t> largest_first_;
+    std::vector<Kind> kinds_;
 
   private:
     /// The most shapes, and the most pods that are tried one by one on a node. Both are depths of recursion.
@@ -376,31 +385,16 @@ class PackingNodes {
         options = std::move(best);
         return true;
     }
-
-    Cluster& cluster_;
-    const Inventory& inv_;
-    std::span<const PodShape> shapes_;
-    std::int64_t& steps_;
-    Budget* budget_;
-    Obstacle ignored_;
-    std::int64_t since_look_ = 0;
-    std::vector<Amounts> each_;
-    Amounts need_{};
-    bool whole_ = true;
-    bool extras_ = false;  // some shape asks for more than CPU, memory and GPUs
-    std::vector<std::size_t> largest_first_;
-    std::vector<Kind> kinds_;
 };
 
-class Packing {
+/// The search of `pack`.
+class Packing : PackingNodes {
   public:
-    Packing(Cluster& cluster, std::span<const PodShape> shapes, std::int64_t& steps, Budget* budget,
-            Obstacle ignored)
-        : cluster_(cluster), shapes_(shapes), nodes_(cluster, shapes, steps, budget, ignored) {}
+    using PackingNodes::PackingNodes;
 
     Packed alone(std::span<const NodeId> nodes, std::vector<Placement>& out) {
         const auto before = cluster_.checkpoint();
-        const bool complete = nodes_.read(nodes);
+        const bool complete = read(nodes);
         cluster_.rollback(before);
         if (!complete) return Packed::unknown;
         const auto found = cover();
@@ -421,9 +415,6 @@ class Packing {
     }
 
   private:
-    using Amounts = PackingNodes::Amounts;
-    using Counts = PackingNodes::Counts;
-    [[nodiscard]] const auto& kinds() const noexcept { return nodes_.kinds(); }
     struct Choice {
         std::size_t kind = 0, option = 0;
         std::int32_t left = 0, taken = 0;  // nodes of the kind, and of these with the option
@@ -443,21 +434,20 @@ class Packing {
         for (const auto& shape : shapes_) open.push_back(static_cast<std::int32_t>(shape.pods.size()));
         std::unordered_set<Counts, Hash> failed;
         const auto take = [&](const Choice& c, std::int32_t times) {
-            const auto& counts = kinds()[c.kind].options[c.option].counts;
+            const auto& counts = kinds_[c.kind].options[c.option].counts;
             for (std::size_t s = 0; s < open.size(); ++s) open[s] -= times * counts[s];
         };
         const auto first = [&](std::size_t kind) {
             return Choice{kind, 0,
-                          kind < kinds().size() ? static_cast<std::int32_t>(kinds()[kind].nodes.size()) : 0,
-                          0};
+                          kind < kinds_.size() ? static_cast<std::int32_t>(kinds_[kind].nodes.size()) : 0, 0};
         };
         auto next = first(0);
         while (true) {
             if (std::all_of(open.begin(), open.end(), [](std::int32_t n) { return n <= 0; }))
                 return Packed::yes;
-            if (!nodes_.step()) return Packed::unknown;
-            if (next.kind < kinds().size() && may_cover(next, open) && !failed.contains(state(next, open))) {
-                const auto& counts = kinds()[next.kind].options[next.option].counts;
+            if (!step()) return Packed::unknown;
+            if (next.kind < kinds_.size() && may_cover(next, open) && !failed.contains(state(next, open))) {
+                const auto& counts = kinds_[next.kind].options[next.option].counts;
                 std::int32_t useful = 0;
                 for (std::size_t s = 0; s < open.size(); ++s)
                     if (open[s] > 0 && counts[s] > 0)
@@ -475,7 +465,7 @@ class Packing {
                 --chosen_.back().taken;
             }
             const auto& last = chosen_.back();
-            next = last.option + 1 < kinds()[last.kind].options.size() && last.left > last.taken
+            next = last.option + 1 < kinds_[last.kind].options.size() && last.left > last.taken
                        ? Choice{last.kind, last.option + 1, last.left - last.taken, 0}
                        : first(last.kind + 1);
         }
@@ -486,26 +476,25 @@ class Packing {
         return key;
     }
     [[nodiscard]] bool may_cover(const Choice& c, const Counts& open) const {
-        const auto& kind = kinds()[c.kind];
+        const auto& kind = kinds_[c.kind];
         const auto& option = kind.options[c.option];
         Amounts open_of{};
         for (std::size_t s = 0; s < open.size(); ++s) {
             if (open[s] <= 0) continue;
             if (std::int64_t{c.left} * option.most[s] + kind.after[s] < open[s]) return false;
             for (std::size_t w = 0; w < open_of.size(); ++w)
-                open_of[w] = nodes_.plus(open_of[w], nodes_.times(open[s], nodes_.each(s)[w]));
+                open_of[w] = plus(open_of[w], times(open[s], each_[s][w]));
         }
         for (std::size_t w = 0; w < open_of.size(); ++w)
-            if (nodes_.plus(nodes_.times(c.left, option.most_of[w]), kind.after_of[w]) < open_of[w])
-                return false;
+            if (plus(times(c.left, option.most_of[w]), kind.after_of[w]) < open_of[w]) return false;
         return true;
     }
 
     /// Lists the placements of the chosen options.
     void list(std::vector<Placement>& out) const {
-        std::vector<std::size_t> next(shapes_.size(), 0), used(kinds().size(), 0);
+        std::vector<std::size_t> next(shapes_.size(), 0), used(kinds_.size(), 0);
         for (const auto& c : chosen_) {
-            const auto& kind = kinds()[c.kind];
+            const auto& kind = kinds_[c.kind];
             const auto& option = kind.options[c.option];
             for (std::int32_t i = 0; i < c.taken; ++i) {
                 const auto node = kind.nodes[used[c.kind]++];
@@ -516,12 +505,11 @@ class Packing {
                 for (const auto& [s, gpus] : option.gpus) put(s, gpus);
                 if (!option.gpus.empty()) continue;
                 GpuMask taken = 0;
-                for (const auto s : nodes_.largest_first())
+                for (const auto s : largest_first_)
                     for (std::int32_t n = 0; n < option.counts[s]; ++n) {
-                        const auto free = candidate_gpus(cluster_, nodes_.sample(s), node);
-                        const auto gpus =
-                            lowest_gpus(static_cast<GpuMask>(free & ~taken),
-                                        cluster_.inventory().tasks.gpu_count[index(nodes_.sample(s))]);
+                        const auto free = candidate_gpus(cluster_, sample(s), node);
+                        const auto gpus = lowest_gpus(static_cast<GpuMask>(free & ~taken),
+                                                      cluster_.inventory().tasks.gpu_count[index(sample(s))]);
                         taken |= gpus;
                         put(s, gpus);
                     }
@@ -531,11 +519,11 @@ class Packing {
 
     Packed put_grouped(std::span<const NodeId> nodes) {
         std::vector<std::pair<std::size_t, TaskId>> pods;  // with their shapes, in the order of placement
-        for (const auto s : nodes_.largest_first())
+        for (const auto s : largest_first_)
             for (const auto pod : shapes_[s].pods) pods.emplace_back(s, pod);
         struct Put {
             std::size_t node = 0;
-            PackingNodes::GpuSets choices{};  // not tried yet on that node, the next one last
+            GpuSets choices{};  // not tried yet on that node, the next one last
         };
         std::vector<Put> put;  // the placed pods, and the one that is being placed
         put.emplace_back();
@@ -545,10 +533,10 @@ class Packing {
             auto& here = put.back();
             if (cluster_.is_placed(pod)) cluster_.remove(pod);
             while (here.choices.empty() && here.node < nodes.size()) {
-                if (!nodes_.step()) return Packed::unknown;
+                if (!step()) return Packed::unknown;
                 const auto node = nodes[here.node];
-                if (nodes_.admits(pod, node) && nodes_.has_room(s, node)) {
-                    here.choices = nodes_.gpu_choices(s, node);
+                if (admits(pod, node) && has_room(s, node)) {
+                    here.choices = gpu_choices(s, node);
                     std::reverse(here.choices.begin(), here.choices.end());
                 }
                 if (here.choices.empty()) ++here.node;
@@ -576,9 +564,6 @@ class Packing {
         });
     }
 
-    Cluster& cluster_;
-    std::span<const PodShape> shapes_;
-    PackingNodes nodes_;
     std::vector<Choice> chosen_;
 };
 

@@ -16,13 +16,11 @@ namespace gpusched::fragmentation {
 
 namespace detail {
 
-GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
-                                   std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
-                                   int cores_per_gpu, Accounting accounting)
-    : cluster_level_(top_level(inventory)), switch_level_(level), include_cordoned_(include_cordoned),
-      max_gpus_per_node_(max_gpus_per_node), gpus_per_pod_(gpus_per_pod), accounting_(accounting),
-      network_levels_(inventory.network_levels()), serial_(inventory.serial),
-      cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
+GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, const SwitchSlotOptions& options)
+    : options_(options), network_levels_(inventory.network_levels()), serial_(inventory.serial) {
+    require_fields(options);
+    cluster_level_ = top_level(inventory);
+    switch_level_ = checked_level(inventory, options.level);
     const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> models;
     where_.resize(inventory.nodes.names.size());
@@ -63,8 +61,8 @@ GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, Level level, bool
 }
 
 GPUSCHED_EXPORT SlotSums::Where SlotSums::where(const Inventory& inventory, NodeId node) const {
-    if (!detail::counts(inventory.nodes, node, true, max_gpus_per_node_)) return {};
-    return {true, detail::counts(inventory.nodes, node, include_cordoned_, max_gpus_per_node_),
+    if (!counts(inventory.nodes, node, true, options_.max_gpus_per_node)) return {};
+    return {true, counts(inventory.nodes, node, options_.include_cordoned, options_.max_gpus_per_node),
             model_index(inventory, node), inventory.domain(cluster_level_, node),
             inventory.domain(switch_level_, node)};
 }
@@ -76,7 +74,8 @@ GPUSCHED_EXPORT bool SlotSums::holds(const Inventory& inventory, NodeId node) co
 
 GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
     if (!where_[index(node)].counted) return 0;
-    if (accounting_ == Accounting::hp) {
+    const auto cpu_each = std::int64_t{1000} * options_.cores_per_gpu;
+    if (options_.accounting == Accounting::hp) {
         const auto requests = requests_on(cluster, node);
         const auto& inventory = cluster.inventory();
         if (!requests.has_hp ||
@@ -85,55 +84,48 @@ GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId n
             return 0;
         const auto requested = (requests.hp_active + requests.hp_standby) / whole_gpu_milli;
         const auto left = std::max<std::int64_t>(requests.gpus / whole_gpu_milli - requested, 0);
-        return cpu_milli_per_gpu_ > 0 ? std::min(left, requests.idle_cpu() / cpu_milli_per_gpu_) : left;
+        return cpu_each > 0 ? std::min(left, requests.idle_cpu() / cpu_each) : left;
     }
     const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
-    if (gpus_per_pod_) {
-        const std::int64_t g = *gpus_per_pod_;
+    if (options_.gpus_per_pod) {
+        const std::int64_t g = *options_.gpus_per_pod;
         auto pods = gpu_count(cluster.idle_gpus(node)) / g;
-        if (cpu_milli_per_gpu_ > 0) pods = std::min(pods, cpu / (g * cpu_milli_per_gpu_));
+        if (cpu_each > 0) pods = std::min(pods, cpu / (g * cpu_each));
         return pods * g;
     }
     // GPUs minus the floor of the requested GPUs. Failed and claimed GPUs count as requested.
     const auto slots = (cluster.gpu_free_total_milli(node) + whole_gpu_milli - 1) / whole_gpu_milli;
-    return cpu_milli_per_gpu_ > 0 ? std::min(slots, cpu / cpu_milli_per_gpu_) : slots;
-}
-
-static SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
-    require_fields(options);
-    SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
-                  options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu, options.accounting);
-    if (options.gpus_per_pod && options.accounting == Accounting::hp)
-        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
-                                     "none with accounting 'hp', whose slots are the paper's estimate"));
-    if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)
-        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
-                                     "a divisor of gpus, which is " + number_text(options.gpus)));
-    return sums;
+    return cpu_each > 0 ? std::min(slots, cpu / cpu_each) : slots;
 }
 
 }  // namespace detail
 
 GPUSCHED_EXPORT SwitchSlotMetric::SwitchSlotMetric(const Inventory& inventory,
                                                    const SwitchSlotOptions& options)
-    : options_(options), sums_(detail::slot_sums(inventory, options)) {}
+    : SlotSums(inventory, options) {
+    if (options.gpus_per_pod && options.accounting == Accounting::hp)
+        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
+                                     "none with accounting 'hp', whose slots are the paper's estimate"));
+    if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)
+        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
+                                     "a divisor of gpus, which is " + number_text(options.gpus)));
+}
 
 GPUSCHED_EXPORT void SwitchSlotMetric::renew(const Inventory& inventory) {
-    if (!sums_.holds(inventory)) *this = SwitchSlotMetric(inventory, options_);
+    if (inventory.serial != serial_) *this = SwitchSlotMetric(inventory, options_);
 }
 GPUSCHED_EXPORT bool SwitchSlotMetric::renew(const Inventory& inventory, NodeId node) {
-    if (sums_.holds(inventory, node)) return false;
+    if (holds(inventory, node)) return false;
     renew(inventory);
     return true;
 }
 
 GPUSCHED_EXPORT std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total& total) const {
     std::vector<SwitchSlotRow> rows;
-    for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
+    for (const auto& name : rows_) rows.push_back({.gpu_model = name});
     for (std::size_t c = 0; c < total.size(); ++c) {
-        const auto& cell = sums_.cells()[c];
-        auto& row = rows[cell.row];
-        (cell.within ? row.within : row.across) += total[c] / options_.gpus;
+        auto& row = rows[cells_[c].row];
+        (cells_[c].within ? row.within : row.across) += total[c] / options_.gpus;
     }
     return rows;
 }
@@ -145,51 +137,48 @@ GPUSCHED_EXPORT std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
 
 namespace detail {
 
-static SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
+static SwitchSlotOptions slots_of(const LargestJobOptions& options) {
     require_fields(options);
-    return {inventory,
-            checked_level(inventory, options.level),
-            options.include_cordoned,
-            std::nullopt,
-            options.gpus_per_pod,
-            options.cores_per_gpu};
+    return {.cores_per_gpu = options.cores_per_gpu,
+            .level = options.level,
+            .gpus_per_pod = options.gpus_per_pod,
+            .include_cordoned = options.include_cordoned};
 }
 
 }  // namespace detail
 
 GPUSCHED_EXPORT LargestJobMetric::LargestJobMetric(const Inventory& inventory,
                                                    const LargestJobOptions& options)
-    : options_(options), sums_(detail::slot_sums(inventory, options)) {
-    for (std::uint32_t c = 0; c < sums_.cells().size(); ++c) names_.push_back(domain_name(inventory, c));
+    : SlotSums(inventory, detail::slots_of(options)), job_(options) {
+    for (const auto& cell : cells_) names_.push_back(domain_name(inventory, cell));
 }
 
 GPUSCHED_EXPORT const std::string& LargestJobMetric::domain_name(const Inventory& inventory,
-                                                                 std::uint32_t cell) const {
-    const auto& [row, within, domain] = sums_.cells()[cell];
-    return inventory.domain_name(within ? sums_.switch_level() : sums_.cluster_level(), domain);
+                                                                 const Cell& cell) const {
+    return inventory.domain_name(cell.within ? switch_level_ : cluster_level_, cell.domain);
 }
 
 GPUSCHED_EXPORT void LargestJobMetric::renew(const Inventory& inventory) {
-    if (!sums_.holds(inventory)) *this = LargestJobMetric(inventory, options_);
+    if (inventory.serial != serial_) *this = LargestJobMetric(inventory, job_);
 }
 GPUSCHED_EXPORT bool LargestJobMetric::renew(const Inventory& inventory, NodeId node) {
-    bool holds = sums_.holds(inventory, node);
-    if (holds && sums_.counts(node))
-        for (const auto cell : sums_.cells_of(node))
-            holds = holds && names_[cell] == domain_name(inventory, cell);
-    if (!holds) renew(inventory);
-    return !holds;
+    bool same = holds(inventory, node);
+    if (same && where_[index(node)].counted)
+        for (const auto cell : cells_of_node_[index(node)])
+            same = same && names_[cell] == domain_name(inventory, cells_[cell]);
+    if (!same) renew(inventory);
+    return !same;
 }
 
 GPUSCHED_EXPORT std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
     std::vector<LargestJobRow> rows;
-    for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
+    for (const auto& name : rows_) rows.push_back({.gpu_model = name});
     for (std::size_t c = 0; c < total.size(); ++c) {
-        const auto& cell = sums_.cells()[c];
-        auto& best = cell.within ? rows[cell.row].within : rows[cell.row].across;
+        auto& row = rows[cells_[c].row];
+        auto& best = cells_[c].within ? row.within : row.across;
         if (total[c] <= best) continue;
         best = total[c];
-        (cell.within ? rows[cell.row].domain : rows[cell.row].cluster) = names_[c];
+        (cells_[c].within ? row.domain : row.cluster) = names_[c];
     }
     return rows;
 }

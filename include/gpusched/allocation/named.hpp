@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gpusched/allocation/any.hpp>
-#include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/fragmentation/workload.hpp>
@@ -47,30 +46,20 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
     /// @throws InvalidInput for an empty name, and for one that is taken
     template <class P>
     PolicyRegistry& add(std::string name) {
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
-        static_assert(
-            requires { P{}; },
-            "add<P>(name) makes a P{}; a policy with arguments is added with a function that makes it: "
-            "add(name, [](...) { return P(...); })");
-        return add(std::move(name), [](const Inventory&) { return P{}; });
+        Base::template add<P>(std::move(name));
+        return *this;
     }
     template <std::invocable<const Inventory&> Make>
     PolicyRegistry& add(std::string name, Make make) {
-        using P = std::remove_cvref_t<std::invoke_result_t<Make&, const Inventory&>>;
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
-        Base::add(
-            std::move(name),
-            [make = std::move(make)](const Inventory& inventory, const fragmentation::Workload&) -> Policy {
-                return make(inventory);
-            });
+        Base::add(std::move(name),
+                  [make = std::move(make)](const Inventory& inventory, const fragmentation::Workload&) {
+                      return make(inventory);
+                  });
         return *this;
     }
     template <std::invocable<const Inventory&, const fragmentation::Workload&> Make>
         requires(!std::invocable<Make, const Inventory&>)
     PolicyRegistry& add(std::string name, Make make, fragmentation::WorkloadOptions of_tasks = {}) {
-        using P = std::remove_cvref_t<
-            std::invoke_result_t<Make&, const Inventory&, const fragmentation::Workload&>>;
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         Base::add(name, std::move(make));
         expecting_.emplace(std::move(name), of_tasks);
         return *this;
@@ -81,7 +70,6 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
         requires(!std::invocable<P&, const Inventory&> &&
                  !std::invocable<P&, const Inventory&, const fragmentation::Workload&>)
     PolicyRegistry& add(std::string name, P policy) {
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         Base::add(std::move(name), std::move(policy));
         return *this;
     }

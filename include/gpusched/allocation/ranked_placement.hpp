@@ -43,7 +43,7 @@ class ScoreIndex {
     }
     void node_changed(const Cluster& cluster, NodeId node) {
         if (latest_.size() < cluster.node_slots()) latest_.resize(cluster.node_slots(), 0);
-        for (std::size_t c = 0; c < candidates_.size(); ++c) renew(cluster, c, node);
+        for (std::uint32_t r = 0; r < candidates_.size(); ++r) renew(cluster, r, node);
         usage_changed(cluster, node);
     }
 
@@ -51,9 +51,9 @@ class ScoreIndex {
     template <class ScoreOf>
     NodeId best(const Cluster& cluster, TaskId task, ScoreOf&& score_of) {
         const auto& inventory = cluster.inventory();
-        auto& row = row_of(inventory, task);
-        const auto& nodes = candidates_[row.candidates].nodes;
-        refresh(row, [&](NodeId node) -> std::optional<Score> {
+        auto& candidates = candidates_for(inventory, inventory.tasks.requirement[index(task)]);
+        auto& row = row_of(candidates, inventory, task);
+        refresh(candidates, row, [&](NodeId node) -> std::optional<Score> {
             if (find_resource_obstacle(cluster, task, node) != Obstacle::none) return std::nullopt;
             if (const auto extras = inventory.tasks.extras[index(task)];
                 extras != 0 && !inventory.in_node_set(extras, node))
@@ -68,8 +68,8 @@ class ScoreIndex {
         for (;;) {
             const auto at = row.greatest();
             if (at == npos) break;
-            if (find_obstacle(cluster, task, nodes[at]) == Obstacle::none) {
-                found = nodes[at];
+            if (find_obstacle(cluster, task, candidates.nodes[at]) == Obstacle::none) {
+                found = candidates.nodes[at];
                 break;
             }
             hidden_.emplace_back(at, row.scores[at]);
@@ -83,30 +83,11 @@ class ScoreIndex {
     static constexpr std::size_t block = 32;
     static constexpr std::size_t npos = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t most_entries = (std::size_t{256} << 20) / sizeof(std::optional<Score>);
-    static constexpr std::size_t entries_of_a_row = 32;  // other memory of a row, in scores
 
-    /// Nodes that satisfy a requirement, in ascending order. Nodes that are cordoned or no longer satisfy it
-    /// are closed.
-    struct Candidates {
-        std::uint32_t requirement = 0;
-        std::uint64_t since = 0;  // distinguishes requirements that had this index
-        bool known = false;       // if false, the other members are invalid
-        std::vector<NodeId> nodes;
-        std::vector<std::uint32_t> position;  // by NodeId; `closed` = not in the list, or closed
-        [[nodiscard]] bool is_open(NodeId node) const { return position[index(node)] != closed; }
-    };
-    static constexpr std::uint32_t closed = 0xFFFFFFFFu;
-    /// Everything that a task asks of a single node. Tasks of equal kind have the same node-local scores and
-    /// share a row.
-    using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t,
-                            std::uint64_t, int, int, PriorityClass, int>;
     struct Row {
-        Kind kind;
-        std::size_t candidates = 0;
-        std::vector<std::optional<Score>> scores;
-        std::vector<std::optional<Score>> block_best;
+        std::vector<std::optional<Score>> scores{};
+        std::vector<std::optional<Score>> block_best{};
         std::size_t seen = npos;  // position in the log up to which the row is current; npos = never filled
-        bool used = false;        // if false, the row is free for another kind
         std::uint64_t last_used = 0;
 
         void set(std::size_t at, std::optional<Score> score) {
@@ -125,6 +106,10 @@ class ScoreIndex {
             const auto [first, last] = block_range(b);
             block_best[b] = *std::max_element(first, last);
         }
+        void resize(std::size_t nodes) {
+            scores.resize(nodes);
+            block_best.resize((nodes + block - 1) / block);
+        }
         [[nodiscard]] auto block_range(std::size_t b) const {
             const auto at = [&](std::size_t i) {
                 return scores.begin() + static_cast<std::ptrdiff_t>(std::min(scores.size(), i));
@@ -138,124 +123,111 @@ class ScoreIndex {
             while (scores[at] != *b) ++at;
             return at;
         }
+        /// Its memory, in scores: those of the nodes, and 32 for everything else.
+        [[nodiscard]] std::size_t entries() const { return scores.size() + 32; }
     };
-    Row& row_of(const Inventory& inventory, TaskId task) {
+    /// Everything that a task asks of a single node besides its requirement. Tasks of one requirement and of
+    /// equal kind have the same node-local scores and share a row.
+    using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, std::uint64_t, int, int,
+                            PriorityClass, int>;
+    /// Nodes that satisfy a requirement, in ascending order. Nodes that are cordoned or no longer satisfy it
+    /// are closed.
+    struct Candidates {
+        std::optional<std::uint64_t>
+            since{};  // distinguishes requirements that had this index; none = unread
+        std::vector<NodeId> nodes{};
+        std::vector<std::uint32_t> position{};  // by NodeId; `closed` = not in the list, or closed
+        std::map<Kind, Row> rows{};
+        [[nodiscard]] bool is_open(NodeId node) const { return position[index(node)] != closed; }
+    };
+    static constexpr std::uint32_t closed = 0xFFFFFFFFu;
+
+    Row& row_of(Candidates& candidates, const Inventory& inventory, TaskId task) {
         const auto& t = inventory.tasks;
         const auto i = index(task);
         const auto level = inventory.task_affinities[t.affinities[i]].guaranteed_level();
-        const auto candidates = candidates_for(inventory, t.requirement[i]);
-        const Kind kind{t.cpu_milli[i],      t.memory_mib[i],
-                        t.gpu_memory_mib[i], t.requirement[i],
-                        t.extras[i],         Inventory::since(inventory.extras_since, t.extras[i]),
-                        t.gpu_count[i],      t.gpu_share_milli[i],
-                        t.priority_class[i], level ? static_cast<int>(*level) : -1};
-        auto known = row_ids_.find(kind);
-        if (known == row_ids_.end()) {
-            const auto size = candidates_[candidates].nodes.size();
-            forget_until(size + entries_of_a_row);
-            auto slot = rows_.size();
-            if (free_rows_.empty()) {
-                rows_.emplace_back();
-            } else {
-                slot = free_rows_.back();
-                free_rows_.pop_back();
-            }
-            known = row_ids_.emplace(kind, slot).first;
-            auto& added = rows_[slot];
-            added.kind = kind;
-            added.candidates = candidates;
-            added.used = true;
-            added.scores.assign(size, std::nullopt);
-            added.block_best.assign((size + block - 1) / block, std::nullopt);
-            entries_ += size + entries_of_a_row;
+        const Kind kind{t.cpu_milli[i],
+                        t.memory_mib[i],
+                        t.gpu_memory_mib[i],
+                        t.extras[i],
+                        Inventory::since(inventory.extras_since, t.extras[i]),
+                        t.gpu_count[i],
+                        t.gpu_share_milli[i],
+                        t.priority_class[i],
+                        level ? static_cast<int>(*level) : -1};
+        auto known = candidates.rows.find(kind);
+        if (known == candidates.rows.end()) {
+            Row added;
+            added.resize(candidates.nodes.size());
+            forget_until(added.entries());
+            entries_ += added.entries();
+            known = candidates.rows.emplace(kind, std::move(added)).first;
         }
-        auto& row = rows_[known->second];
-        row.last_used = ++uses_;
-        return row;
+        known->second.last_used = ++uses_;
+        return known->second;
     }
 
     [[nodiscard]] static std::uint64_t since(const Inventory& inventory, std::uint32_t requirement) {
         return Inventory::since(inventory.requirement_since, requirement);
     }
-    [[nodiscard]] static bool may_run(const Inventory& inventory, std::uint32_t requirement, NodeId node) {
-        return inventory.nodes.receives(node) &&
-               inventory.eligible(requirement, inventory.nodes.node_class[index(node)]);
+    [[nodiscard]] static bool is_eligible(const Inventory& inventory, std::uint32_t requirement,
+                                          NodeId node) {
+        return inventory.eligible(requirement, inventory.nodes.node_class[index(node)]);
     }
 
-    std::size_t candidates_for(const Inventory& inventory, std::uint32_t requirement) {
-        if (candidates_of_.size() <= requirement) candidates_of_.resize(requirement + 1, npos);
-        auto& at = candidates_of_[requirement];
-        if (at == npos) {
-            at = candidates_.size();
-            candidates_.emplace_back();
-        }
-        auto& list = candidates_[at];
-        if (list.known && list.since == since(inventory, requirement)) return at;
-        forget(at);
-        list.requirement = requirement;
+    Candidates& candidates_for(const Inventory& inventory, std::uint32_t requirement) {
+        if (candidates_.size() <= requirement) candidates_.resize(requirement + 1);
+        auto& list = candidates_[requirement];
+        if (list.since == since(inventory, requirement)) return list;
+        forget(list);
         list.since = since(inventory, requirement);
-        list.known = true;
         list.position.assign(latest_.size(), closed);
         for (const auto node : inventory.living_nodes()) {
-            if (!inventory.eligible(requirement, inventory.nodes.node_class[index(node)])) continue;
+            if (!is_eligible(inventory, requirement, node)) continue;
             if (inventory.nodes.receives(node))
                 list.position[index(node)] = static_cast<std::uint32_t>(list.nodes.size());
             list.nodes.push_back(node);
         }
-        return at;
+        return list;
     }
 
     // Records that the node was added, changed or removed.
-    void renew(const Cluster& cluster, std::size_t candidates, NodeId node) {
-        auto& list = candidates_[candidates];
+    void renew(const Cluster& cluster, std::uint32_t requirement, NodeId node) {
+        auto& list = candidates_[requirement];
         const auto& inventory = cluster.inventory();
         // A requirement that no longer exists has lost its list, or loses it when another one with its index
         // is requested.
-        if (!list.known || list.since != since(inventory, list.requirement)) return;
+        if (list.since != since(inventory, requirement)) return;
         if (list.position.size() < latest_.size()) list.position.resize(latest_.size(), closed);
-        const bool fits = cluster.contains(node) && may_run(inventory, list.requirement, node);
+        const bool fits = cluster.contains(node) && inventory.nodes.receives(node) &&
+                          is_eligible(inventory, requirement, node);
         if (fits == list.is_open(node)) return;
         auto& at = list.position[index(node)];
         if (!fits) {
-            for (auto& row : rows_)
-                if (row.used && row.candidates == candidates) row.set(at, std::nullopt);
+            for (auto& [kind, row] : list.rows) row.set(at, std::nullopt);
             at = closed;
             return;
         }
         const auto found = std::lower_bound(list.nodes.begin(), list.nodes.end(), node);
+        const auto place = static_cast<std::uint32_t>(found - list.nodes.begin());
         if (found == list.nodes.end()) {
             list.nodes.push_back(node);
-            for (auto& row : rows_)
-                if (row.used && row.candidates == candidates) {
-                    row.scores.emplace_back();
-                    row.block_best.resize((row.scores.size() + block - 1) / block);
-                    ++entries_;
-                }
+            for (auto& [kind, row] : list.rows) row.resize(list.nodes.size());
+            entries_ += list.rows.size();
         } else if (*found != node) {  // in between: the list is built again
-            forget(candidates);
+            forget(list);
             return;
         }
-        at = static_cast<std::uint32_t>(std::lower_bound(list.nodes.begin(), list.nodes.end(), node) -
-                                        list.nodes.begin());
+        at = place;
     }
 
-    void forget(std::size_t candidates) {
-        for (auto& row : rows_)
-            if (row.used && row.candidates == candidates) forget(row);
-        candidates_[candidates].known = false;
-        candidates_[candidates].nodes.clear();
-    }
-    void forget(Row& row) {
-        entries_ -= row.scores.size() + entries_of_a_row;
-        const auto known = row_ids_.find(row.kind);
-        free_rows_.push_back(known->second);
-        row_ids_.erase(known);
-        row = {};
+    void forget(Candidates& list) {
+        for (const auto& [kind, row] : list.rows) entries_ -= row.entries();
+        list = {};
     }
 
     template <class Evaluate>
-    void refresh(Row& row, Evaluate&& evaluate) {
-        const auto& candidates = candidates_[row.candidates];
+    void refresh(const Candidates& candidates, Row& row, Evaluate&& evaluate) {
         if (row.seen == npos || log_.size() - row.seen > candidates.nodes.size()) {
             for (std::size_t at = 0; at < row.scores.size(); ++at) {
                 const auto node = candidates.nodes[at];
@@ -281,27 +253,34 @@ class ScoreIndex {
         const auto cut = log_.size() - keep;
         log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(cut));
         for (auto& at : latest_) at = at >= cut ? at - cut : 0;
-        for (auto& row : rows_)
-            if (row.seen != npos) row.seen < cut ? forget(row) : static_cast<void>(row.seen -= cut);
-    }
-
-    void forget_until(std::size_t needed) {
-        while (entries_ > 0 && entries_ + needed > most_entries) {
-            Row* oldest = nullptr;
-            for (auto& row : rows_)
-                if (row.used && (oldest == nullptr || row.last_used < oldest->last_used)) oldest = &row;
-            if (oldest == nullptr) return;
-            forget(*oldest);
+        for (auto& list : candidates_) {
+            std::erase_if(list.rows, [&](const auto& entry) {
+                const bool outdated = entry.second.seen < cut;
+                if (outdated) entries_ -= entry.second.entries();
+                return outdated;
+            });
+            for (auto& [kind, row] : list.rows)
+                if (row.seen != npos) row.seen -= cut;
         }
     }
 
-    std::vector<std::size_t> candidates_of_;  // by requirement
-    std::vector<Candidates> candidates_;
-    std::map<Kind, std::size_t> row_ids_;
-    std::vector<Row> rows_;
-    std::vector<std::size_t> free_rows_;
-    std::vector<NodeId> log_;          // changed nodes, in order
-    std::vector<std::size_t> latest_;  // by NodeId: its last entry in the log
+    // Drops the rows that were not used for the longest time.
+    void forget_until(std::size_t needed) {
+        while (entries_ > 0 && entries_ + needed > most_entries) {
+            Candidates* list = nullptr;
+            typename std::map<Kind, Row>::iterator oldest;
+            for (auto& other : candidates_)
+                for (auto row = other.rows.begin(); row != other.rows.end(); ++row)
+                    if (list == nullptr || row->second.last_used < oldest->second.last_used)
+                        list = &other, oldest = row;
+            entries_ -= oldest->second.entries();
+            list->rows.erase(oldest);
+        }
+    }
+
+    std::vector<Candidates> candidates_;  // by requirement
+    std::vector<NodeId> log_;             // changed nodes, in order
+    std::vector<std::size_t> latest_;     // by NodeId: its last entry in the log
     std::size_t entries_ = 0;
     std::uint64_t uses_ = 0;
     std::vector<std::pair<std::size_t, std::optional<Score>>> hidden_;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -113,23 +115,39 @@ constexpr void visit_fields(std::type_identity<AllocationRatio>, F&& field) {
     field("held_milli", &AllocationRatio::held_milli);
 }
 
+/// The allocation ratio as a node metric for `Incremental`. O(tasks on the node) per change.
+struct AllocationRatioMetric : SumOfFields<AllocationRatio> {
+    [[nodiscard]] static AllocationRatio state(const Cluster& cluster, NodeId node) noexcept {
+        const auto& tasks = cluster.inventory().tasks;
+        AllocationRatio out;
+        out.capacity_milli = std::int64_t{whole_gpu_milli} * cluster.gpu_count(node);
+        // An LP task may run on capacity that a Standby task claims but does not use.
+        std::array<std::int64_t, max_gpus_per_node> claimed{}, used{};
+        for (const auto task : cluster.tasks_on(node)) {
+            const auto i = index(task);
+            const auto of = tasks.priority_class[i];
+            (of == PriorityClass::hp   ? out.hp_milli
+             : of == PriorityClass::lp ? out.lp_milli
+                                       : out.other_milli) += cluster.gpu_milli(task);
+            for_each_gpu(cluster.gpus_of(task), [&](int g) {
+                const auto at = static_cast<std::size_t>(g);
+                if (!cluster.may_borrow(task)) claimed[at] += tasks.gpu_share_milli[i];
+                if (!tasks.standby[i]) used[at] += tasks.gpu_share_milli[i];
+            });
+        }
+        for (std::size_t g = 0; g < static_cast<std::size_t>(cluster.gpu_count(node)); ++g)
+            out.held_milli += std::max(claimed[g], used[g]);
+        return out;
+    }
+};
+
 /// Returns the GPU allocation ratio of the ASI paper (section 3.3): allocated GPUs over all GPUs, for HP
 /// tasks and for all tasks.
 ///
 /// Reservations of moving tasks do not count. O(nodes + tasks).
-[[nodiscard]] AllocationRatio allocation_ratio(const Cluster& cluster);
-
-/// The allocation ratio as a node metric for `Incremental` (incremental.hpp). O(tasks on the node) per
-/// change.
-class AllocationRatioMetric {
-  public:
-    using State = AllocationRatio;
-    using Total = AllocationRatio;
-    [[nodiscard]] static State state(const Cluster& cluster, NodeId node) noexcept;
-    [[nodiscard]] static Total zero() noexcept { return {}; }
-    static void add(Total& total, NodeId node, const State& state, int sign) noexcept;
-    [[nodiscard]] static AllocationRatio result(const Total& total) noexcept { return total; }
-};
+[[nodiscard]] inline AllocationRatio allocation_ratio(const Cluster& cluster) {
+    return evaluate(AllocationRatioMetric{}, cluster);
+}
 
 /// The means for the servers of one GPU model.
 struct ServerRatios {

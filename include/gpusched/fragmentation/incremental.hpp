@@ -3,11 +3,13 @@
 // changes.
 #pragma once
 
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,21 @@ concept NodeMetric = std::copyable<typename M::State> && std::equality_comparabl
                          metric.add(total, node, state, +1);
                          metric.result(total);
                      };
+
+/// The base of a metric whose states are structs of numbers with a table of fields. The result is the sum of
+/// each field over the nodes.
+template <Described Sums>
+struct SumOfFields {
+    using State = Sums;
+    using Total = Sums;
+    [[nodiscard]] static Total zero() noexcept { return {}; }
+    static void add(Total& total, NodeId, const State& state, int sign) noexcept {
+        visit_fields(std::type_identity<Sums>{}, [&](const char*, auto member, const auto&...) {
+            total.*member += sign * state.*member;
+        });
+    }
+    [[nodiscard]] static Sums result(const Total& total) noexcept { return total; }
+};
 
 /// Returns the metric of the whole cluster. O(nodes).
 template <NodeMetric M>

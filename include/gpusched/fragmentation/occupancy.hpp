@@ -4,6 +4,8 @@
 #pragma once
 
 #include <gpusched/core/fields.hpp>
+#include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
@@ -36,25 +38,27 @@ constexpr void visit_fields(std::type_identity<Occupancy>, F&& field) {
     field("fully_occupied", &Occupancy::fully_occupied);
 }
 
-/// Counts empty, not fully occupied and fully occupied nodes. Consolidation in the ASI paper (section 4.1)
-/// reduces the second number. Failed GPUs, Standby claims and cordoned nodes are not idle. O(nodes).
-[[nodiscard]] Occupancy occupancy(const Cluster& cluster, const OccupancyOptions& options = {});
-
-/// Occupancy as a node metric for `Incremental` (incremental.hpp). O(1) per changed node.
-class OccupancyMetric {
+/// Occupancy as a node metric for `Incremental`. O(1) per changed node.
+class OccupancyMetric : public SumOfFields<Occupancy> {
   public:
     explicit OccupancyMetric(const OccupancyOptions& options = {}) : options_(options) {}
 
-    using State = Occupancy;
-    using Total = Occupancy;
-    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
-    [[nodiscard]] static Total zero() noexcept { return {}; }
-    static void add(Total& total, NodeId node, const State& state, int sign) noexcept;
-    [[nodiscard]] static Occupancy result(const Total& total) noexcept { return total; }
+    [[nodiscard]] Occupancy state(const Cluster& cluster, NodeId node) const noexcept {
+        if (!detail::counts(cluster.inventory().nodes, node, options_.include_cordoned)) return {};
+        if (cluster.occupants(node) == 0) return {.empty = 1};
+        if (cluster.idle_gpus(node) != 0) return {.not_fully_occupied = 1};
+        return {.fully_occupied = 1};
+    }
 
   private:
     OccupancyOptions options_;
 };
+
+/// Counts empty, not fully occupied and fully occupied nodes. Consolidation in the ASI paper (section 4.1)
+/// reduces the second number. Failed GPUs, Standby claims and cordoned nodes are not idle. O(nodes).
+[[nodiscard]] inline Occupancy occupancy(const Cluster& cluster, const OccupancyOptions& options = {}) {
+    return evaluate(OccupancyMetric(options), cluster);
+}
 
 /// Options of fragment_rate().
 struct FragmentRateOptions {
@@ -78,6 +82,30 @@ struct FragmentRate {
         return idle_milli == 0 ? 0.0 : static_cast<double>(unusable_milli) / static_cast<double>(idle_milli);
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<FragmentRate>, F&& field) {
+    field("idle_milli", &FragmentRate::idle_milli);
+    field("unusable_milli", &FragmentRate::unusable_milli);
+}
+
+/// The fragment rate as a node metric for `Incremental`. O(1) per changed node.
+class FragmentRateMetric : public SumOfFields<FragmentRate> {
+  public:
+    /// @throws InvalidInput if an option is out of range
+    explicit FragmentRateMetric(const FragmentRateOptions& options = {}) : options_(options) {
+        require_fields(options);
+    }
+
+    [[nodiscard]] FragmentRate state(const Cluster& cluster, NodeId node) const noexcept {
+        if (!detail::counts(cluster.inventory().nodes, node, options_.include_cordoned)) return {};
+        const int whole = gpu_count(cluster.idle_gpus(node));
+        const auto idle = cluster.gpu_free_total_milli(node);
+        return {idle, whole >= options_.gpus ? idle - std::int64_t{whole_gpu_milli} * whole : idle};
+    }
+
+  private:
+    FragmentRateOptions options_;
+};
 
 /// Returns the share of idle GPUs that no request of k whole GPUs can use, for any CPU demand.
 ///
@@ -87,25 +115,9 @@ struct FragmentRate {
 /// @throws InvalidInput if an option is out of range
 ///
 /// O(nodes).
-[[nodiscard]] FragmentRate fragment_rate(const Cluster& cluster, const FragmentRateOptions& options = {});
-
-/// The fragment rate as a node metric for `Incremental` (incremental.hpp). O(1) per changed node.
-class FragmentRateMetric {
-  public:
-    explicit FragmentRateMetric(const FragmentRateOptions& options = {});
-
-    using State = FragmentRate;
-    using Total = FragmentRate;
-    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
-    [[nodiscard]] static Total zero() noexcept { return {}; }
-    static void add(Total& total, NodeId, const State& state, int sign) noexcept {
-        total.idle_milli += sign * state.idle_milli;
-        total.unusable_milli += sign * state.unusable_milli;
-    }
-    [[nodiscard]] static FragmentRate result(const Total& total) noexcept { return total; }
-
-  private:
-    FragmentRateOptions options_;
-};
+[[nodiscard]] inline FragmentRate fragment_rate(const Cluster& cluster,
+                                                const FragmentRateOptions& options = {}) {
+    return evaluate(FragmentRateMetric(options), cluster);
+}
 
 }  // namespace gpusched::fragmentation
