@@ -18,9 +18,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace gpusched::allocation {
-
-namespace detail {
+namespace gpusched::allocation::detail {
 
 /// The nodes' part of `pack`.
 class PackingNodes {
@@ -575,6 +573,4 @@ Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const 
     return grouped ? packing.grouped(nodes, out) : packing.alone(nodes, out);
 }
 
-}  // namespace detail
-
-}  // namespace gpusched::allocation
+}  // namespace gpusched::allocation::detail

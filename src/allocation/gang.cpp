@@ -24,9 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation {
-
-namespace detail {
+namespace gpusched::allocation::detail {
 
 Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
     : cluster(c), inv(c.inventory()), pods(all), options(o), budget(b) {
@@ -403,6 +401,4 @@ bool Gang::explain_groups(Allocation& result) const {
     return true;
 }
 
-}  // namespace detail
-
-}  // namespace gpusched::allocation
+}  // namespace gpusched::allocation::detail

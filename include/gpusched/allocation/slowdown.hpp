@@ -108,26 +108,34 @@ struct SlowdownObservation {
     return sum;
 }
 
+/// The fractions on one GPU, in thousandths of it.
+struct GpuSharing {
+    std::int64_t online_milli = 0;   ///< of fractions that are not LP
+    std::int64_t offline_milli = 0;  ///< of LP fractions
+};
+
+/// The interfering fractions on one GPU of a node. O(tasks on the node).
+[[nodiscard]] inline GpuSharing sharing(const Cluster& cluster, NodeId node, int gpu) noexcept {
+    GpuSharing sum;
+    for (const auto task : cluster.tasks_on(node))
+        if (cluster.is_fraction(task) && interferes(cluster, task) &&
+            (cluster.gpus_of(task) & gpu_bit(gpu)) != 0)
+            (cluster.may_borrow(task) ? sum.offline_milli : sum.online_milli) += cluster.gpu_milli(task);
+    return sum;
+}
+
 namespace detail {
 
 /// Returns those of the fraction's possible GPUs on which, with it, LP fractions hold at most the limit, or
 /// share with no others.
 [[nodiscard]] inline GpuMask within_offline_limit(const Cluster& cluster, TaskId task, NodeId node,
                                                   std::int64_t limit_milli) noexcept {
-    const auto candidates = candidate_gpus(cluster, task, node);
-    if (!interferes(cluster, task)) return candidates;
     GpuMask within = 0;
-    for_each_gpu(candidates, [&](int g) {
-        std::int64_t online_milli = 0, offline_milli = 0;  // fractions that interfere, with the task
-        const auto count = [&](TaskId fraction) {
-            (cluster.may_borrow(fraction) ? offline_milli : online_milli) += cluster.gpu_milli(fraction);
-        };
-        count(task);
-        for (const auto other : cluster.tasks_on(node))
-            if (cluster.is_fraction(other) && interferes(cluster, other) &&
-                (cluster.gpus_of(other) & gpu_bit(g)) != 0)
-                count(other);
-        if (online_milli == 0 || offline_milli <= limit_milli) within |= gpu_bit(g);
+    for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+        auto shared = interferes(cluster, task) ? sharing(cluster, node, g) : GpuSharing{};
+        (cluster.may_borrow(task) ? shared.offline_milli : shared.online_milli) += cluster.gpu_milli(task);
+        if (shared.online_milli == 0 || shared.offline_milli == 0 || shared.offline_milli <= limit_milli)
+            within |= gpu_bit(g);
     });
     return within;
 }

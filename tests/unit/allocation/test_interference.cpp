@@ -269,6 +269,7 @@ TEST_CASE("daemons neither slow tasks nor are slowed") {
     CHECK(ranker(cluster, find("agent-cores"), b) == 0);
     CHECK(ranker(cluster, find("agent-gpus"), c) == 0);
     CHECK(CoLocationLimit{0}(cluster, find("agent-cores"), b));
+    CHECK(sharing(cluster, c, 0).offline_milli == 0);
     CHECK(OfflineLimitGpus{200}(cluster, find("guest"), c) == gpu_bit(0));
     CHECK(OfflineLimitGpus{0}(cluster, find("probe"), c) == gpu_bit(0));
 }
