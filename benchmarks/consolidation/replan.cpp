@@ -8,7 +8,7 @@
 #include "../support/timing.hpp"
 #include "runs.hpp"
 
-#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/core/rng.hpp>

@@ -17,7 +17,7 @@
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/rankers/interference.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 

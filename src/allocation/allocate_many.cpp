@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // allocate_many(): places jobs one after another, then searches for better orders.
 #include "allocation/gang.hpp"
+#include "model/placement_order.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/config.hpp>
@@ -197,16 +198,13 @@ class JointSearch {
         }
         const auto start = replayed_.checkpoint();
         std::vector<std::size_t> found;
-        for (std::size_t before = left.size() + 1; !left.empty() && left.size() < before;) {
-            before = left.size();
-            std::erase_if(left, [&](std::size_t j) {
-                const bool stands = replay(placed_[j]);
-                if (stands) found.push_back(j);
-                return stands;
-            });
-        }
+        const auto waiting = gpusched::detail::place_in_some_order(left.size(), [&](std::size_t i) {
+            const bool stands = replay(placed_[left[i]]);
+            if (stands) found.push_back(left[i]);
+            return stands;
+        });
         replayed_.rollback(start);
-        if (!left.empty()) return false;
+        if (!waiting.empty()) return false;
         sequence_ = std::move(found);
         return true;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gang: reads the options of a gang, counts the pods that domains can hold, and fills domains.
+// Gang: reads the options of a gang, counts the pods that domains can hold, fills domains, and finds the
+// group constraint that binds.
 #include "allocation/gang.hpp"
-#include "allocation/exact_packing.hpp"
 #include "model/pod_room.hpp"
 
 #include <gpusched/allocation/concepts.hpp>
@@ -19,8 +19,10 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace gpusched::allocation::detail {
 
@@ -183,7 +185,7 @@ Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
         for (const auto node : nodes[d]) {
             auto& here = room.node[index(node)];
             while (room.domain[d] < most && !out_of_grace()) {
-                if (!try_put(c.pods[next + static_cast<std::size_t>(room.domain[d])], node)) break;
+                if (!try_put(pods[c.pods[next + static_cast<std::size_t>(room.domain[d])]], node)) break;
                 ++here;
                 ++room.domain[d];
             }
@@ -223,11 +225,9 @@ double Gang::bound(std::span<const std::vector<std::int64_t>> most,
     return counts ? fragmentation::entropy(*counts) : 0;
 }
 
-bool Gang::try_put(std::size_t pod, NodeId node) const { return try_put_task(pods[pod], node); }
-
-bool Gang::try_put_task(TaskId task, NodeId node) const {
-    if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
-    cluster.assign(task, node, pick_gpus(ByWish{}, cluster, task, node));
+bool Gang::try_put(TaskId pod, NodeId node) const {
+    if (find_obstacle(cluster, pod, node) != Obstacle::none) return false;
+    cluster.assign(pod, node, pick_gpus(ByWish{}, cluster, pod, node));
     return true;
 }
 
@@ -237,7 +237,7 @@ std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
     const auto put = [&](NodeId node, std::int64_t n) {
         for (; n > 0 && left > 0; --n, --left)
             if ((left % 16 == 0 && out_of_grace()) ||
-                !try_put(c.pods[next + static_cast<std::size_t>(count - left)], node))
+                !try_put(pods[c.pods[next + static_cast<std::size_t>(count - left)]], node))
                 return false;
         return true;
     };
@@ -275,42 +275,52 @@ std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
     return count - left;
 }
 
-double Gang::entropy_at(Level l) const {
-    boost::container::flat_map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
-    bool any_gpu = false;
-    for (const auto pod : pods) {
-        auto& [gpus, count] = shares[inv.domain(l, cluster.node_of(pod))];
-        gpus += cluster.gpu_milli(pod);
-        ++count;
-        any_gpu = any_gpu || cluster.gpu_milli(pod) > 0;
+std::vector<PodShape> Gang::shapes() const {
+    std::vector<PodShape> shapes;
+    for (const auto& c : classes) {
+        auto& shape = shapes.emplace_back();
+        for (const auto p : c.pods) shape.pods.push_back(pods[p]);
+        shape.level = inv.task_affinities[inv.tasks.affinities[index(c.sample)]].guaranteed_level();
     }
-    std::vector<std::int64_t> parts;
-    for (const auto& [domain, share] : shares) parts.push_back(any_gpu ? share.first : share.second);
-    return fragmentation::entropy(parts);
+    return shapes;
 }
 
-void Gang::describe(Allocation& result) const {
-    result.placed = true;
-    result.pods.clear();
+std::vector<Placement> Gang::placements() const {
+    std::vector<Placement> all;
+    all.reserve(pods.size());
+    for (const auto pod : pods) all.push_back({pod, cluster.node_of(pod), cluster.gpus_of(pod)});
+    return all;
+}
+
+std::vector<DomainShare> Gang::shares_at(Level l) const {
     boost::container::flat_map<DomainId, DomainShare> shares;
-    bool any_gpu = false;
     for (const auto pod : pods) {
-        const auto node = cluster.node_of(pod);
-        result.pods.push_back({pod, node, cluster.gpus_of(pod)});
-        const auto d = inv.domain(level, node);
+        const auto d = inv.domain(l, cluster.node_of(pod));
         auto& share = shares[d];
         share.domain = d;
         ++share.pods;
         share.gpu_milli += cluster.gpu_milli(pod);
-        any_gpu = any_gpu || cluster.gpu_milli(pod) > 0;
     }
+    std::vector<DomainShare> all;
+    for (const auto& [d, share] : shares) all.push_back(share);
+    return all;
+}
+
+static double entropy_of(std::span<const DomainShare> shares) {
+    const bool any_gpu =
+        std::any_of(shares.begin(), shares.end(), [](const DomainShare& s) { return s.gpu_milli > 0; });
     std::vector<std::int64_t> parts;
-    result.per_domain.clear();
-    for (const auto& [d, share] : shares) {
-        result.per_domain.push_back(share);
-        parts.push_back(any_gpu ? share.gpu_milli : share.pods);
-    }
-    result.entropy = fragmentation::entropy(parts);
+    for (const auto& share : shares) parts.push_back(any_gpu ? share.gpu_milli : share.pods);
+    return fragmentation::entropy(parts);
+}
+
+double Gang::entropy_at(Level l) const { return entropy_of(shares_at(l)); }
+
+void Gang::describe(Allocation& result) const {
+    result.placed = true;
+    result.pods = placements();
+    result.per_domain = shares_at(level);
+    result.entropy = entropy_of(result.per_domain);
     result.cross_traffic = 0;
     if (options.traffic.empty()) return;
     std::vector<boost::container::flat_map<DomainId, double>> part(group_count);  // pods by group
@@ -331,6 +341,64 @@ void Gang::describe(Allocation& result) const {
             const double pairs = g == h ? size[g] * (size[g] - 1) : size[g] * size[h];
             if (pairs > 0) result.cross_traffic += options.traffic[g][h] * crossing / pairs;
         }
+}
+
+/// Uses the exact search in the cluster without the gang's pods.
+bool Gang::fits_without(Obstacle kind) const {
+    bool limits = false, together = false, selection = false;  // ties between the pods
+    for (const auto& c : classes) {
+        limits = limits || !inv.anti_affinity_memberships(c.sample).empty();
+        selection = selection || !inv.selection_memberships(c.sample).empty();
+        for (const auto& m : inv.affinity_memberships(c.sample))
+            together = together || inv.group_sets[m.set].kind != GroupKind::network;
+    }
+    if (kind == Obstacle::network    ? !network_region
+        : kind == Obstacle::affinity ? !together
+        : kind >= Obstacle::avoid    ? !selection
+                                     : !limits)
+        return false;  // no pod has such a constraint
+    std::map<DomainId, std::vector<NodeId>> parts;
+    for (const auto node : cluster.nodes())
+        if (inv.nodes.receives(node) && (closed.empty() || !closed[domain(node)]))
+            parts[kind == Obstacle::network || !network_region ? none<DomainId>
+                                                               : inv.domain(*network_region, node)]
+                .push_back(node);
+    const bool tied =
+        selection || (limits && kind != Obstacle::anti_affinity) || (together && kind != Obstacle::affinity);
+    const auto all = shapes();
+    auto steps = packing_steps / 4;
+    std::vector<Placement> packed;
+    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+        return pack(cluster, all, part.second, tied, steps, packed, budget, kind) == Packed::yes;
+    });
+}
+
+Obstacle Gang::binding_groups() const {
+    // If a shape alone does not fit, groups are not the cause.
+    const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
+    for (const auto& c : classes)
+        if (room_without_groups(c, nodes) < static_cast<std::int64_t>(c.pods.size())) return Obstacle::none;
+    for (const auto kind : {Obstacle::network, Obstacle::anti_affinity, Obstacle::affinity, Obstacle::avoid,
+                            Obstacle::near, Obstacle::spread})
+        if (fits_without(kind)) return kind;
+    return Obstacle::none;
+}
+
+bool Gang::explain_groups(Allocation& result) const {
+    const auto kind = binding_groups();
+    if (kind == Obstacle::none) return false;
+    result.obstacle = kind;
+    result.reason = std::string(enum_name(kind)) + ": ";
+    if (kind == Obstacle::network)
+        result.reason += "no domain of level " + std::to_string(network_region.value_or(level)) +
+                         " holds all groups, which must share one; the whole cluster does";
+    else if (kind == Obstacle::affinity)
+        result.reason += "no domain holds the pods that must share one; without that constraint all fit";
+    else if (kind == Obstacle::near)
+        result.reason += "what the pods want near is too far away; without that constraint all fit";
+    else
+        result.reason += "the pods' groups keep them too far apart; without that constraint all fit";
+    return true;
 }
 
 }  // namespace gpusched::allocation::detail

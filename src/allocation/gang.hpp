@@ -3,7 +3,9 @@
 // share.
 #pragma once
 
-#include <gpusched/allocation/allocate_options.hpp>
+#include "allocation/exact_packing.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <cstddef>
@@ -27,13 +29,6 @@ struct PodClass {
 
 /// A deeper level has a larger depth; nodes are deepest.
 inline int depth_of(Level level) noexcept { return level == node_level ? INT32_MAX : level; }
-
-/// One step of `explain`: a constraint, and the number of pods that fit with it and all constraints before
-/// it.
-struct RoomStage {
-    Obstacle binding = Obstacle::none;
-    std::int64_t room = 0;
-};
 
 /// How many pods of a class fit, per node and per domain of the level at which the gang is spread.
 struct Rooms {
@@ -99,14 +94,19 @@ class Gang {
     [[nodiscard]] double bound(std::span<const std::vector<std::int64_t>> most,
                                std::span<const std::int64_t> gpus) const;
     /// Puts the pod on the node if it fits.
-    bool try_put(std::size_t pod, NodeId node) const;
-    bool try_put_task(TaskId task, NodeId node) const;
+    bool try_put(TaskId pod, NodeId node) const;
     /// Places `count` of the class's pods from its `next`-th on into nodes of one domain, as many as fit.
     /// Returns how many.
     std::int64_t fill(const PodClass& pods_alike, std::size_t next, std::int64_t count,
                       std::span<const NodeId> nodes, std::span<const std::int32_t> room) const;
     /// Returns for each domain its group: its domain at a level above.
     [[nodiscard]] std::vector<std::uint32_t> groups_at(Level above) const;
+    /// Returns the pods of every class, for the exact search.
+    [[nodiscard]] std::vector<PodShape> shapes() const;
+    /// Returns the present placement.
+    [[nodiscard]] std::vector<Placement> placements() const;
+    /// Returns the parts of the present placement per used domain of a level, ascending.
+    [[nodiscard]] std::vector<DomainShare> shares_at(Level l) const;
     /// Returns the entropy of the present placement, in nats: of GPUs, or of pods if no pod has any.
     [[nodiscard]] double entropy_at(Level l) const;
     /// Fills the result from the present placement.

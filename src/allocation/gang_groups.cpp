@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places gangs of several shapes by local search, with the exact search as a fallback.
-#include "allocation/exact_packing.hpp"
 #include "allocation/gang.hpp"
 #include "model/pod_room.hpp"
 
@@ -47,14 +46,9 @@ class GroupSearch {
         }
         gpus_ = gang.gpus_per_domain();
         whole_.resize(nodes_.size());
+        shapes_ = gang.shapes();
         grouped_ = std::any_of(gang.classes.begin(), gang.classes.end(),
                                [&](const PodClass& c) { return gang.is_tied(c); });
-        for (const auto& c : gang.classes) {
-            auto& shape = shapes_.emplace_back();
-            for (const auto p : c.pods) shape.pods.push_back(gang.pods[p]);
-            shape.level =
-                gang.inv.task_affinities[gang.inv.tasks.affinities[index(c.sample)]].guaranteed_level();
-        }
     }
 
     void run(Allocation& result) {
@@ -64,7 +58,7 @@ class GroupSearch {
         const auto keep = [&](const Domains& domains) {
             improve(domains);
             const auto now = cost();
-            if (!best || now < best->first) best.emplace(now, placements());
+            if (!best || now < best->first) best.emplace(now, gang_.placements());
         };
         const auto is_ideal = [&] { return best && best->first.is_ideal(); };
         for (std::size_t r = 0; r < found.size() && !is_ideal(); ++r)
@@ -113,11 +107,6 @@ class GroupSearch {
         Cost found{rounded(now.cross_traffic), rounded(now.entropy), {}};
         for (const auto level : gang_.preferred) found.further.push_back(rounded(gang_.entropy_at(level)));
         return found;
-    }
-    [[nodiscard]] std::vector<Placement> placements() const {
-        std::vector<Placement> all;
-        for (const auto pod : gang_.pods) all.push_back({pod, cluster_.node_of(pod), cluster_.gpus_of(pod)});
-        return all;
     }
 
     /// Returns the domains that may be used together: all, or those of each region that might hold the gang,
@@ -242,8 +231,7 @@ class GroupSearch {
             const auto end =
                 std::find_if(p, packed.end(), [&](const Placement& x) { return x.node != p->node; });
             const auto before = cluster_.checkpoint();
-            if (!std::all_of(p, end,
-                             [&](const Placement& x) { return gang_.try_put_task(x.task, x.node); })) {
+            if (!std::all_of(p, end, [&](const Placement& x) { return gang_.try_put(x.task, x.node); })) {
                 cluster_.rollback(before);
                 std::for_each(p, end, [&](const Placement& x) { cluster_.assign(x.task, x.node, x.gpus); });
             }

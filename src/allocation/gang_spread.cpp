@@ -200,52 +200,35 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     const auto i = index(task);
     const auto count = static_cast<std::int64_t>(c.pods.size() - next);
     const auto lent = cluster.lent_to(task);
+    static constexpr std::array order{Obstacle::gpu,           Obstacle::cordoned,      Obstacle::gpu_model,
+                                      Obstacle::node_selector, Obstacle::node_affinity, Obstacle::taint,
+                                      Obstacle::gpu_memory,    Obstacle::hardware,      Obstacle::cpu,
+                                      Obstacle::memory,        Obstacle::resource,      Obstacle::device};
     // How many pods the nodes hold with this constraint and all before it.
-    std::array<RoomStage, 12> stages{};
-    static constexpr Obstacle order[] = {
-        Obstacle::gpu,           Obstacle::cordoned, Obstacle::gpu_model,  Obstacle::node_selector,
-        Obstacle::node_affinity, Obstacle::taint,    Obstacle::gpu_memory, Obstacle::hardware,
-        Obstacle::cpu,           Obstacle::memory,   Obstacle::resource,   Obstacle::device};
-    for (std::size_t s = 0; s < stages.size(); ++s) stages[s].binding = order[s];
+    std::array<std::int64_t, order.size()> stages{};
     for (const auto node : cluster.nodes()) {
         auto here = count;
         const auto stage = [&](std::size_t s, std::int64_t holds) {
             here = std::min(here, std::max<std::int64_t>(holds, 0));
-            stages[s].room += here;
+            stages[s] += here;
         };
         const auto unless = [&](std::size_t s, bool refused) { stage(s, refused ? 0 : count); };
         const int each = t.gpu_count[i];
         std::int64_t gpus = count, memory = count, local = count;
-        if (each > 0 && !cluster.is_fraction(task)) {
-            gpus = gpusched::gpu_count(cluster.idle_gpus(node, lent)) / each;
-            memory = gpusched::gpu_count(candidate_gpus(cluster, task, node)) / each;
-            if (const auto l = guaranteed_localities(cluster, task, node); l.unknown || !l.masks.empty()) {
-                local = 0;
-                for (const auto mask : l.masks)
-                    local += gpusched::gpu_count(
-                                 static_cast<GpuMask>(mask & candidate_gpus(cluster, task, node))) /
-                             each;
-            }
-        } else if (each > 0) {
+        if (each > 0) local = gpusched::detail::gpu_room(cluster, task, node);
+        if (each > 0 && cluster.is_fraction(task)) {
+            memory = local;
             gpus = 0;
             for (int g = 0; g < cluster.gpu_count(node); ++g)
                 gpus += cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
-            if (inv.nodes.gpu_memory_mib[index(node)] >= 0 && t.gpu_memory_mib[i] > 0) {
-                memory = 0;
-                for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
-                    memory +=
-                        std::min<std::int64_t>(cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i],
-                                               cluster.gpu_memory_free_mib(node, g) / t.gpu_memory_mib[i]);
-                });
-            }
+        } else if (each > 0) {
+            gpus = gpusched::gpu_count(cluster.idle_gpus(node, lent)) / each;
+            memory = gpusched::gpu_count(candidate_gpus(cluster, task, node)) / each;
         }
         stage(0, gpus);
         unless(1, !inv.nodes.receives(node));
         const auto refused = find_eligibility_obstacle(cluster, task, node);
-        unless(2, refused == Obstacle::gpu_model);
-        unless(3, refused == Obstacle::node_selector);
-        unless(4, refused == Obstacle::node_affinity);
-        unless(5, refused == Obstacle::taint);
+        for (std::size_t s = 2; s < 6; ++s) unless(s, refused == order[s]);
         stage(6, memory);
         stage(7, local);
         stage(8, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
@@ -257,15 +240,15 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
                          " like " + gpusched::quoted(cluster.name(task));
     for (std::size_t s = 0; s < stages.size(); ++s) {
-        if (stages[s].room >= count) continue;
-        result.obstacle = stages[s].binding;
-        const auto held = stages.back().room;  // with all later constraints, too
+        if (stages[s] >= count) continue;
+        result.obstacle = order[s];
+        const auto held = stages.back();  // with all later constraints, too
         result.reason =
             std::string(enum_name(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
         if (s > 0)
-            result.reason += "; without this constraint at least " + std::to_string(stages[s - 1].room);
-        else if (stages[s].room != held)
-            result.reason += "; " + std::to_string(stages[s].room) + " if only GPUs counted";
+            result.reason += "; without this constraint at least " + std::to_string(stages[s - 1]);
+        else if (stages[s] != held)
+            result.reason += "; " + std::to_string(stages[s]) + " if only GPUs counted";
         return;
     }
     const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU pickers: compare sets of GPUs by their effect on sockets, NUMA nodes and links.
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/neighbours.hpp>
-#include <gpusched/allocation/rankers/least_fragmentation.hpp>
+#include <gpusched/allocation/rankers.hpp>
+#include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>

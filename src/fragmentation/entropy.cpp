@@ -4,10 +4,8 @@
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <utility>
 
 namespace gpusched::fragmentation {
 
@@ -23,46 +21,37 @@ GPUSCHED_EXPORT double entropy(std::span<const std::int64_t> parts) noexcept {
     return h;
 }
 
-GPUSCHED_EXPORT double job_entropy(const Cluster& cluster, JobId job, std::optional<Level> level) {
-    const auto& inv = cluster.inventory();
-    const auto at = detail::checked_level(inv, level);
-    std::map<DomainId, std::int64_t> milli;
-    for (const auto task : cluster.tasks())
-        if (inv.tasks.job[index(task)] == job && cluster.is_placed(task))
-            milli[inv.domain(at, cluster.node_of(task))] += cluster.gpu_milli(task);
+namespace detail {
+
+using MilliByDomain = std::map<DomainId, std::int64_t>;
+
+static double entropy_of(const MilliByDomain& milli) {
     std::vector<std::int64_t> parts;
     for (const auto& [domain, part] : milli) parts.push_back(part);
     return entropy(parts);
 }
 
+}  // namespace detail
+
+GPUSCHED_EXPORT double job_entropy(const Cluster& cluster, JobId job, std::optional<Level> level) {
+    const auto& inv = cluster.inventory();
+    const auto at = detail::checked_level(inv, level);
+    detail::MilliByDomain milli;
+    for (const auto task : cluster.tasks())
+        if (inv.tasks.job[index(task)] == job && cluster.is_placed(task))
+            milli[inv.domain(at, cluster.node_of(task))] += cluster.gpu_milli(task);
+    return detail::entropy_of(milli);
+}
+
 GPUSCHED_EXPORT std::vector<double> job_entropies(const Cluster& cluster, std::optional<Level> level) {
     const auto& inv = cluster.inventory();
     const auto at = detail::checked_level(inv, level);
-    struct Part {
-        JobId job;
-        DomainId domain;
-        std::int64_t milli;
-    };
-    std::vector<Part> all;
+    std::vector<detail::MilliByDomain> milli(inv.job_names.size());
     for (const auto task : cluster.tasks())
         if (const auto job = inv.tasks.job[index(task)]; job != none<JobId> && cluster.is_placed(task))
-            all.push_back({job, inv.domain(at, cluster.node_of(task)), cluster.gpu_milli(task)});
-    std::sort(all.begin(), all.end(), [](const Part& a, const Part& b) {
-        return std::pair(a.job, a.domain) < std::pair(b.job, b.domain);
-    });
-    std::vector<double> out(inv.job_names.size());
-    std::vector<std::int64_t> parts;
-    for (std::size_t i = 0; i < all.size();) {
-        const auto job = all[i].job;
-        parts.clear();
-        while (i < all.size() && all[i].job == job) {
-            const auto domain = all[i].domain;
-            parts.push_back(0);
-            for (; i < all.size() && all[i].job == job && all[i].domain == domain; ++i)
-                parts.back() += all[i].milli;
-        }
-        out[index(job)] = entropy(parts);
-    }
+            milli[index(job)][inv.domain(at, cluster.node_of(task))] += cluster.gpu_milli(task);
+    std::vector<double> out;
+    for (const auto& of_job : milli) out.push_back(detail::entropy_of(of_job));
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <gpusched/fragmentation/incremental.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace gpusched::fragmentation {
@@ -121,19 +122,13 @@ GPUSCHED_EXPORT Fgd::NodeGpus Fgd::read_gpus(const Cluster& cluster, NodeId node
     return gpus;
 }
 
-GPUSCHED_EXPORT std::int64_t Fgd::value(GpuModelId model, std::int64_t cpu_free_milli,
-                                        std::span<const int> gpu_free_milli) const noexcept {
-    std::int64_t idle = 0;
-    for (const int milli : gpu_free_milli) idle += milli;
-    return idle * total_weight_ - usable(row(view(model), cpu_free_milli), gpu_free_milli);
-}
-
 GPUSCHED_EXPORT std::int64_t Fgd::state(const Cluster& cluster, NodeId node) const noexcept {
     const auto& nodes = cluster.inventory().nodes;
     if (nodes.is_cordoned(node) && !options_.include_cordoned) return 0;
     const auto gpus = read_gpus(cluster, node);
-    return value(nodes.gpu_model[index(node)], cluster.cpu_free_milli(node),
-                 {gpus.milli.data(), static_cast<std::size_t>(gpus.count)});
+    const auto* const here = row(view(nodes.gpu_model[index(node)]), cluster.cpu_free_milli(node));
+    return std::reduce(gpus.all().begin(), gpus.all().end(), std::int64_t{0}) * total_weight_ -
+           usable(here, gpus.all());
 }
 
 // Gradient -------------------------------------------------------------------------------------------------
@@ -173,7 +168,7 @@ GPUSCHED_EXPORT FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
     // All choices leave the same free CPU. They differ in one GPU only.
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
     const auto state = read_gpus(cluster, node);
-    const std::span<const int> all{state.milli.data(), static_cast<std::size_t>(state.count)};
+    const auto all = state.all();
     const auto lent = cluster.lent_to(task);
     const int share = inv.tasks.gpu_share_milli[index(task)];
     const auto cpu = cluster.cpu_free_milli(node);
@@ -206,7 +201,7 @@ GPUSCHED_EXPORT FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     FgdClasses<std::int64_t> out;
     if (nodes.is_cordoned(node) && !options_.include_cordoned) return out;
     const auto gpus = read_gpus(cluster, node);
-    const std::span<const int> all{gpus.milli.data(), static_cast<std::size_t>(gpus.count)};
+    const auto all = gpus.all();
     std::int64_t idle = 0;
     std::size_t whole = 0, fullest = first_share_;  // columns of the node's idle GPUs and largest free share
     for (const int milli : all) {

@@ -1,18 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks options of reports and computes reports.
+// Computes reports, their shapes, and the nodes behind them.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <span>
 #include <string>
 
 namespace gpusched::fragmentation {
+
+namespace detail {
+
+static std::int64_t upper_median(std::vector<std::int64_t>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::vector<Shape> own_shapes(const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    std::map<int, std::vector<std::int64_t>> asked;  // CPU of the tasks, by GPU count
+    std::vector<std::int64_t> per_gpu;
+    for (const auto task : cluster.tasks()) {
+        const int gpus = inv.tasks.gpu_count[index(task)];
+        if (gpus == 0 || inv.tasks.is(TaskTrait::daemon, task)) continue;
+        asked[gpus].push_back(inv.tasks.cpu_milli[index(task)]);
+        per_gpu.push_back(inv.tasks.cpu_milli[index(task)] / gpus);
+    }
+    for (const auto node : cluster.nodes())
+        if (!inv.nodes.is_cordoned(node) && cluster.gpu_count(node) > 0)
+            (void)asked[cluster.gpu_count(node)];  // no tasks if none requests this GPU count
+    const auto usual = per_gpu.empty() ? 0 : detail::upper_median(per_gpu);
+    std::vector<Shape> shapes;
+    for (auto& [gpus, cpu] : asked)
+        shapes.push_back({gpus, cpu.empty() ? usual * gpus : detail::upper_median(cpu)});
+    if (shapes.empty()) shapes.push_back({1, 0});
+    return shapes;
+}
 
 GPUSCHED_EXPORT void validate(std::span<const Shape> shapes, const ReportOptions& options) {
     Problems problems;
@@ -117,6 +151,23 @@ GPUSCHED_EXPORT Report report(const Cluster& cluster, std::span<const Shape> sha
 
 GPUSCHED_EXPORT Report report(const Cluster& cluster, const ReportOptions& options) {
     return report(cluster, own_shapes(cluster), options);
+}
+
+GPUSCHED_EXPORT std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
+                                                         const ReportOptions& options) {
+    validate(std::span(&shape, 1), options);
+    std::vector<UnusableNode> found;
+    for (const auto node : cluster.nodes()) {
+        if (!detail::counts(cluster.inventory().nodes, node, options.include_cordoned,
+                            options.max_gpus_per_node))
+            continue;
+        const auto idle = detail::idle_on(cluster, node, options.accounting);
+        const auto [cause, milli] = unusable(shape, idle.gpu_milli, idle.cpu_milli);
+        if (milli > 0) found.push_back({node, cause, milli});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const UnusableNode& a, const UnusableNode& b) { return a.milli > b.milli; });
+    return found;
 }
 
 }  // namespace gpusched::fragmentation

@@ -29,6 +29,28 @@ inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, No
     return std::min(most, pods);
 }
 
+/// The number of pods like `task`, which has GPUs, for which the node has GPUs.
+inline std::int64_t gpu_room(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    const auto candidates = candidate_gpus(cluster, task, node);
+    std::int64_t pods = 0;
+    if (!cluster.is_fraction(task)) {
+        const auto local = guaranteed_localities(cluster, task, node);
+        if (local.masks.empty()) return local.unknown ? 0 : gpu_count(candidates) / t.gpu_count[i];
+        for (const auto mask : local.masks)
+            pods += gpu_count(static_cast<GpuMask>(mask & candidates)) / t.gpu_count[i];
+        return pods;
+    }
+    const auto memory = cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0 ? 0 : t.gpu_memory_mib[i];
+    for_each_gpu(candidates, [&](int g) {
+        std::int64_t here = cluster.gpu_free_milli(node, g, cluster.lent_to(task)) / t.gpu_share_milli[i];
+        if (memory > 0) here = std::min(here, cluster.gpu_memory_free_mib(node, g) / memory);
+        pods += here;
+    });
+    return pods;
+}
+
 /// The number of pods like `task` that fit on the node together, at most `most`. Ignores group constraints.
 inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
     const auto& inv = cluster.inventory();
@@ -38,27 +60,9 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     const auto at_most = [&](std::int64_t free, std::int64_t each) {
         if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
     };
-    const auto lent = cluster.lent_to(task);
-    const int gpus = t.gpu_count[i];
-    if (gpus > 0 && !cluster.is_fraction(task)) {
-        const auto candidates = candidate_gpus(cluster, task, node);
-        const auto local = guaranteed_localities(cluster, task, node);
-        std::int64_t pods = 0;
-        if (local.masks.empty()) pods = local.unknown ? 0 : gpu_count(candidates) / gpus;
-        for (const auto mask : local.masks) pods += gpu_count(static_cast<GpuMask>(mask & candidates)) / gpus;
-        most = std::min(most, pods);
-    } else if (gpus > 0) {
-        const auto memory = inv.nodes.gpu_memory_mib[index(node)] < 0 ? 0 : t.gpu_memory_mib[i];
-        std::int64_t pods = 0;
-        for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
-            std::int64_t here = cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
-            if (memory > 0) here = std::min(here, cluster.gpu_memory_free_mib(node, g) / memory);
-            pods += here;
-        });
-        most = std::min(most, pods);
-    }
+    if (t.gpu_count[i] > 0) most = std::min(most, gpu_room(cluster, task, node));
     if (most == 0) return 0;
-    at_most(cluster.cpu_free_milli(node, lent), t.cpu_milli[i]);
+    at_most(cluster.cpu_free_milli(node, cluster.lent_to(task)), t.cpu_milli[i]);
     at_most(cluster.memory_free_mib(node), t.memory_mib[i]);
     if (t.extras[i] != 0) {
         const auto& extras = inv.extras[t.extras[i]];

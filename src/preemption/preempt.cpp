@@ -4,9 +4,7 @@
 #include "preemption/placement_check.hpp"
 #include "preemption/replace_victims.hpp"
 
-#include <gpusched/allocation/rankers/eviction_history.hpp>
-#include <gpusched/allocation/rankers/homogeneous.hpp>
-#include <gpusched/allocation/rankers/packing.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>

@@ -4,7 +4,7 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/rankers/packing.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/preemption/preempt.hpp>
 

@@ -4,7 +4,6 @@
 #include "sim/spot_scheduler.hpp"
 
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/consolidate.hpp>

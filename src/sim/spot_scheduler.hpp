@@ -5,7 +5,7 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/rankers/interference.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>

@@ -1,7 +1,7 @@
 // expect: a GPU picker returns a GpuMask
 // Which GPUs is a mask, not a list of numbers; an int converts.
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/allocation/rankers.hpp>
 
 #include <vector>
 

@@ -5,7 +5,7 @@
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/policies.hpp>

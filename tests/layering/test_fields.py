@@ -13,14 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # file under include/gpusched -> struct -> member -> why the table leaves it out
 GAPS = {
-    "allocation/allocate_options.hpp": {
+    "allocation/allocate.hpp": {
         "AllocateOptions": {
             "further": "a list of dicts in Python, read by hand",
             "groups": "follows from the pods of a job in Python, read with it",
             "traffic": "rows of numbers in Python, read by hand",
         },
     },
-    "allocation/place_by_name.hpp": {
+    "allocation/named.hpp": {
         "PlaceOptions": {"workload": "one of four types in Python, read by hand"}
     },
     "admission/options.hpp": {"Options": {"filter": "a function"}},

@@ -6,7 +6,7 @@
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt.hpp>

@@ -8,7 +8,7 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>

@@ -7,7 +7,7 @@
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>

@@ -7,7 +7,6 @@
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>

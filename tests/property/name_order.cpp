@@ -7,7 +7,7 @@
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/core/order.hpp>

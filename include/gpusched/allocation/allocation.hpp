@@ -7,18 +7,15 @@
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/allocate_options.hpp>
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/allocation/switch_counts.hpp>

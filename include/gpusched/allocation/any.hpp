@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -102,28 +103,18 @@ class AnyGpuPicker {
         requires(!std::same_as<P, AnyGpuPicker>)
     AnyGpuPicker(P picker) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_gpu_picker<P>());
-        object_ = std::make_shared<const Model<P>>(std::move(picker));
+        pick_ = [shared = std::make_shared<const P>(std::move(picker))](const Cluster& cluster, TaskId task,
+                                                                        NodeId node, Rng& rng) {
+            return detail::pick(*shared, cluster, task, node, rng);
+        };
     }
 
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
-        return object_->pick(cluster, task, node, rng);
+        return pick_(cluster, task, node, rng);
     }
 
   private:
-    struct Interface {
-        virtual ~Interface() = default;
-        [[nodiscard]] virtual GpuMask pick(const Cluster&, TaskId, NodeId, Rng&) const = 0;
-    };
-    template <class P>
-    struct Model final : Interface {
-        explicit Model(P p) : picker(std::move(p)) {}
-        [[nodiscard]] GpuMask pick(const Cluster& cluster, TaskId task, NodeId node,
-                                   Rng& rng) const override {
-            return detail::pick(picker, cluster, task, node, rng);
-        }
-        P picker;
-    };
-    std::shared_ptr<const Interface> object_;
+    std::function<GpuMask(const Cluster&, TaskId, NodeId, Rng&)> pick_;
 };
 
 /// Holds any node filter. It is node-local if that filter is.
@@ -208,38 +199,15 @@ class AnyPlacement {
         requires(!std::same_as<P, AnyPlacement> && std::copy_constructible<P>)
     AnyPlacement(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_placement<P>());
-        object_ = std::make_unique<Model<P>>(std::move(policy));
+        place_ = std::move(policy);
     }
-    AnyPlacement(const AnyPlacement& other) : object_(other.object_->clone()) {}
-    AnyPlacement(AnyPlacement&&) noexcept = default;
-    AnyPlacement& operator=(AnyPlacement other) noexcept {
-        object_ = std::move(other.object_);
-        return *this;
-    }
-    ~AnyPlacement() = default;
 
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
-        return object_->place(cluster, task, rng);
+        return place_(cluster, task, rng);
     }
 
   private:
-    struct Interface {
-        virtual ~Interface() = default;
-        [[nodiscard]] virtual std::unique_ptr<Interface> clone() const = 0;
-        virtual std::optional<Destination> place(const Cluster&, TaskId, Rng&) = 0;
-    };
-    template <class P>
-    struct Model final : Interface {
-        explicit Model(P p) : policy(std::move(p)) {}
-        [[nodiscard]] std::unique_ptr<Interface> clone() const override {
-            return std::make_unique<Model>(policy);
-        }
-        std::optional<Destination> place(const Cluster& cluster, TaskId task, Rng& rng) override {
-            return policy(cluster, task, rng);
-        }
-        P policy;
-    };
-    std::unique_ptr<Interface> object_;
+    std::function<std::optional<Destination>(const Cluster&, TaskId, Rng&)> place_;
 };
 
 }  // namespace gpusched::allocation

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
-#include <gpusched/allocation/neighbours.hpp>
+#include <gpusched/allocation/slowdown.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registries of policies by name, for options, files and other languages.
+// Policies by name, for options, files and other languages; place() with such policies.
 #pragma once
 
 #include <gpusched/allocation/any.hpp>
-#include <gpusched/core/detail/policy_checks.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/fragmentation/workload.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -43,30 +46,20 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
     /// @throws InvalidInput for an empty name, and for one that is taken
     template <class P>
     PolicyRegistry& add(std::string name) {
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
-        static_assert(
-            requires { P{}; },
-            "add<P>(name) makes a P{}; a policy with arguments is added with a function that makes it: "
-            "add(name, [](...) { return P(...); })");
-        return add(std::move(name), [](const Inventory&) { return P{}; });
+        Base::template add<P>(std::move(name));
+        return *this;
     }
     template <std::invocable<const Inventory&> Make>
     PolicyRegistry& add(std::string name, Make make) {
-        using P = std::remove_cvref_t<std::invoke_result_t<Make&, const Inventory&>>;
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
-        Base::add(
-            std::move(name),
-            [make = std::move(make)](const Inventory& inventory, const fragmentation::Workload&) -> Policy {
-                return make(inventory);
-            });
+        Base::add(std::move(name),
+                  [make = std::move(make)](const Inventory& inventory, const fragmentation::Workload&) {
+                      return make(inventory);
+                  });
         return *this;
     }
     template <std::invocable<const Inventory&, const fragmentation::Workload&> Make>
         requires(!std::invocable<Make, const Inventory&>)
     PolicyRegistry& add(std::string name, Make make, fragmentation::WorkloadOptions of_tasks = {}) {
-        using P = std::remove_cvref_t<
-            std::invoke_result_t<Make&, const Inventory&, const fragmentation::Workload&>>;
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         Base::add(name, std::move(make));
         expecting_.emplace(std::move(name), of_tasks);
         return *this;
@@ -77,7 +70,6 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
         requires(!std::invocable<P&, const Inventory&> &&
                  !std::invocable<P&, const Inventory&, const fragmentation::Workload&>)
     PolicyRegistry& add(std::string name, P policy) {
-        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         Base::add(std::move(name), std::move(policy));
         return *this;
     }
@@ -99,7 +91,7 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
 /// "best_fit", "dot_product", "gpu_packing", "gpu_clustering", "first_fit", "random", "network_wish",
 /// "hardware_wish", "fgd", "expected_fill".
 ///
-/// "interference" has the published slowdown (slowdown.hpp).
+/// "interference" has the published slowdown.
 /// "best_fit", "dot_product" and "gpu_clustering" measure in parts of the inventory's largest node.
 [[nodiscard]] const PolicyRegistry<AnyRanker>& rankers();
 
@@ -133,5 +125,35 @@ struct Registries {
 };
 /// Returns the library's own policies.
 [[nodiscard]] const Registries& registries();
+
+/// Policies for placing one task, by name.
+struct PlaceOptions {
+    /// Each breaks the ties that those before it leave; at least one. Names: see `rankers()`. The default is
+    /// ASI's non-preemptive scheduling.
+    std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
+    /// The node must pass all of them. Names: see `filters()`.
+    std::vector<std::string> filters{};
+    /// Chooses the GPUs of the node. Names: see `gpu_pickers()`.
+    std::string gpu_picker = "by_wish";
+    std::uint64_t seed = 0;  ///< for "random"
+    /// The tasks that are expected to come, for policies that use them, such as "fgd" and "expected_fill".
+    /// Absent = tasks like the cluster's own, which costs O(tasks) each time.
+    std::optional<fragmentation::Workload> workload{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
+    field("rankers", &PlaceOptions::rankers);
+    field("filters", &PlaceOptions::filters);
+    field("gpu_picker", &PlaceOptions::gpu_picker);
+    field("seed", &PlaceOptions::seed);
+}
+
+/// Calls `place` with policies chosen by name.
+/// @param known the policies that have names
+/// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an
+///     empty list of rankers; with "fgd" or "expected_fill", for a workload that is empty or out of range
+[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
+                                               const PlaceOptions& options = {},
+                                               const Registries& known = registries());
 
 }  // namespace gpusched::allocation

@@ -27,7 +27,7 @@ namespace gpusched::allocation {
 /// @return nothing if no node is feasible and passes the filter. Ties go to the first node of the cluster.
 ///
 /// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement; with policies
-/// by name, see place_by_name.hpp.
+/// by name, see named.hpp.
 template <class R, class P, class F = AnyNode>
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
                                                const P& picker, Rng& rng, const F& filter = {}) {

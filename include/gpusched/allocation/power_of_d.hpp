@@ -6,11 +6,14 @@
 #include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,16 +23,23 @@ struct PowerOfDOptions {
     int choices = 2;                 ///< d, 1 to 1000: how many feasible nodes are drawn, with replacement
     std::int64_t refresh_every = 1;  ///< loads are read again before every `refresh_every`-th task, >= 1
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PowerOfDOptions>, F&& field) {
+    field("choices", &PowerOfDOptions::choices, within(1, 1000));
+    field("refresh_every", &PowerOfDOptions::refresh_every, at_least(1));
+}
 
 /// The larger of the allocated parts of a node's CPU and GPUs, in thousandths.
 struct AllocatedPart {
-    std::int32_t operator()(const Cluster& cluster, NodeId node) const noexcept;
+    std::int32_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        const auto part = [](std::int64_t free, std::int64_t capacity) {
+            return capacity == 0 ? 0 : static_cast<std::int32_t>(1000 * (capacity - free) / capacity);
+        };
+        const auto gpus = std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node));
+        return std::max(part(cluster.cpu_free_milli(node), cluster.inventory().nodes.cpu_milli[index(node)]),
+                        part(cluster.gpu_free_total_milli(node), gpus));
+    }
 };
-
-namespace detail {
-/// @throws InvalidInput for options out of range
-void validate(const PowerOfDOptions& options);
-}  // namespace detail
 
 /// Sends a task to the least loaded of d random feasible nodes (Mitzenmacher, "The Power of Two Choices in
 /// Randomized Load Balancing", 2001): nearly as even as comparing all nodes, at the cost of d nodes.
@@ -48,7 +58,7 @@ class PowerOfD {
     /// @throws InvalidInput for options out of range
     explicit PowerOfD(const PowerOfDOptions& options = {}, P picker = {}, F filter = {}, L load = {})
         : options_(options), picker_(std::move(picker)), filter_(std::move(filter)), load_(std::move(load)) {
-        detail::validate(options);
+        require_fields(options);
     }
 
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {

@@ -64,7 +64,7 @@ struct FgdChoice {
 ///
 /// F is an integer in thousandths of a GPU times the workload's total weight; `to_gpus` converts it. Sums are
 /// exact in any order. The constructor converts the shapes to tables, so F(node) costs one binary search and
-/// one look-up per GPU for any number of shapes. Models NodeMetric (concepts.hpp). An object is built for one
+/// one look-up per GPU for any number of shapes. Models NodeMetric. An object is built for one
 /// inventory: GPU models added later count as no model until `renew`. Safe to read from several threads.
 class Fgd {
   public:
@@ -73,10 +73,6 @@ class Fgd {
 
     /// Returns F of a node; 0 for a cordoned node unless `include_cordoned` is set.
     [[nodiscard]] std::int64_t state(const Cluster& cluster, NodeId node) const noexcept;
-
-    /// Returns F of a node with this model, free CPU and free share of each GPU (in thousandths).
-    [[nodiscard]] std::int64_t value(GpuModelId model, std::int64_t cpu_free_milli,
-                                     std::span<const int> gpu_free_milli) const noexcept;
 
     /// Returns F after minus F before placing `task` on `gpus` of `node`. The task must fit. The choice among
     /// idle GPUs does not matter for tasks with whole GPUs. `task` must not be Standby, because Standby tasks
@@ -97,7 +93,6 @@ class Fgd {
     [[nodiscard]] double to_gpus(std::int64_t value) const noexcept {
         return static_cast<double>(value) / (1000.0 * static_cast<double>(total_weight_));
     }
-    [[nodiscard]] std::int64_t total_weight() const noexcept { return total_weight_; }
 
     // NodeMetric
     void renew(const Inventory& inventory);
@@ -121,6 +116,9 @@ class Fgd {
     struct NodeGpus {  // free thousandths per GPU
         std::array<int, max_gpus_per_node> milli;
         int count;
+        [[nodiscard]] std::span<const int> all() const noexcept {
+            return {milli.data(), static_cast<std::size_t>(count)};
+        }
     };
     [[nodiscard]] NodeGpus read_gpus(const Cluster& cluster, NodeId node) const noexcept;
     [[nodiscard]] const View& view(GpuModelId model) const noexcept {

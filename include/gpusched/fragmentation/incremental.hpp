@@ -1,14 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates a node metric: once over the whole cluster, or incrementally while the cluster changes.
+// Node metrics: measures that are sums over nodes, evaluated once or kept up to date while the cluster
+// changes.
 #pragma once
 
-#include <gpusched/fragmentation/concepts.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/model/cluster.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gpusched::fragmentation {
+
+/// A measure that is a sum over nodes. A change on one node costs one subtraction and one addition.
+///
+/// - `state(cluster, node)` returns the properties of a node that the metric depends on, as a value of type
+///   `State`. The state of an unused node slot adds nothing.
+/// - `zero()` returns the `Total` of no nodes.
+/// - `add(total, node, state, sign)` adds (+1) or subtracts (-1) a node's part. It is exact (in integers).
+/// - `result(total)` returns the value for callers.
+///
+/// A metric built for one inventory serves all clusters that share it. A metric that follows membership
+/// changes also has two functions:
+///
+/// - `renew(inventory)` rebuilds the metric.
+/// - `renew(inventory, node)` updates it after a node was added, changed or removed. It returns true if all
+///   nodes must be measured again.
+template <class M>
+concept NodeMetric = std::copyable<typename M::State> && std::equality_comparable<typename M::State> &&
+                     requires(const M& metric, const Cluster& cluster, NodeId node, typename M::State state,
+                              typename M::Total total) {
+                         { metric.state(cluster, node) } -> std::same_as<typename M::State>;
+                         { metric.zero() } -> std::same_as<typename M::Total>;
+                         metric.add(total, node, state, +1);
+                         metric.result(total);
+                     };
+
+/// The base of a metric whose states are structs of numbers with a table of fields. The result is the sum of
+/// each field over the nodes.
+template <Described Sums>
+struct SumOfFields {
+    using State = Sums;
+    using Total = Sums;
+    [[nodiscard]] static Total zero() noexcept { return {}; }
+    static void add(Total& total, NodeId, const State& state, int sign) noexcept {
+        visit_fields(std::type_identity<Sums>{}, [&](const char*, auto member, const auto&...) {
+            total.*member += sign * state.*member;
+        });
+    }
+    [[nodiscard]] static Sums result(const Total& total) noexcept { return total; }
+};
 
 /// Returns the metric of the whole cluster. O(nodes).
 template <NodeMetric M>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/fragmentation/accounting.hpp>
-#include <gpusched/fragmentation/shape.hpp>
+#include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/model/cluster.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +16,27 @@
 #include <vector>
 
 namespace gpusched::fragmentation {
+
+/// A request of whole GPUs on one node, and CPU in thousandths of a core.
+struct Shape {
+    int gpus = 1;                ///< 1 to 64
+    std::int64_t cpu_milli = 0;  ///< >= 0
+    bool operator==(const Shape&) const = default;
+};
+
+/// The request shapes of the ASI paper's Fig. 13: 1G8C, 1G12C, 4G32C, 4G48C, 4G64C, 8G64C, 8G96C, 8G128C.
+inline constexpr std::array<Shape, 8> asi_shapes{
+    {{1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
+
+/// Returns one shape per GPU count that a running or pending task requests or a node has, in ascending order.
+///
+/// The CPU of a shape is the median CPU of the tasks with this GPU count (the upper median). If only nodes
+/// have this GPU count, it is the median CPU per GPU over all tasks with GPUs, times the GPU count. Fractions
+/// count as one GPU. Daemons, nodes without GPUs and cordoned nodes do not count. If there are neither tasks
+/// nor nodes with GPUs, the result is one GPU without CPU.
+///
+/// O(n log n) in the number of tasks and nodes.
+[[nodiscard]] std::vector<Shape> own_shapes(const Cluster& cluster);
 
 /// The cause that makes idle GPUs of a node unusable for a request; see `report`.
 enum class Cause : std::uint8_t { fractional, stranded, insufficient_cpu };
@@ -132,7 +153,7 @@ using Report = std::vector<ReportRow>;
 /// O(nodes x (GPUs + shapes)).
 [[nodiscard]] Report report(const Cluster& cluster, std::span<const Shape> shapes,
                             const ReportOptions& options = {});
-/// Returns the report for the cluster's own shapes (own_shapes.hpp).
+/// Returns the report for the cluster's `own_shapes`.
 [[nodiscard]] Report report(const Cluster& cluster, const ReportOptions& options = {});
 
 /// The report as a node metric for `Incremental` (incremental.hpp). O(shapes) per changed node.
@@ -172,5 +193,25 @@ class ReportMetric {
     Report rows_;                               // empty rows, [group][shape]
     static constexpr std::uint32_t not_counted = 0xFFFFFFFFu;
 };
+
+/// A node's part in one row of a report.
+struct UnusableNode {
+    NodeId node = none<NodeId>;
+    Cause cause = Cause::stranded;
+    std::int64_t milli = 0;  ///< thousandths of a GPU, more than 0
+    bool operator==(const UnusableNode&) const = default;
+
+    [[nodiscard]] double gpus() const noexcept { return static_cast<double>(milli) / 1000; }
+};
+
+/// Returns the nodes behind the figures of `report` for this shape: nodes with the most GPUs first, then in
+/// the order of the nodes. Each node has one cause. The sums by cause equal the report's row. Grouping
+/// (`options.by`) has no effect.
+///
+/// @throws InvalidInput if the shape or an option is out of range
+///
+/// O(n log n) in the number of nodes, and O(GPUs).
+[[nodiscard]] std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
+                                                       const ReportOptions& options = {});
 
 }  // namespace gpusched::fragmentation

@@ -13,7 +13,6 @@
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/io/cluster_json.hpp>

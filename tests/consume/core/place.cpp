@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hello, scheduler: one pending task on a cluster of two nodes.
-#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdio>

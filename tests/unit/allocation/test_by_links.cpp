@@ -2,7 +2,7 @@
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/rankers/packing.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/hardware_files.hpp>

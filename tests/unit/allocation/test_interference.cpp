@@ -2,8 +2,8 @@
 // Interference: curves, what is learnt from observations, and the policies that rank and limit by them, worked out by hand.
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/place_by_name.hpp>
-#include <gpusched/allocation/rankers/interference.hpp>
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>

@@ -2,7 +2,7 @@
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers/least_fill_loss.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/feasibility.hpp>

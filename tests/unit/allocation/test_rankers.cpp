@@ -1,6 +1,6 @@
 // Node rankers: scores worked out by hand.
-#include <gpusched/allocation/place_by_name.hpp>
-#include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/rankers.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <support/catch.hpp>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accounting: capacity that HP tasks alone hold, as in the ASI paper's figures, by hand.
+#include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/report.hpp>
-#include <gpusched/fragmentation/server_ratios.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
-#include <gpusched/fragmentation/unusable_nodes.hpp>
 
 #include <support/catch.hpp>
 

@@ -5,7 +5,6 @@
 
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
-#include <gpusched/fragmentation/fragment_rate.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
 

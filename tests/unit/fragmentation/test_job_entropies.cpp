@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/job_entropies.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
 #include <gpusched/model/follower.hpp>
 
 #include <string>

@@ -3,7 +3,7 @@
 #include "random_snapshot.hpp"
 
 #include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/largest_job.hpp>
+#include <gpusched/fragmentation/switch_slots.hpp>
 
 #include <map>
 

@@ -3,8 +3,7 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/own_shapes.hpp>
-#include <gpusched/fragmentation/unusable_nodes.hpp>
+#include <gpusched/fragmentation/report.hpp>
 
 #include <map>
 #include <string>
