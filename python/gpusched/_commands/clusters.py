@@ -12,7 +12,7 @@ from .._views.tables import counted, format_table
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, library_option, names, shapes
-from .shared import OK, Problems, given, refuse, require_writable, save_figure, say, write_text
+from .shared import OK, Problems, given, refuse, require_writable, save, save_figure, say, write_text
 
 TASKS_SHOWN = 4
 """Tasks named for each node of a report."""
@@ -116,9 +116,8 @@ def generate_options(p: Parser) -> None:
 def generate(args: argparse.Namespace) -> int:
     require_writable(args.output)
     cluster = sim.generate_cluster(**given(args, "preset", "sim.generate_cluster"))
-    cluster.to_json(args.output)
     say(describe(cluster))
-    say(f"wrote {args.output}")
+    save(args.output, cluster)
     return OK
 
 
@@ -362,9 +361,7 @@ def replay(args: argparse.Namespace) -> int:
         say(format_table(("when", "requested_pct", "allocated_pct", "fragmented_gpus"), table))
     say(f"{counted(len(timeline), 'arrival')}, {len(result.unplaced):,} not placed")
     say(describe(result.cluster))
-    if args.output:
-        result.cluster.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, result.cluster)
     return OK
 
 
@@ -376,8 +373,7 @@ def anonymize_options(p: Parser) -> None:
 
 def anonymize(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.input])
-    io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
-    say(f"wrote {args.output}")
+    save(args.output, io.anonymize(Cluster.from_json(args.input), **given(args, "seed")))
     return OK
 
 

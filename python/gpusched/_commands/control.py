@@ -17,7 +17,7 @@ from typing import IO, Any, get_args
 
 from .. import control, host, sim
 from .._views.tables import Row, counted, format_table
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
@@ -62,10 +62,8 @@ def open_lines(path: str) -> Iterator[IO[str]]:
             sys.stdin.reconfigure(errors="backslashreplace")
         yield sys.stdin
         return
-    try:
+    with explained(path, "read"):
         file = open(path, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be read: {error.strerror}") from None
     with file:
         yield file
 
@@ -75,10 +73,8 @@ def open_log(path: str | None, mode: str = "w") -> Iterator[IO[str] | None]:
     if path is None:
         yield None
         return
-    try:
+    with explained(path):
         file = open(path, mode, encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
     with file:
         yield file
 
@@ -146,7 +142,8 @@ def failing() -> Iterator[None]:
     try:
         yield
     except BackendError as error:
-        error.exit_code = UNKNOWN_STATE if isinstance(error, host.UnknownState) else FAILED  # type: ignore[attr-defined]
+        code = UNKNOWN_STATE if isinstance(error, host.UnknownState) else FAILED
+        error.exit_code = code  # type: ignore[attr-defined]
         raise
 
 
@@ -209,11 +206,8 @@ def control_init(path: str | None) -> int:
     if path is None:
         say(text.rstrip())
         return OK
-    try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    with explained(path), open(path, "x", encoding="utf-8") as file:
+        file.write(text)
     say(f"{path}: written; check its tenants, then run gpusched control --config {path} --dry-run")
     return OK
 

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag, level, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, say
+from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, save, say
 
 BEST_SO_FAR = "stop after this time and return the best result so far"
 JOB = "name of a job of the cluster with pending pods, or of a pending task, or JOB.json"
@@ -66,9 +66,7 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
     if found.victims:
         losers = counted(found.lost_gangs, "gang or single task", "gangs and single tasks")
         say(f"lost work {found.cost:,.0f} GPU-seconds, of {losers}")
-    if args.output is not None and plan is not None:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, plan)
     return OK
 
 
@@ -134,9 +132,7 @@ def preempt(args: argparse.Namespace) -> int:
         say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")
     if not decision.proven:
         say("a limit ended the search: there may be a better result")
-    if args.output is not None and plan is not None:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, plan)
     return OK
 
 
@@ -190,6 +186,13 @@ def level_options(option: Callable[..., None]) -> None:
     option("mode", "whether the level is required (default: as the job says, else preferred)")
 
 
+def save_cluster(args: argparse.Namespace, cluster: Cluster, jobs: list[Any]) -> None:
+    """Writes the snapshot with the pending pods of jobs from files, if requested."""
+    if args.write_cluster is not None:
+        described = [job for job in jobs if isinstance(job, dict)]
+        save(args.write_cluster, allocation.with_job(cluster, *described))
+
+
 def allocate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
@@ -240,14 +243,8 @@ def allocate(args: argparse.Namespace) -> int:
             say(f"{a.job}: not placed: {a.reason}")
     plan = allocation.to_plan(*in_order)
     save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
-    if args.write_cluster is not None:
-        allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(
-            args.write_cluster
-        )
-        say(f"wrote {args.write_cluster}")
-    if args.output is not None and plan.placements:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save_cluster(args, cluster, jobs)
+    save(args.output, plan if plan.placements else None)
     return OK if all(a.placed for a in found) else FAILED
 
 
@@ -322,9 +319,7 @@ def admit(args: argparse.Namespace) -> int:
     options |= {name: False for name in ADMIT_SWITCHES if getattr(args, f"no_{name}")}
     made = admission.admit(cluster, job, **options)
     save_bundle(args, "admit", cluster, {"job": job, **options}, made.plan if made.admitted else None)
-    if args.write_cluster is not None:
-        allocation.with_job(cluster, *([job] if isinstance(job, dict) else [])).to_json(args.write_cluster)
-        say(f"wrote {args.write_cluster}")
+    save_cluster(args, cluster, [job])
     if not made.admitted:
         say("not admitted: " + made.reason)
         return FAILED
@@ -343,7 +338,5 @@ def admit(args: argparse.Namespace) -> int:
     parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost_parts.items() if value)
     bound = "no plan costs less" if made.proven else f"no plan costs less than {made.bound:,.0f}"
     say(f"cost {made.cost:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
-    if args.output is not None:
-        made.plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, made.plan)
     return OK

@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, Repeatable, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, refuse, require_writable, save_figure, say, write_text
+from .shared import FAILED, OK, Problems, given, refuse, require_writable, save, save_figure, say, write_text
 
 
 def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
@@ -119,9 +119,7 @@ def consolidate(args: argparse.Namespace) -> int:
         say()
         say(str(consolidation.value_report(cluster, plan)).rstrip())
         print_refusals(plan)
-    if args.output:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, plan)
     code = print_check(checked)
     save_bundle(args, "consolidate", cluster, options, plan)
     return FAILED if plan.goal_reached is False else code

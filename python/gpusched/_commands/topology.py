@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import io, topology
 from .._views.tables import counted, format_table
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from ..model import Cluster
 from .arguments import Parser, flag
 from .shared import OK, given, read_mapping, refuse, require_writable, say, write_text
@@ -27,11 +27,8 @@ def kind_of_topology(path: str) -> str:
     """
     if not os.path.isfile(path):
         return "cluster"
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            start = file.read(1 << 16)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
+    with explained(path, "opened"), open(path, encoding="utf-8", errors="replace") as file:
+        start = file.read(1 << 16)
     if LABEL_TOPOLOGY.search(start):
         return "labels"
     name = os.path.basename(path)
@@ -220,14 +217,12 @@ def write_atomically(path: str, document: dict[str, Any]) -> None:
     target = os.path.realpath(path)
     regular = os.path.isfile(target) or not os.path.exists(target)
     written = f"{target}.new" if regular else target
-    try:
+    with explained(path):
         with open(written, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
             file.write("\n")
         if regular:
             os.replace(written, target)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def watch_topology(args: argparse.Namespace) -> int:

@@ -189,7 +189,8 @@ def resume_obstacle(backend: MigBackend, name: str, entry: TenantEntry) -> str:
         if instance is places[0] and not stands:
             return f"{name!r}: its instance, {instance}, does not stand"
         if instance is not places[0] and stands:
-            return f"{name!r}: {instance}, where it was to go, stands as well: remove it, or start the controller again, which does"
+            stands_too = f"{name!r}: {instance}, where it was to go, stands as well"
+            return f"{stands_too}: remove it, or start the controller again, which does"
     return ""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import control
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from . import _files, _service
 from ._actuator import Actuator, Ended, Mps, hook_arguments, hook_failure
 from ._config import read_live
@@ -136,10 +136,8 @@ class Controller:
 
     def _lock(self) -> None:
         path = self._live.journal + ".lock"
-        try:
+        with explained(path, "opened"):
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
         self._locks.append(lock)
         # A command that a killed controller left behind may still run; it ends soon.
         self._wait_until(
@@ -158,7 +156,8 @@ class Controller:
         process, started = self._journal.program()
         self._wait_until(
             lambda: not is_running(process, started),
-            f"{self._live.journal}: a tenant's program, started by a controller that is gone, is running (process {process})",
+            f"{self._live.journal}: a tenant's program, started by a controller that is gone, is running "
+            f"(process {process})",
         )
 
     def _wait_until(self, done: Callable[[], bool], why: str) -> None:
@@ -218,9 +217,8 @@ class Controller:
                     found = by_id.get(ours.id)
                     if found is None or found.multiprocessorCount != ours.sm_count:
                         sms = f"{found.multiprocessorCount} SMs for {key}" if found else f"no {key}"
-                        self._say(
-                            f"GPU {number}: the driver has {sms}, the table of {self._devices[number]} {ours.sm_count} SMs"
-                        )
+                        table = f"the table of {self._devices[number]} {ours.sm_count} SMs"
+                        self._say(f"GPU {number}: the driver has {sms}, {table}")
 
     def _probe_mig(self) -> None:
         self._eyes = self._mig  # the backend that windows look with
@@ -274,9 +272,8 @@ class Controller:
             if one.get("client_of") and tenant.mps_pipe:
                 status = attempt(Mps(self._hooks, tenant.mps_pipe).probe)
                 answer = "answers" if status == "ok" else f"does not answer: {status}"
-                self._say(
-                    f"{name}: MPS daemon {answer}{'' if tenant.restart else '; quotas reach new clients only'}"
-                )
+                new_only = "" if tenant.restart else "; quotas reach new clients only"
+                self._say(f"{name}: MPS daemon {answer}{new_only}")
                 mps |= status == "ok"
         self._switch_off("guard_io", "" if io else "no other tenant's io.max can be written")
         self._switch_off("pin", "" if pin else "no protected tenant's cores can be set")
@@ -309,15 +306,12 @@ class Controller:
             if one["protected"]:
                 one["start"] = self._at(one["name"]).document()
         for name, one in carryover.items():
-            counts = (
-                len(one.get("structural", ())),
-                len(one.get("blocked", ())),
-                one.get("cooldown_windows", 0),
-            )
-            if any(counts):
+            actions, blocked = len(one.get("structural", ())), len(one.get("blocked", ()))
+            cooldown = one.get("cooldown_windows", 0)
+            if actions or blocked or cooldown:
                 self._say(
-                    f"{name}: remembered: {counts[0]} structural actions, {counts[1]} changes not to be repeated, "
-                    f"{counts[2]} windows of cool-down"
+                    f"{name}: remembered: {actions} structural actions, {blocked} changes not to be repeated, "
+                    f"{cooldown} windows of cool-down"
                 )
         return carryover
 

@@ -211,7 +211,8 @@ class MemoryMeter:
             lines = []
             for name, mib in used.items():
                 if isinstance(mib, str):
-                    text = f"not known to {source.name}: {mib}; while it is not, the instance is not made smaller"
+                    text = f"not known to {source.name}: {mib}; "
+                    text += "while it is not, the instance is not made smaller"
                 else:
                     text = f"{mib:.0f} MiB, by {source.name}"
                 lines.append(f"{name}: memory in use {text}")
