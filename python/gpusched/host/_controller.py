@@ -310,8 +310,8 @@ class Controller:
             cooldown = one.get("cooldown_windows", 0)
             if actions or blocked or cooldown:
                 self._say(
-                    f"{name}: remembered: {actions} structural actions, {blocked} changes not to be repeated, "
-                    f"{cooldown} windows of cool-down"
+                    f"{name}: remembered: {actions} structural actions, {blocked} changes not to be "
+                    f"repeated, {cooldown} windows of cool-down"
                 )
         return carryover
 
