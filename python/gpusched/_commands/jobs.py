@@ -72,11 +72,9 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
 
 def preempt_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "preemption.preempt")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument(
-        "tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang"
-    )
-    p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang (default: the TASKs)")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("tasks", "name of a pending task of the cluster; several are a gang", nargs="*", metavar="TASK")
+    p.add("--job", "all pending tasks of a job, as a gang (default: the TASKs)", metavar="JOB")
     library_option(
         p, "preemption.preempt_gang", "objective", "for gangs: least lost work, or fewest lost gangs"
     )
@@ -84,17 +82,12 @@ def preempt_options(p: Parser) -> None:
     option("qos", "service class of the task (default: as the task says)")
     option("score")
     option("alpha", metavar="WEIGHT")
-    text = "exceed disruption budgets if there is no other solution"
-    p.add_argument("--break-budgets", action="store_true", help=text)
-    p.add_argument(
-        "--replace-victims", action="store_true", help="restart victims on other nodes if they fit there"
-    )
+    p.add("--break-budgets", "exceed disruption budgets if there is no other solution", action="store_true")
+    p.add("--replace-victims", "restart victims on other nodes if they fit there", action="store_true")
     option("now", "the time of the decision (default: the snapshot's)", metavar="SECONDS")
     option("search_limit", "maximum number of victim sets to try per node")
     option("time_limit", BEST_SO_FAR, metavar="SECONDS")
-    p.add_argument(
-        "-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan"
-    )
+    p.add("-o --output", "write evictions and placements here, as a plan", metavar="PLAN.json")
     bundle_options(p)
 
 
@@ -195,21 +188,19 @@ def save_cluster(args: argparse.Namespace, cluster: Cluster, jobs: list[Any]) ->
 
 def allocate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("jobs", nargs="+", metavar="JOB", file=True, help=JOB)
-    p.add_argument(
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("jobs", JOB, nargs="+", metavar="JOB", file=True)
+    p.add(
         "--policy",
+        "one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: "
+        "exact, joint)",
         choices=("exact", "entropy", "joint", "size_sorted"),
-        help=(
-            "one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: "
-            "exact, joint)"
-        ),
     )
     level_options(option)
     option("time_limit", BEST_SO_FAR, metavar="SECONDS", also=("allocation.allocate_many",))
     text = "write the snapshot with the pending pods of jobs from files here"
-    p.add_argument("--write-cluster", metavar="OUT.json", help=text)
-    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the placements here, as a plan")
+    p.add("--write-cluster", text, metavar="OUT.json")
+    p.add("-o --output", "write the placements here, as a plan", metavar="PLAN.json")
     bundle_options(p)
 
 
@@ -270,8 +261,8 @@ ADMIT_PRICES = {
 
 def admit_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "admission.admit")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("job", metavar="JOB", file=True, help=JOB)
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("job", JOB, metavar="JOB", file=True)
     for name, text in ADMIT_SWITCHES.items():
         flag(p, f"--no-{name}", text)
     for price, text in ADMIT_PRICES.items():
@@ -286,18 +277,17 @@ def admit_options(p: Parser) -> None:
     level_options(option)
     option("now", "time of the decision, for lost work (default: the snapshot's)", metavar="SECONDS")
     text = "no task leaves these nodes or moves onto them, names separated by commas (default: none)"
-    p.add_argument("--exempt", type=names, metavar="NODES", help=text)
+    p.add("--exempt", text, type=names, metavar="NODES")
     text = (
         "these tasks are neither moved nor evicted, names separated by commas; * stands for any characters, "
         "as in 'inference/*' (default: none)"
     )
-    p.add_argument("--spare", type=names, metavar="TASKS", help=text)
+    p.add("--spare", text, type=names, metavar="TASKS")
     text = 'a mapping with the list "quotas": tenants and their limits (default: none)'
-    p.add_argument("--quotas", metavar="QUOTAS.json", help=text)
+    p.add("--quotas", text, metavar="QUOTAS.json")
     text = "write the snapshot with the pending pods of a job from a file here"
-    p.add_argument("--write-cluster", metavar="OUT.json", help=text)
-    text = "write evictions, moves and placements here, as a plan"
-    p.add_argument("-o", "--output", metavar="PLAN.json", help=text)
+    p.add("--write-cluster", text, metavar="OUT.json")
+    p.add("-o --output", "write evictions, moves and placements here, as a plan", metavar="PLAN.json")
     bundle_options(p)
 
 
