@@ -33,10 +33,9 @@ LONGEST_PAUSE_S = 0.05  # after which the loop looks for requests
 class Controller:
     """The tail-latency controller of this machine.
 
-    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a file to
-    which the lines
-    of the audit log are appended; empty: none. Not for several threads at once, except for `stop` and
-    `request_resume`.
+    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a
+    file to which the lines of the audit log are appended; empty: none. Not for several threads at
+    once, except for `stop` and `request_resume`.
 
     Raises InvalidInput with all problems of the configuration. Nothing is touched before `start`.
     """
@@ -72,13 +71,12 @@ class Controller:
         """Locks the journal and the control groups, looks for what the host offers, and recovers from a
         crash.
 
-        Flags whose interface is missing are switched off. A dry run changes nothing and locks nothing. `step`
-        and `run`
-        call this if it was not called.
+        Flags whose interface is missing are switched off. A dry run changes nothing and locks
+        nothing. `step` and `run` call this if it was not called.
 
-        Returns lines for the operator. Raises `UnknownState` if the instances require manual repair or the
-        journal cannot
-        be read, and BackendError if another controller runs or the machine has no GPU.
+        Returns lines for the operator. Raises `UnknownState` if the instances require manual repair
+        or the journal cannot be read, and BackendError if another controller runs or the machine
+        has no GPU.
         """
         if self._core is not None:
             raise InvalidInput("start: called twice")
@@ -403,10 +401,9 @@ class Controller:
         """Runs a window each `window_s` until `stop` or the last of `windows`, then ends all limits of block
         I/O.
 
-        A window that a long change delayed begins at once, and windows that were missed are not made up for.
-        A request to
-        resume is answered before the next window and puts off no window that is due. `say` is called with
-        each line.
+        A window that a long change delayed begins at once, and windows that were missed are not
+        made up for. A request to resume is answered before the next window and puts off no window
+        that is due. `say` is called with each line.
 
         Returns the number of windows. What a window or `say` raises surfaces after the limits have ended.
         """
@@ -526,13 +523,10 @@ class Controller:
         """An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after
         `release` the controller is enabled.
 
-        Refused, with the reasons, unless the instance of every frozen tenant stands where the journal has it,
-        nothing
-        stands where it was to go, and no program is running any more. Then the tenant is told to run in its
-        instance, the
-        change that was cut off leaves the journal, and the next window looks at the instances once more. A
-        dry run looks
-        only. Returns lines.
+        Refused, with the reasons, unless the instance of every frozen tenant stands where the
+        journal has it, nothing stands where it was to go, and no program is running any more. Then
+        the tenant is told to run in its instance, the change that was cut off leaves the journal,
+        and the next window looks at the instances once more. A dry run looks only. Returns lines.
         """
         self._require_start()
         waiting = self._frozen()
@@ -591,9 +585,9 @@ class Controller:
     def offer(self, newcomer: control.Newcomer) -> control.AdmissionAnswer:
         """A newcomer arrives: as `AdmissionQueue.offer`, with the state of the last window.
 
-        The program `live.admission.start` starts an admitted newcomer; if it fails, the newcomer is rejected.
-        Newcomers are
-        queued, not admitted, while a tenant waits for an operator, after `release`, and in a dry run.
+        The program `live.admission.start` starts an admitted newcomer; if it fails, the newcomer is
+        rejected. Newcomers are queued, not admitted, while a tenant waits for an operator, after
+        `release`, and in a dry run.
         """
         answer = self._queue.offer(self._require_start(), newcomer, open=self._open_to_newcomers())
         return self._start_newcomer(answer)

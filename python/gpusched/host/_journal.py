@@ -42,9 +42,8 @@ class Journal:
     """The journal in a file. Each `save` is one transaction, on the disk before it returns (WAL,
     `synchronous=FULL`).
 
-    A reader finds the state before a save or after it, whenever the writer or the machine stops. `read_only`
-    changes
-    nothing, and a file that is missing reads as empty.
+    A reader finds the state before a save or after it, whenever the writer or the machine stops.
+    `read_only` changes nothing, and a file that is missing reads as empty.
 
     Raises BackendError for a file that is no journal, that is damaged, or that another version wrote.
     """

@@ -23,10 +23,9 @@ class Row(NamedTuple):
 class MigBackend:
     """The GPU instances of the host's GPUs. A call that fails raises `Failure`.
 
-    A backend destroys only the instances that it owns: those named at construction, and those that it
-    created. An
-    instance that appears in another way is foreign. Starts are always explicit, and a success counts only
-    if the listing agrees. The MIG mode is never changed and no GPU is reset.
+    A backend destroys only the instances that it owns: those named at construction, and those that
+    it created. An instance that appears in another way is foreign. Starts are always explicit, and
+    a success counts only if the listing agrees. The MIG mode is never changed and no GPU is reset.
     """
 
     name = ""

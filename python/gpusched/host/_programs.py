@@ -78,9 +78,9 @@ class Programs:
     def run(self, arguments: Sequence[str], given: str = "") -> Result:
         """Runs a program with `given` on its standard input.
 
-        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A process
-        that the
-        program leaves behind is not waited for. Raises BackendError if the program cannot be started.
+        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A
+        process that the program leaves behind is not waited for. Raises BackendError if the program
+        cannot be started.
         """
         require_ends_of_programs()
         with tempfile.TemporaryFile() as output:

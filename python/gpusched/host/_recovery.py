@@ -55,9 +55,8 @@ def recover(
 ) -> Recovery:
     """Ends limits and changes that a controller left behind, and saves the result.
 
-    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change that was
-    cut off stays in
-    the journal and is a problem.
+    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change
+    that was cut off stays in the journal and is a problem.
     """
     out = Recovery()
     if not boot:
