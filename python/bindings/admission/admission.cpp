@@ -138,8 +138,7 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
 void bind_admission(py::module_& parent) {
     auto m = submodule(parent, "admission");
     using R = NamedAdmission;
-    auto type = py::class_<R>(m, "Admission", "The result of `admit`. True if the job is admitted.");
-    define_record(type);
+    auto type = bind_record<R>(m, "Admission", "The result of `admit`. True if the job is admitted.");
     type.def("__bool__", [](const R& r) { return r.admitted; });
     const auto keywords =
         Keywords<AdmitArguments>()
@@ -177,21 +176,18 @@ void bind_admission(py::module_& parent) {
             return decide("admit", cluster, job, given, false);
         },
         py::arg("cluster"), py::arg("job"),
-        keywords
-            .documented(
-                "admit(cluster, job",
-                "Admits a job at the lowest cost. Returns an `Admission` with one plan.\n"
-                "\n"
-                "If the job does not fit, the plan moves tasks (make before break), evicts tasks with or "
-                "without a new placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the "
-                "same tasks as `consolidate` and evict the same tasks as `preempt`. Costs are in "
-                "GPU-seconds. "
-                "A plan for a job given as a dict contains its pods, so `verify.plan(cluster, plan)` and "
-                "`apply(cluster, plan)` accept it.\n"
-                "\n"
-                "`job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
-                "names of pending tasks.")
-            .c_str());
+        keywords.documented(
+            "Admits a job at the lowest cost. Returns an `Admission` with one plan.\n"
+            "\n"
+            "If the job does not fit, the plan moves tasks (make before break), evicts tasks with or "
+            "without a new placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the "
+            "same tasks as `consolidate` and evict the same tasks as `preempt`. Costs are in "
+            "GPU-seconds. "
+            "A plan for a job given as a dict contains its pods, so `verify.plan(cluster, plan)` and "
+            "`apply(cluster, plan)` accept it.\n"
+            "\n"
+            "`job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
+            "names of pending tasks."));
     m.def(
         "make_room",
         [decide](const ClusterPtr& cluster, const AdmittedJob& job,
@@ -201,12 +197,9 @@ void bind_admission(py::module_& parent) {
             return py::cast(std::move(made.plan));
         },
         py::arg("cluster"), py::arg("job"),
-        keywords
-            .documented(
-                "make_room(cluster, job",
-                "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
-                "Returns None if moves do not suffice; `admit` gives the reason.")
-            .c_str());
+        keywords.documented(
+            "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
+            "Returns None if moves do not suffice; `admit` gives the reason."));
 }
 
 }  // namespace gpusched::python

@@ -66,13 +66,11 @@ Controller with_carryover(control::ControllerOptions options, const py::object& 
 }  // namespace
 
 void bind_controller(py::module_& m) {
-    py::class_<NamedConfiguration> configuration(m, "Configuration", doc("control::Configuration").c_str());
-    define_record(configuration);
-    py::class_<NamedAction> action(m, "Action", "An action of the controller; a window has at most two.");
-    define_record(action);
+    bind_record<NamedConfiguration>(m, "Configuration", doc("control::Configuration"));
+    auto action =
+        bind_record<NamedAction>(m, "Action", "An action of the controller; a window has at most two.");
     action.def("__str__", [](const NamedAction& a) { return a.text; });
-    py::class_<NamedEvent> event(m, "Event", "A state transition or a remark in a window.");
-    define_record(event);
+    auto event = bind_record<NamedEvent>(m, "Event", "A state transition or a remark in a window.");
     event.def("__str__", [](const NamedEvent& e) { return e.text; });
 
     py::class_<Controller>(
@@ -87,12 +85,10 @@ void bind_controller(py::module_& m) {
             py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
             py::arg("carryover") = py::none(), py::arg("carryover_age_s") = 0.0,
             documented(
-                "__init__(self, options=None, *, mig=None, carryover=None, carryover_age_s=0.0)",
                 "Takes a configuration (a dict, or JSON text; see docs/control.md). `mig`: a `MigLayout` "
                 "that replaces the host: one GPU, with the protected tenant \"T1\" in its first instance, "
                 "or in the smallest instance of the GPU model. `carryover`: that of the previous controller, "
-                "from its property `carryover`; `carryover_age_s`: seconds since then without a controller.")
-                .c_str())
+                "from its property `carryover`; `carryover_age_s`: seconds since then without a controller."))
         .def(
             "step",
             [](Controller& self, const Document& observation) {
@@ -101,12 +97,10 @@ void bind_controller(py::module_& m) {
             },
             py::arg("observation"),
             documented(
-                "step(self, observation)",
                 "Evaluates one window. Returns at most two `Action`s, usually none.\n\n"
                 "Actions count as executed. `feedback` of a later window reports the result of a change of "
                 "instance.\n\n"
-                "`observation`: a dict or a line of JSON, see docs/control.md; missing values are unknown.")
-                .c_str())
+                "`observation`: a dict or a line of JSON, see docs/control.md; missing values are unknown."))
         .def_property_readonly("state", &Controller::states,
                                "Phase and configuration of each protected tenant.")
         .def_property_readonly(
@@ -129,7 +123,7 @@ void bind_controller(py::module_& m) {
         .def(
             "record_start",
             [](Controller& self) { control::append_start_record(self.log, self.options, self.carryover); },
-            documented("record_start(self)", doc("control::append_start_record")).c_str())
+            documented(doc("control::append_start_record")))
         .def(
             "end_leases",
             [](Controller& self) {
@@ -137,19 +131,15 @@ void bind_controller(py::module_& m) {
                 control::append_release_record(self.log);
             },
             documented(
-                "end_leases(self)",
                 "From here on leases end when the controller is disabled, whatever the options say. The "
-                "log records it.")
-                .c_str())
+                "log records it."))
         .def_property_readonly(
             "audit_log", [](const Controller& self) { return self.log; },
             "The audit log: one line of JSON per window, the input of `replay_audit`.")
         .def(
             "take_log", [](Controller& self) { return std::exchange(self.log, {}); },
-            documented(
-                "take_log(self)",
-                "Returns the log lines since the last call and removes them from `audit_log`, for long runs.")
-                .c_str())
+            documented("Returns the log lines since the last call and removes them from `audit_log`, for "
+                       "long runs."))
         .def_property_readonly(
             "config",
             [](const Controller& self) -> JsonObject { return parsed(control::write_config(self.options)); },
@@ -160,14 +150,12 @@ void bind_controller(py::module_& m) {
         });
 
     using A = control::ActivityCorrelation;
-    py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation").c_str())
+    py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation"))
         .def(py::init<>())
         .def("update", &A::update, py::arg("activity"), py::arg("pressure"),
-             documented("update(self, activity, pressure)",
-                        "Takes a window. NaN is not known and changes nothing.")
-                 .c_str())
+             documented("Takes a window. NaN is not known and changes nothing."))
         .def_property_readonly("correlation", &A::correlation,
-                               doc("control::ActivityCorrelation::correlation").c_str())
+                               doc("control::ActivityCorrelation::correlation"))
         .def_property_readonly(
             "inferred", [](const A& self) { return self.attribution() == control::Attribution::inferred; },
             "Whether the tenant is held to be the cause.")
@@ -175,8 +163,7 @@ void bind_controller(py::module_& m) {
             return "<gpusched.control.ActivityCorrelation: " + number_text(self.correlation()) + ">";
         });
 
-    py::class_<control::AuditReplay> replay(m, "AuditReplay", doc("control::AuditReplay").c_str());
-    define_record(replay);
+    bind_record<control::AuditReplay>(m, "AuditReplay");
     m.def(
         "replay_audit",
         [](const std::string& log, const Document& options) {
@@ -184,15 +171,13 @@ void bind_controller(py::module_& m) {
             return unlocked([&] { return control::replay_audit(log, o); });
         },
         py::arg("log"), py::arg("options"),
-        documented("replay_audit(log, options)",
-                   doc("control::replay_audit") +
-                       "\n\n`log`: text of an audit log. `options`: its configuration, a dict or text.")
-            .c_str());
+        documented(doc("control::replay_audit") +
+                   "\n\n`log`: text of an audit log. `options`: its configuration, a dict or text."));
     m.def(
         "variant_flags", [](const Name<control::Variant>& variant) -> Typed<"dict[str, bool]"> {
             return dict_from(control::variant_flags(OptionType<control::Variant>::read("variant", variant)));
         },
-        py::arg("variant"), documented("variant_flags(variant)", doc("control::variant_flags")).c_str());
+        py::arg("variant"), documented(doc("control::variant_flags")));
 }
 
 }  // namespace gpusched::python

@@ -40,8 +40,7 @@ void bind_core(py::module_& m) {
         [](const std::string& name, const std::vector<std::string>& known) {
             return did_you_mean(name, known);
         },
-        py::arg("name"), py::arg("known"),
-        documented("did_you_mean(name, known)", doc("did_you_mean")).c_str());
+        py::arg("name"), py::arg("known"), documented(doc("did_you_mean")));
 }
 
 }  // namespace gpusched::python

@@ -27,15 +27,12 @@ using io::ReadingRow;
 
 void bind_import_report(py::module_& m) {
     const auto of = [](const char* name) { return doc(std::string("io::") + name); };
-    auto row = py::class_<ReadingRow>(m, "ReadingRow", of("ReadingRow").c_str());
-    define_record(row);
+    auto row = bind_record<ReadingRow>(m, "ReadingRow");
     const auto fields = Keywords<ReadingRow>().fields();
     row.def(py::init([fields](const py::kwargs& given) { return fields.read("ReadingRow", given); }),
-            fields.documented("__init__(self", of("ReadingRow")).c_str());
-    auto absent = py::class_<AbsentKind>(m, "AbsentKind", of("AbsentKind").c_str());
-    define_record(absent);
-    auto report = py::class_<ReadingReport>(m, "ReadingReport", of("ReadingReport").c_str());
-    define_record(report);
+            fields.documented(of("ReadingRow")));
+    bind_record<AbsentKind>(m, "AbsentKind");
+    auto report = bind_record<ReadingReport>(m, "ReadingReport");
     report
         .def(py::init([](const Typed<"Sequence[ReadingRow]">& rows) {
                  ReadingReport made;
@@ -43,8 +40,7 @@ void bind_import_report(py::module_& m) {
                      made.rows.push_back(one.cast<ReadingRow>());
                  return made;
              }),
-             py::arg("rows"),
-             documented("__init__(self, rows)", "Makes the report of a custom reader.").c_str())
+             py::arg("rows"), documented("Makes the report of a custom reader."))
         .def("__str__", [](const ReadingReport& r) { return io::reading_report_to_text(r); })
         .def("__repr__",
              [](const ReadingReport& r) {
@@ -52,7 +48,7 @@ void bind_import_report(py::module_& m) {
              })
         .def(
             "to_json", [](const ReadingReport& r) { return io::reading_report_to_json(r); },
-            documented("to_json(self)", doc("io::reading_report_to_json")).c_str());
+            documented(doc("io::reading_report_to_json")));
 }
 
 /// The text of a gzip archive, with Python's gzip; other texts stay as they are.
@@ -139,8 +135,7 @@ void bind_kubernetes(py::module_& m) {
         .def(py::init([](const ClusterPtr& cluster, const ReadingReport& report) {
                  return ClusterReading{cluster, report};
              }),
-             py::arg("cluster"), py::arg("report"),
-             documented("__init__(self, cluster, report)", "Makes the result of a custom reader.").c_str())
+             py::arg("cluster"), py::arg("report"), documented("Makes the result of a custom reader."))
         .def_readonly("cluster", &ClusterReading::cluster, "The snapshot.")
         .def_readonly("report", &ClusterReading::report,
                       "Report on the parts that were read exactly, approximated, ignored or left out.")
@@ -167,11 +162,9 @@ void bind_kubernetes(py::module_& m) {
                 [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
         },
         py::arg("paths"),
-        options
-            .documented("read_kubernetes(paths",
-                        doc("io::kubernetes_from_texts") +
-                            "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.")
-            .c_str());
+        options.documented(
+            doc("io::kubernetes_from_texts") +
+            "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these."));
     const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
     m.def(
         "read_kai_snapshot",
@@ -184,11 +177,9 @@ void bind_kubernetes(py::module_& m) {
             });
         },
         py::arg("path"),
-        kai.documented("read_kai_snapshot(path",
-                       doc("io::kai_snapshot_from_text") +
-                           "\n\n"
-                           "`path`: the zip archive, its snapshot.json, or this document from `json.load`.")
-            .c_str());
+        kai.documented(doc("io::kai_snapshot_from_text") +
+                       "\n\n"
+                       "`path`: the zip archive, its snapshot.json, or this document from `json.load`."));
 }
 
 }  // namespace gpusched::python

@@ -42,11 +42,9 @@ void bind_slurm(py::module_& m) {
                     take_slurm_source(path, read);
             return unlocked([&] { return ClusterReading::of(io::slurm_from_texts(read.texts(), given)); });
         },
-        options
-            .documented("read_slurm(*paths",
-                        doc("io::slurm_from_texts") +
-                            "\n\n`paths`: files, documents from `json.load`, or lists of these.")
-            .c_str());
+        options.documented(doc("io::slurm_from_texts") +
+                               "\n\n`paths`: files, documents from `json.load`, or lists of these.",
+                           "*paths"));
 }
 
 }  // namespace gpusched::python

@@ -115,9 +115,9 @@ Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
 void bind_model_class(py::module_& m) {
     using M = milp::Model;
     using Ptr = std::shared_ptr<M>;
-    py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
-    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
-        m, "ElasticModel", doc("milp::ElasticModel").c_str());
+    py::class_<M, Ptr> model(m, "Model", doc("milp::Model"));
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(m, "ElasticModel",
+                                                                                   doc("milp::ElasticModel"));
     const auto array = [&](const char* name, auto member, const char* text) {
         model.def_property_readonly(
             name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
@@ -147,33 +147,29 @@ void bind_model_class(py::module_& m) {
             "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
         .def_property_readonly("index", &index_dict,
                                "Indices of each column: arrays by name; -1 if an index does not apply.")
-        .def("rows_in", &M::rows_in, py::arg("group"),
-             documented("rows_in(self, group)", doc("milp::Model::rows_in")).c_str())
+        .def("rows_in", &M::rows_in, py::arg("group"), documented(doc("milp::Model::rows_in")))
         .def(
-            "to_mps", [](const M& self) { return milp::to_mps(self); },
-            documented("to_mps(self)", doc("milp::to_mps")).c_str())
+            "to_mps", [](const M& self) { return milp::to_mps(self); }, documented(doc("milp::to_mps")))
         .def(
-            "to_lp", [](const M& self) { return milp::to_lp(self); },
-            documented("to_lp(self)", doc("milp::to_lp")).c_str())
+            "to_lp", [](const M& self) { return milp::to_lp(self); }, documented(doc("milp::to_lp")))
         .def(
             "write_mps", [](const M& self, const PathLike& path) { milp::write_mps(self, path_text(path)); },
-            py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
+            py::arg("path"), documented(doc("milp::to_mps")))
         .def(
             "write_lp", [](const M& self, const PathLike& path) { milp::write_lp(self, path_text(path)); },
-            py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
+            py::arg("path"), documented(doc("milp::to_lp")))
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
-            py::arg("x"), documented("evaluate(self, x)", doc("milp::evaluate")).c_str())
+            py::arg("x"), documented(doc("milp::evaluate")))
         .def(
             "lp_relaxation", [](const M& self) { return std::make_shared<M>(milp::lp_relaxation(self)); },
-            documented("lp_relaxation(self)", doc("milp::lp_relaxation")).c_str())
+            documented(doc("milp::lp_relaxation")))
         .def(
             "elastic",
             [](const M& self, const std::vector<std::string>& groups) {
                 return std::make_shared<milp::ElasticModel>(milp::elastic(self, groups));
             },
-            py::arg("groups") = std::vector<std::string>{},
-            documented("elastic(self, groups=[])", doc("milp::elastic")).c_str())
+            py::arg("groups") = std::vector<std::string>{}, documented(doc("milp::elastic")))
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
@@ -192,7 +188,7 @@ void bind_model_class(py::module_& m) {
                 return milp::solve(*self, arguments, solver, context);
             });
         },
-        options.documented("solve(self", doc("milp::solve")).c_str());
+        options.documented(doc("milp::solve")));
     const auto conflict_options = solver_keywords<SolveArguments, milp::SolveOptions>();
     model.def(
         "conflicting_groups",
@@ -203,14 +199,13 @@ void bind_model_class(py::module_& m) {
                 return milp::conflicting_groups(*self, solver, arguments, context);
             });
         },
-        conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
+        conflict_options.documented(doc("milp::conflicting_groups")));
     elastic.def(
         "violated_groups",
         [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
             return milp::violated_groups(self, x, tolerance);
         },
-        py::arg("x"), py::arg("tolerance") = 1e-6,
-        documented("violated_groups(self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
+        py::arg("x"), py::arg("tolerance") = 1e-6, documented(doc("milp::violated_groups")));
     define_value(elastic);
 }
 
@@ -227,18 +222,14 @@ milp::AnySolver solver_argument(const py::object& solver) {
 void bind_milp(py::module_& parent) {
     auto m = submodule(parent, "milp");
     using E = milp::Evaluation;
-    py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
-    define_record(evaluation);
-    evaluation.def(
-        "feasible", &E::feasible, py::arg("tolerance") = 1e-6,
-        documented("feasible(self, tolerance=1e-06)", "Returns True if no violation exceeds the tolerance.")
-            .c_str());
+    auto evaluation = bind_record<E>(m, "Evaluation");
+    evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
+                   documented("Returns True if no violation exceeds the tolerance."));
     using G = milp::GroupViolation;
-    py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
-    define_record(violation);
+    bind_record<G>(m, "GroupViolation");
     using S = milp::Solution;
-    py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
-    solution.def_readonly("status", &S::status, doc("milp::Status").c_str())
+    py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution"));
+    solution.def_readonly("status", &S::status, doc("milp::Status"))
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
             "Objective value including the offset; None without a solution.")
@@ -250,16 +241,15 @@ void bind_milp(py::module_& parent) {
                 return s->has_solution() ? py::object(view(s->x, s)) : py::none();
             },
             "Values of the columns; None without a solution.")
-        .def_readonly("solver", &S::solver, doc("milp::Solution::solver").c_str())
-        .def_readonly("message", &S::message, doc("milp::Solution::message").c_str())
+        .def_readonly("solver", &S::solver, doc("milp::Solution::solver"))
+        .def_readonly("message", &S::message, doc("milp::Solution::message"))
         .def("__repr__", [](const S& s) {
             return std::string("Solution(status='") + enum_name(s.status) +
                    "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
         });
     define_value(solution);
     m.def("available_solvers", &milp::available_solvers,
-          documented("available_solvers()", "Returns the solvers built into the library: 'highs', 'cbc'.")
-              .c_str());
+          documented("Returns the solvers built into the library: 'highs', 'cbc'."));
     bind_model_class(m);
     bind_milp_builders(m);
     bind_milp_jobs(m);

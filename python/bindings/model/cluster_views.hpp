@@ -124,8 +124,7 @@ void define_sequence(py::class_<Sequence, Rest...>& type) {
                 throw InvalidInput("no " + std::string(Sequence::what) + " is named '" + name + "'" +
                                    did_you_mean(name, s.names()));
             },
-            py::arg("name"),
-            documented("index(self, name)", "Returns the position of an entry by its name.").c_str())
+            py::arg("name"), documented("Returns the position of an entry by its name."))
         .def_property_readonly(
             "name",
             [](const Sequence& s) -> Strings {

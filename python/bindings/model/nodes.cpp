@@ -133,12 +133,10 @@ void bind_nodes(py::module_& m) {
         },
         py::arg("name"),
         documented(
-            "hardware_preset(name)",
             doc("hardware_preset") +
-                "\n\nReturns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
-                "unknown names.")
-            .c_str());
-    py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
+            "\n\nReturns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
+            "unknown names."));
+    py::class_<NodeView> node(m, "Node", doc("NodeSpec"));
     node.def_property_readonly(
             "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Name, unique in the cluster.")
         .def_property_readonly("gpu_model", gpu_model, "GPU model, or None.")
@@ -146,7 +144,7 @@ void bind_nodes(py::module_& m) {
             "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 64")
         .def_property_readonly(
             "cpu_milli", [](const NodeView& n) { return n.table().cpu_milli[n.at()]; },
-            doc("NodeSpec::cpu_milli").c_str())
+            doc("NodeSpec::cpu_milli"))
         .def_property_readonly(
             "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
         .def_property_readonly(
@@ -177,21 +175,21 @@ void bind_nodes(py::module_& m) {
             "Failed GPUs and other devices.")
         .def_property_readonly(
             "eviction_count", [](const NodeView& n) { return n.table().eviction_count[n.at()]; },
-            doc("NodeSpec::eviction_count").c_str())
+            doc("NodeSpec::eviction_count"))
         .def_property_readonly(
             "resources", [](const NodeView& n) { return resource_amounts(n, amount_of); },
             "Named resources of the node.")
         .def_property_readonly(
             "resources_free", [](const NodeView& n) { return resource_amounts(n, amount_free); },
             "Free amounts of the named resources.")
-        .def_property_readonly("devices", devices, doc("NodeSpec::devices").c_str())
+        .def_property_readonly("devices", devices, doc("NodeSpec::devices"))
         .def_property_readonly(
             "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
-            doc("Cluster::free_devices").c_str())
+            doc("Cluster::free_devices"))
         .def_property_readonly(
             "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
             "Number of failed GPUs.")
-        .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
+        .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on"))
         .def_property_readonly(
             "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
             "Number of tasks on the node, without daemons.")
@@ -206,7 +204,7 @@ void bind_nodes(py::module_& m) {
             "Free GPUs in thousandths, summed over healthy GPUs.")
         .def_property_readonly(
             "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
-            doc("Cluster::idle_gpus").c_str())
+            doc("Cluster::idle_gpus"))
         .def_property_readonly(
             "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
             "Number of completely free, healthy GPUs.")
@@ -266,9 +264,8 @@ void bind_nodes(py::module_& m) {
                 return column;
             },
             py::arg("level"),
-            documented("domain(self, level)", "Returns the network domain of every node at a level, or None "
-                                              "if unknown; at \"node\" its own name.")
-                .c_str())
+            documented("Returns the network domain of every node at a level, or None "
+                       "if unknown; at \"node\" its own name."))
         .def_property_readonly(
             "gpu_count",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.gpu_count, s.cluster); },
@@ -311,12 +308,9 @@ void bind_nodes(py::module_& m) {
             },
             "Names of the resources that nodes have or tasks request.")
         .def("resource", resource_column(amount_of), py::arg("name"),
-             documented("resource(self, name)", "Returns the amount of a named resource on every node.")
-                 .c_str())
+             documented("Returns the amount of a named resource on every node."))
         .def("resource_free", resource_column(amount_free), py::arg("name"),
-             documented("resource_free(self, name)",
-                        "Returns the free amount of a named resource on every node.")
-                 .c_str())
+             documented("Returns the free amount of a named resource on every node."))
         .def_property_readonly("device_count", column(device_count),
                                "Number of devices that are not whole GPUs.")
         .def_property_readonly("free_device_count", column(free_device_count),

@@ -160,7 +160,7 @@ auto flag(std::vector<std::uint8_t> TaskTable::*column) {
 
 void bind_tasks(py::module_& m) {
     using T = TaskTable;
-    py::class_<TaskView> task(m, "Task", doc("TaskSpec").c_str());
+    py::class_<TaskView> task(m, "Task", doc("TaskSpec"));
     task.def_property_readonly(
             "name", [](const TaskView& t) { return t.cluster->name(t.id); }, "Name, unique in the cluster.")
         .def_property_readonly("job", job, "Name of the job; None for a task without a job.")
@@ -168,58 +168,56 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("node", node, "Name of the node; None while pending.")
         .def_property_readonly(
             "gpus", [](const TaskView& t) { return gpu_list(t.cluster->gpus_of(t.id)); },
-            doc("TaskSpec::gpus").c_str())
-        .def_property_readonly("cpu_milli", one(&T::cpu_milli), doc("TaskSpec::cpu_milli").c_str())
+            doc("TaskSpec::gpus"))
+        .def_property_readonly("cpu_milli", one(&T::cpu_milli), doc("TaskSpec::cpu_milli"))
         .def_property_readonly("memory_mib", one(&T::memory_mib), "In MiB.")
-        .def_property_readonly("gpu_count", one(&T::gpu_count), doc("TaskSpec::gpu_count").c_str())
-        .def_property_readonly("gpu_share_milli", one(&T::gpu_share_milli),
-                               doc("TaskSpec::gpu_share_milli").c_str())
+        .def_property_readonly("gpu_count", one(&T::gpu_count), doc("TaskSpec::gpu_count"))
+        .def_property_readonly("gpu_share_milli", one(&T::gpu_share_milli), doc("TaskSpec::gpu_share_milli"))
         .def_property_readonly(
             "gpu_milli", [](const TaskView& t) { return t.cluster->gpu_milli(t.id); },
-            doc("Cluster::gpu_milli").c_str())
-        .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib),
-                               doc("TaskSpec::gpu_memory_mib").c_str())
+            doc("Cluster::gpu_milli"))
+        .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib), doc("TaskSpec::gpu_memory_mib"))
         .def_property_readonly("gpu_models", gpu_models, "Acceptable GPU models; empty = any.")
         .def_property_readonly("priority", one(&T::priority), "Priority; higher is more important.")
         .def_property_readonly(
             "priority_class", [](const TaskView& t) { return t.table().priority_class[t.at()]; },
-            doc("PriorityClass").c_str())
-        .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
+            doc("PriorityClass"))
+        .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked"))
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
         .def_property_readonly(
-            "how", [](const TaskView& t) { return t.table().how(t.id); }, doc("Mobility").c_str())
-        .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby").c_str())
-        .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon").c_str())
+            "how", [](const TaskView& t) { return t.table().how(t.id); }, doc("Mobility"))
+        .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby"))
+        .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon"))
         .def_property_readonly(
             "movable", [](const TaskView& t) { return t.cluster->is_movable(t.id); },
-            doc("Cluster::is_movable").c_str())
+            doc("Cluster::is_movable"))
         .def_property_readonly(
             "node_selector", [](const TaskView& t) { return t.cluster->inventory().node_selector(t.id); },
-            doc("TaskSpec::node_selector").c_str())
-        .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
+            doc("TaskSpec::node_selector"))
+        .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity"))
         .def_property_readonly("resources", resources, "Requested amounts of named resources.")
         .def_property_readonly(
             "device_count", [](const TaskView& t) { return t.extras().device_count; },
-            doc("TaskSpec::device_count").c_str())
-        .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes").c_str())
+            doc("TaskSpec::device_count"))
+        .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes"))
         .def_property_readonly("tolerations", tolerations,
                                "Tolerations: dicts with key, operator, value and effect.")
-        .def_property_readonly("anti_affinity", anti_affinity, doc("AntiAffinity").c_str())
-        .def_property_readonly("affinity", affinity, doc("Affinity").c_str())
+        .def_property_readonly("anti_affinity", anti_affinity, doc("AntiAffinity"))
+        .def_property_readonly("affinity", affinity, doc("Affinity"))
         .def_property_readonly(
             "groups", [](const TaskView& t) { return t.cluster->inventory().terms(t.id).groups; },
-            doc("TaskSpec::groups").c_str())
-        .def_property_readonly("avoid", selected_groups(&GroupTerms::avoid), doc("Avoid").c_str())
-        .def_property_readonly("near", selected_groups(&GroupTerms::near), doc("Near").c_str())
-        .def_property_readonly("spread", spread, doc("Spread").c_str())
-        .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity").c_str())
-        .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity").c_str())
+            doc("TaskSpec::groups"))
+        .def_property_readonly("avoid", selected_groups(&GroupTerms::avoid), doc("Avoid"))
+        .def_property_readonly("near", selected_groups(&GroupTerms::near), doc("Near"))
+        .def_property_readonly("spread", spread, doc("Spread"))
+        .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity"))
+        .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity"))
         .def_property_readonly(
             "cpu_local", [](const TaskView& t) { return t.affinities().cpu_local; },
-            doc("TaskSpec::cpu_local").c_str())
+            doc("TaskSpec::cpu_local"))
         .def_property_readonly(
-            "cores", [](const TaskView& t) { return t.affinities().cores; }, doc("TaskSpec::cores").c_str())
-        .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost").c_str())
+            "cores", [](const TaskView& t) { return t.affinities().cores; }, doc("TaskSpec::cores"))
+        .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost"))
         .def_property_readonly("start_time", one(&T::start_time), "In seconds.")
         .def_property_readonly(
             "last_checkpoint_time",
@@ -227,9 +225,9 @@ void bind_tasks(py::module_& m) {
                 const auto time = t.table().last_checkpoint_time[t.at()];
                 return time == T::no_time ? std::nullopt : std::optional(time);
             },
-            doc("TaskSpec::last_checkpoint_time").c_str())
+            doc("TaskSpec::last_checkpoint_time"))
         .def_property_readonly("checkpoint_interval", one(&T::checkpoint_interval),
-                               doc("TaskSpec::checkpoint_interval").c_str())
+                               doc("TaskSpec::checkpoint_interval"))
         .def_property_readonly("eviction_count", one(&T::eviction_count), "Number of earlier evictions.")
         .def(
             "__eq__", [](const TaskView& a, const TaskView& b) { return a == b; }, py::is_operator())
@@ -256,13 +254,13 @@ void bind_tasks(py::module_& m) {
                                "Thousandths of each GPU; 1000 except for a part of a GPU.")
         .def_property_readonly("priority", stored(&T::priority), "Priority; higher is more important.")
         .def_property_readonly("start_time", stored(&T::start_time), "Start time in seconds.")
-        .def_property_readonly("move_cost", stored(&T::move_cost), doc("TaskSpec::move_cost").c_str())
+        .def_property_readonly("move_cost", stored(&T::move_cost), doc("TaskSpec::move_cost"))
         .def_property_readonly("eviction_count", stored(&T::eviction_count),
                                "Number of earlier evictions of each task.")
-        .def_property_readonly("locked", stored_flags(&T::locked), doc("TaskSpec::locked").c_str())
+        .def_property_readonly("locked", stored_flags(&T::locked), doc("TaskSpec::locked"))
         .def_property_readonly("preemptible", stored_flags(&T::preemptible), "May be evicted.")
-        .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby").c_str())
-        .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon").c_str())
+        .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby"))
+        .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon"))
         .def_property_readonly(
             "priority_class",
             [](const TaskSequence& s) -> Strings {
@@ -305,7 +303,7 @@ void bind_tasks(py::module_& m) {
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.view(i).extras().device_count;
                 return own(std::move(column));
             },
-            doc("TaskSpec::device_count").c_str());
+            doc("TaskSpec::device_count"));
 }
 
 }  // namespace gpusched::python

@@ -96,9 +96,7 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) 
 
 void bind_preempt_gang(py::module_& m) {
     using G = NamedGangDecision;
-    auto type = py::class_<G>(m, "GangDecision",
-                              "Placements of all pods of a gang, and the tasks to evict for them.");
-    define_record(type);
+    bind_record<G>(m, "GangDecision", "Placements of all pods of a gang, and the tasks to evict for them.");
     const auto options = decision_options<GangOptions>().field(
         "objective", &GangOptions::objective,
         "First criterion for comparing domains: \"cost\", least lost work, or \"lost_gangs\", fewest "
@@ -134,7 +132,6 @@ void bind_preempt_gang(py::module_& m) {
         py::arg("cluster"), py::arg("pods"),
         options.shared_as("preemption.preempt_gang")
             .documented(
-                "preempt_gang(cluster, pods",
                 "Finds space for all pods of a gang, with evictions if necessary. Returns a `GangDecision`, "
                 "or None if a pod cannot be placed; no task is evicted then.\n\n"
                 "The pods go into one domain of the network level that they require (\"mode\": \"required\" "
@@ -142,8 +139,7 @@ void bind_preempt_gang(py::module_& m) {
                 "policy chooses the node of each pod exactly; the whole is a heuristic. The cluster is not "
                 "changed; `allocation.with_job` returns the cluster with the pods of a dict.\n\n"
                 "`pods`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
-                "names of pending tasks.")
-            .c_str());
+                "names of pending tasks."));
     m.def(
         "explain_gang",
         [options](const ClusterPtr& cluster, const GangLike& pods, const py::kwargs& keywords) {
@@ -155,12 +151,9 @@ void bind_preempt_gang(py::module_& m) {
             });
         },
         py::arg("cluster"), py::arg("pods"),
-        options
-            .documented(
-                "explain_gang(cluster, pods",
-                "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
-                "does not fit there. Returns an empty text if it finds something.")
-            .c_str());
+        options.documented(
+            "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
+            "does not fit there. Returns an empty text if it finds something."));
     m.def(
         "to_plan",
         [](const std::variant<NamedDecision, NamedGangDecision>& decision) {
@@ -183,10 +176,8 @@ void bind_preempt_gang(py::module_& m) {
         },
         py::arg("decision"),
         documented(
-            "to_plan(decision)",
             "Returns a `Decision` or `GangDecision` as a plan: evictions, then placements, with restarted "
-            "victims last.")
-            .c_str());
+            "victims last."));
 }
 
 }  // namespace gpusched::python

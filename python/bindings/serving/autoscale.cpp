@@ -98,23 +98,19 @@ Keywords<O> simulation_keywords() {
 }
 
 void bind_scaling_records(py::module_& m) {
-    py::class_<s::Arrival> arrival(m, "Arrival", doc("serving::Arrival").c_str());
-    define_record(arrival);
-    py::class_<s::PoolSizes> sizes(m, "PoolSizes", doc("serving::PoolSizes").c_str());
-    define_record(sizes);
-    py::class_<s::ReplicaTimes> times(m, "ReplicaTimes", doc("serving::ReplicaTimes").c_str());
+    bind_record<s::Arrival>(m, "Arrival");
+    bind_record<s::PoolSizes>(m, "PoolSizes");
+    py::class_<s::ReplicaTimes> times(m, "ReplicaTimes", doc("serving::ReplicaTimes"));
     const auto fields = Keywords<s::ReplicaTimes>().fields();
     times.def(py::init([fields](const py::kwargs& given) { return fields.read("ReplicaTimes", given); }),
-              fields.documented("__init__(self", doc("serving::ReplicaTimes")).c_str());
+              fields.documented(doc("serving::ReplicaTimes")));
     define_record(times);
-    py::class_<s::PoolWindow> window(m, "PoolWindow", doc("serving::PoolWindow").c_str());
+    py::class_<s::PoolWindow> window(m, "PoolWindow", doc("serving::PoolWindow"));
     const auto seen = Keywords<s::PoolWindow>().fields();
     window.def(py::init([seen](const py::kwargs& given) { return seen.read("PoolWindow", given); }),
-               seen.documented("__init__(self", doc("serving::PoolWindow")).c_str());
+               seen.documented(doc("serving::PoolWindow")));
     define_record(window);
-    py::class_<s::AutoscalingResult> result(m, "AutoscalingResult",
-                                            doc("serving::AutoscalingResult").c_str());
-    define_record(result);
+    bind_record<s::AutoscalingResult>(m, "AutoscalingResult");
 }
 
 void bind_arrivals(py::module_& m) {
@@ -136,31 +132,27 @@ void bind_arrivals(py::module_& m) {
             return py::object(out);
         },
         py::arg("trace"),
-        curve
-            .documented("daily_arrivals(trace",
-                        doc("serving::daily_arrivals") +
-                            "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
-                            doc("serving::DailyCurve"))
-            .c_str());
+        curve.documented(doc("serving::daily_arrivals") +
+                         "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
+                         doc("serving::DailyCurve")));
     m.def(
         "expected_rate",
         [curve](const Number& time_s, const py::kwargs& given) {
             return s::expected_rate(curve.read("expected_rate", given),
                                     OptionType<double>::read("time_s", time_s));
         },
-        py::arg("time_s"), curve.documented("expected_rate(time_s", doc("serving::expected_rate")).c_str());
+        py::arg("time_s"), curve.documented(doc("serving::expected_rate")));
 }
 
 void bind_scaling(py::module_& m) {
     const auto options = Keywords<s::AutoscaleOptions>().fields();
-    py::class_<s::Autoscaler>(m, "Autoscaler", doc("serving::Autoscaler").c_str())
+    py::class_<s::Autoscaler>(m, "Autoscaler", doc("serving::Autoscaler"))
         .def(py::init([options](const py::kwargs& given) {
                  return s::Autoscaler(options.read("Autoscaler", given));
              }),
-             options.documented("__init__(self", doc("serving::Autoscaler::Autoscaler")).c_str())
+             options.documented(doc("serving::Autoscaler::Autoscaler")))
         .def("__repr__", [](const s::Autoscaler&) { return "<gpusched.serving.Autoscaler>"; })
-        .def("step", &s::Autoscaler::step, py::arg("window"),
-             documented("step(self, window)", doc("serving::Autoscaler::step")).c_str());
+        .def("step", &s::Autoscaler::step, py::arg("window"), documented(doc("serving::Autoscaler::step")));
     auto sizing = Keywords<SizingArguments>().fields<s::AutoscaleOptions>();
     sizing.field("variation", &SizingArguments::variation,
                  "Squared coefficient of variation of the times between arrivals, 0 to 1000; 1 for a Poisson "
@@ -173,8 +165,7 @@ void bind_scaling(py::module_& m) {
             const double per_s = OptionType<double>::read("rate", rate);
             return unlocked([&] { return s::pool_sizes(rows, per_s, o, o.variation); });
         },
-        py::arg("sample"), py::arg("rate"),
-        sizing.documented("pool_sizes(sample, rate", doc("serving::pool_sizes")).c_str());
+        py::arg("sample"), py::arg("rate"), sizing.documented(doc("serving::pool_sizes")));
     const auto estimates = Keywords<s::EstimateOptions>().fields();
     m.def(
         "replica_times",
@@ -194,10 +185,8 @@ void bind_scaling(py::module_& m) {
         },
         py::arg("model"), py::arg("gpus"), py::arg("prefill"), py::arg("decode"), py::arg("input"),
         py::arg("output"), py::arg("longest_input") = 8192,
-        estimates
-            .documented("replica_times(model, gpus, prefill, decode, input, output, longest_input=8192",
-                        doc("serving::replica_times") + "\n\n`input`, `output`: mean tokens of a request.")
-            .c_str());
+        estimates.documented(doc("serving::replica_times") +
+                             "\n\n`input`, `output`: mean tokens of a request."));
 }
 
 void bind_simulation(py::module_& m) {
@@ -224,13 +213,10 @@ void bind_simulation(py::module_& m) {
             return unlocked([&] { return s::simulate_autoscaling(rows, o, decide, o); });
         },
         py::arg("arrivals"), py::arg("policy") = "forecast",
-        options
-            .documented(
-                "simulate_autoscaling(arrivals, policy='forecast'",
-                doc("serving::simulate_autoscaling") +
-                    "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
-                    "a function of a `PoolWindow` that returns the sizes.")
-            .c_str());
+        options.documented(
+            doc("serving::simulate_autoscaling") +
+            "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
+            "a function of a `PoolWindow` that returns the sizes."));
     auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
     fixed.field("windows_met", &FixedArguments::windows_met,
                 "Part of the windows that must meet both targets, 0 to 1.");
@@ -241,7 +227,7 @@ void bind_simulation(py::module_& m) {
             const auto rows = read_arrivals("arrivals", arrivals);
             return unlocked([&] { return s::fewest_fixed(rows, o, o.windows_met, o); });
         },
-        py::arg("arrivals"), fixed.documented("fewest_fixed(arrivals", doc("serving::fewest_fixed")).c_str());
+        py::arg("arrivals"), fixed.documented(doc("serving::fewest_fixed")));
 }
 
 }  // namespace

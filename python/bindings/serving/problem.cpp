@@ -249,21 +249,19 @@ struct ServingArguments : serving::ServingSearchOptions, SolverArguments {
 
 void bind_serving_problem(py::module_& m) {
     using M = NamedServingMilp;
-    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingMilp",
-                                                         doc("serving::ServingMilp").c_str());
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingMilp", doc("serving::ServingMilp"));
     model
         .def_property_readonly(
             "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
             "Form of the model.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
-             documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
+             documented(doc("serving::ServingMilp::makespan_of")))
         .def(
             "encode",
             [](const M& self, const Counts& replicas, const Assignment& assignment) {
                 return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
-            py::arg("replicas"), py::arg("assignment"),
-            documented("encode(self, replicas, assignment)", doc("serving::ServingMilp::encode")).c_str())
+            py::arg("replicas"), py::arg("assignment"), documented(doc("serving::ServingMilp::encode")))
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
@@ -271,9 +269,8 @@ void bind_serving_problem(py::module_& m) {
                 return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
-            documented("decode(self, x)", "Converts a vector to (replicas, assignment).\n\n" +
-                                              doc("serving::ServingMilp::decode"))
-                .c_str());
+            documented("Converts a vector to (replicas, assignment).\n\n" +
+                       doc("serving::ServingMilp::decode")));
     define_value(model);
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
     m.def(
@@ -285,11 +282,7 @@ void bind_serving_problem(py::module_& m) {
             return std::make_shared<M>(M{std::move(built), std::move(problem)});
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"),
-        milp_options
-            .documented("serving_milp(configs, workloads, prices, availability, budget",
-                        doc("serving::serving_milp"))
-            .c_str());
+        py::arg("budget"), milp_options.documented(doc("serving::serving_milp")));
 
     m.def(
         "greedy_plan",
@@ -307,11 +300,9 @@ void bind_serving_problem(py::module_& m) {
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
         py::arg("budget"), py::arg("makespan") = py::none(),
         documented(
-            "greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
             "Returns (replicas, assignment) of a heuristic without a solver, or None. Without a makespan, "
             "it minimises the makespan.\n\n" +
-                doc("serving::greedy_plan"))
-            .c_str());
+            doc("serving::greedy_plan")));
     m.def(
         "closed_form_bound",
         [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
@@ -319,19 +310,16 @@ void bind_serving_problem(py::module_& m) {
             return serving::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"),
-        documented("closed_form_bound(configs, workloads, prices, availability, budget)",
-                   doc("serving::closed_form_bound"))
-            .c_str());
+        py::arg("budget"), documented(doc("serving::closed_form_bound")));
 
     using P = NamedServingSolution;
-    py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution").c_str());
+    py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution"));
     const auto number = [](double value) -> OptionalNumber {
         return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
     };
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
-            doc("milp::Status").c_str())
+            doc("milp::Status"))
         .def_property_readonly(
             "makespan", [number](const P& p) { return number(p.makespan); },
             "Makespan in seconds; None without a plan.")
@@ -339,10 +327,10 @@ void bind_serving_problem(py::module_& m) {
             "bound", [number](const P& p) { return number(p.bound); },
             "Lower bound on the makespan in seconds; None if no plan exists.")
         .def_readonly("cost", &P::cost, "Cost of all rented GPUs in $/h.")
-        .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal").c_str())
-        .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver").c_str())
-        .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls").c_str())
-        .def_readonly("message", &P::message, doc("serving::ServingSolution::message").c_str())
+        .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal"))
+        .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver"))
+        .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls"))
+        .def_readonly("message", &P::message, doc("serving::ServingSolution::message"))
         .def_property_readonly(
             "rented", [](const P& p) { return rented_dict(p.problem, p.allocation); },
             "Rented GPUs: {GPU type: count}.")
@@ -377,11 +365,7 @@ void bind_serving_problem(py::module_& m) {
             return P{std::move(found), std::move(problem)};
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"),
-        options
-            .documented("solve_serving_plan(configs, workloads, prices, availability, budget",
-                        doc("serving::solve_serving_plan"))
-            .c_str());
+        py::arg("budget"), options.documented(doc("serving::solve_serving_plan")));
 }
 
 }  // namespace gpusched::python

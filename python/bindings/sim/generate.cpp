@@ -55,7 +55,7 @@ void bind_generate(py::module_& m) {
                 return std::make_shared<Cluster>(Cluster::build(spec));
             });
         },
-        options.documented("generate_cluster(", doc("sim::generate_cluster")).c_str());
+        options.documented(doc("sim::generate_cluster")));
     m.def(
         "resample",
         [](const TracePtr& trace, const Number& ratio, const Integer& seed) {
@@ -67,9 +67,7 @@ void bind_generate(py::module_& m) {
                                                            picked_columns(trace->task_columns, originals)});
         },
         py::arg("trace"), py::arg("ratio"), py::kw_only(), py::arg("seed") = 0,
-        documented("resample(trace, ratio, *, seed=0)",
-                   doc("sim::resample") + "\n\n`seed`: seed of the random choices.")
-            .c_str());
+        documented(doc("sim::resample") + "\n\n`seed`: seed of the random choices."));
 }
 
 }  // namespace gpusched::python

@@ -16,8 +16,7 @@ struct HarvestArguments : sim::HarvestOptions {
 }  // namespace
 
 void bind_harvest(py::module_& m) {
-    py::class_<sim::HarvestResult> result(m, "HarvestResult", "Counts of `simulate_harvest`.");
-    define_record(result);
+    auto result = bind_record<sim::HarvestResult>(m, "HarvestResult", "Counts of `simulate_harvest`.");
     result.def_property_readonly("harvested", &sim::HarvestResult::harvested, "Borrowed / lent GPU-hours.");
     const auto options = Keywords<HarvestArguments>().fields<sim::HarvestOptions>().field(
         "progress", &HarvestArguments::progress, progress_text);
@@ -29,7 +28,7 @@ void bind_harvest(py::module_& m) {
                 return sim::simulate_harvest(o, context);
             });
         },
-        options.documented("simulate_harvest(", doc("sim::HarvestOptions")).c_str());
+        options.documented(doc("sim::HarvestOptions")));
 }
 
 }  // namespace gpusched::python

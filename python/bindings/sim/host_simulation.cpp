@@ -84,14 +84,14 @@ void bind_result(py::module_& m) {
             for (const auto& run : r.runs) values.push_back(run.*member);
             return own(std::move(values));
         };
-        type.def_property_readonly(name, column, doc(std::string("sim::HostRun::") + name).c_str());
+        type.def_property_readonly(name, column, doc(std::string("sim::HostRun::") + name));
     });
     type.def_property_readonly(
         "throughput", [](const HostResult& r) { return own(r.throughput); },
-        doc("sim::HostResult::throughput").c_str());
+        doc("sim::HostResult::throughput"));
     type.def_property_readonly(
         "system_throughput", [](const HostResult& r) { return own(r.system_throughput); },
-        doc("sim::HostResult::system_throughput").c_str());
+        doc("sim::HostResult::system_throughput"));
     type.def("__len__", [](const HostResult& r) { return r.runs.size(); });
     type.def("__repr__",
              [](const HostResult& r) { return "<gpusched.sim.HostResult: " + counted(r.runs, "run") + ">"; });
@@ -123,10 +123,8 @@ void bind_host_simulation(py::module_& m) {
         },
         seeded.shared_as("sim.simulate_host")
             .documented(
-                "simulate_host(",
                 "Runs the controller on a simulated host, once per seed. Returns a `HostResult`.\n\n" +
-                    doc("sim::run_host"))
-            .c_str());
+                doc("sim::run_host")));
     m.def(
         "record_host",
         [options](const Integer& seed, const py::kwargs& keywords) -> Typed<"tuple[str, dict[str, Any]]"> {
@@ -140,11 +138,8 @@ void bind_host_simulation(py::module_& m) {
             return py::make_tuple(log, parsed(config));
         },
         py::arg("seed") = 0,
-        options
-            .documented("record_host(seed=0",
-                        "Runs the simulated host once. Returns its audit log and the configuration for "
-                        "`control.replay_audit`.")
-            .c_str());
+        options.documented("Runs the simulated host once. Returns its audit log and the configuration for "
+                           "`control.replay_audit`."));
     m.def(
         "read_llm_trace",
         [](const PathLike& csv) {
@@ -172,14 +167,11 @@ void bind_host_simulation(py::module_& m) {
         },
         py::arg("csv"),
         documented(
-            "read_llm_trace(csv)",
             doc("sim::read_llm_trace") +
-                "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
-                "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens).")
-            .c_str());
+            "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
+            "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens)."));
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),
-          py::arg("mean_service"),
-          documented("kingman_wait(rho, ca2, cs2, mean_service)", doc("sim::kingman_wait")).c_str());
+          py::arg("mean_service"), documented(doc("sim::kingman_wait")));
     m.def(
         "is_stable",
         [](const std::vector<double>& demand, const std::vector<double>& throttle, double capacity,
@@ -187,9 +179,7 @@ void bind_host_simulation(py::module_& m) {
             return sim::is_stable(demand, throttle, capacity, arrival_rate, service_rate);
         },
         py::arg("demand"), py::arg("throttle"), py::arg("capacity"), py::arg("arrival_rate"),
-        py::arg("service_rate"),
-        documented("is_stable(demand, throttle, capacity, arrival_rate, service_rate)", doc("sim::is_stable"))
-            .c_str());
+        py::arg("service_rate"), documented(doc("sim::is_stable")));
 }
 
 }  // namespace gpusched::python

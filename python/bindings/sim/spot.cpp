@@ -197,17 +197,14 @@ void bind_spot_trace(py::module_& m) {
     });
     type.def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
              documented(
-                 "__init__(self, nodes, jobs)",
                  "Makes a custom trace.\n\n"
                  "`nodes`: dicts as in the cluster format. `jobs`: dicts of pending tasks as in the cluster "
-                 "format, with additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1).")
-                 .c_str())
+                 "format, with additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1)."))
         .def_property_readonly(
             "node_count", [](const SpotTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(
             "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "Number of jobs.")
-        .def("to_pandas", frame,
-             documented("to_pandas(self)", "Returns a pandas DataFrame with one row per job.").c_str())
+        .def("to_pandas", frame, documented("Returns a pandas DataFrame with one row per job."))
         .def("__repr__", [](const SpotTrace& t) {
             return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " + counted(t.jobs, "job") +
                    ">";
@@ -220,7 +217,7 @@ void bind_spot_trace(py::module_& m) {
             const auto o = options.read("generate_spot_trace", keywords);
             return unlocked([&] { return std::make_shared<SpotTrace>(sim::generate_spot_trace(o)); });
         },
-        options.documented("generate_spot_trace(", doc("sim::generate_spot_trace")).c_str());
+        options.documented(doc("sim::generate_spot_trace")));
     const auto lists = Keywords<sim::SpotListOptions>().fields();
     m.def(
         "read_spot_trace",
@@ -230,8 +227,7 @@ void bind_spot_trace(py::module_& m) {
             return unlocked(
                 [&] { return std::make_shared<SpotTrace>(sim::read_spot_trace(nodes, jobs, o)); });
         },
-        py::arg("node_csv"), py::arg("job_csv"),
-        lists.documented("read_spot_trace(node_csv, job_csv", doc("sim::read_spot_trace")).c_str());
+        py::arg("node_csv"), py::arg("job_csv"), lists.documented(doc("sim::read_spot_trace")));
 }
 
 // Results.
@@ -251,8 +247,7 @@ Arrays job_columns(const SpotReplayResult& r) {
 }
 
 void bind_spot_result(py::module_& m) {
-    auto spread = py::class_<Spread>(m, "Spread", doc("sim::Spread").c_str());
-    define_record(spread);
+    bind_record<Spread>(m, "Spread");
     bind_timeline<SpotTimeline>(
         m, "SpotTimeline", "Course of a spot replay: read-only arrays with one entry per hour.", "hours");
     using R = SpotReplayResult;
@@ -264,7 +259,7 @@ void bind_spot_result(py::module_& m) {
     define_value(type);
     visit_fields(std::type_identity<R>{}, [&]<class V>(const char* name, V R::*member) {
         if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V> || std::is_same_v<V, Spread>)
-            type.def_readonly(name, member, of(name).c_str());
+            type.def_readonly(name, member, of(name));
     });
     type.def_property_readonly(
             "jobs", &job_columns,
@@ -309,7 +304,7 @@ void bind_spot_jobs(py::module_& m) {
                 return sim::replay_spot(*trace, o, context, known);
             });
         },
-        py::arg("trace"), options.documented("replay_spot(trace", doc("sim::replay_spot")).c_str());
+        py::arg("trace"), options.documented(doc("sim::replay_spot")));
 }
 
 }  // namespace gpusched::python

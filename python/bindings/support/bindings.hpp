@@ -59,10 +59,18 @@ void bind_sim(py::module_& m);
 /// @throws std::logic_error if no header documents the name; the import of the module fails then
 const std::string& doc(std::string_view name);
 
-/// A docstring with its own signature, which Python shows in `help` and `inspect.signature`.
-/// @param signature such as `place(cluster, task, *, rankers=None)`
-inline std::string documented(std::string_view signature, std::string_view text) {
-    return std::string(signature) + "\n--\n\n" + std::string(text);
+/// The docstring of a function, as the last argument of its `def`. The function's signature precedes the text,
+/// such as `place(cluster, task, *, rankers=None)`; Python shows it in `help` and `inspect.signature`.
+struct Docstring {
+    std::string text;
+    std::string rest{};      ///< parameters without a name in C++: "*jobs" or "**changes"
+    std::string keywords{};  ///< keyword-only parameters with their defaults
+
+    void add_to(py::detail::function_record& function) const;
+    mutable std::string whole{};  ///< of the function's record, until pybind11 copies it
+};
+inline Docstring documented(std::string text, std::string rest = {}) {
+    return {std::move(text), std::move(rest)};
 }
 
 /// Text from other sources, such as the output of a program. Bytes that are not UTF-8 become `\xff`.
@@ -97,7 +105,7 @@ std::string counted(const Container& items, const std::string& one) {
 /// @tparam Result type of the result, such as `py::str`
 /// @param function such as `_views.frames.cluster_to_pandas`
 template <class Result, class Class>
-void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
+void define_in_python(Class& type, const char* name, std::string_view function, std::string text) {
     const auto dot = function.rfind('.');
     const auto module = "gpusched." + std::string(function.substr(0, dot));
     type.def(
@@ -105,7 +113,7 @@ void define_in_python(Class& type, const char* name, std::string_view function, 
         [module, called = std::string(function.substr(dot + 1))](const py::object& self) -> Result {
             return py::module_::import(module.c_str()).attr(called.c_str())(self);
         },
-        documented(std::string(name) + "(self)", text).c_str());
+        documented(std::move(text)));
 }
 
 /// A submodule of `_core` with classes and functions that show `gpusched.<name>`, the public module, as their
@@ -117,3 +125,26 @@ inline py::module_ submodule(py::module_& m, const char* name) {
 }
 
 }  // namespace gpusched::python
+
+namespace pybind11::detail {
+
+/// The text of a class or a property.
+template <>
+struct process_attribute<std::string> : process_attribute_default<std::string> {
+    static void init(const std::string& text, function_record* function) {
+        process_attribute<const char*>::init(text.c_str(), function);
+    }
+    static void init(const std::string& text, type_record* type) {
+        process_attribute<const char*>::init(text.c_str(), type);
+    }
+};
+
+template <>
+struct process_attribute<gpusched::python::Docstring>
+    : process_attribute_default<gpusched::python::Docstring> {
+    static void init(const gpusched::python::Docstring& text, function_record* function) {
+        text.add_to(*function);
+    }
+};
+
+}  // namespace pybind11::detail

@@ -129,7 +129,7 @@ inline bool typed_signatures() {
 ///
 ///     static const auto keywords = Keywords<ReportArguments>().fields<fragmentation::ReportOptions>();
 ///     m.def("report", [](..., const py::kwargs& given) { return report(..., keywords.read("report", given)); },
-///           keywords.documented("report(cluster, shapes", doc("fragmentation::report")).c_str());
+///           py::arg("cluster"), py::arg("shapes"), keywords.documented(doc("fragmentation::report")));
 template <class O>
 class Keywords {
   public:
@@ -219,19 +219,16 @@ class Keywords {
     }
 
     /// The docstring of a function with these keywords.
-    /// @param head its name, opening bracket and positional parameters, such as `report(cluster, shapes`
-    [[nodiscard]] std::string documented(std::string_view head, std::string_view text) const {
-        std::string signature(head);
-        if (!keywords_.empty() && head.find('*') == head.npos) signature += head.ends_with('(') ? "*" : ", *";
-        for (const auto& k : keywords_)
-            signature += ", " + k.name + (typed_signatures() ? ": " + k.type + " = " : "=") + k.literal;
-        std::string body(text);
-        body += "\n\nOptions\n-------";
+    [[nodiscard]] Docstring documented(std::string text, std::string rest = {}) const {
+        Docstring result{std::move(text), std::move(rest)};
+        result.text += "\n\nOptions\n-------";
         for (const auto& k : keywords_) {
-            body += "\n" + k.name + "\n    ";
-            for (const char c : k.text) body += c == '\n' ? std::string("\n    ") : std::string(1, c);
+            result.keywords += (result.keywords.empty() ? "" : ", ") + k.name +
+                               (typed_signatures() ? ": " + k.type + " = " : "=") + k.literal;
+            result.text += "\n" + k.name + "\n    ";
+            for (const char c : k.text) result.text += c == '\n' ? std::string("\n    ") : std::string(1, c);
         }
-        return python::documented(signature + ")", body);
+        return result;
     }
 
     /// Publishes these keywords for the console script under the function's Python name, such as

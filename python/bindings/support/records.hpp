@@ -89,4 +89,15 @@ void define_record(py::class_<T>& type) {
     define_value(type, &R::values, &R::record);
 }
 
+/// Adds the class of a record to a module.
+/// @param text the class's documentation; by default that of the header
+template <class T>
+py::class_<T>
+bind_record(py::module_& m, const char* name,
+            const std::string& text = doc(detail::documented_name<typename RecordOf<T>::Table>())) {
+    py::class_<T> type(m, name, text);
+    define_record(type);
+    return type;
+}
+
 }  // namespace gpusched::python

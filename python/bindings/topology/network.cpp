@@ -103,12 +103,11 @@ void bind_vertex(py::module_& m) {
 
 void bind_network(py::module_& m) {
     bind_vertex(m);
-    py::class_<Tree, TreePtr> tree(m, "NetworkTree", doc("topology::NetworkTree").c_str());
+    py::class_<Tree, TreePtr> tree(m, "NetworkTree", doc("topology::NetworkTree"));
     tree.def(py::init([](const ClusterPtr& cluster) {
                  return unlocked([&] { return std::make_shared<Tree>(cluster); });
              }),
-             py::arg("cluster"),
-             documented("__init__(self, cluster)", "Makes the network of a snapshot.").c_str())
+             py::arg("cluster"), documented("Makes the network of a snapshot."))
         .def_property_readonly(
             "levels", [](const Tree& t) { return t.tree.levels(); }, "Number of levels of domains.")
         .def_property_readonly(
@@ -127,8 +126,7 @@ void bind_network(py::module_& m) {
             [](const TreePtr& t, const NodeArgument& node) {
                 return VertexView{t, t->tree.vertex(node_of(*t->cluster, node))};
             },
-            py::arg("node"),
-            documented("vertex(self, node)", "Returns the vertex of a node by its name.").c_str())
+            py::arg("node"), documented("Returns the vertex of a node by its name."))
         .def(
             "domains", [](const TreePtr& t, const LevelLike& which) -> Typed<"list[Vertex]"> {
                 const auto at = known_level(*t, which);
@@ -139,10 +137,8 @@ void bind_network(py::module_& m) {
             },
             py::arg("level"),
             documented(
-                "domains(self, level)",
                 "Returns the domains of a level, or the nodes at \"node\". Nodes of unknown position are in "
-                "no domain.")
-                .c_str())
+                "no domain."))
         .def(
             "ancestor",
             [](const TreePtr& t, const NodeArgument& node, const LevelLike& which) {
@@ -150,27 +146,24 @@ void bind_network(py::module_& m) {
                 const auto id = node_of(*t->cluster, node);
                 return VertexView{t, at == node_level ? t->tree.vertex(id) : t->tree.ancestor(id, at)};
             },
-            py::arg("node"), py::arg("level"),
-            documented("ancestor(self, node, level)", doc("topology::NetworkTree::ancestor")).c_str())
+            py::arg("node"), py::arg("level"), documented(doc("topology::NetworkTree::ancestor")))
         .def(
             "common_ancestor",
             [](const TreePtr& t, const VertexView& a, const VertexView& b) {
                 same_tree(a, {t, a.id}), same_tree(b, {t, b.id});
                 return VertexView{t, t->tree.common_ancestor(a.id, b.id)};
             },
-            py::arg("a"), py::arg("b"),
-            documented("common_ancestor(self, a, b)", doc("topology::NetworkTree::common_ancestor")).c_str())
+            py::arg("a"), py::arg("b"), documented(doc("topology::NetworkTree::common_ancestor")))
         .def(
             "distance",
             [](const TreePtr& t, const VertexView& a, const VertexView& b) {
                 same_tree(a, {t, a.id}), same_tree(b, {t, b.id});
                 return t->tree.distance(a.id, b.id);
             },
-            py::arg("a"), py::arg("b"),
-            documented("distance(self, a, b)", doc("topology::NetworkTree::distance")).c_str())
+            py::arg("a"), py::arg("b"), documented(doc("topology::NetworkTree::distance")))
         .def(
             "locality_order", [](const Tree& t) { return node_names(t, t.tree.locality_order()); },
-            documented("locality_order(self)", doc("topology::NetworkTree::locality_order")).c_str())
+            documented(doc("topology::NetworkTree::locality_order")))
         .def("__repr__", [](const Tree& t) {
             return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
                    counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
@@ -193,13 +186,10 @@ void bind_network(py::module_& m) {
             return unlocked([&] { return topology::to_dot(t->tree, t->cluster->inventory(), o); });
         },
         py::arg("tree"),
-        options
-            .documented(
-                "to_dot(tree",
-                "Returns the tree in the DOT language: domains are boxes, nodes are ellipses with their "
-                "GPUs.\n\n"
-                "Nodes of unknown position are not connected. Equal trees give equal texts.")
-            .c_str());
+        options.documented(
+            "Returns the tree in the DOT language: domains are boxes, nodes are ellipses with their "
+            "GPUs.\n\n"
+            "Nodes of unknown position are not connected. Equal trees give equal texts."));
 }
 
 }  // namespace gpusched::python
