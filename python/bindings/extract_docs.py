@@ -17,7 +17,8 @@ import textwrap
 from pathlib import Path
 
 SCOPE = re.compile(
-    r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))"
+    r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)"
+    r"|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))"
 )
 CONCEPT = re.compile(r"^\s*concept\s+(\w+)")
 FUNCTION = re.compile(r"(?:^|[\s*&])(operator\S+|~?\w+)\s*\(")

@@ -10,11 +10,6 @@
 
 #include <gpusched/admission/admit.hpp>
 
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -93,15 +88,7 @@ JobToAdmit job_to_admit(const ClusterPtr& cluster, const py::object& given) {
         return {with.cluster, std::move(with.jobs.front().pods), !argument.request.name.empty(),
                 argument.options};
     }
-    constexpr const char* expected =
-        "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
-    if (!py::isinstance<py::iterable>(job)) bad_type("job", job, expected);
-    JobToAdmit out{cluster, {}, false, {}};
-    for (const auto& pod : job) {
-        if (!py::isinstance<py::str>(pod)) bad_type("job", job, expected);
-        out.pods.push_back(cluster->find_task(OptionType<std::string>::read("job", pod)));
-    }
-    return out;
+    return {cluster, pending_pods_argument("job", job, *cluster), false, {}};
 }
 
 NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& made) {

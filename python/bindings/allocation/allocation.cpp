@@ -19,10 +19,7 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 
 namespace gpusched::python {
 
@@ -303,10 +300,9 @@ void bind_allocation(py::module_& parent) {
         "old_copy", &ObstaclesArguments::old_copy,
         "For a running task: it \"stays\" and holds its resources until the "
         "new copy runs, or it \"leaves\" first.");
-    m.def(
-        "find_obstacles",
-        [obstacles](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) -> Strings {
-            const auto given = obstacles.read("find_obstacles", keywords);
+    obstacles.def(
+        m, "find_obstacles",
+        [](const ObstaclesArguments& given, const ClusterPtr& cluster, const TaskLike& task) -> Strings {
             const auto [with_task, id] = task_argument(cluster, task);
             const auto found =
                 unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
@@ -314,11 +310,10 @@ void bind_allocation(py::module_& parent) {
             for (const auto obstacle : found) names.append(obstacle);
             return names;
         },
-        py::arg("cluster"), py::arg("task"),
-        obstacles.documented(
-            doc("allocation::find_obstacles") +
+        doc("allocation::find_obstacles") +
             "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
-            "fits. `task`: as for `place`, or a running task."));
+            "fits. `task`: as for `place`, or a running task.",
+        py::arg("cluster"), py::arg("task"));
     bind_by_links(m);
     bind_slowdown(m);
     bind_switch_counts(m);

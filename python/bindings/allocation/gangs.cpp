@@ -9,8 +9,6 @@
 
 #include <gpusched/allocation/allocate_many.hpp>
 
-#include <map>
-#include <optional>
 #include <variant>
 
 namespace gpusched::python {
@@ -155,11 +153,10 @@ void bind_joint(py::module_& m) {
                              .fields<O>()
                              .field("progress", &WithProgress::progress, progress_text)
                              .shared_as("allocation.allocate_many");
-    m.def(
-        "allocate_many",
-        [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
-                  const py::kwargs& keywords) {
-            const auto o = options.read("allocate_many", keywords);
+    options.def(
+        m, "allocate_many",
+        [](const WithProgress& o, const ClusterPtr& cluster,
+           const Typed<"Iterable[Mapping[str, Any] | str]">& jobs) {
             require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
             const auto arguments = job_arguments(jobs, cluster);
             const auto with = in_cluster(cluster, arguments);
@@ -183,12 +180,11 @@ void bind_joint(py::module_& m) {
                 out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
             return out;
         },
-        py::arg("cluster"), py::arg("jobs"),
-        options.documented(
-            "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
-            "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
-            "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
-            "`jobs`: as for `allocate`. The cluster is not changed."));
+        "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
+        "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
+        "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
+        "`jobs`: as for `allocate`. The cluster is not changed.",
+        py::arg("cluster"), py::arg("jobs"));
 }
 
 }  // namespace
@@ -227,11 +223,9 @@ void bind_gangs(py::module_& m) {
     using A = NamedAllocation;
     bind_record<A>(m, "Allocation", "Placement of a job; see `allocate`.");
     const auto options = allocate_keywords();
-    m.def(
-        "allocate",
-        [options](const ClusterPtr& cluster, const JobLike& job,
-                  const py::kwargs& keywords) -> Typed<"Allocation"> {
-            const auto k = options.read("allocate", keywords);
+    options.def(
+        m, "allocate",
+        [](const AllocateArguments& k, const ClusterPtr& cluster, const JobLike& job) -> Typed<"Allocation"> {
             const auto argument = job_argument(job, cluster.get());
             const auto with = in_cluster(cluster, {argument});
             auto o = merged(argument.options, k);
@@ -241,19 +235,18 @@ void bind_gangs(py::module_& m) {
             });
             return named_allocation(*with.cluster, argument.name, found);
         },
-        py::arg("cluster"), py::arg("job"),
-        options.documented(
-            "Places all pods of a job without moving or evicting tasks, or none. Returns an "
-            "`Allocation`.\n\n"
-            "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
-            "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
-            "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
-            "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
-            "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
-            "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
-            "between domains is minimised).\n\n"
-            "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
-            "as building the snapshot. See docs/allocation.md."));
+        "Places all pods of a job without moving or evicting tasks, or none. Returns an "
+        "`Allocation`.\n\n"
+        "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
+        "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
+        "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
+        "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
+        "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
+        "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
+        "between domains is minimised).\n\n"
+        "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
+        "as building the snapshot. See docs/allocation.md.",
+        py::arg("cluster"), py::arg("job"));
     bind_joint(m);
     m.def(
         "with_job",

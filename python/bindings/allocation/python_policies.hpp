@@ -8,8 +8,6 @@
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/core/text.hpp>
 
-#include <string>
-
 namespace gpusched::python {
 
 /// A Python function of a task and a node of one cluster. Takes the interpreter lock if the thread does not

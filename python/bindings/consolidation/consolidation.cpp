@@ -34,18 +34,6 @@ struct ConsolidateArguments : c::Options {
     ProgressLike progress = py::none();
 };
 
-/// Reads the options of the keywords. Reports bad values, unknown nodes and values out of range together.
-/// @param problems earlier problems, which are reported as well
-template <class A>
-A read_options(const Keywords<A>& keywords, const char* function, const py::kwargs& given,
-               const ClusterPtr& cluster, Problems& problems) {
-    auto arguments = keywords.read(function, given, problems, cluster.get());
-    collect(problems, [&] { c::validate(arguments, *cluster); });
-    problems.throw_if_any();
-    arguments.rule = chosen_rule(arguments.own_rule, cluster);
-    return arguments;
-}
-
 /// The options of every function that judges nodes and tasks.
 Keywords<ConsolidateArguments> scope_keywords() {
     return Keywords<ConsolidateArguments>().fields<c::Options>(

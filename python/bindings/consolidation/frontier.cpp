@@ -126,10 +126,7 @@ void bind_frontier(py::module_& m) {
         "frontier",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
-            auto arguments = keywords.read("frontier", given, problems, cluster.get());
-            collect(problems, [&] { c::validate(arguments, *cluster); });
-            problems.throw_if_any();
-            arguments.rule = chosen_rule(arguments.own_rule, cluster);
+            const auto arguments = read_options(keywords, "frontier", given, cluster, problems);
             return Call(arguments.progress).run([&](const Context& context) {
                 return named(*cluster, c::frontier(*cluster, arguments, context), arguments.objective);
             });

@@ -155,10 +155,7 @@ void bind_order_into_waves(py::module_& m) {
                 collect(problems, [&, m = move] {
                     wanted.push_back(wanted_move("moves[" + std::to_string(i++) + "]", m, *cluster));
                 });
-            auto o = keywords.read("order_into_waves", given, problems, cluster.get());
-            collect(problems, [&] { c::validate(o, *cluster); });
-            problems.throw_if_any();
-            o.rule = chosen_rule(o.own_rule, cluster);
+            const auto o = read_options(keywords, "order_into_waves", given, cluster, problems);
             const auto ordered = unlocked([&] { return c::order_into_waves(*cluster, wanted, o); });
             NamedOrder result{
                 NamedPlan{to_spec(ordered.result.plan, *cluster, c::to_stats(ordered.result.stats)),

@@ -4,7 +4,6 @@
 #include "support/records.hpp"
 
 #include <array>
-#include <optional>
 #include <tuple>
 
 namespace gpusched::python {

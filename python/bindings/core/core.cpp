@@ -5,10 +5,6 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/version.hpp>
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {

@@ -18,7 +18,6 @@
 #include <gpusched/fragmentation/unusable_nodes.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace gpusched::python {
@@ -155,31 +154,26 @@ void bind_report(py::module_& m) {
 void bind_slots(py::module_& m) {
     using S = f::SwitchSlotOptions;
     const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
-    m.def(
-        "switch_slots",
-        [slots](const ClusterPtr& cluster,
-                const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
-            const auto o = slots.read("switch_slots", keywords);
+    slots.def(
+        m, "switch_slots",
+        [](const S& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
                 rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
             return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
         },
-        py::arg("cluster"), slots.documented(doc("fragmentation::switch_slots")));
+        doc("fragmentation::switch_slots"), py::arg("cluster"));
 
     using L = f::LargestJobOptions;
     const auto largest = Keywords<L>().fields();
-    m.def(
-        "largest_job",
-        [largest](const ClusterPtr& cluster,
-                  const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
-            const auto o = largest.read("largest_job", keywords);
+    largest.def(
+        m, "largest_job", [](const L& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
                 rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.cluster, r.domain));
             return table(py::make_tuple("gpu_model", "across", "within", "cluster", "domain"), rows);
         },
-        py::arg("cluster"), largest.documented(doc("fragmentation::largest_job")));
+        doc("fragmentation::largest_job"), py::arg("cluster"));
 }
 
 // FGD.
@@ -257,20 +251,17 @@ void bind_fgd(py::module_& m) {
         "keys of `WorkloadShape`. Weights that are not integers count as probabilities.";
     using F = f::FgdOptions;
     const auto options = Keywords<F>().fields();
-    m.def(
-        "fgd",
-        [options](const ClusterPtr& cluster, const WorkloadLike& workload, const py::kwargs& keywords) {
-            const auto o = options.read("fgd", keywords);
+    options.def(
+        m, "fgd",
+        [](const F& o, const ClusterPtr& cluster, const WorkloadLike& workload) {
             const auto w = workload_argument(workload);
             return unlocked([&] { return f::fgd(*cluster, w, o); });
         },
-        py::arg("cluster"), py::arg("workload"),
-        options.documented(doc("fragmentation::fgd") + "\n\n" + doc("fragmentation::Fgd") + accepts));
-    m.def(
-        "fgd_breakdown",
-        [options](const ClusterPtr& cluster, const WorkloadLike& workload,
-                  const py::kwargs& keywords) -> Typed<"dict[str, float]"> {
-            const auto o = options.read("fgd_breakdown", keywords);
+        doc("fragmentation::fgd") + "\n\n" + doc("fragmentation::Fgd") + accepts, py::arg("cluster"),
+        py::arg("workload"));
+    options.def(
+        m, "fgd_breakdown",
+        [](const F& o, const ClusterPtr& cluster, const WorkloadLike& workload) -> Typed<"dict[str, float]"> {
             const auto w = workload_argument(workload);
             const auto b = unlocked([&] { return f::fgd_breakdown(*cluster, w, o); });
             py::dict result;
@@ -283,9 +274,8 @@ void bind_fgd(py::module_& m) {
             result["cpu_only_lack_cpu"] = b.cpu_only_lack_cpu;
             return result;
         },
-        py::arg("cluster"), py::arg("workload"),
-        options.documented(doc("fragmentation::fgd_breakdown") + "\n\n" + doc("fragmentation::FgdClasses") +
-                           accepts));
+        doc("fragmentation::fgd_breakdown") + "\n\n" + doc("fragmentation::FgdClasses") + accepts,
+        py::arg("cluster"), py::arg("workload"));
 }
 
 // Counts.
@@ -296,13 +286,12 @@ void bind_counts(py::module_& m) {
     using C = f::Occupancy;
     auto counts = bind_record<C>(m, "Occupancy");
     counts.def_property_readonly("nodes", &C::nodes, "All of them.");
-    m.def(
-        "occupancy",
-        [occupancy](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto o = occupancy.read("occupancy", keywords);
+    occupancy.def(
+        m, "occupancy",
+        [](const O& o, const ClusterPtr& cluster) {
             return unlocked([&] { return f::occupancy(*cluster, o); });
         },
-        py::arg("cluster"), occupancy.documented(doc("fragmentation::occupancy")));
+        doc("fragmentation::occupancy"), py::arg("cluster"));
 
     using A = f::AllocationRatio;
     const auto text = [](const char* field) {
@@ -331,13 +320,12 @@ void bind_counts(py::module_& m) {
 
     using R = f::FragmentRateOptions;
     const auto rate = Keywords<R>().fields();
-    m.def(
-        "fragment_rate",
-        [rate](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto o = rate.read("fragment_rate", keywords);
+    rate.def(
+        m, "fragment_rate",
+        [](const R& o, const ClusterPtr& cluster) {
             return unlocked([&] { return f::fragment_rate(*cluster, o).rate(); });
         },
-        py::arg("cluster"), rate.documented(doc("fragmentation::fragment_rate")));
+        doc("fragmentation::fragment_rate"), py::arg("cluster"));
 
     m.def(
         "job_entropies",

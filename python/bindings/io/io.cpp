@@ -13,22 +13,20 @@ namespace gpusched::python {
 
 // The parts of the module in other files.
 void bind_readings(py::module_& m);
-void bind_kubernetes(py::module_& m);
-void bind_slurm(py::module_& m);
+void bind_clusters(py::module_& m);
 
 void bind_io(py::module_& parent) {
     auto m = submodule(parent, "io");
     const auto openb = Keywords<io::OpenbOptions>().fields();
-    m.def(
-        "read_openb",
-        [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
-            const auto options = openb.read("read_openb", keywords);
+    openb.def(
+        m, "read_openb",
+        [](const io::OpenbOptions& options, const PathLike& node_csv, const PathLike& pod_csv) {
             const auto nodes = path_text(node_csv, "node_csv"), pods = path_text(pod_csv, "pod_csv");
             return unlocked([&] {
                 return std::make_shared<NamedTrace>(NamedTrace{io::read_openb(nodes, pods, options), {}, {}});
             });
         },
-        py::arg("node_csv"), py::arg("pod_csv"), openb.documented(doc("io::read_openb")));
+        doc("io::read_openb"), py::arg("node_csv"), py::arg("pod_csv"));
     m.def(
         "anonymize",
         [](const ClusterPtr& cluster, const Integer& seed) {
@@ -62,8 +60,7 @@ void bind_io(py::module_& parent) {
         },
         py::arg("plan"), py::arg("cluster"), koordinator.documented(doc("io::plan_to_pod_migration_jobs")));
     bind_readings(m);
-    bind_kubernetes(m);
-    bind_slurm(m);
+    bind_clusters(m);
 }
 
 }  // namespace gpusched::python

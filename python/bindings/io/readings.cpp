@@ -114,29 +114,25 @@ void bind_readings(py::module_& m) {
             return parsed(io::flextopo_to_json(graph, name));
         },
         py::arg("graph"), py::arg("name"), documented(doc("io::flextopo_to_json")));
-    m.def(
-        "read_this_machine",
-        [hardware](const std::string& library, const py::kwargs& keywords) {
-            const auto given = hardware.read("read_this_machine", keywords);
+    hardware.def(
+        m, "read_this_machine",
+        [](const H& given, const std::string& library) {
             return unlocked([&] { return io::read_this_machine(given, library); });
         },
-        py::kw_only(), py::arg("library") = "libhwloc.so.15",
-        hardware.documented(doc("io::read_this_machine")));
+        doc("io::read_this_machine"), py::kw_only(), py::arg("library") = "libhwloc.so.15");
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
     bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
     const auto kubernetes = Keywords<K>().fields();
-    m.def(
-        "read_kubernetes_topology",
-        [kubernetes](const PathLike& topology_path, const PathLike& nodes_path, const py::kwargs& keywords) {
-            const auto given = kubernetes.read("read_kubernetes_topology", keywords);
+    kubernetes.def(
+        m, "read_kubernetes_topology",
+        [](const K& given, const PathLike& topology_path, const PathLike& nodes_path) {
             const auto levels = path_text(topology_path, "topology_path");
             const auto nodes = path_text(nodes_path, "nodes_path");
             return unlocked([&] { return io::read_kubernetes_topology(levels, nodes, given); });
         },
-        py::arg("topology_path"), py::arg("nodes_path"),
-        kubernetes.documented(doc("io::read_kubernetes_topology")));
+        doc("io::read_kubernetes_topology"), py::arg("topology_path"), py::arg("nodes_path"));
     m.def(
         "network_tree", [](const io::NetworkReading& reading) -> Typed<"NetworkTree"> {
             ClusterSpec spec;

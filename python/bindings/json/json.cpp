@@ -5,8 +5,6 @@
 
 #include <gpusched/json/document.hpp>
 
-#include <string>
-
 namespace gpusched::python {
 
 namespace {

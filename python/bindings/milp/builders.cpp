@@ -97,15 +97,14 @@ void bind_consolidation_model(py::module_& m) {
             py::arg("placement"), documented("Returns the number of moved tasks."));
     const auto options = Keywords<milp::ConsolidationOptions>().fields();
     define_value(model);
-    m.def(
-        "consolidation",
-        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto o = options.read("consolidation", keywords);
+    options.def(
+        m, "consolidation",
+        [](const milp::ConsolidationOptions& o, const ClusterPtr& cluster) {
             return std::make_shared<M>(unlocked([&] {
                 return M{milp::consolidation(*cluster, o), cluster};
             }));
         },
-        py::arg("cluster"), options.documented(doc("milp::consolidation")));
+        doc("milp::consolidation"), py::arg("cluster"));
 }
 
 }  // namespace

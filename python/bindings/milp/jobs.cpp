@@ -11,12 +11,6 @@
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -212,29 +206,23 @@ void bind_packing(py::module_& m) {
             "placement", [](const Named& r) { return placement_dict(*r.cluster, r.placement); },
             "{task: node or None}.")
         .def_property_readonly(
-            "steps",
-            [](const Named& r) -> JsonObjects {
-                py::list steps;
-                for (const auto& step : r.steps) steps.append(dict_from(step));
-                return steps;
-            },
+            "steps", [](const Named& r) -> JsonObjects { return dicts_from(r.steps); },
             "One dict per priority, highest first: priority, pending, placed, bound, status.");
     result.def("__repr__", [](const Named& r) {
         return std::string("<gpusched.milp.PackingResult: ") +
                (r.optimal ? "optimal" : "not proven optimal") + ", " + counted(r.moves, "move") + ">";
     });
     define_value(result);
-    m.def(
-        "priority_packing",
-        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto arguments = options.read("priority_packing", keywords);
+    options.def(
+        m, "priority_packing",
+        [](const PackingArguments& arguments, const ClusterPtr& cluster) {
             const auto solver = solver_argument(arguments.solver);
             return Named{Call(arguments.progress).run([&](const Context& context) {
                              return milp::priority_packing(*cluster, arguments, solver, context);
                          }),
                          cluster};
         },
-        py::arg("cluster"), options.documented(doc("milp::priority_packing")));
+        doc("milp::priority_packing"), py::arg("cluster"));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "milp/milp.hpp"
 
 #include "support/arrays.hpp"
-#include "support/documents.hpp"
+#include "support/fields.hpp"
 #include "support/records.hpp"
 #include "support/sources.hpp"
 #include "support/struct_states.hpp"
@@ -12,8 +12,6 @@
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>
-#include <cstdint>
-#include <memory>
 
 namespace gpusched::python {
 
@@ -47,11 +45,7 @@ class Watched {
 
 /// A solver written in Python: takes the model and a dict of options, returns a dict.
 milp::AnySolver python_solver(std::string name, py::object solve) {
-    // The callable outlives its C++ copies and is released with the GIL held.
-    auto held = std::shared_ptr<py::object>(new py::object(std::move(solve)), [](py::object* object) {
-        const py::gil_scoped_acquire lock;
-        delete object;
-    });
+    const auto held = shared_object(std::move(solve));
     return {name,
             [held, name](const milp::Model& model, const milp::SolveOptions& options,
                          const Context& context) -> milp::Solution {
@@ -63,12 +57,7 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                     return milp::Solution{.status = milp::Status::cancelled, .bound = worst, .solver = name};
                 const py::gil_scoped_acquire lock;
                 const Watched watched(budget);
-                py::dict o;
-                o["time_limit"] = options.time_limit;
-                o["mip_gap"] = options.mip_gap;
-                o["threads"] = options.threads;
-                o["seed"] = options.seed;
-                o["presolve"] = options.presolve;
+                auto o = dict_from(options);
                 o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
                 o["go_on"] = watched.go_on();
                 const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
@@ -91,10 +80,6 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 if (std::isnan(s.bound)) s.bound = worst;
                 return s;
             }};
-}
-
-OptionalNumber none_if_nan(double value) {
-    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
 }
 
 Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shared_ptr<milp::Model>& model) {
@@ -179,27 +164,25 @@ void bind_model_class(py::module_& m) {
     define_value(model);
     const auto options =
         solver_keywords<SolveArguments, milp::SolveOptions>().field("start", &SolveArguments::start);
-    model.def(
-        "solve",
-        [options](const Ptr& self, const py::kwargs& keywords) {
-            const auto arguments = options.read("solve", keywords);
+    options.def(
+        model, "solve",
+        [](const SolveArguments& arguments, const Ptr& self) {
             const auto solver = solver_argument(arguments.solver);
             return Call(arguments.progress).run([&](const Context& context) {
                 return milp::solve(*self, arguments, solver, context);
             });
         },
-        options.documented(doc("milp::solve")));
+        doc("milp::solve"));
     const auto conflict_options = solver_keywords<SolveArguments, milp::SolveOptions>();
-    model.def(
-        "conflicting_groups",
-        [conflict_options](const Ptr& self, const py::kwargs& keywords) {
-            const auto arguments = conflict_options.read("conflicting_groups", keywords);
+    conflict_options.def(
+        model, "conflicting_groups",
+        [](const SolveArguments& arguments, const Ptr& self) {
             const auto solver = solver_argument(arguments.solver);
             return Call(arguments.progress).run([&](const Context& context) {
                 return milp::conflicting_groups(*self, solver, arguments, context);
             });
         },
-        conflict_options.documented(doc("milp::conflicting_groups")));
+        doc("milp::conflicting_groups"));
     elastic.def(
         "violated_groups",
         [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
@@ -231,10 +214,10 @@ void bind_milp(py::module_& parent) {
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution"));
     solution.def_readonly("status", &S::status, doc("milp::Status"))
         .def_property_readonly(
-            "objective", [](const S& s) { return none_if_nan(s.objective); },
+            "objective", [](const S& s) { return finite_or_none(s.objective); },
             "Objective value including the offset; None without a solution.")
         .def_property_readonly(
-            "bound", [](const S& s) { return none_if_nan(s.bound); },
+            "bound", [](const S& s) { return finite_or_none(s.bound); },
             "Bound on the objective of every solution; None if unknown.")
         .def_property_readonly(
             "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
@@ -245,7 +228,7 @@ void bind_milp(py::module_& parent) {
         .def_readonly("message", &S::message, doc("milp::Solution::message"))
         .def("__repr__", [](const S& s) {
             return std::string("Solution(status='") + enum_name(s.status) +
-                   "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
+                   "', objective=" + py::repr(finite_or_none(s.objective)).cast<std::string>() + ")";
         });
     define_value(solution);
     m.def("available_solvers", &milp::available_solvers,

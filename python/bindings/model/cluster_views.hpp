@@ -8,11 +8,8 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <memory>
-#include <string>
 #include <tuple>
 #include <variant>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -70,6 +67,9 @@ inline py::object level_object(Level level) {
     if (level == node_level) return py::str("node");
     return py::int_(level);
 }
+
+/// Hardware as in the cluster format.
+py::dict hardware_dict(const Hardware& hardware);
 
 /// Pickles a view together with its cluster, which all views in one pickle share.
 template <class View, class... Rest>

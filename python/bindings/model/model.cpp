@@ -2,7 +2,7 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
-#include "support/documents.hpp"
+#include "support/fields.hpp"
 #include "support/sources.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
@@ -99,11 +99,7 @@ void bind_model(py::module_& parent) {
                 py::list list;
                 for (std::uint32_t b = 0; b < c.inventory().budgets.size(); ++b) {
                     if (c.inventory().budget_names[b].empty()) continue;
-                    const auto budget = c.budget_spec(b);
-                    list.append(py::dict(py::arg("name") = budget.name, py::arg("tasks") = budget.tasks,
-                                         py::arg("groups") = budget.groups,
-                                         py::arg("allowed_down") = budget.allowed_down,
-                                         py::arg("broken") = budget.broken));
+                    list.append(dict_from(c.budget_spec(b)));
                 }
                 return list;
             },

@@ -5,7 +5,6 @@
 #include "model/task_argument.hpp"
 #include "support/documents.hpp"
 
-#include <string>
 #include <variant>
 
 namespace gpusched::python {

@@ -2,16 +2,10 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
+#include "support/fields.hpp"
 #include "support/keywords.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -23,28 +17,12 @@ OptionalString gpu_model(const NodeView& n) {
     return py::str(n.cluster->inventory().gpu_models[index(model)]);
 }
 
-Typed<"list[dict[str, str]]"> taints(const NodeView& n) {
-    py::list result;
-    for (const auto& t : n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints)
-        result.append(
-            py::dict(py::arg("key") = t.key, py::arg("value") = t.value, py::arg("effect") = t.effect));
-    return result;
-}
-
-py::dict described(const Hardware& hardware) {
-    py::list numa_nodes;
-    for (const auto& numa : hardware.numa_nodes)
-        numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
-                                   py::arg("gpus") = gpu_list(numa.gpus)));
-    return py::dict(py::arg("numa_nodes") = numa_nodes);
-}
-
 Typed<"str | dict[str, Any] | None"> hardware(const NodeView& n) {
     const auto which = n.table().hardware[n.at()];
     if (which == NodeTable::no_hardware) return py::none();
     const auto& hardware = n.cluster->inventory().hardware[which].description;
     if (!hardware.preset.empty()) return py::str(hardware.preset);
-    return described(hardware);
+    return hardware_dict(hardware);
 }
 
 std::vector<std::string> network(const NodeView& n) {
@@ -113,15 +91,15 @@ auto resource_column(Amount amount) {
     };
 }
 
-JsonObjects devices(const NodeView& n) {
-    py::list result;
-    for (const auto& group : n.cluster->inventory().node_devices[n.table().devices[n.at()]].written)
-        result.append(py::dict(py::arg("device_class") = group.device_class, py::arg("count") = group.count,
-                               py::arg("parents") = group.parents, py::arg("memory_mib") = group.memory_mib));
-    return result;
-}
-
 }  // namespace
+
+py::dict hardware_dict(const Hardware& hardware) {
+    py::list numa_nodes;
+    for (const auto& numa : hardware.numa_nodes)
+        numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
+                                   py::arg("gpus") = gpu_list(numa.gpus)));
+    return py::dict(py::arg("numa_nodes") = numa_nodes);
+}
 
 void bind_nodes(py::module_& m) {
     m.def(
@@ -129,7 +107,7 @@ void bind_nodes(py::module_& m) {
         [](const std::string& name) -> JsonObject {
             const auto preset = hardware_preset(name);
             if (!preset) throw InvalidInput(bad_name("hardware preset", name, hardware_preset_names()));
-            return described(*preset);
+            return hardware_dict(*preset);
         },
         py::arg("name"),
         documented(
@@ -166,7 +144,12 @@ void bind_nodes(py::module_& m) {
                 return n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].labels;
             },
             "Labels by key.")
-        .def_property_readonly("taints", taints, "Taints: dicts with key, value and effect.")
+        .def_property_readonly(
+            "taints", [](const NodeView& n) -> Typed<"list[dict[str, str]]"> {
+                return dicts_from(
+                    n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints);
+            },
+            "Taints: dicts with key, value and effect.")
         .def_property_readonly(
             "hardware", hardware,
             "Hardware: name of a preset, a description as in the cluster format, or None if unknown.")
@@ -182,7 +165,12 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "resources_free", [](const NodeView& n) { return resource_amounts(n, amount_free); },
             "Free amounts of the named resources.")
-        .def_property_readonly("devices", devices, doc("NodeSpec::devices"))
+        .def_property_readonly(
+            "devices",
+            [](const NodeView& n) -> JsonObjects {
+                return dicts_from(n.cluster->inventory().node_devices[n.table().devices[n.at()]].written);
+            },
+            doc("NodeSpec::devices"))
         .def_property_readonly(
             "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
             doc("Cluster::free_devices"))

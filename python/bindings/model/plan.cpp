@@ -15,13 +15,9 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
-#include <string>
 #include <tuple>
-#include <utility>
 
 namespace gpusched::python {
 
@@ -128,13 +124,6 @@ Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     return stated_fields(*goal);
 }
 
-/// Statistics of each round.
-JsonObjects rounds(const NamedPlan& p) {
-    py::list list;
-    for (const auto& round : consolidation::rounds_of(p.spec)) list.append(dict_from(round));
-    return list;
-}
-
 }  // namespace
 
 Brought::Brought(ClusterSpec snapshot) {
@@ -204,10 +193,7 @@ ClusterPtr with_brought(const ClusterPtr& cluster, const NamedPlan& plan) {
     return std::make_shared<Cluster>(Cluster::build(snapshot));
 }
 
-PlanSpec plan_argument(const py::object& plan) {
-    if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
-    return read_plan(plan).spec;
-}
+PlanSpec plan_argument(const py::object& plan) { return named_plan(plan).spec; }
 
 void bind_plan(py::module_& m) {
     // Attributes have the names of the format, with an underscore if the name is a Python keyword.
@@ -301,9 +287,11 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "cost", [](const NamedPlan& p) { return p.spec.cost; },
             "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
-        .def_property_readonly("rounds", rounds,
-                               "Statistics of each round of the search: one dict per round, "
-                               "from `stats` (`round_1_moves`, ...).")
+        .def_property_readonly(
+            "rounds",
+            [](const NamedPlan& p) -> JsonObjects { return dicts_from(consolidation::rounds_of(p.spec)); },
+            "Statistics of each round of the search: one dict per round, "
+            "from `stats` (`round_1_moves`, ...).")
         .def_static(
             "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
             documented("Reads a `gpusched.plan` document.\n\n"

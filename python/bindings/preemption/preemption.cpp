@@ -10,9 +10,6 @@
 #include <gpusched/preemption/index.hpp>
 
 #include <cmath>
-#include <map>
-#include <memory>
-#include <utility>
 #include <variant>
 
 namespace gpusched::python {
@@ -237,40 +234,38 @@ void bind_preemption(py::module_& parent) {
                               "The explanation as HTML, for notebooks.");
 
     const auto options = decision_options();
-    m.def(
-        "preempt",
-        [options](const ClusterPtr& cluster, const TaskLike& task,
-                  const py::kwargs& keywords) -> std::optional<NamedDecision> {
-            auto o = options.read("preempt", keywords);
-            const auto [with_task, id] = task_argument(cluster, task);
-            use_functions(o, with_task);
-            const auto result = Call().run(
-                [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
-            if (!result.decision) {
-                if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
-                return std::nullopt;
-            }
-            return named_decision(*with_task, id, *result.decision, result.proven);
-        },
-        py::arg("cluster"), py::arg("task"),
-        options.shared_as("preemption.preempt")
-            .documented(
-                "Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no "
-                "allowed eviction helps; warns (RuntimeWarning) if a limit ended the search before that was "
-                "certain.\n\n"
-                "`task`: a dict as in the cluster format, or the name of a pending task of the cluster. A "
-                "dict takes as long as building the snapshot. The cluster is not changed. docs/preemption.md "
-                "describes policies, possible victims and tie-breaking."));
+    options.shared_as("preemption.preempt")
+        .def(
+            m, "preempt",
+            [](DecisionArguments o, const ClusterPtr& cluster,
+               const TaskLike& task) -> std::optional<NamedDecision> {
+                const auto [with_task, id] = task_argument(cluster, task);
+                use_functions(o, with_task);
+                const auto result = Call().run([&, c = with_task, t = id](const Context& context) {
+                    return p::preempt(*c, t, o, context);
+                });
+                if (!result.decision) {
+                    if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
+                    return std::nullopt;
+                }
+                return named_decision(*with_task, id, *result.decision, result.proven);
+            },
+            "Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no "
+            "allowed eviction helps; warns (RuntimeWarning) if a limit ended the search before that was "
+            "certain.\n\n"
+            "`task`: a dict as in the cluster format, or the name of a pending task of the cluster. A "
+            "dict takes as long as building the snapshot. The cluster is not changed. docs/preemption.md "
+            "describes policies, possible victims and tie-breaking.",
+            py::arg("cluster"), py::arg("task"));
     const auto of_sets = Keywords<MinimalSetsArguments>()
                              .field("policy", &MinimalSetsArguments::policy_choice,
                                     "Determines the possible victims: LP tasks for spot policies, tasks of "
                                     "lower priority for the others and for a callable.")
                              .fields<p::MinimalSetsOptions>();
-    m.def(
-        "minimal_victim_sets",
-        [of_sets](const ClusterPtr& cluster, const TaskLike& task, const NodeArgument& node,
-                  const py::kwargs& keywords) {
-            auto o = of_sets.read("minimal_victim_sets", keywords);
+    of_sets.def(
+        m, "minimal_victim_sets",
+        [](MinimalSetsArguments o, const ClusterPtr& cluster, const TaskLike& task,
+           const NodeArgument& node) {
             const auto [with_task, id] = task_argument(cluster, task);
             o.policy = chosen_policy(o.policy_choice, with_task);
             const auto at = node_of(*with_task, node);
@@ -285,23 +280,20 @@ void bind_preemption(py::module_& parent) {
             }
             return names;
         },
-        py::arg("cluster"), py::arg("task"), py::arg("node"),
-        of_sets.documented(
-            "Returns all minimal sets of victims on one node (IMP's result R), as lists of names in "
-            "snapshot order: [[]] if the task fits without evictions, [] if no eviction helps. If the "
-            "hardware is unknown, the sets are as under \"guaranteed\"."));
-    m.def(
-        "explain",
-        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
-            auto o = options.read("explain", keywords);
+        "Returns all minimal sets of victims on one node (IMP's result R), as lists of names in "
+        "snapshot order: [[]] if the task fits without evictions, [] if no eviction helps. If the "
+        "hardware is unknown, the sets are as under \"guaranteed\".",
+        py::arg("cluster"), py::arg("task"), py::arg("node"));
+    options.def(
+        m, "explain",
+        [](DecisionArguments o, const ClusterPtr& cluster, const TaskLike& task) {
             const auto [with_task, id] = task_argument(cluster, task);
             use_functions(o, with_task);
             return with_names(*with_task, p::explain(*with_task, id, o));
         },
-        py::arg("cluster"), py::arg("task"),
-        options.documented(
-            "Explains why no eviction helps. Returns an `Explanation` with the closest node and the "
-            "resources that it lacks without all potential victims."));
+        "Explains why no eviction helps. Returns an `Explanation` with the closest node and the "
+        "resources that it lacks without all potential victims.",
+        py::arg("cluster"), py::arg("task"));
     const auto work = [&m](const char* name, auto work_of, const std::string& text) {
         m.def(
             name,

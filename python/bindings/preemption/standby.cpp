@@ -7,12 +7,6 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/preemption/standby.hpp>
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {

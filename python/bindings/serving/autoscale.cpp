@@ -7,8 +7,6 @@
 
 #include <cmath>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -115,10 +113,9 @@ void bind_scaling_records(py::module_& m) {
 
 void bind_arrivals(py::module_& m) {
     const auto curve = Keywords<s::DailyCurve>().fields();
-    m.def(
-        "daily_arrivals",
-        [curve](const RequestRows& trace, const py::kwargs& given) -> RequestTable {
-            const auto c = curve.read("daily_arrivals", given);
+    curve.def(
+        m, "daily_arrivals",
+        [](const s::DailyCurve& c, const RequestRows& trace) -> RequestTable {
             const auto rows = read_arrivals("trace", trace);
             const auto day = unlocked([&] { return s::daily_arrivals(rows, c); });
             py::array_t<double> out({static_cast<py::ssize_t>(day.size()), py::ssize_t{3}});
@@ -131,10 +128,10 @@ void bind_arrivals(py::module_& m) {
             }
             return py::object(out);
         },
-        py::arg("trace"),
-        curve.documented(doc("serving::daily_arrivals") +
-                         "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
-                         doc("serving::DailyCurve")));
+        doc("serving::daily_arrivals") +
+            "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
+            doc("serving::DailyCurve"),
+        py::arg("trace"));
     m.def(
         "expected_rate",
         [curve](const Number& time_s, const py::kwargs& given) {
@@ -157,47 +154,37 @@ void bind_scaling(py::module_& m) {
     sizing.field("variation", &SizingArguments::variation,
                  "Squared coefficient of variation of the times between arrivals, 0 to 1000; 1 for a Poisson "
                  "process.");
-    m.def(
-        "pool_sizes",
-        [sizing](const RequestRows& sample, const Number& rate, const py::kwargs& given) {
-            const auto o = sizing.read("pool_sizes", given);
+    sizing.def(
+        m, "pool_sizes",
+        [](const SizingArguments& o, const RequestRows& sample, const Number& rate) {
             const auto rows = read_arrivals("sample", sample);
             const double per_s = OptionType<double>::read("rate", rate);
             return unlocked([&] { return s::pool_sizes(rows, per_s, o, o.variation); });
         },
-        py::arg("sample"), py::arg("rate"), sizing.documented(doc("serving::pool_sizes")));
+        doc("serving::pool_sizes"), py::arg("sample"), py::arg("rate"));
     const auto estimates = Keywords<s::EstimateOptions>().fields();
-    m.def(
-        "replica_times",
-        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
-                    const s::Deployment& prefill, const s::Deployment& decode, const Integer& input,
-                    const Integer& output, const Integer& longest_input, const py::kwargs& given) {
-            const auto o = estimates.read("replica_times", given);
-            std::vector<s::GpuType> types;
-            for (const auto gpu : gpus) {
-                if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
-                types.push_back(gpu.cast<s::GpuType>());
-            }
+    estimates.def(
+        m, "replica_times",
+        [](const s::EstimateOptions& o, const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+           const s::Deployment& prefill, const s::Deployment& decode, const Integer& input,
+           const Integer& output, const Integer& longest_input) {
             return s::replica_times(
-                model, types, prefill, decode,
+                model, gpu_types_argument(gpus), prefill, decode,
                 {OptionType<int>::read("input", input), OptionType<int>::read("output", output)},
                 OptionType<int>::read("longest_input", longest_input), o);
         },
-        py::arg("model"), py::arg("gpus"), py::arg("prefill"), py::arg("decode"), py::arg("input"),
-        py::arg("output"), py::arg("longest_input") = 8192,
-        estimates.documented(doc("serving::replica_times") +
-                             "\n\n`input`, `output`: mean tokens of a request."));
+        doc("serving::replica_times") + "\n\n`input`, `output`: mean tokens of a request.", py::arg("model"),
+        py::arg("gpus"), py::arg("prefill"), py::arg("decode"), py::arg("input"), py::arg("output"),
+        py::arg("longest_input") = 8192);
 }
 
 void bind_simulation(py::module_& m) {
     m.attr("most_intervals") = s::most_intervals;
     const auto options = simulation_keywords<SimulationArguments>().without({"policy"});
-    m.def(
-        "simulate_autoscaling",
-        [options](const RequestRows& arrivals,
-                  const Typed<"str | Callable[[PoolWindow], PoolSizes | tuple[int, int]]">& policy,
-                  const py::kwargs& given) {
-            auto o = options.read("simulate_autoscaling", given);
+    options.def(
+        m, "simulate_autoscaling",
+        [](SimulationArguments o, const RequestRows& arrivals,
+           const Typed<"str | Callable[[PoolWindow], PoolSizes | tuple[int, int]]">& policy) {
             const bool own = !py::isinstance<py::str>(policy);
             if (own && PyCallable_Check(policy.ptr()) == 0)
                 bad_option("policy", policy, "a name or a function");
@@ -212,22 +199,20 @@ void bind_simulation(py::module_& m) {
             };
             return unlocked([&] { return s::simulate_autoscaling(rows, o, decide, o); });
         },
-        py::arg("arrivals"), py::arg("policy") = "forecast",
-        options.documented(
-            doc("serving::simulate_autoscaling") +
+        doc("serving::simulate_autoscaling") +
             "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
-            "a function of a `PoolWindow` that returns the sizes."));
+            "a function of a `PoolWindow` that returns the sizes.",
+        py::arg("arrivals"), py::arg("policy") = "forecast");
     auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
     fixed.field("windows_met", &FixedArguments::windows_met,
                 "Part of the windows that must meet both targets, 0 to 1.");
-    m.def(
-        "fewest_fixed",
-        [fixed](const RequestRows& arrivals, const py::kwargs& given) {
-            const auto o = fixed.read("fewest_fixed", given);
+    fixed.def(
+        m, "fewest_fixed",
+        [](const FixedArguments& o, const RequestRows& arrivals) {
             const auto rows = read_arrivals("arrivals", arrivals);
             return unlocked([&] { return s::fewest_fixed(rows, o, o.windows_met, o); });
         },
-        py::arg("arrivals"), fixed.documented(doc("serving::fewest_fixed")));
+        doc("serving::fewest_fixed"), py::arg("arrivals"));
 }
 
 }  // namespace

@@ -15,6 +15,17 @@ std::pair<int, int> OptionType<std::pair<int, int>>::read(const std::string& fie
     return {pair[0], pair[1]};
 }
 
+std::vector<s::GpuType> gpu_types_argument(const py::object& gpus) {
+    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
+        bad_option("gpus", gpus, "a list of GpuType");
+    std::vector<s::GpuType> result;
+    for (const auto gpu : gpus) {
+        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
+        result.push_back(gpu.cast<s::GpuType>());
+    }
+    return result;
+}
+
 namespace {
 
 struct DeploymentArguments : s::DeploymentOptions {
@@ -54,17 +65,6 @@ void bind_records(py::module_& m) {
     bind_record<s::ThroughputEstimate>(m, "ThroughputEstimate");
 }
 
-std::vector<s::GpuType> gpu_types_argument(const py::object& gpus) {
-    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
-        bad_option("gpus", gpus, "a list of GpuType");
-    std::vector<s::GpuType> result;
-    for (const auto gpu : gpus) {
-        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
-        result.push_back(gpu.cast<s::GpuType>());
-    }
-    return result;
-}
-
 void bind_catalogue(py::module_& m) {
     m.def("gpu_catalogue", &s::gpu_catalogue, documented(doc("serving::gpu_catalogue")));
     m.def("paper_gpus", &s::paper_gpus, documented(doc("serving::paper_gpus")));
@@ -95,29 +95,25 @@ void bind_catalogue(py::module_& m) {
     const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
         "memory_fraction", &DeploymentArguments::memory_fraction,
         doc("serving::EstimateOptions::memory_fraction"));
-    m.def(
-        "enumerate_deployments",
-        [options](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
-                  const Integers& available, const py::kwargs& keywords) {
-            const auto o = options.read("enumerate_deployments", keywords);
+    options.def(
+        m, "enumerate_deployments",
+        [](const DeploymentArguments& o, const s::LanguageModel& model,
+           const Typed<"Sequence[GpuType]">& gpus, const Integers& available) {
             const auto counts = OptionType<std::vector<int>>::read("available", available);
             return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o, o.memory_fraction);
         },
-        py::arg("model"), py::arg("gpus"), py::arg("available"),
-        options.documented(doc("serving::enumerate_deployments")));
+        doc("serving::enumerate_deployments"), py::arg("model"), py::arg("gpus"), py::arg("available"));
     const auto estimates = Keywords<s::EstimateOptions>().fields();
-    m.def(
-        "estimate_throughput",
-        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
-                    const s::Deployment& deployment, const Integer& input, const Integer& output,
-                    const py::kwargs& keywords) {
-            const auto o = estimates.read("estimate_throughput", keywords);
+    estimates.def(
+        m, "estimate_throughput",
+        [](const s::EstimateOptions& o, const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+           const s::Deployment& deployment, const Integer& input, const Integer& output) {
             return s::estimate_throughput(
                 model, gpu_types_argument(gpus), deployment,
                 {OptionType<int>::read("input", input), OptionType<int>::read("output", output)}, o);
         },
-        py::arg("model"), py::arg("gpus"), py::arg("deployment"), py::arg("input"), py::arg("output"),
-        estimates.documented(doc("serving::estimate_throughput")));
+        doc("serving::estimate_throughput"), py::arg("model"), py::arg("gpus"), py::arg("deployment"),
+        py::arg("input"), py::arg("output"));
     m.def(
         "read_layer_profile",
         [](const PathLike& prefill, const PathLike& decode, const std::string& model, const std::string& gpu,
@@ -143,11 +139,10 @@ void bind_catalogue(py::module_& m) {
         documented(doc("serving::read_layer_profile") +
                    "\n\nReturns the dict for `profiles` of `estimate_throughput`.\n\n" +
                    doc("serving::parse_profile_csv")));
-    m.def(
-        "layer_seconds",
-        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, const Integer& number,
-                    double tokens, double context, double sequences, const py::kwargs& keywords) {
-            const auto o = estimates.read("layer_seconds", keywords);
+    estimates.def(
+        m, "layer_seconds",
+        [](const s::EstimateOptions& o, const s::LanguageModel& model, const s::GpuType& gpu,
+           const Integer& number, double tokens, double context, double sequences) {
             const auto degree = OptionType<int>::read("degree", number);
             s::validate(o);
             s::validate(model);
@@ -160,8 +155,8 @@ void bind_catalogue(py::module_& m) {
             problems.throw_if_any();
             return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
         },
-        py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"), py::arg("context"),
-        py::arg("sequences"), estimates.documented(doc("serving::layer_seconds")));
+        doc("serving::layer_seconds"), py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"),
+        py::arg("context"), py::arg("sequences"));
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
-#include <vector>
-
 namespace gpusched::python {
 
 namespace s = serving;
@@ -37,23 +35,21 @@ void bind_serving_latency(py::module_& m) {
                documented(doc("serving::LatencyResult::percentile")));
     result.def("__str__", &s::latency_table);
     const auto options = Keywords<s::LatencyOptions>().fields();
-    m.def(
-        "simulate_latency",
-        [options](const Request& request, const Replicas& plan, const py::kwargs& keywords) {
-            const auto o = options.read("simulate_latency", keywords);
+    options.def(
+        m, "simulate_latency",
+        [](const s::LatencyOptions& o, const Request& request, const Replicas& plan) {
             const auto asked =
                 read_serving_request(request, o.rate > 0 ? py::object(py::float_(1.0)) : py::none());
             const auto replicas = read_served(plan, asked, o);
             return unlocked([&] { return s::simulate_latency(asked, replicas, o); });
         },
-        py::arg("request"), py::arg("plan"),
-        options.documented(
-            doc("serving::simulate_latency") +
+        doc("serving::simulate_latency") +
             "\n\n"
             "`plan`: a plan, its document from `plan_to_dict`, or a list of dicts with `model`, "
             "`deployment` or `stages`, `count` and `share` (of each kind of requests), and "
             "optionally "
-            "`requests_per_s` of one replica."));
+            "`requests_per_s` of one replica.",
+        py::arg("request"), py::arg("plan"));
 }
 
 }  // namespace gpusched::python

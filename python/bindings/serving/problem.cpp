@@ -7,14 +7,8 @@
 #include <gpusched/json/forms.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -314,17 +308,14 @@ void bind_serving_problem(py::module_& m) {
 
     using P = NamedServingSolution;
     py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution"));
-    const auto number = [](double value) -> OptionalNumber {
-        return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
-    };
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
             doc("milp::Status"))
         .def_property_readonly(
-            "makespan", [number](const P& p) { return number(p.makespan); },
+            "makespan", [](const P& p) { return finite_or_none(p.makespan); },
             "Makespan in seconds; None without a plan.")
         .def_property_readonly(
-            "bound", [number](const P& p) { return number(p.bound); },
+            "bound", [](const P& p) { return finite_or_none(p.bound); },
             "Lower bound on the makespan in seconds; None if no plan exists.")
         .def_readonly("cost", &P::cost, "Cost of all rented GPUs in $/h.")
         .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal"))
@@ -349,11 +340,10 @@ void bind_serving_problem(py::module_& m) {
     const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
         "deadline", &ServingArguments::deadline,
         "Finds the cheapest plan within this time in seconds, instead of the fastest plan.");
-    m.def(
-        "solve_serving_plan",
-        [options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
-                  const Counts& availability, const Number& budget, const py::kwargs& keywords) {
-            auto arguments = options.read("solve_serving_plan", keywords);
+    options.def(
+        m, "solve_serving_plan",
+        [](ServingArguments arguments, const Configurations& configs, const JsonObject& workloads,
+           const Prices& prices, const Counts& availability, const Number& budget) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
             validate(problem);
             const auto solver = solver_argument(arguments.solver);
@@ -364,8 +354,8 @@ void bind_serving_problem(py::module_& m) {
             });
             return P{std::move(found), std::move(problem)};
         },
-        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"), options.documented(doc("serving::solve_serving_plan")));
+        doc("serving::solve_serving_plan"), py::arg("configs"), py::arg("workloads"), py::arg("prices"),
+        py::arg("availability"), py::arg("budget"));
 }
 
 }  // namespace gpusched::python

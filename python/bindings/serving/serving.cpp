@@ -62,24 +62,12 @@ std::pair<s::ServingRequest, Arguments> asked_for(const char* function, const Ke
     return result;
 }
 
-OptionalNumber number(double value) {
-    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
-}
-
 Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-/// Records as dicts.
-template <Described T>
-JsonObjects dicts_from(const std::vector<T>& records) {
-    py::list result;
-    for (const auto& record : records) result.append(dict_from(record));
-    return result;
-}
-
 py::dict calibration_dict(const s::Calibration& calibration) {
     py::dict result;
     result["factors"] = dicts_from(calibration.factors);
@@ -112,10 +100,10 @@ void bind_planner(py::module_& m) {
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
             doc("milp::Status"))
         .def_property_readonly(
-            "makespan", [](const P& p) { return number(p.makespan); },
+            "makespan", [](const P& p) { return finite_or_none(p.makespan); },
             "Makespan in seconds; None without a plan.")
         .def_property_readonly(
-            "bound", [](const P& p) { return number(p.bound); }, doc("serving::ServingPlan::bound"))
+            "bound", [](const P& p) { return finite_or_none(p.bound); }, doc("serving::ServingPlan::bound"))
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
         .def_readonly("requests_per_s", &P::requests_per_s, doc("serving::ServingPlan::requests_per_s"))
         .def_readonly("cost_per_request", &P::cost_per_request, doc("serving::ServingPlan::cost_per_request"))
@@ -293,10 +281,10 @@ void bind_planner(py::module_& m) {
         .def_readonly("stops", &R::stops, doc("serving::ReplanResult::stops"))
         .def_readonly("cost_free", &R::cost_free, doc("serving::ReplanResult::cost_free"))
         .def_property_readonly(
-            "makespan_kept", [](const R& r) { return number(r.makespan_kept); },
+            "makespan_kept", [](const R& r) { return finite_or_none(r.makespan_kept); },
             doc("serving::ReplanResult::makespan_kept"))
         .def_property_readonly(
-            "makespan_free", [](const R& r) { return number(r.makespan_free); },
+            "makespan_free", [](const R& r) { return finite_or_none(r.makespan_free); },
             doc("serving::ReplanResult::makespan_free"));
     result.def("__repr__", [](const py::object& self) {
         return "ReplanResult(plan=" + py::repr(self.attr("plan")).cast<std::string>() +

@@ -10,10 +10,6 @@
 #include <gpusched/sim/simulate_host.hpp>
 
 #include <cstddef>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 template <>
 struct gpusched::json::Form<gpusched::sim::RequestClass>
@@ -104,31 +100,28 @@ void bind_host_simulation(py::module_& m) {
     bind_result(m);
     const auto options = host_options<HostArguments>();
     const auto seeded = host_options<SeededArguments>();
-    m.def(
-        "simulate_host",
-        [seeded](const py::kwargs& keywords) {
-            const auto o = seeded.read("simulate_host", keywords);
-            const auto scenario = o.read();
-            const auto seeds = OptionType<std::vector<std::uint64_t>>::read("seeds", o.seeds);
-            HostResult all;
-            for (const auto seed : seeds) {
-                if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                const auto one =
-                    unlocked([&] { return sim::simulate_host(scenario, o.variant, std::span(&seed, 1)); });
-                all.runs.push_back(one.runs.front());
-                all.throughput.push_back(one.throughput.front());
-                all.system_throughput.push_back(one.system_throughput.front());
-            }
-            return all;
-        },
-        seeded.shared_as("sim.simulate_host")
-            .documented(
-                "Runs the controller on a simulated host, once per seed. Returns a `HostResult`.\n\n" +
-                doc("sim::run_host")));
-    m.def(
-        "record_host",
-        [options](const Integer& seed, const py::kwargs& keywords) -> Typed<"tuple[str, dict[str, Any]]"> {
-            const auto o = options.read("record_host", keywords);
+    seeded.shared_as("sim.simulate_host")
+        .def(
+            m, "simulate_host",
+            [](const SeededArguments& o) {
+                const auto scenario = o.read();
+                const auto seeds = OptionType<std::vector<std::uint64_t>>::read("seeds", o.seeds);
+                HostResult all;
+                for (const auto seed : seeds) {
+                    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                    const auto one = unlocked(
+                        [&] { return sim::simulate_host(scenario, o.variant, std::span(&seed, 1)); });
+                    all.runs.push_back(one.runs.front());
+                    all.throughput.push_back(one.throughput.front());
+                    all.system_throughput.push_back(one.system_throughput.front());
+                }
+                return all;
+            },
+            "Runs the controller on a simulated host, once per seed. Returns a `HostResult`.\n\n" +
+                doc("sim::run_host"));
+    options.def(
+        m, "record_host",
+        [](const HostArguments& o, const Integer& seed) -> Typed<"tuple[str, dict[str, Any]]"> {
             const auto scenario = o.read();
             const auto flags = control::variant_flags(o.variant);
             const auto number = OptionType<std::uint64_t>::read("seed", seed);
@@ -137,9 +130,9 @@ void bind_host_simulation(py::module_& m) {
             const auto config = control::write_config(sim::host_options(scenario, flags));
             return py::make_tuple(log, parsed(config));
         },
-        py::arg("seed") = 0,
-        options.documented("Runs the simulated host once. Returns its audit log and the configuration for "
-                           "`control.replay_audit`."));
+        "Runs the simulated host once. Returns its audit log and the configuration for "
+        "`control.replay_audit`.",
+        py::arg("seed") = 0);
     m.def(
         "read_llm_trace",
         [](const PathLike& csv) {

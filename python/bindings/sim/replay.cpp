@@ -65,10 +65,9 @@ void bind_replay(py::module_& m) {
             .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
             .field("progress", &ReplayArguments::progress, progress_text)
             .shared_as("sim.replay");
-    m.def(
-        "replay",
-        [options](const TracePtr& trace, const py::kwargs& keywords) {
-            auto arguments = options.read("replay", keywords);
+    options.def(
+        m, "replay",
+        [](ReplayArguments arguments, const TracePtr& trace) {
             std::optional<PythonPlacement> policy;
             if (py::isinstance<py::str>(arguments.policy))
                 arguments.placement = OptionType<std::string>::read("placement", arguments.policy);
@@ -85,7 +84,7 @@ void bind_replay(py::module_& m) {
                                std::make_shared<Timeline>(std::move(result.timeline)), result.stop_reason};
             });
         },
-        py::arg("trace"), options.documented(doc("sim::replay")));
+        doc("sim::replay"), py::arg("trace"));
 }
 
 }  // namespace gpusched::python

@@ -19,12 +19,7 @@
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -211,23 +206,21 @@ void bind_spot_trace(py::module_& m) {
         });
     using O = sim::SpotTraceOptions;
     const auto options = Keywords<O>().fields();
-    m.def(
-        "generate_spot_trace",
-        [options](const py::kwargs& keywords) {
-            const auto o = options.read("generate_spot_trace", keywords);
+    options.def(
+        m, "generate_spot_trace",
+        [](const O& o) {
             return unlocked([&] { return std::make_shared<SpotTrace>(sim::generate_spot_trace(o)); });
         },
-        options.documented(doc("sim::generate_spot_trace")));
+        doc("sim::generate_spot_trace"));
     const auto lists = Keywords<sim::SpotListOptions>().fields();
-    m.def(
-        "read_spot_trace",
-        [lists](const PathLike& node_csv, const PathLike& job_csv, const py::kwargs& keywords) {
-            const auto o = lists.read("read_spot_trace", keywords);
+    lists.def(
+        m, "read_spot_trace",
+        [](const sim::SpotListOptions& o, const PathLike& node_csv, const PathLike& job_csv) {
             const auto nodes = path_text(node_csv, "node_csv"), jobs = path_text(job_csv, "job_csv");
             return unlocked(
                 [&] { return std::make_shared<SpotTrace>(sim::read_spot_trace(nodes, jobs, o)); });
         },
-        py::arg("node_csv"), py::arg("job_csv"), lists.documented(doc("sim::read_spot_trace")));
+        doc("sim::read_spot_trace"), py::arg("node_csv"), py::arg("job_csv"));
 }
 
 // Results.
@@ -293,10 +286,9 @@ void bind_spot_jobs(py::module_& m) {
                    "Called with every plan before its execution: (now_s, cluster, plan), with a copy of the "
                    "current cluster. An exception ends the replay and is raised.")
             .field("progress", &A::progress, progress_text);
-    m.def(
-        "replay_spot",
-        [options](const SpotTracePtr& trace, const py::kwargs& keywords) {
-            auto arguments = options.read("replay_spot", keywords);
+    options.def(
+        m, "replay_spot",
+        [](A arguments, const SpotTracePtr& trace) {
             arguments.observer = python_observer(arguments.watcher);
             const auto known = named_rankers(arguments);
             const sim::SpotReplayOptions& o = arguments;
@@ -304,7 +296,7 @@ void bind_spot_jobs(py::module_& m) {
                 return sim::replay_spot(*trace, o, context, known);
             });
         },
-        py::arg("trace"), options.documented(doc("sim::replay_spot")));
+        doc("sim::replay_spot"), py::arg("trace"));
 }
 
 }  // namespace gpusched::python

@@ -9,9 +9,6 @@
 #include <gpusched/core/fields.hpp>
 
 #include <cstddef>
-#include <memory>
-#include <string>
-#include <type_traits>
 
 namespace gpusched::python {
 

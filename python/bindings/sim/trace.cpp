@@ -12,20 +12,10 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <map>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 

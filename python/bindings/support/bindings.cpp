@@ -1,11 +1,6 @@
 // Docstrings, text from other sources, and pickles with old protocols.
 #include "support/bindings.hpp"
 
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace gpusched::python {
 
 void Docstring::add_to(py::detail::function_record& function) const {

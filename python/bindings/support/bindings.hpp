@@ -1,5 +1,5 @@
 // First include of every binding unit: pybind11 with all its casters (all units must see the same ones), the
-// functions that bind the components, and shared helpers.
+// standard headers that most units use, the functions that bind the components, and shared helpers.
 #pragma once
 
 #include "support/enumerations.hpp"
@@ -8,8 +8,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>

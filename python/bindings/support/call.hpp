@@ -7,9 +7,7 @@
 #include <gpusched/milp/solver.hpp>
 
 #include <exception>
-#include <memory>
 #include <stop_token>
-#include <utility>
 
 namespace gpusched::python {
 

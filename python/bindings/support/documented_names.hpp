@@ -3,9 +3,6 @@
 
 #include "support/bindings.hpp"
 
-#include <string>
-#include <string_view>
-
 namespace gpusched::python::detail {
 
 /// The C++ name of a class in the table of documentation: without the leading `gpusched::` and unnamed

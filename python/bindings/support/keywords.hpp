@@ -7,17 +7,8 @@
 
 #include <gpusched/core/checks.hpp>
 
-#include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <initializer_list>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -127,9 +118,9 @@ inline bool typed_signatures() {
 
 /// The keyword-only parameters of one Python function: fields of `O`, read into an `O`.
 ///
-///     static const auto keywords = Keywords<ReportArguments>().fields<fragmentation::ReportOptions>();
-///     m.def("report", [](..., const py::kwargs& given) { return report(..., keywords.read("report", given)); },
-///           py::arg("cluster"), py::arg("shapes"), keywords.documented(doc("fragmentation::report")));
+///     Keywords<fragmentation::FgdOptions>().fields().def(
+///         m, "fgd", [](const fragmentation::FgdOptions& options, const ClusterPtr& cluster, ...) { ... },
+///         doc("fragmentation::fgd"), py::arg("cluster"), py::arg("workload"));
 template <class O>
 class Keywords {
   public:
@@ -231,6 +222,16 @@ class Keywords {
         return result;
     }
 
+    /// Adds a function or a method with these keywords.
+    /// @param function a lambda with an `O` as first parameter, followed by the positional parameters
+    template <class Scope, class Function, class... Extra>
+    void def(Scope& scope, const char* name, Function function, std::string text,
+             const Extra&... extra) const {
+        define(scope, name, std::move(function),
+               std::add_pointer_t<py::detail::function_signature_t<Function>>{}, extra...,
+               documented(std::move(text)));
+    }
+
     /// Publishes these keywords for the console script under the function's Python name, such as
     /// `fragmentation.report`.
     const Keywords& shared_as(const char* function) const {
@@ -239,6 +240,17 @@ class Keywords {
     }
 
   private:
+    template <class Scope, class Function, class Result, class Options, class... Arguments, class... Extra>
+    void define(Scope& scope, const char* name, Function function, Result (*)(Options, Arguments...),
+                const Extra&... extra) const {
+        scope.def(
+            name,
+            [keywords = *this, name, function](Arguments... arguments, const py::kwargs& given) -> Result {
+                return function(keywords.read(name, given), std::forward<Arguments>(arguments)...);
+            },
+            extra...);
+    }
+
     template <class T, class Base, class... Rules>
     Keywords& add_field(const char* name, T Base::*member, std::string text, std::string type,
                         const Rules&... rules) {

@@ -9,16 +9,9 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 

@@ -8,8 +8,6 @@
 #include <gpusched/core/fields.hpp>
 
 #include <cstddef>
-#include <string>
-#include <type_traits>
 
 namespace gpusched::python {
 

@@ -9,8 +9,6 @@
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
-#include <algorithm>
-
 namespace gpusched::python {
 
 namespace {
@@ -161,14 +159,7 @@ void bind_graph(py::module_& m) {
             "pcie_roots", [](const HardwareGraph& g) { return lists(g.masks().pcie_root); },
             "The GPUs below each PCIe root, indexed by its id.")
         .def(
-            "hardware",
-            [](const HardwareGraph& g) -> JsonObject {
-                py::list nodes;
-                for (const auto& numa : g.hardware().numa_nodes)
-                    nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
-                                          py::arg("gpus") = gpu_list(numa.gpus)));
-                return py::dict(py::arg("numa_nodes") = nodes);
-            },
+            "hardware", [](const HardwareGraph& g) -> JsonObject { return hardware_dict(g.hardware()); },
             documented(text("hardware") + "\n\nReturns a dict of the cluster format."));
     type.def(
             "distance",
