@@ -153,20 +153,21 @@ void bind_report(py::module_& m) {
 
 void bind_slots(py::module_& m) {
     using S = f::SwitchSlotOptions;
-    const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
-    slots.def(
-        m, "switch_slots",
-        [](const S& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
-            py::list rows;
-            for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
-                rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
-            return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
-        },
-        doc("fragmentation::switch_slots"), py::arg("cluster"));
+    Keywords<S>()
+        .fields()
+        .shared_as("fragmentation.switch_slots")
+        .def(
+            m, "switch_slots",
+            [](const S& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
+                py::list rows;
+                for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
+                    rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
+                return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
+            },
+            doc("fragmentation::switch_slots"), py::arg("cluster"));
 
     using L = f::LargestJobOptions;
-    const auto largest = Keywords<L>().fields();
-    largest.def(
+    Keywords<L>().fields().def(
         m, "largest_job", [](const L& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
@@ -264,15 +265,11 @@ void bind_fgd(py::module_& m) {
         [](const F& o, const ClusterPtr& cluster, const WorkloadLike& workload) -> Typed<"dict[str, float]"> {
             const auto w = workload_argument(workload);
             const auto b = unlocked([&] { return f::fgd_breakdown(*cluster, w, o); });
-            py::dict result;
-            result["satisfied"] = b.satisfied;
-            result["lack_gpu"] = b.lack_gpu;
-            result["lack_cpu"] = b.lack_cpu;
-            result["lack_both"] = b.lack_both;
-            result["no_access"] = b.no_access;
-            result["cpu_only_satisfied"] = b.cpu_only_satisfied;
-            result["cpu_only_lack_cpu"] = b.cpu_only_lack_cpu;
-            return result;
+            return py::dict(py::arg("satisfied") = b.satisfied, py::arg("lack_gpu") = b.lack_gpu,
+                            py::arg("lack_cpu") = b.lack_cpu, py::arg("lack_both") = b.lack_both,
+                            py::arg("no_access") = b.no_access,
+                            py::arg("cpu_only_satisfied") = b.cpu_only_satisfied,
+                            py::arg("cpu_only_lack_cpu") = b.cpu_only_lack_cpu);
         },
         doc("fragmentation::fgd_breakdown") + "\n\n" + doc("fragmentation::FgdClasses") + accepts,
         py::arg("cluster"), py::arg("workload"));
@@ -319,8 +316,7 @@ void bind_counts(py::module_& m) {
         documented(doc("fragmentation::server_ratios") + "\n\n" + doc("fragmentation::NodeRequests")));
 
     using R = f::FragmentRateOptions;
-    const auto rate = Keywords<R>().fields();
-    rate.def(
+    Keywords<R>().fields().def(
         m, "fragment_rate",
         [](const R& o, const ClusterPtr& cluster) {
             return unlocked([&] { return f::fragment_rate(*cluster, o).rate(); });

@@ -189,37 +189,42 @@ void bind_kubernetes(py::module_& m) {
                    counted(static_cast<std::int64_t>(r.cluster->task_count()), "task") + ">";
         });
     using O = io::KubernetesReadOptions;
-    const auto options = Keywords<O>().fields().shared_as("io.read_kubernetes");
-    options.def(
-        m, "read_kubernetes",
-        [](const O& given,
-           const Typed<"str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | "
-                       "Mapping[str, Any]]">& paths) {
-            Sources read;
-            if (py::isinstance<py::list>(paths) || py::isinstance<py::tuple>(paths))
-                for (const auto path : paths) take_source(path, read);
-            else
-                take_source(paths, read);
-            return unlocked(
-                [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
-        },
-        doc("io::kubernetes_from_texts") +
-            "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.",
-        py::arg("paths"));
-    const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
-    kai.def(
-        m, "read_kai_snapshot",
-        [](const O& given, const Typed<"str | PathLike[str] | Mapping[str, Any]">& path) {
-            Sources read;
-            take_kai_source(path, read);
-            return unlocked([&] {
-                return ClusterReading::of(io::kai_snapshot_from_text(read.contents[0], given, read.names[0]));
-            });
-        },
-        doc("io::kai_snapshot_from_text") +
-            "\n\n"
-            "`path`: the zip archive, its snapshot.json, or this document from `json.load`.",
-        py::arg("path"));
+    Keywords<O>()
+        .fields()
+        .shared_as("io.read_kubernetes")
+        .def(
+            m, "read_kubernetes",
+            [](const O& given,
+               const Typed<"str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | "
+                           "Mapping[str, Any]]">& paths) {
+                Sources read;
+                if (py::isinstance<py::list>(paths) || py::isinstance<py::tuple>(paths))
+                    for (const auto path : paths) take_source(path, read);
+                else
+                    take_source(paths, read);
+                return unlocked(
+                    [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
+            },
+            doc("io::kubernetes_from_texts") +
+                "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.",
+            py::arg("paths"));
+    Keywords<O>()
+        .fields()
+        .shared_as("io.read_kai_snapshot")
+        .def(
+            m, "read_kai_snapshot",
+            [](const O& given, const Typed<"str | PathLike[str] | Mapping[str, Any]">& path) {
+                Sources read;
+                take_kai_source(path, read);
+                return unlocked([&] {
+                    return ClusterReading::of(
+                        io::kai_snapshot_from_text(read.contents[0], given, read.names[0]));
+                });
+            },
+            doc("io::kai_snapshot_from_text") +
+                "\n\n"
+                "`path`: the zip archive, its snapshot.json, or this document from `json.load`.",
+            py::arg("path"));
 }
 
 }  // namespace

@@ -17,8 +17,7 @@ void bind_clusters(py::module_& m);
 
 void bind_io(py::module_& parent) {
     auto m = submodule(parent, "io");
-    const auto openb = Keywords<io::OpenbOptions>().fields();
-    openb.def(
+    Keywords<io::OpenbOptions>().fields().def(
         m, "read_openb",
         [](const io::OpenbOptions& options, const PathLike& node_csv, const PathLike& pod_csv) {
             const auto nodes = path_text(node_csv, "node_csv"), pods = path_text(pod_csv, "pod_csv");

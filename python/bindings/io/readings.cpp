@@ -124,8 +124,7 @@ void bind_readings(py::module_& m) {
     using S = io::SlurmTopologyOptions;
     bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
-    const auto kubernetes = Keywords<K>().fields();
-    kubernetes.def(
+    Keywords<K>().fields().def(
         m, "read_kubernetes_topology",
         [](const K& given, const PathLike& topology_path, const PathLike& nodes_path) {
             const auto levels = path_text(topology_path, "topology_path");

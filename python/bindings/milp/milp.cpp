@@ -226,10 +226,7 @@ void bind_milp(py::module_& parent) {
             "Values of the columns; None without a solution.")
         .def_readonly("solver", &S::solver, doc("milp::Solution::solver"))
         .def_readonly("message", &S::message, doc("milp::Solution::message"))
-        .def("__repr__", [](const S& s) {
-            return std::string("Solution(status='") + enum_name(s.status) +
-                   "', objective=" + py::repr(finite_or_none(s.objective)).cast<std::string>() + ")";
-        });
+        .def("__repr__", repr_of_attributes({"status", "objective"}));
     define_value(solution);
     m.def("available_solvers", &milp::available_solvers,
           documented("Returns the solvers built into the library: 'highs', 'cbc'."));

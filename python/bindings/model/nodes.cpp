@@ -39,7 +39,21 @@ Typed<"list[Task]"> tasks(const NodeView& n) {
     return result;
 }
 
-/// A column with one value per node.
+/// An attribute of a node, as stored.
+template <class T>
+auto one(std::vector<T> NodeTable::*column) {
+    return [column](const NodeView& n) { return (n.table().*column)[n.at()]; };
+}
+template <class T>
+auto stored(std::vector<T> NodeTable::*column) {
+    return [column](const NodeSequence& s) { return view(s.cluster->inventory().nodes.*column, s.cluster); };
+}
+
+/// A value of a node that follows from its tasks, for one node and as a column.
+template <class F>
+auto of_node(F value) {
+    return [value](const NodeView& n) { return value(*n.cluster, n.id); };
+}
 template <class F>
 auto column(F value) {
     return [value](const NodeSequence& s) {
@@ -120,11 +134,8 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly("gpu_model", gpu_model, "GPU model, or None.")
         .def_property_readonly(
             "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 64")
-        .def_property_readonly(
-            "cpu_milli", [](const NodeView& n) { return n.table().cpu_milli[n.at()]; },
-            doc("NodeSpec::cpu_milli"))
-        .def_property_readonly(
-            "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
+        .def_property_readonly("cpu_milli", one(&NodeTable::cpu_milli), doc("NodeSpec::cpu_milli"))
+        .def_property_readonly("memory_mib", one(&NodeTable::memory_mib), "In MiB.")
         .def_property_readonly(
             "gpu_memory_mib", [](const NodeView& n) -> Typed<"int | None"> {
                 const auto memory = n.table().gpu_memory_mib[n.at()];
@@ -156,9 +167,8 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
             "Failed GPUs and other devices.")
-        .def_property_readonly(
-            "eviction_count", [](const NodeView& n) { return n.table().eviction_count[n.at()]; },
-            doc("NodeSpec::eviction_count"))
+        .def_property_readonly("eviction_count", one(&NodeTable::eviction_count),
+                               doc("NodeSpec::eviction_count"))
         .def_property_readonly(
             "resources", [](const NodeView& n) { return resource_amounts(n, amount_of); },
             "Named resources of the node.")
@@ -174,28 +184,19 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
             doc("Cluster::free_devices"))
-        .def_property_readonly(
-            "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
-            "Number of failed GPUs.")
+        .def_property_readonly("failed_gpu_count", of_node(failed_gpu_count), "Number of failed GPUs.")
         .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on"))
-        .def_property_readonly(
-            "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
-            "Number of tasks on the node, without daemons.")
-        .def_property_readonly(
-            "cpu_free_milli", [](const NodeView& n) { return cpu_free_milli(*n.cluster, n.id); },
-            "Free cores in thousandths.")
-        .def_property_readonly(
-            "memory_free_mib", [](const NodeView& n) { return memory_free_mib(*n.cluster, n.id); },
-            "Free memory in MiB.")
-        .def_property_readonly(
-            "gpu_free_milli", [](const NodeView& n) { return gpu_free(*n.cluster, n.id); },
-            "Free GPUs in thousandths, summed over healthy GPUs.")
+        .def_property_readonly("occupants", of_node(occupants),
+                               "Number of tasks on the node, without daemons.")
+        .def_property_readonly("cpu_free_milli", of_node(cpu_free_milli), "Free cores in thousandths.")
+        .def_property_readonly("memory_free_mib", of_node(memory_free_mib), "Free memory in MiB.")
+        .def_property_readonly("gpu_free_milli", of_node(gpu_free),
+                               "Free GPUs in thousandths, summed over healthy GPUs.")
         .def_property_readonly(
             "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
             doc("Cluster::idle_gpus"))
-        .def_property_readonly(
-            "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
-            "Number of completely free, healthy GPUs.")
+        .def_property_readonly("idle_gpu_count", of_node(idle_gpu_count),
+                               "Number of completely free, healthy GPUs.")
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
@@ -254,18 +255,9 @@ void bind_nodes(py::module_& m) {
             py::arg("level"),
             documented("Returns the network domain of every node at a level, or None "
                        "if unknown; at \"node\" its own name."))
-        .def_property_readonly(
-            "gpu_count",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.gpu_count, s.cluster); },
-            "Number of GPUs of every node.")
-        .def_property_readonly(
-            "cpu_milli",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.cpu_milli, s.cluster); },
-            "Thousandths of a core.")
-        .def_property_readonly(
-            "memory_mib",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.memory_mib, s.cluster); },
-            "Memory in MiB.")
+        .def_property_readonly("gpu_count", stored(&NodeTable::gpu_count), "Number of GPUs of every node.")
+        .def_property_readonly("cpu_milli", stored(&NodeTable::cpu_milli), "Thousandths of a core.")
+        .def_property_readonly("memory_mib", stored(&NodeTable::memory_mib), "Memory in MiB.")
         .def_property_readonly(
             "schedulable",
             [](const NodeSequence& s) {
@@ -276,16 +268,10 @@ void bind_nodes(py::module_& m) {
                 return flags(*free, free);
             },
             "False for cordoned nodes.")
-        .def_property_readonly(
-            "failed_gpu_mask",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
-            "Bit masks of failed GPUs and other devices: bit i is GPU i.")
-        .def_property_readonly(
-            "eviction_count",
-            [](const NodeSequence& s) {
-                return view(s.cluster->inventory().nodes.eviction_count, s.cluster);
-            },
-            "Number of tasks evicted from every node so far.")
+        .def_property_readonly("failed_gpu_mask", stored(&NodeTable::failed_gpus),
+                               "Bit masks of failed GPUs and other devices: bit i is GPU i.")
+        .def_property_readonly("eviction_count", stored(&NodeTable::eviction_count),
+                               "Number of tasks evicted from every node so far.")
         .def_property_readonly(
             "resource_names",
             [](const NodeSequence& s) {

@@ -162,8 +162,7 @@ void bind_scaling(py::module_& m) {
             return unlocked([&] { return s::pool_sizes(rows, per_s, o, o.variation); });
         },
         doc("serving::pool_sizes"), py::arg("sample"), py::arg("rate"));
-    const auto estimates = Keywords<s::EstimateOptions>().fields();
-    estimates.def(
+    Keywords<s::EstimateOptions>().fields().def(
         m, "replica_times",
         [](const s::EstimateOptions& o, const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
            const s::Deployment& prefill, const s::Deployment& decode, const Integer& input,

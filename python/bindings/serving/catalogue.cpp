@@ -126,13 +126,9 @@ void bind_catalogue(py::module_& m) {
                 for (const auto& point : points) result.append(py::make_tuple(point.size, point.seconds));
                 return result;
             };
-            py::dict result;
-            result["model"] = profile.model;
-            result["gpu"] = profile.gpu;
-            result["degree"] = profile.degree;
-            result["prefill"] = pairs(profile.prefill);
-            result["decode"] = pairs(profile.decode);
-            return result;
+            return py::dict(py::arg("model") = profile.model, py::arg("gpu") = profile.gpu,
+                            py::arg("degree") = profile.degree, py::arg("prefill") = pairs(profile.prefill),
+                            py::arg("decode") = pairs(profile.decode));
         },
         py::arg("prefill"), py::arg("decode"), py::arg("model"), py::arg("gpu"), py::arg("degree") = 1,
         py::arg("unit_s") = 1e-3,

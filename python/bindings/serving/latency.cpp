@@ -34,8 +34,7 @@ void bind_serving_latency(py::module_& m) {
     result.def("percentile", &L::percentile, py::arg("percent"),
                documented(doc("serving::LatencyResult::percentile")));
     result.def("__str__", &s::latency_table);
-    const auto options = Keywords<s::LatencyOptions>().fields();
-    options.def(
+    Keywords<s::LatencyOptions>().fields().def(
         m, "simulate_latency",
         [](const s::LatencyOptions& o, const Request& request, const Replicas& plan) {
             const auto asked =

@@ -2,6 +2,7 @@
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"
 #include "support/arrays.hpp"
+#include "support/records.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/json/forms.hpp>
@@ -308,6 +309,7 @@ void bind_serving_problem(py::module_& m) {
 
     using P = NamedServingSolution;
     py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution"));
+    define_fields<serving::ServingSolution>(plan, {"optimal", "solver", "solver_calls", "message"});
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
             doc("milp::Status"))
@@ -318,10 +320,6 @@ void bind_serving_problem(py::module_& m) {
             "bound", [](const P& p) { return finite_or_none(p.bound); },
             "Lower bound on the makespan in seconds; None if no plan exists.")
         .def_readonly("cost", &P::cost, "Cost of all rented GPUs in $/h.")
-        .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal"))
-        .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver"))
-        .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls"))
-        .def_readonly("message", &P::message, doc("serving::ServingSolution::message"))
         .def_property_readonly(
             "rented", [](const P& p) { return rented_dict(p.problem, p.allocation); },
             "Rented GPUs: {GPU type: count}.")
@@ -331,11 +329,7 @@ void bind_serving_problem(py::module_& m) {
         .def_property_readonly(
             "assignment", [](const P& p) { return assignment_dict(p.problem, p.allocation); },
             "Shares of requests: {configuration: {workload: share}}.")
-        .def("__repr__", [](const py::object& self) {
-            return "ServingSolution(status=" + py::repr(self.attr("status")).cast<std::string>() +
-                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
-                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
-        });
+        .def("__repr__", repr_of_attributes({"status", "makespan", "rented"}));
     define_value(plan);
     const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
         "deadline", &ServingArguments::deadline,

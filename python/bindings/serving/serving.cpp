@@ -96,6 +96,9 @@ PlannedServing named(s::ServingPlan plan, const s::ServingRequest& request) {
 void bind_planner(py::module_& m) {
     using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan"));
+    define_fields<s::ServingPlan>(plan, {"requests_per_s", "cost_per_request", "optimal", "deployments",
+                                         "left_out", "rate", "cost_bound", "rate_bound", "capacity",
+                                         "separate", "binding", "message"});
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
             doc("milp::Status"))
@@ -105,17 +108,6 @@ void bind_planner(py::module_& m) {
         .def_property_readonly(
             "bound", [](const P& p) { return finite_or_none(p.bound); }, doc("serving::ServingPlan::bound"))
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
-        .def_readonly("requests_per_s", &P::requests_per_s, doc("serving::ServingPlan::requests_per_s"))
-        .def_readonly("cost_per_request", &P::cost_per_request, doc("serving::ServingPlan::cost_per_request"))
-        .def_readonly("optimal", &P::optimal, doc("serving::ServingPlan::optimal"))
-        .def_readonly("deployments", &P::deployments, doc("serving::ServingPlan::deployments"))
-        .def_readonly("left_out", &P::left_out, doc("serving::ServingPlan::left_out"))
-        .def_readonly("rate", &P::rate, doc("serving::ServingPlan::rate"))
-        .def_readonly("cost_bound", &P::cost_bound, doc("serving::ServingPlan::cost_bound"))
-        .def_readonly("rate_bound", &P::rate_bound, doc("serving::ServingPlan::rate_bound"))
-        .def_readonly("capacity", &P::capacity, doc("serving::ServingPlan::capacity"))
-        .def_readonly("separate", &P::separate, doc("serving::ServingPlan::separate"))
-        .def_readonly("binding", &P::binding, doc("serving::ServingPlan::binding"))
         .def_property_readonly(
             "rentals", [](const P& p) { return dicts_from(p.rentals); }, doc("serving::ServingPlan::rentals"))
         .def_property_readonly(
@@ -133,18 +125,12 @@ void bind_planner(py::module_& m) {
             "same `capacity` and `separate`. Computed at the first access with a few mixed-integer "
             "programs per price.")
         .def_readonly("solver", &P::solver, "Name of the solver.")
-        .def_readonly("message", &P::message, doc("serving::ServingPlan::message"))
         .def_property_readonly("rented", &rented_by_name, "Rented GPUs: {GPU type: count}.")
         .def_property_readonly(
             "replicas", [](const P& p) -> JsonObjects { return write_serving_plan(p)["replicas"]; },
             "One dict per deployment: model, deployment, count, cost, gpus, stages, share (of each kind "
             "of requests, of all replicas together), requests_per_s (of one replica).")
-        .def("__repr__", [](const py::object& self) {
-            return "ServingPlan(status=" + py::repr(self.attr("status")).cast<std::string>() +
-                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
-                   ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
-                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
-        });
+        .def("__repr__", repr_of_attributes({"status", "makespan", "cost", "rented"}));
     define_value(plan);
     const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
     const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
@@ -276,21 +262,15 @@ void bind_planner(py::module_& m) {
 
     using R = NamedReplan;
     py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult"));
+    define_fields<s::ReplanResult>(result, {"starts", "stops", "cost_free"});
     result.def_readonly("plan", &R::named, "The new plan.")
-        .def_readonly("starts", &R::starts, doc("serving::ReplanResult::starts"))
-        .def_readonly("stops", &R::stops, doc("serving::ReplanResult::stops"))
-        .def_readonly("cost_free", &R::cost_free, doc("serving::ReplanResult::cost_free"))
         .def_property_readonly(
             "makespan_kept", [](const R& r) { return finite_or_none(r.makespan_kept); },
             doc("serving::ReplanResult::makespan_kept"))
         .def_property_readonly(
             "makespan_free", [](const R& r) { return finite_or_none(r.makespan_free); },
             doc("serving::ReplanResult::makespan_free"));
-    result.def("__repr__", [](const py::object& self) {
-        return "ReplanResult(plan=" + py::repr(self.attr("plan")).cast<std::string>() +
-               ", starts=" + py::repr(self.attr("starts")).cast<std::string>() +
-               ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
-    });
+    result.def("__repr__", repr_of_attributes({"plan", "starts", "stops"}));
     define_value(result);
     m.def(
         "plan_to_dict",

@@ -205,15 +205,13 @@ void bind_spot_trace(py::module_& m) {
                    ">";
         });
     using O = sim::SpotTraceOptions;
-    const auto options = Keywords<O>().fields();
-    options.def(
+    Keywords<O>().fields().def(
         m, "generate_spot_trace",
         [](const O& o) {
             return unlocked([&] { return std::make_shared<SpotTrace>(sim::generate_spot_trace(o)); });
         },
         doc("sim::generate_spot_trace"));
-    const auto lists = Keywords<sim::SpotListOptions>().fields();
-    lists.def(
+    Keywords<sim::SpotListOptions>().fields().def(
         m, "read_spot_trace",
         [](const sim::SpotListOptions& o, const PathLike& node_csv, const PathLike& job_csv) {
             const auto nodes = path_text(node_csv, "node_csv"), jobs = path_text(job_csv, "job_csv");

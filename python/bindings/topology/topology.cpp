@@ -179,8 +179,7 @@ void bind_network(py::module_& m) {
         "and have the attributes name and level (\"root\", an index or \"node\").");
 
     using O = topology::DotOptions;
-    const auto options = Keywords<O>().fields();
-    options.def(
+    Keywords<O>().fields().def(
         m, "to_dot",
         [](const O& o, const TreePtr& t) {
             return unlocked([&] { return topology::to_dot(t->tree, t->cluster->inventory(), o); });
