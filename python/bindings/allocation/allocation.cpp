@@ -79,11 +79,6 @@ struct PlaceArguments {
     }
 };
 
-struct PythonRanker : PythonPolicy {
-    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
-        return whole_number(answer_about(task, node), ask(task, node));
-    }
-};
 struct PythonPicker : PythonPolicy {
     GpuMask operator()(const Cluster& c, TaskId task, NodeId node) const {
         const auto answer = ask(task, node);

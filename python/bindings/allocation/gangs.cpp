@@ -145,46 +145,40 @@ a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywo
 void bind_joint(py::module_& m) {
     using J = NamedJointAllocation;
     auto result = bind_record<J>(m, "JointAllocation", "Placements of several jobs; see `allocate_many`.");
-    using O = a::JointOptions;
-    struct WithProgress : O {
-        ProgressLike progress = py::none();
-    };
-    const auto options = Keywords<WithProgress>()
-                             .fields<O>()
-                             .field("progress", &WithProgress::progress, progress_text)
-                             .shared_as("allocation.allocate_many");
-    options.def(
-        m, "allocate_many",
-        [](const WithProgress& o, const ClusterPtr& cluster,
-           const Typed<"Iterable[Mapping[str, Any] | str]">& jobs) {
-            require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
-            const auto arguments = job_arguments(jobs, cluster);
-            const auto with = in_cluster(cluster, arguments);
-            std::vector<a::GangRequest> requests;
-            for (std::size_t j = 0; j < arguments.size(); ++j) {
-                requests.push_back({with.jobs[j].pods, arguments[j].options});
-                requests.back().options.groups = with.jobs[j].groups;
-            }
-            const auto found = Call(o.progress).run([&](const Context& context) {
-                return a::allocate_many(*with.cluster, requests, o, context);
-            });
-            J out{{},
-                  std::vector<int>(found.order.begin(), found.order.end()),
-                  found.placed,
-                  found.entropy,
-                  found.cross_traffic,
-                  found.proven,
-                  found.trials,
-                  found.stop_reason};
-            for (std::size_t j = 0; j < arguments.size(); ++j)
-                out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
-            return out;
-        },
-        "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
-        "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
-        "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
-        "`jobs`: as for `allocate`. The cluster is not changed.",
-        py::arg("cluster"), py::arg("jobs"));
+    keywords_with_progress<a::JointOptions>()
+        .shared_as("allocation.allocate_many")
+        .def(
+            m, "allocate_many",
+            [](const WithProgress<a::JointOptions>& o, const ClusterPtr& cluster,
+               const Typed<"Iterable[Mapping[str, Any] | str]">& jobs) {
+                require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
+                const auto arguments = job_arguments(jobs, cluster);
+                const auto with = in_cluster(cluster, arguments);
+                std::vector<a::GangRequest> requests;
+                for (std::size_t j = 0; j < arguments.size(); ++j) {
+                    requests.push_back({with.jobs[j].pods, arguments[j].options});
+                    requests.back().options.groups = with.jobs[j].groups;
+                }
+                const auto found = Call(o.progress).run([&](const Context& context) {
+                    return a::allocate_many(*with.cluster, requests, o, context);
+                });
+                J out{{},
+                      std::vector<int>(found.order.begin(), found.order.end()),
+                      found.placed,
+                      found.entropy,
+                      found.cross_traffic,
+                      found.proven,
+                      found.trials,
+                      found.stop_reason};
+                for (std::size_t j = 0; j < arguments.size(); ++j)
+                    out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
+                return out;
+            },
+            "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
+            "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
+            "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
+            "`jobs`: as for `allocate`. The cluster is not changed.",
+            py::arg("cluster"), py::arg("jobs"));
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // Replaces `Node` and `Task` objects by their names.
-#include "support/named_objects.hpp"
-
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
 #include "support/documents.hpp"

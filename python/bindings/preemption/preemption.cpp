@@ -22,15 +22,20 @@ namespace {
 
 namespace p = preemption;
 
-/// A cost function written in Python.
-struct PythonCost {
+/// A Python function (cluster, task, now).
+struct PythonOfTask {
     ClusterPtr cluster;
     std::shared_ptr<py::object> function;
 
+    [[nodiscard]] py::object ask(const char* name, TaskId task, std::int64_t now) const {
+        return ask_function(name, *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
+    }
+};
+
+struct PythonCost : PythonOfTask {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
         const py::gil_scoped_acquire lock;
-        const py::object answer =
-            ask_function("cost", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
+        const auto answer = ask("cost", task, now);
         const auto gpu_s = OptionType<double>::read("cost", answer);
         constexpr auto most = static_cast<double>(p::largest_cost) / 1000;
         if (!(gpu_s >= 0 && gpu_s < most))
@@ -41,15 +46,11 @@ struct PythonCost {
 };
 
 /// A victim order written in Python.
-struct PythonOrder {
-    ClusterPtr cluster;
-    std::shared_ptr<py::object> function;
-
+struct PythonOrder : PythonOfTask {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
         const py::gil_scoped_acquire lock;
-        return whole_number(
-            "the policy's result for task " + gpusched::quoted(cluster->name(task)),
-            ask_function("policy", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now));
+        return whole_number("the policy's result for task " + gpusched::quoted(cluster->name(task)),
+                            ask("policy", task, now));
     }
 };
 
@@ -177,7 +178,7 @@ void bind_index(py::module_& m) {
 }  // namespace
 
 p::VictimPolicy chosen_policy(const VictimPolicyLike& policy, const ClusterPtr& cluster) {
-    if (policy.is_order()) return PythonOrder{cluster, shared_object(policy)};
+    if (policy.is_order()) return PythonOrder{{cluster, shared_object(policy)}};
     return OptionType<p::Policy>::read("policy", policy);
 }
 
@@ -186,7 +187,7 @@ void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster) {
     if (arguments.cost_function.is_none()) return;
     if (PyCallable_Check(arguments.cost_function.ptr()) == 0)
         bad_option("cost", arguments.cost_function, "a callable (cluster, task, now) or None");
-    arguments.cost = PythonCost{cluster, shared_object(arguments.cost_function)};
+    arguments.cost = PythonCost{{cluster, shared_object(arguments.cost_function)}};
 }
 
 void warn_of_limit(StopReason reason, const char* consequence) {

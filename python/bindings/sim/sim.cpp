@@ -20,10 +20,6 @@ void bind_spot_jobs(py::module_& m);
 
 namespace {
 
-struct GeneratorArguments : sim::GeneratorOptions {
-    ProgressLike progress = py::none();
-};
-
 /// The columns of these entries.
 std::string picked_columns(const std::string& columns, const std::vector<std::size_t>& entries) {
     if (columns.empty()) return {};
@@ -37,16 +33,8 @@ std::string picked_columns(const std::string& columns, const std::vector<std::si
     return json_text(to_document(picked, "<tasks>"));
 }
 
-struct HarvestArguments : sim::HarvestOptions {
-    ProgressLike progress = py::none();
-};
-
 void bind_generate(py::module_& m) {
-    using G = GeneratorArguments;
-    const auto options = Keywords<G>()
-                             .fields<sim::GeneratorOptions>()
-                             .field("progress", &G::progress, progress_text)
-                             .shared_as("sim.generate_cluster");
+    const auto options = keywords_with_progress<sim::GeneratorOptions>().shared_as("sim.generate_cluster");
     m.def(
         "generate_cluster",
         [options](const py::kwargs& keywords) {
@@ -79,11 +67,9 @@ void bind_generate(py::module_& m) {
 void bind_harvest(py::module_& m) {
     auto result = bind_record<sim::HarvestResult>(m, "HarvestResult", "Counts of `simulate_harvest`.");
     result.def_property_readonly("harvested", &sim::HarvestResult::harvested, "Borrowed / lent GPU-hours.");
-    const auto options = Keywords<HarvestArguments>().fields<sim::HarvestOptions>().field(
-        "progress", &HarvestArguments::progress, progress_text);
-    options.def(
+    keywords_with_progress<sim::HarvestOptions>().def(
         m, "simulate_harvest",
-        [](const HarvestArguments& o) {
+        [](const WithProgress<sim::HarvestOptions>& o) {
             return Call(o.progress).run([&](const Context& context) {
                 return sim::simulate_harvest(o, context);
             });

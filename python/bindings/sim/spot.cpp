@@ -1,4 +1,5 @@
 // The module gpusched.sim: HP and spot jobs, and their replay.
+#include "allocation/python_policies.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
@@ -44,30 +45,13 @@ struct SpotReplayArguments : sim::SpotReplayOptions {
     Typed<"Callable[[int, Cluster, Plan], object] | None"> watcher = py::none();
 };
 
-/// A ranker written in Python: a callable (cluster, task, node) -> integer. For each task, it gets its own
-/// copy of the current cluster. Exceptions pass through.
-class PythonRanker {
-  public:
-    PythonRanker(std::string name, py::object function)
-        : name_(std::move(name)), function_(shared_object(std::move(function))) {}
-
-    PythonRanker for_task(const Cluster& cluster, TaskId) const {
+/// A ranker written in Python. For each task, it gets its own copy of the current cluster.
+struct SpotRanker : PythonRanker {
+    SpotRanker for_task(const Cluster& current, TaskId) const {
         auto ranker = *this;
-        ranker.cluster_ = std::make_shared<Cluster>(cluster);
+        ranker.cluster = std::make_shared<Cluster>(current);
         return ranker;
     }
-    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
-        const py::gil_scoped_acquire lock;
-        return whole_number(name_ + "'s answer for task " + gpusched::quoted(cluster_->name(task)) +
-                                " and node " + gpusched::quoted(cluster_->name(node)),
-                            ask_function(name_, *function_, "(cluster, task, node)", cluster_,
-                                         TaskView{cluster_, task}, NodeView{cluster_, node}));
-    }
-
-  private:
-    std::string name_;                      // its name in messages
-    std::shared_ptr<py::object> function_;  // shared, because references are counted only under the lock
-    ClusterPtr cluster_;
 };
 
 /// The given rankers. Functions get generated names in a copy of the library's registries.
@@ -83,7 +67,8 @@ allocation::Registries named_rankers(SpotReplayArguments& arguments) {
         if (PyCallable_Check(ranker.ptr()) == 0)
             bad_option(field, ranker, "a name or a callable (cluster, task, node)");
         const auto name = function_name("rankers", arguments.rankers.size(), ranker);
-        known.rankers.add(field, [python = PythonRanker(name, ranker)](const Inventory&) { return python; });
+        known.rankers.add(field, [python = SpotRanker{{{{}, shared_object(ranker), name}}}](
+                                     const Inventory&) { return python; });
         arguments.rankers.push_back(field);
     }
     return known;

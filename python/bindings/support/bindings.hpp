@@ -63,6 +63,23 @@ void bind_sim(py::module_& m);
 /// @throws std::logic_error if no header documents the name; the import of the module fails then
 const std::string& doc(std::string_view name);
 
+namespace detail {
+
+/// The C++ name of a class in the table of documentation: without the leading `gpusched::` and unnamed
+/// namespaces.
+template <class T>
+std::string documented_name() {
+    std::string name = __PRETTY_FUNCTION__;  // ... [with T = gpusched::sim::ReplayOptions; ...
+    name.erase(0, name.find("T = ") + 4);
+    name.erase(name.find_first_of(";]"));
+    name.erase(0, std::string_view("gpusched::").size());
+    for (const std::string_view unnamed : {"{anonymous}::", "(anonymous namespace)::"})
+        if (const auto at = name.find(unnamed); at != name.npos) name.erase(at, unnamed.size());
+    return name;
+}
+
+}  // namespace detail
+
 /// The docstring of a function, as the last argument of its `def`. The function's signature precedes the text,
 /// such as `place(cluster, task, *, rankers=None)`; Python shows it in `help` and `inspect.signature`.
 struct Docstring {

@@ -1,8 +1,6 @@
 // Keywords: the keyword-only parameters of Python functions, made from the tables of fields of C++ structs.
 #pragma once
 
-#include "support/documented_names.hpp"
-#include "support/named_objects.hpp"
 #include "support/option_types.hpp"
 
 #include <gpusched/core/checks.hpp>

@@ -280,6 +280,10 @@ struct OptionType<std::array<T, n>> {
     static std::string type() { return OptionType<std::vector<T>>::type(); }
 };
 
+/// The value with `Node` and `Task` objects replaced by their names, also in lists and other iterables, which
+/// become lists. A name means the same in every cluster that contains it.
+py::object names_of(py::handle value);
+
 /// A level as in the formats: "node" or the 0-based index into a node's network path.
 inline Level read_level(const std::string& field, py::handle value) {
     constexpr const char* expected = "'node' or an index >= 0 into the nodes' network";

@@ -1,7 +1,6 @@
 // Records: plain C++ structs as Python objects with read-only attributes, equality, copies and pickling.
 #pragma once
 
-#include "support/documented_names.hpp"
 #include "support/values.hpp"
 
 #include <gpusched/core/checks.hpp>
@@ -91,7 +90,7 @@ void define_record(py::class_<T>& type) {
     visit_fields(std::type_identity<typename R::Table>{}, [&](const char* name, auto member, const auto&...) {
         using Owner = typename detail::OwnerOf<decltype(member)>::type;
         type.def_property_readonly(name, R::attribute(names.size(), member),
-                                   doc(detail::documented_name<Owner>() + "::" + name).c_str());
+                                   doc(detail::documented_name<Owner>() + "::" + name));
         names.emplace_back(name);
     });
     type.def("__repr__", repr_of_attributes(std::move(names)));
