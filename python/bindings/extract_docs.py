@@ -132,9 +132,7 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         code = strip_code(raw)
         if "///<" in raw:
             text = [raw.split("///<", 1)[1].strip()]
-            if name := declared_name(
-                f"{statement} {code}"
-            ):  # the declaration may begin on an earlier line
+            if name := declared_name(f"{statement} {code}"):  # the declaration may begin on an earlier line
                 record(name, text)
                 full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
                 trailing = (full, text)
@@ -174,9 +172,7 @@ def main() -> None:
     for source in sources:
         for path in sorted([*source.rglob("*.hpp"), *source.rglob("*.cpp")]):
             extract(path, docs)
-    entries = "\n".join(
-        f'    {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text
-    )
+    entries = "\n".join(f'    {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text)
     # A plain array fills the map, because compilers take 15 s for an initialiser list of a map of this size.
     output.write_text(
         "// Written by extract_docs.py; do not edit.\n"
