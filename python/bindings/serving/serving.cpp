@@ -109,9 +109,10 @@ void bind_planner(py::module_& m) {
             "bound", [](const P& p) { return finite_or_none(p.bound); }, doc("serving::ServingPlan::bound"))
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
         .def_property_readonly(
-            "rentals", [](const P& p) { return dicts_from(p.rentals); }, doc("serving::ServingPlan::rentals"))
+            "rentals", [](const P& p) -> JsonObjects { return dicts_from(p.rentals); },
+            doc("serving::ServingPlan::rentals"))
         .def_property_readonly(
-            "latencies", [](const P& p) { return dicts_from(p.latencies); },
+            "latencies", [](const P& p) -> JsonObjects { return dicts_from(p.latencies); },
             doc("serving::ServingPlan::latencies"))
         .def_property_readonly(
             "calibration", [](const P& p) -> Typed<"dict[str, list[dict[str, Any]]]"> {
@@ -119,7 +120,7 @@ void bind_planner(py::module_& m) {
             },
             doc("serving::ServingPlan::calibration"))
         .def_property_readonly(
-            "price_ranges", [](P& p) { return dicts_from(price_ranges_of(p)); },
+            "price_ranges", [](P& p) -> JsonObjects { return dicts_from(price_ranges_of(p)); },
             "For plans of `plan_serving` with rates and goal 'cheapest': for each GPU type, the ranges of "
             "its on-demand and spot price in which this plan stays the cheapest of the plans with the "
             "same `capacity` and `separate`. Computed at the first access with a few mixed-integer "
