@@ -17,7 +17,8 @@ import textwrap
 from pathlib import Path
 
 SCOPE = re.compile(
-    r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))"
+    r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)"
+    r"|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))"
 )
 CONCEPT = re.compile(r"^\s*concept\s+(\w+)")
 FUNCTION = re.compile(r"(?:^|[\s*&])(operator\S+|~?\w+)\s*\(")
@@ -131,9 +132,7 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         code = strip_code(raw)
         if "///<" in raw:
             text = [raw.split("///<", 1)[1].strip()]
-            if name := declared_name(
-                f"{statement} {code}"
-            ):  # the declaration may begin on an earlier line
+            if name := declared_name(f"{statement} {code}"):  # the declaration may begin on an earlier line
                 record(name, text)
                 full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
                 trailing = (full, text)
@@ -173,9 +172,7 @@ def main() -> None:
     for source in sources:
         for path in sorted([*source.rglob("*.hpp"), *source.rglob("*.cpp")]):
             extract(path, docs)
-    entries = "\n".join(
-        f'    {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text
-    )
+    entries = "\n".join(f'    {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text)
     # A plain array fills the map, because compilers take 15 s for an initialiser list of a map of this size.
     output.write_text(
         "// Written by extract_docs.py; do not edit.\n"

@@ -1,8 +1,6 @@
 // The extension module gpusched._core. Users import the public modules, which re-export its parts.
 #include "support/keywords.hpp"
 
-#include <string>
-
 namespace gpusched::python {
 
 namespace {

@@ -83,10 +83,10 @@ def curve(
 ) -> Curve:
     """The cheapest plan for each rate, each set of targets, or each pair of them, as a table with `.plot()`.
 
-    `rates`: requests per second of all kinds together, in the proportions of the request. `targets`: dicts
-    such as `{"ttft_p90_s": 0.5}`, which are added to the targets of the options. `options`: as for
-    `plan_serving`, except `rate`,
-    `goal`, `deadline`, `composition`, `routing` and `uniform_tp`.
+    `rates`: requests per second of all kinds together, in the proportions of the request.
+    `targets`: dicts such as `{"ttft_p90_s": 0.5}`, which are added to the targets of the options.
+    `options`: as for `plan_serving`, except `rate`, `goal`, `deadline`, `composition`, `routing`
+    and `uniform_tp`.
     """
     rates = as_list("curve", "rates", rates, "numbers")
     listed = enumerate(as_list("curve", "targets", targets, "dicts"))

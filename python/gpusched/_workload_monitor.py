@@ -252,10 +252,9 @@ def follow_workload(
     Arrivals are read as the caller asks for shifts, so `arrivals` can be a live stream. Each plan starts from
     the one before. If there is no new plan, or no more requests, the plan stays.
 
-    `request`, `plan`: the running plan and its request. `arrivals`: (time in seconds, kind of requests), as
-    for
-    `WorkloadMonitor.observe`. `monitor`: options of `WorkloadMonitor`. `options`: as for `replan`, such as
-    `slack=0.05`.
+    `request`, `plan`: the running plan and its request. `arrivals`: (time in seconds, kind of
+    requests), as for `WorkloadMonitor.observe`. `monitor`: options of `WorkloadMonitor`. `options`:
+    as for `replan`, such as `slack=0.05`.
     """
     require_keywords(
         "follow_workload", options, (keyword["name"] for keyword in _core.keywords["serving.replan"])

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _core, admission, allocation, consolidation, preemption
 from ._core import __version__
-from .errors import BackendError, InvalidInput, InvalidType, repr_text
+from .errors import InvalidInput, InvalidType, explained, repr_text
 from .io import anonymize as without_names
 from .model import Cluster, Plan
 
@@ -95,11 +95,8 @@ def save(
         "plan": None if plan is None else plan.to_json(),
     }
     text = _core.json_text(document, name)
-    try:
-        with open(name, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text + "\n")
-    except OSError as error:
-        raise BackendError(f"{name}: cannot be written: {error.strerror}") from None
+    with explained(name), open(name, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text + "\n")
 
 
 def replay(path: str | os.PathLike[str]) -> Replay:

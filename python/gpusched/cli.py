@@ -30,7 +30,7 @@ from .errors import BackendError, InvalidInput
 
 
 def completion_options(p: Parser) -> None:
-    p.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads the script")
+    p.add("shell", "the shell that reads the script", choices=("bash", "zsh"))
 
 
 def completion(args: argparse.Namespace) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 __all__ = ["BackendError", "InvalidInput", "InvalidType"]
 
@@ -39,3 +40,12 @@ class InvalidType(InvalidInput, TypeError):
 
 class BackendError(RuntimeError):
     """A failure of the environment, such as an unreadable file or a missing solver."""
+
+
+@contextlib.contextmanager
+def explained(path: object, verb: str = "written") -> Iterator[None]:
+    """Turns an OSError into a BackendError that names the file: it cannot be written (read, opened)."""
+    try:
+        yield
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be {verb}: {error.strerror or error}") from None

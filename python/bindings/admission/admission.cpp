@@ -10,11 +10,6 @@
 
 #include <gpusched/admission/admit.hpp>
 
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -93,15 +88,7 @@ JobToAdmit job_to_admit(const ClusterPtr& cluster, const py::object& given) {
         return {with.cluster, std::move(with.jobs.front().pods), !argument.request.name.empty(),
                 argument.options};
     }
-    constexpr const char* expected =
-        "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
-    if (!py::isinstance<py::iterable>(job)) bad_type("job", job, expected);
-    JobToAdmit out{cluster, {}, false, {}};
-    for (const auto& pod : job) {
-        if (!py::isinstance<py::str>(pod)) bad_type("job", job, expected);
-        out.pods.push_back(cluster->find_task(OptionType<std::string>::read("job", pod)));
-    }
-    return out;
+    return {cluster, pending_pods_argument("job", job, *cluster), false, {}};
 }
 
 NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& made) {
@@ -138,8 +125,7 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
 void bind_admission(py::module_& parent) {
     auto m = submodule(parent, "admission");
     using R = NamedAdmission;
-    auto type = py::class_<R>(m, "Admission", "The result of `admit`. True if the job is admitted.");
-    define_record(type);
+    auto type = bind_record<R>(m, "Admission", "The result of `admit`. True if the job is admitted.");
     type.def("__bool__", [](const R& r) { return r.admitted; });
     const auto keywords =
         Keywords<AdmitArguments>()
@@ -177,21 +163,18 @@ void bind_admission(py::module_& parent) {
             return decide("admit", cluster, job, given, false);
         },
         py::arg("cluster"), py::arg("job"),
-        keywords
-            .documented(
-                "admit(cluster, job",
-                "Admits a job at the lowest cost. Returns an `Admission` with one plan.\n"
-                "\n"
-                "If the job does not fit, the plan moves tasks (make before break), evicts tasks with or "
-                "without a new placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the "
-                "same tasks as `consolidate` and evict the same tasks as `preempt`. Costs are in "
-                "GPU-seconds. "
-                "A plan for a job given as a dict contains its pods, so `verify.plan(cluster, plan)` and "
-                "`apply(cluster, plan)` accept it.\n"
-                "\n"
-                "`job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
-                "names of pending tasks.")
-            .c_str());
+        keywords.documented(
+            "Admits a job at the lowest cost. Returns an `Admission` with one plan.\n"
+            "\n"
+            "If the job does not fit, the plan moves tasks (make before break), evicts tasks with or "
+            "without a new placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the "
+            "same tasks as `consolidate` and evict the same tasks as `preempt`. Costs are in "
+            "GPU-seconds. "
+            "A plan for a job given as a dict contains its pods, so `verify.plan(cluster, plan)` and "
+            "`apply(cluster, plan)` accept it.\n"
+            "\n"
+            "`job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
+            "names of pending tasks."));
     m.def(
         "make_room",
         [decide](const ClusterPtr& cluster, const AdmittedJob& job,
@@ -201,12 +184,9 @@ void bind_admission(py::module_& parent) {
             return py::cast(std::move(made.plan));
         },
         py::arg("cluster"), py::arg("job"),
-        keywords
-            .documented(
-                "make_room(cluster, job",
-                "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
-                "Returns None if moves do not suffice; `admit` gives the reason.")
-            .c_str());
+        keywords.documented(
+            "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
+            "Returns None if moves do not suffice; `admit` gives the reason."));
 }
 
 }  // namespace gpusched::python

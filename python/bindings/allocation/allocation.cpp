@@ -18,10 +18,7 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 
 namespace gpusched::python {
 
@@ -81,11 +78,6 @@ struct PlaceArguments {
     }
 };
 
-struct PythonRanker : PythonPolicy {
-    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
-        return whole_number(answer_about(task, node), ask(task, node));
-    }
-};
 struct PythonPicker : PythonPolicy {
     GpuMask operator()(const Cluster& c, TaskId task, NodeId node) const {
         const auto answer = ask(task, node);
@@ -162,7 +154,7 @@ std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field,
 
 void bind_by_links(py::module_& m) {
     using Graphs = Typed<"Mapping[str, HardwareGraph]">;
-    py::class_<a::ByLinks>(m, "ByLinks", doc("allocation::ByLinks").c_str())
+    py::class_<a::ByLinks>(m, "ByLinks", doc("allocation::ByLinks"))
         .def(py::init([](const ClusterPtr& cluster, const Graphs& by_gpu_model, const Graphs& by_node) {
                  Problems problems;
                  a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
@@ -172,16 +164,14 @@ void bind_by_links(py::module_& m) {
              }),
              py::arg("cluster"), py::kw_only(), py::arg("by_gpu_model") = py::dict(),
              py::arg("by_node") = py::dict(),
-             documented("__init__(self, cluster, *, by_gpu_model={}, by_node={})",
-                        "A `gpu_picker` for `place` that prefers well-connected GPUs.\n"
+             documented("A `gpu_picker` for `place` that prefers well-connected GPUs.\n"
                         "\n"
                         "by_gpu_model, by_node\n"
                         "    dicts from GPU models and from nodes to `gpusched.topology.HardwareGraph`s; a "
                         "node's own "
                         "graph takes precedence. Holders and failures of GPUs are read from the cluster, not "
                         "from the "
-                        "graphs.")
-                 .c_str())
+                        "graphs."))
         .def("__repr__", [](const a::ByLinks&) { return "<gpusched.allocation.ByLinks>"; })
         .def("__copy__", [](const a::ByLinks& p) { return p; })
         .def(
@@ -196,8 +186,7 @@ void bind_switch_counts(py::module_& m) {
             return a::entropy_greedy(Counts::read("capacity", capacity),
                                      OptionType<std::int64_t>::read("pods", pods));
         },
-        py::arg("capacity"), py::arg("pods"),
-        documented("entropy_greedy(capacity, pods)", doc("allocation::entropy_greedy")).c_str());
+        py::arg("capacity"), py::arg("pods"), documented(doc("allocation::entropy_greedy")));
     m.def(
         "least_entropy",
         [](const Typed<"Iterable[int]">& capacity, const Integer& pods,
@@ -208,11 +197,9 @@ void bind_switch_counts(py::module_& m) {
         },
         py::arg("capacity"), py::arg("pods"), py::arg("groups") = py::list(),
         documented(
-            "least_entropy(capacity, pods, groups=[])",
             doc("allocation::least_entropy") +
-                "\n\n`groups`: for each further level, the most important first, the group of every switch. "
-                "Ties are broken by the entropy over these groups.")
-            .c_str());
+            "\n\n`groups`: for each further level, the most important first, the group of every switch. "
+            "Ties are broken by the entropy over these groups."));
 }
 
 void bind_slowdown(py::module_& m) {
@@ -229,12 +216,10 @@ void bind_slowdown(py::module_& m) {
         },
         py::arg("observations"), py::arg("values") = 1,
         documented(
-            "fit_slowdown(observations, values=1)",
             doc("allocation::fit_slowdown") +
-                "\n\n`observations`: pairs of the share that neighbours held, 0 to 1, and the relative "
-                "slowdown of the work (0.1 = 10 %). Returns thousandths at 1/n, 2/n, ... of n values, as for "
-                "`sim.replay_spot`.")
-            .c_str());
+            "\n\n`observations`: pairs of the share that neighbours held, 0 to 1, and the relative "
+            "slowdown of the work (0.1 = 10 %). Returns thousandths at 1/n, 2/n, ... of n values, as for "
+            "`sim.replay_spot`."));
 }
 
 template <class Names>
@@ -250,16 +235,16 @@ void bind_allocation(py::module_& parent) {
     auto m = submodule(parent, "allocation");
     m.def(
         "ranker_names", [] { return name_list(a::rankers().names()); },
-        documented("ranker_names()", "Names of the rankers for `place`.").c_str());
+        documented("Names of the rankers for `place`."));
     m.def(
         "filter_names", [] { return name_list(a::filters().names()); },
-        documented("filter_names()", "Names of the node filters for `place`.").c_str());
+        documented("Names of the node filters for `place`."));
     m.def(
         "gpu_picker_names", [] { return name_list(a::gpu_pickers().names()); },
-        documented("gpu_picker_names()", "Names of the GPU pickers for `place`.").c_str());
+        documented("Names of the GPU pickers for `place`."));
     m.def(
         "placement_names", [] { return name_list(a::placements().names()); },
-        documented("placement_names()", doc("allocation::placements")).c_str());
+        documented(doc("allocation::placements")));
 
     const auto options =
         Keywords<PlaceArguments>()
@@ -284,16 +269,13 @@ void bind_allocation(py::module_& parent) {
             return place(cluster, task, options.read("place", keywords));
         },
         py::arg("cluster"), py::arg("task"),
-        options
-            .documented(
-                "place(cluster, task",
-                "Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.\n\n"
-                "`task`: a dict as in the cluster format, or a pending task of the cluster (its name or "
-                "`Task`).\n\n"
-                "Feasible nodes that pass the filters are ranked; remaining ties go to the first node of the "
-                "cluster. The default is ASI's non-preemptive scheduling. The cluster is not changed. A task "
-                "given as a dict takes as long as building the snapshot.")
-            .c_str());
+        options.documented(
+            "Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.\n\n"
+            "`task`: a dict as in the cluster format, or a pending task of the cluster (its name or "
+            "`Task`).\n\n"
+            "Feasible nodes that pass the filters are ranked; remaining ties go to the first node of the "
+            "cluster. The default is ASI's non-preemptive scheduling. The cluster is not changed. A task "
+            "given as a dict takes as long as building the snapshot."));
     m.def(
         "feasible_nodes",
         [](const ClusterPtr& cluster, const TaskLike& task) {
@@ -305,19 +287,16 @@ void bind_allocation(py::module_& parent) {
         },
         py::arg("cluster"), py::arg("task"),
         documented(
-            "feasible_nodes(cluster, task)",
             doc("allocation::feasible_nodes") +
-                "\n\nReturns an array of positions in `cluster.nodes`, which indexes its columns. `task`: as "
-                "for `place`, or a running task.")
-            .c_str());
+            "\n\nReturns an array of positions in `cluster.nodes`, which indexes its columns. `task`: as "
+            "for `place`, or a running task."));
     const auto obstacles = Keywords<ObstaclesArguments>().field(
         "old_copy", &ObstaclesArguments::old_copy,
         "For a running task: it \"stays\" and holds its resources until the "
         "new copy runs, or it \"leaves\" first.");
-    m.def(
-        "find_obstacles",
-        [obstacles](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) -> Strings {
-            const auto given = obstacles.read("find_obstacles", keywords);
+    obstacles.def(
+        m, "find_obstacles",
+        [](const ObstaclesArguments& given, const ClusterPtr& cluster, const TaskLike& task) -> Strings {
             const auto [with_task, id] = task_argument(cluster, task);
             const auto found =
                 unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
@@ -325,14 +304,10 @@ void bind_allocation(py::module_& parent) {
             for (const auto obstacle : found) names.append(obstacle);
             return names;
         },
-        py::arg("cluster"), py::arg("task"),
-        obstacles
-            .documented(
-                "find_obstacles(cluster, task",
-                doc("allocation::find_obstacles") +
-                    "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
-                    "fits. `task`: as for `place`, or a running task.")
-            .c_str());
+        doc("allocation::find_obstacles") +
+            "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
+            "fits. `task`: as for `place`, or a running task.",
+        py::arg("cluster"), py::arg("task"));
     bind_by_links(m);
     bind_slowdown(m);
     bind_switch_counts(m);

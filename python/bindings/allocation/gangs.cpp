@@ -9,8 +9,6 @@
 
 #include <gpusched/allocation/allocate_many.hpp>
 
-#include <map>
-#include <optional>
 #include <variant>
 
 namespace gpusched::python {
@@ -146,53 +144,41 @@ a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywo
 
 void bind_joint(py::module_& m) {
     using J = NamedJointAllocation;
-    auto result = py::class_<J>(m, "JointAllocation", "Placements of several jobs; see `allocate_many`.");
-    define_record(result);
-    using O = a::JointOptions;
-    struct WithProgress : O {
-        ProgressLike progress = py::none();
-    };
-    const auto options = Keywords<WithProgress>()
-                             .fields<O>()
-                             .field("progress", &WithProgress::progress, progress_text)
-                             .shared_as("allocation.allocate_many");
-    m.def(
-        "allocate_many",
-        [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
-                  const py::kwargs& keywords) {
-            const auto o = options.read("allocate_many", keywords);
-            require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
-            const auto arguments = job_arguments(jobs, cluster);
-            const auto with = in_cluster(cluster, arguments);
-            std::vector<a::GangRequest> requests;
-            for (std::size_t j = 0; j < arguments.size(); ++j) {
-                requests.push_back({with.jobs[j].pods, arguments[j].options});
-                requests.back().options.groups = with.jobs[j].groups;
-            }
-            const auto found = Call(o.progress).run([&](const Context& context) {
-                return a::allocate_many(*with.cluster, requests, o, context);
-            });
-            J out{{},
-                  std::vector<int>(found.order.begin(), found.order.end()),
-                  found.placed,
-                  found.entropy,
-                  found.cross_traffic,
-                  found.proven,
-                  found.trials,
-                  found.stop_reason};
-            for (std::size_t j = 0; j < arguments.size(); ++j)
-                out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
-            return out;
-        },
-        py::arg("cluster"), py::arg("jobs"),
-        options
-            .documented(
-                "allocate_many(cluster, jobs",
-                "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
-                "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
-                "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
-                "`jobs`: as for `allocate`. The cluster is not changed.")
-            .c_str());
+    auto result = bind_record<J>(m, "JointAllocation", "Placements of several jobs; see `allocate_many`.");
+    keywords_with_progress<a::JointOptions>()
+        .shared_as("allocation.allocate_many")
+        .def(
+            m, "allocate_many",
+            [](const WithProgress<a::JointOptions>& o, const ClusterPtr& cluster,
+               const Typed<"Iterable[Mapping[str, Any] | str]">& jobs) {
+                require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
+                const auto arguments = job_arguments(jobs, cluster);
+                const auto with = in_cluster(cluster, arguments);
+                std::vector<a::GangRequest> requests;
+                for (std::size_t j = 0; j < arguments.size(); ++j) {
+                    requests.push_back({with.jobs[j].pods, arguments[j].options});
+                    requests.back().options.groups = with.jobs[j].groups;
+                }
+                const auto found = Call(o.progress).run([&](const Context& context) {
+                    return a::allocate_many(*with.cluster, requests, o, context);
+                });
+                J out{{},
+                      std::vector<int>(found.order.begin(), found.order.end()),
+                      found.placed,
+                      found.entropy,
+                      found.cross_traffic,
+                      found.proven,
+                      found.trials,
+                      found.stop_reason};
+                for (std::size_t j = 0; j < arguments.size(); ++j)
+                    out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
+                return out;
+            },
+            "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
+            "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
+            "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
+            "`jobs`: as for `allocate`. The cluster is not changed.",
+            py::arg("cluster"), py::arg("jobs"));
 }
 
 }  // namespace
@@ -229,14 +215,11 @@ void bind_gangs(py::module_& m) {
         },
         py::arg("job"), py::arg("cluster"));
     using A = NamedAllocation;
-    auto result = py::class_<A>(m, "Allocation", "Placement of a job; see `allocate`.");
-    define_record(result);
+    bind_record<A>(m, "Allocation", "Placement of a job; see `allocate`.");
     const auto options = allocate_keywords();
-    m.def(
-        "allocate",
-        [options](const ClusterPtr& cluster, const JobLike& job,
-                  const py::kwargs& keywords) -> Typed<"Allocation"> {
-            const auto k = options.read("allocate", keywords);
+    options.def(
+        m, "allocate",
+        [](const AllocateArguments& k, const ClusterPtr& cluster, const JobLike& job) -> Typed<"Allocation"> {
             const auto argument = job_argument(job, cluster.get());
             const auto with = in_cluster(cluster, {argument});
             auto o = merged(argument.options, k);
@@ -246,22 +229,18 @@ void bind_gangs(py::module_& m) {
             });
             return named_allocation(*with.cluster, argument.name, found);
         },
-        py::arg("cluster"), py::arg("job"),
-        options
-            .documented(
-                "allocate(cluster, job",
-                "Places all pods of a job without moving or evicting tasks, or none. Returns an "
-                "`Allocation`.\n\n"
-                "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
-                "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
-                "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
-                "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
-                "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
-                "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
-                "between domains is minimised).\n\n"
-                "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
-                "as building the snapshot. See docs/allocation.md.")
-            .c_str());
+        "Places all pods of a job without moving or evicting tasks, or none. Returns an "
+        "`Allocation`.\n\n"
+        "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
+        "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
+        "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
+        "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
+        "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
+        "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
+        "between domains is minimised).\n\n"
+        "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
+        "as building the snapshot. See docs/allocation.md.",
+        py::arg("cluster"), py::arg("job"));
     bind_joint(m);
     m.def(
         "with_job",
@@ -270,10 +249,9 @@ void bind_gangs(py::module_& m) {
         },
         py::arg("cluster"),
         documented(
-            "with_job(cluster, *jobs)",
             "Returns the cluster with the pending pods of new jobs, for applying and verifying plans that "
-            "place them.")
-            .c_str());
+            "place them.",
+            "*jobs"));
     m.def(
         "pending_pods",
         [](const ClusterPtr& cluster, const std::string& job) {
@@ -282,9 +260,7 @@ void bind_gangs(py::module_& m) {
             return names;
         },
         py::arg("cluster"), py::arg("job"),
-        documented("pending_pods(cluster, job)",
-                   "Returns the names of a job's pending tasks, in snapshot order.")
-            .c_str());
+        documented("Returns the names of a job's pending tasks, in snapshot order."));
     m.def(
         "with_task",
         [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {
@@ -296,10 +272,9 @@ void bind_gangs(py::module_& m) {
             return with_tasks(cluster, std::move(fresh));
         },
         py::arg("cluster"),
-        documented("with_task(cluster, *tasks)",
-                   "Returns the cluster with new tasks (dicts as in the cluster format), for applying and "
-                   "verifying decisions about them.")
-            .c_str());
+        documented("Returns the cluster with new tasks (dicts as in the cluster format), for applying and "
+                   "verifying decisions about them.",
+                   "*tasks"));
     m.def(
         "to_plan",
         [](const py::Args<NamedAllocation>& found) {
@@ -313,8 +288,7 @@ void bind_gangs(py::module_& m) {
             }
             return plan;
         },
-        documented("to_plan(*allocations)", "Returns the placements of these `Allocation`s as one `Plan`.")
-            .c_str());
+        documented("Returns the placements of these `Allocation`s as one `Plan`.", "*allocations"));
 }
 
 }  // namespace gpusched::python

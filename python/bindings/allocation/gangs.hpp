@@ -8,9 +8,6 @@
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
 
-#include <string>
-#include <vector>
-
 namespace gpusched::python {
 
 /// A job, and the options of its allocation from its description.
@@ -37,10 +34,13 @@ struct JobsInCluster {
 /// The jobs as pending pods of a cluster that contains them.
 JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgument>& jobs);
 
+/// Reads a list of names of pending tasks.
+/// @param argument its name in messages, which also name the other forms of a job
+std::vector<TaskId> pending_pods_argument(const char* argument, const py::object& pods,
+                                          const Cluster& cluster);
+
 /// The result of one allocation with names: Python's `Allocation`.
 py::object named_allocation(const Cluster& cluster, const std::string& job,
                             const allocation::Allocation& found);
-
-/// Adds the functions that place jobs to gpusched.allocation.
 
 }  // namespace gpusched::python

@@ -5,11 +5,6 @@
 
 #include <gpusched/io/cluster_forms.hpp>
 
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -118,6 +113,19 @@ JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgumen
         }
         return std::move(out);
     });
+}
+
+std::vector<TaskId> pending_pods_argument(const char* argument, const py::object& pods,
+                                          const Cluster& cluster) {
+    constexpr const char* expected =
+        "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
+    if (!py::isinstance<py::iterable>(pods)) bad_type(argument, pods, expected);
+    std::vector<TaskId> out;
+    for (const auto& pod : pods) {
+        if (!py::isinstance<py::str>(pod)) bad_type(argument, pods, expected);
+        out.push_back(cluster.find_task(OptionType<std::string>::read(argument, pod)));
+    }
+    return out;
 }
 
 }  // namespace gpusched::python

@@ -2,13 +2,11 @@
 #pragma once
 
 #include "model/cluster_views.hpp"
-#include "support/arguments.hpp"
+#include "support/call.hpp"
 #include "support/python_function.hpp"
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/core/text.hpp>
-
-#include <string>
 
 namespace gpusched::python {
 
@@ -16,10 +14,10 @@ namespace gpusched::python {
 /// hold it.
 struct PythonPolicy {
     ClusterPtr cluster;
-    py::object function;
-    std::string name;  // its name in messages
+    std::shared_ptr<py::object> function;  // shared, because references are counted only under the lock
+    std::string name;                      // its name in messages
     [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
-        return ask_function(name, function, "(cluster, task, node)", cluster, TaskView{cluster, task},
+        return ask_function(name, *function, "(cluster, task, node)", cluster, TaskView{cluster, task},
                             NodeView{cluster, node});
     }
     [[nodiscard]] std::string answer_about(TaskId task, NodeId node) const {
@@ -34,6 +32,13 @@ struct PythonFilter : PythonPolicy {
     }
 };
 
+struct PythonRanker : PythonPolicy {
+    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
+        const py::gil_scoped_acquire lock;
+        return whole_number(answer_about(task, node), ask(task, node));
+    }
+};
+
 /// A policy: `make(name)` for a name, a `Python` for a Python function.
 /// @param name name of the function in messages
 template <class Any, class Python, class Make>
@@ -42,7 +47,7 @@ Any policy(const char* field, const std::string& name, const py::object& which, 
     if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
     if (PyCallable_Check(which.ptr()) == 0)
         bad_option(name, which, "a name or a callable (cluster, task, node)");
-    return Python{{cluster, which, name}};
+    return Python{{cluster, shared_object(which), name}};
 }
 
 using FilterChoice = Typed<"str | Callable[[Cluster, Task, Node], bool]">;

@@ -34,18 +34,6 @@ struct ConsolidateArguments : c::Options {
     ProgressLike progress = py::none();
 };
 
-/// Reads the options of the keywords. Reports bad values, unknown nodes and values out of range together.
-/// @param problems earlier problems, which are reported as well
-template <class A>
-A read_options(const Keywords<A>& keywords, const char* function, const py::kwargs& given,
-               const ClusterPtr& cluster, Problems& problems) {
-    auto arguments = keywords.read(function, given, problems, cluster.get());
-    collect(problems, [&] { c::validate(arguments, *cluster); });
-    problems.throw_if_any();
-    arguments.rule = chosen_rule(arguments.own_rule, cluster);
-    return arguments;
-}
-
 /// The options of every function that judges nodes and tasks.
 Keywords<ConsolidateArguments> scope_keywords() {
     return Keywords<ConsolidateArguments>().fields<c::Options>(
@@ -59,14 +47,11 @@ Keywords<ConsolidateArguments> explain_keywords() {
 }
 
 void bind_explain(py::module_& m) {
-    py::class_<Named<c::LeastChange>> change(m, "LeastChange", doc("consolidation::LeastChange").c_str());
-    define_record(change);
-    py::class_<Named<c::Blocker>> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
-    define_record(blocker);
+    bind_record<Named<c::LeastChange>>(m, "LeastChange");
+    bind_record<Named<c::Blocker>>(m, "Blocker");
     using E = Named<c::Explanation>;
-    py::class_<E> explanation(m, "Explanation",
-                              "The reason why a node did or did not become empty; `str` gives it in words.");
-    define_record(explanation);
+    auto explanation = bind_record<E>(
+        m, "Explanation", "The reason why a node did or did not become empty; `str` gives it in words.");
     explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(
         explanation, "to_pandas", "_views.frames.explanation_to_pandas",
@@ -88,7 +73,7 @@ void bind_explain(py::module_& m) {
                 *with, unlocked([&] { return c::explain(*with, resolve(named.spec, *with), found, o); }));
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
-        keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
+        keywords.documented(doc("consolidation::explain")));
     m.def(
         "explain_clear",
         [keywords](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
@@ -99,17 +84,14 @@ void bind_explain(py::module_& m) {
             return with_names(
                 *with, unlocked([&] { return c::explain_clear(*with, resolve(named.spec, *with), o); }));
         },
-        py::arg("cluster"), py::arg("plan"),
-        keywords.documented("explain_clear(cluster, plan", doc("consolidation::explain_clear")).c_str());
+        py::arg("cluster"), py::arg("plan"), keywords.documented(doc("consolidation::explain_clear")));
 }
 
 void bind_value_report(py::module_& m) {
     using V = c::ModelValue;
-    py::class_<V> model(m, "ModelValue", doc("consolidation::ModelValue").c_str());
-    define_record(model);
+    bind_record<V>(m, "ModelValue");
     using R = c::ValueReport;
-    py::class_<R> report(m, "ValueReport", "Costs and gains of a plan; `str` gives them in words.");
-    define_record(report);
+    auto report = bind_record<R>(m, "ValueReport", "Costs and gains of a plan; `str` gives them in words.");
     report.def_property_readonly("vacated_gpus_per_move", &R::vacated_gpus_per_move,
                                  "Vacated GPUs per move.");
     report.def_property_readonly("vacated_nodes_per_move", &R::vacated_nodes_per_move,
@@ -124,8 +106,7 @@ void bind_value_report(py::module_& m) {
                 return c::value_report(*with, resolve(named.spec, *with));
             });
         },
-        py::arg("cluster"), py::arg("plan"),
-        documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
+        py::arg("cluster"), py::arg("plan"), documented(doc("consolidation::value_report")));
 }
 
 /// @throws TypeError if a kind of policy is given as a separate keyword
@@ -178,8 +159,7 @@ void bind_consolidation(py::module_& parent) {
                                                 : c::consolidate(*cluster, arguments, context));
             });
         },
-        py::arg("cluster"),
-        keywords.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
+        py::arg("cluster"), keywords.documented(doc("consolidation::consolidate")));
     m.def(
         "replan",
         [again](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
@@ -190,8 +170,7 @@ void bind_consolidation(py::module_& parent) {
                 return named(*cluster, c::replan(*cluster, last, arguments, context));
             });
         },
-        py::arg("cluster"), py::arg("plan"),
-        again.documented("replan(cluster, plan", doc("consolidation::replan")).c_str());
+        py::arg("cluster"), py::arg("plan"), again.documented(doc("consolidation::replan")));
     m.def(
         "policy_names", []() -> Typed<"dict[str, list[str]]"> {
             py::dict names;
@@ -200,8 +179,7 @@ void bind_consolidation(py::module_& parent) {
             });
             return names;
         },
-        documented("policy_names()", "Returns the policy names for `policies` of `consolidate`, by kind.")
-            .c_str());
+        documented("Returns the policy names for `policies` of `consolidate`, by kind."));
 
     const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,
@@ -218,8 +196,7 @@ void bind_consolidation(py::module_& parent) {
                 return c::bound(*cluster, which, arguments, context);
             }));
         },
-        py::arg("cluster"), py::arg("method") = "counting",
-        scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
+        py::arg("cluster"), py::arg("method") = "counting", scope.documented(doc("consolidation::bound")));
     m.def(
         "goal_nodes",
         [](const ClusterPtr& cluster, const py::object& goal) {
@@ -229,8 +206,7 @@ void bind_consolidation(py::module_& parent) {
                 names.emplace_back(cluster->name(node));
             return names;
         },
-        py::arg("cluster"), py::arg("goal"),
-        documented("goal_nodes(cluster, goal)", doc("consolidation::goal_nodes")).c_str());
+        py::arg("cluster"), py::arg("goal"), documented(doc("consolidation::goal_nodes")));
     bind_explain(m);
     bind_waves(m);
     bind_value_report(m);

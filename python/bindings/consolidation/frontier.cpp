@@ -95,10 +95,8 @@ NamedFrontier named(const Cluster& cluster, const c::Frontier& frontier, c::Obje
 }  // namespace
 
 void bind_frontier(py::module_& m) {
-    py::class_<NamedPoint> point(m, "FrontierPoint", doc("consolidation::FrontierPoint").c_str());
-    define_record(point);
-    py::class_<NamedFrontier> frontier(m, "Frontier", doc("consolidation::Frontier").c_str());
-    define_record(frontier);
+    bind_record<NamedPoint>(m, "FrontierPoint", doc("consolidation::FrontierPoint"));
+    auto frontier = bind_record<NamedFrontier>(m, "Frontier", doc("consolidation::Frontier"));
     frontier.def("__len__", [](const NamedFrontier& f) { return f.points.size(); });
     frontier.def(
         "__getitem__",
@@ -116,10 +114,8 @@ void bind_frontier(py::module_& m) {
             return py::module_::import("gpusched.plotting").attr("plot_frontier")(self, ax);
         },
         py::arg("ax") = py::none(),
-        documented("plot(self, ax=None)",
-                   "Draws the vacated weight over the cost of the moves, and its upper bound "
-                   "(`plotting.plot_frontier`). Returns the axes.")
-            .c_str());
+        documented("Draws the vacated weight over the cost of the moves, and its upper bound "
+                   "(`plotting.plot_frontier`). Returns the axes."));
     const auto keywords = Keywords<FrontierArguments>()
                               .fields<c::FrontierOptions>()
                               .without({"polish_time", "goal"})
@@ -130,15 +126,12 @@ void bind_frontier(py::module_& m) {
         "frontier",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
-            auto arguments = keywords.read("frontier", given, problems, cluster.get());
-            collect(problems, [&] { c::validate(arguments, *cluster); });
-            problems.throw_if_any();
-            arguments.rule = chosen_rule(arguments.own_rule, cluster);
+            const auto arguments = read_options(keywords, "frontier", given, cluster, problems);
             return Call(arguments.progress).run([&](const Context& context) {
                 return named(*cluster, c::frontier(*cluster, arguments, context), arguments.objective);
             });
         },
-        py::arg("cluster"), keywords.documented("frontier(cluster", doc("consolidation::frontier")).c_str());
+        py::arg("cluster"), keywords.documented(doc("consolidation::frontier")));
 }
 
 }  // namespace gpusched::python

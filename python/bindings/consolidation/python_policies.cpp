@@ -7,11 +7,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <map>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace gpusched::python {
 

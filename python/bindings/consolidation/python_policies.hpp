@@ -5,6 +5,7 @@
 #include "support/arguments.hpp"
 
 #include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/placement_rule.hpp>
 
 namespace gpusched::python {
@@ -36,5 +37,17 @@ inline constexpr const char* rule_text =
 /// lock held.
 /// @throws InvalidInput if it is not callable or returns a bad result
 consolidation::AnyPlacementRule chosen_rule(const py::object& choice, const ClusterPtr& cluster);
+
+/// Reads the options of the keywords. Reports bad values, unknown nodes and values out of range together.
+/// @param problems earlier problems, which are reported as well
+template <class A>
+A read_options(const Keywords<A>& keywords, const char* function, const py::kwargs& given,
+               const ClusterPtr& cluster, Problems& problems) {
+    auto arguments = keywords.read(function, given, problems, cluster.get());
+    collect(problems, [&] { validate(arguments, *cluster); });
+    problems.throw_if_any();
+    arguments.rule = chosen_rule(arguments.own_rule, cluster);
+    return arguments;
+}
 
 }  // namespace gpusched::python

@@ -74,9 +74,8 @@ c::WantedMove wanted_move(const std::string& owner, py::handle value, const Clus
 }
 
 void bind_explain_move(py::module_& m) {
-    py::class_<Named<c::MoveExplanation>> move(
+    auto move = bind_record<Named<c::MoveExplanation>>(
         m, "MoveExplanation", "Obstacles and effects of one move; `str` gives them in words.");
-    define_record(move);
     move.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     const auto keywords =
         Keywords<MoveArguments>()
@@ -109,7 +108,7 @@ void bind_explain_move(py::module_& m) {
             }));
         },
         py::arg("cluster"), py::arg("task"), py::arg("node"),
-        keywords.documented("explain_move(cluster, task, node", doc("consolidation::explain_move")).c_str());
+        keywords.documented(doc("consolidation::explain_move")));
 }
 
 constexpr auto order_text =
@@ -138,8 +137,7 @@ InvalidInput
     for tasks, nodes and GPUs that do not exist, and options out of range)";
 
 void bind_order_into_waves(py::module_& m) {
-    py::class_<NamedOrder> order(m, "OrderedMoves", doc("consolidation::OrderedMoves").c_str());
-    define_record(order);
+    bind_record<NamedOrder>(m, "OrderedMoves", doc("consolidation::OrderedMoves"));
     const auto keywords =
         Keywords<MoveArguments>()
             .fields<c::Options>({"price", "open_price", "max_disrupted", "max_moves_per_wave",
@@ -157,10 +155,7 @@ void bind_order_into_waves(py::module_& m) {
                 collect(problems, [&, m = move] {
                     wanted.push_back(wanted_move("moves[" + std::to_string(i++) + "]", m, *cluster));
                 });
-            auto o = keywords.read("order_into_waves", given, problems, cluster.get());
-            collect(problems, [&] { c::validate(o, *cluster); });
-            problems.throw_if_any();
-            o.rule = chosen_rule(o.own_rule, cluster);
+            const auto o = read_options(keywords, "order_into_waves", given, cluster, problems);
             const auto ordered = unlocked([&] { return c::order_into_waves(*cluster, wanted, o); });
             NamedOrder result{
                 NamedPlan{to_spec(ordered.result.plan, *cluster, c::to_stats(ordered.result.stats)),
@@ -170,8 +165,7 @@ void bind_order_into_waves(py::module_& m) {
                 result.dropped.push_back(with_names(*cluster, dropped.why));
             return result;
         },
-        py::arg("cluster"), py::arg("moves"),
-        keywords.documented("order_into_waves(cluster, moves", order_text).c_str());
+        py::arg("cluster"), py::arg("moves"), keywords.documented(order_text));
 }
 
 }  // namespace

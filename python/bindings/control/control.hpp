@@ -9,13 +9,7 @@
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/fields.hpp>
 
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 

@@ -4,7 +4,6 @@
 #include "support/records.hpp"
 
 #include <array>
-#include <optional>
 #include <tuple>
 
 namespace gpusched::python {
@@ -66,8 +65,7 @@ std::vector<std::string_view> views(const std::vector<std::string>& texts) {
 }  // namespace
 
 void bind_mig(py::module_& m) {
-    py::class_<Profile> profile(m, "MigProfile", doc("control::MigProfile").c_str());
-    define_record(profile);
+    bind_record<Profile>(m, "MigProfile", doc("control::MigProfile"));
     py::class_<Layout> type(m, "MigLayout",
                             "The MIG instances of one GPU. Layouts never change; methods return new ones.");
     type.def_property_readonly(
@@ -86,29 +84,25 @@ void bind_mig(py::module_& m) {
         .def_property_readonly(
             "largest_free_block",
             [](const Layout& l) { return control::largest_free_block(*l.device, l.layout); },
-            doc("control::largest_free_block").c_str())
+            doc("control::largest_free_block"))
         .def(
             "can_create",
             [](const Layout& l, const std::string& key, const Integer& start) {
                 return control::can_create(*l.device, l.layout, l.instance(key, l.slice("start", start)));
             },
-            py::arg("profile"), py::arg("start"),
-            documented("can_create(self, profile, start)", "True if the instance fits next to the others.")
-                .c_str())
+            py::arg("profile"), py::arg("start"), documented("True if the instance fits next to the others."))
         .def(
             "create",
             [](const Layout& l, const std::string& key, const Integer& start) {
                 return l.created(key, l.slice("start", start));
             },
-            py::arg("profile"), py::arg("start"),
-            documented("create(self, profile, start)", "Returns the layout with one more instance.").c_str())
+            py::arg("profile"), py::arg("start"), documented("Returns the layout with one more instance."))
         .def(
             "destroy",
             [](const Layout& l, const std::string& key, const Integer& start) {
                 return l.destroyed(key, l.slice("start", start));
             },
-            py::arg("profile"), py::arg("start"),
-            documented("destroy(self, profile, start)", "Returns the layout without this instance.").c_str())
+            py::arg("profile"), py::arg("start"), documented("Returns the layout without this instance."))
         .def(
             "least_fragmenting",
             [](const Layout& l, const std::string& key) -> std::optional<int> {
@@ -116,8 +110,7 @@ void bind_mig(py::module_& m) {
                 if (!at) return std::nullopt;
                 return at->start;
             },
-            py::arg("profile"),
-            documented("least_fragmenting(self, profile)", doc("control::least_fragmenting")).c_str())
+            py::arg("profile"), documented(doc("control::least_fragmenting")))
         .def(
             "enlargements",
             [](const Layout& l, const std::string& key, const Integer& start, bool largest_first) {
@@ -130,10 +123,8 @@ void bind_mig(py::module_& m) {
             },
             py::arg("profile"), py::arg("start"), py::kw_only(), py::arg("largest_first") = false,
             documented(
-                "enlargements(self, profile, start, *, largest_first=False)",
                 "Returns the placements to which this instance can be enlarged while all others stay: more "
-                "SMs and no media engines, the smallest (or largest) first.")
-                .c_str())
+                "SMs and no media engines, the smallest (or largest) first."))
         .def(
             "transition_to",
             [](const Layout& from,
@@ -152,12 +143,10 @@ void bind_mig(py::module_& m) {
             },
             py::arg("layout"),
             documented(
-                "transition_to(self, layout)",
                 "Returns the steps (\"create\" or \"destroy\", profile, start) to another layout of the same "
                 "GPU model. Creates instances before destroying others if they fit; every intermediate "
                 "layout "
-                "is valid.")
-                .c_str())
+                "is valid."))
         .def(
             "count_layouts",
             [](const Layout& l, const std::vector<std::string>& profiles, bool maximal, bool multisets) {
@@ -168,11 +157,9 @@ void bind_mig(py::module_& m) {
             py::kw_only(), py::arg("profiles") = std::vector<std::string>{}, py::arg("maximal") = false,
             py::arg("multisets") = false,
             documented(
-                "count_layouts(self, *, profiles=[], maximal=False, multisets=False)",
                 "Returns the number of valid layouts of the GPU model, including the empty one. `profiles`: "
                 "allowed keys, empty = all; `maximal`: only layouts without space for another instance; "
-                "`multisets`: count layouts once that differ only in starts.")
-                .c_str())
+                "`multisets`: count layouts once that differ only in starts."))
         .def(
             "all_layouts",
             [](const Layout& l, const std::vector<std::string>& profiles) {
@@ -182,7 +169,7 @@ void bind_mig(py::module_& m) {
                 return out;
             },
             py::kw_only(), py::arg("profiles") = std::vector<std::string>{},
-            documented("all_layouts(self, *, profiles=[])", "Returns all valid layouts.").c_str())
+            documented("Returns all valid layouts."))
         .def("__repr__", [](const Layout& l) {
             return "mig_layout('" + std::string(l.device->name) + "', " +
                    py::repr(py::cast(l.instances())).cast<std::string>() + ")";
@@ -199,7 +186,7 @@ void bind_mig(py::module_& m) {
             for (const auto& d : control::mig_devices()) names.emplace_back(d.name);
             return names;
         },
-        documented("mig_devices()", "Returns the supported GPU models, such as \"A100-80GB\".").c_str());
+        documented("Returns the supported GPU models, such as \"A100-80GB\"."));
     m.def(
         "mig_layout",
         [](const std::string& device, const Typed<"Sequence[tuple[str, int]]">& instances) {
@@ -217,10 +204,8 @@ void bind_mig(py::module_& m) {
         },
         py::arg("device"), py::arg("instances") = py::list(),
         documented(
-            "mig_layout(device, instances=[])",
             "Returns a layout of a GPU model. `instances`: pairs of profile key and first memory slice, "
-            "such as (\"2g\", 0). Raises InvalidInput if they do not fit.")
-            .c_str());
+            "such as (\"2g\", 0). Raises InvalidInput if they do not fit."));
 }
 
 }  // namespace gpusched::python

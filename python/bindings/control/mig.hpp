@@ -7,13 +7,6 @@
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 using MigInstanceName = std::pair<std::string, int>;

@@ -1,15 +1,43 @@
 // The module gpusched.control: admission of new tenants of a host.
-#include "control/admission.hpp"
 #include "control/control.hpp"
 #include "support/keywords.hpp"
 #include "support/records.hpp"
 
+#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/checks.hpp>
 
-#include <optional>
-#include <string>
-
 namespace gpusched::python {
+
+namespace {
+
+/// A placement with the key of its profile.
+struct NamedPlace {
+    std::int32_t gpu = 0;    ///< Index of the GPU.
+    std::string profile;     ///< Key of the instance's profile.
+    std::int32_t slice = 0;  ///< First memory slice of the instance.
+    double score = 0;        ///< Score; lower is better.
+    /// Highest predicted p99 / target of the protected tenants and the new tenant.
+    double worst_ratio = 0;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPlace>, F&& field) {
+    field("gpu", &NamedPlace::gpu);
+    field("profile", &NamedPlace::profile);
+    field("slice", &NamedPlace::slice);
+    field("score", &NamedPlace::score);
+    field("worst_ratio", &NamedPlace::worst_ratio);
+}
+struct NamedAnswer {
+    control::AdmissionVerdict verdict{};  ///< State of the new tenant.
+    control::Newcomer newcomer{};         ///< Name of the new tenant.
+    std::optional<NamedPlace> place{};    ///< Placement; None if it was not admitted.
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedAnswer>, F&& field) {
+    field("verdict", &NamedAnswer::verdict);
+    field("newcomer", &NamedAnswer::newcomer);
+    field("place", &NamedAnswer::place);
+}
 
 std::optional<NamedPlace> named(const control::Host& host,
                                 const std::optional<control::AdmissionPlace>& place) {
@@ -22,8 +50,6 @@ std::optional<NamedPlace> named(const control::Host& host,
 NamedAnswer named(const control::Host& host, const control::AdmissionAnswer& answer) {
     return {answer.verdict, answer.newcomer, named(host, answer.place)};
 }
-
-namespace {
 
 using Newcomer = control::Newcomer;
 
@@ -42,14 +68,12 @@ const control::Observation& last_window(const Controller& controller) {
 
 void bind_records(py::module_& m) {
     static const auto options = Keywords<Newcomer>().fields();
-    py::class_<Newcomer> newcomer(m, "Newcomer", doc("control::Newcomer").c_str());
+    py::class_<Newcomer> newcomer(m, "Newcomer", doc("control::Newcomer"));
     newcomer.def(py::init([](const py::kwargs& keywords) { return options.read("Newcomer", keywords); }),
-                 options.documented("__init__(self", doc("control::Newcomer")).c_str());
+                 options.documented(doc("control::Newcomer")));
     define_record(newcomer);
-    py::class_<NamedPlace> place(m, "AdmissionPlace", doc("control::AdmissionPlace").c_str());
-    define_record(place);
-    py::class_<NamedAnswer> answer(m, "AdmissionAnswer", doc("control::AdmissionAnswer").c_str());
-    define_record(answer);
+    bind_record<NamedPlace>(m, "AdmissionPlace", doc("control::AdmissionPlace"));
+    auto answer = bind_record<NamedAnswer>(m, "AdmissionAnswer", doc("control::AdmissionAnswer"));
     answer.def(
         "rejected",
         [](NamedAnswer self) {
@@ -57,8 +81,7 @@ void bind_records(py::module_& m) {
             self.place.reset();
             return self;
         },
-        documented("rejected(self)", "The answer to a newcomer that was admitted and could not be started.")
-            .c_str());
+        documented("The answer to a newcomer that was admitted and could not be started."));
 }
 
 }  // namespace
@@ -73,18 +96,14 @@ void bind_tenant_admission(py::module_& m) {
                 control::find_place(controller.state, last_window(controller), controller.options, newcomer));
         },
         py::arg("controller"), py::arg("newcomer"),
-        documented("find_place(controller, newcomer)",
-                   doc("control::find_place") + "\n\nUses the state and the last window of `controller`.")
-            .c_str());
+        documented(doc("control::find_place") + "\n\nUses the state and the last window of `controller`."));
 
     using Q = control::AdmissionQueue;
-    py::class_<Q>(m, "AdmissionQueue", doc("control::AdmissionQueue").c_str())
-        .def(
-            py::init([](const Integer& capacity) {
-                return Q(OptionType<std::size_t>::read("capacity", capacity));
-            }),
-            py::arg("capacity") = 16,
-            documented("__init__(self, capacity=16)", doc("control::AdmissionQueue::AdmissionQueue")).c_str())
+    py::class_<Q>(m, "AdmissionQueue", doc("control::AdmissionQueue"))
+        .def(py::init([](const Integer& capacity) {
+                 return Q(OptionType<std::size_t>::read("capacity", capacity));
+             }),
+             py::arg("capacity") = 16, documented(doc("control::AdmissionQueue::AdmissionQueue")))
         .def(
             "offer",
             [](Q& self, const Controller& controller, const Newcomer& newcomer, bool open) {
@@ -93,10 +112,8 @@ void bind_tenant_admission(py::module_& m) {
                                         controller.options, newcomer));
             },
             py::arg("controller"), py::arg("newcomer"), py::kw_only(), py::arg("open") = true,
-            documented("offer(self, controller, newcomer, *, open=True)",
-                       doc("control::AdmissionQueue::offer") +
-                           "\n\n`open`: False closes admission, whatever the controller says.")
-                .c_str())
+            documented(doc("control::AdmissionQueue::offer") +
+                       "\n\n`open`: False closes admission, whatever the controller says."))
         .def(
             "next",
             [](Q& self, const Controller& controller, bool open) -> std::optional<NamedAnswer> {
@@ -106,16 +123,14 @@ void bind_tenant_admission(py::module_& m) {
                 return named(controller.options.host, *answer);
             },
             py::arg("controller"), py::kw_only(), py::arg("open") = true,
-            documented("next(self, controller, *, open=True)",
-                       doc("control::AdmissionQueue::next") +
-                           "\n\n`open`: False closes admission, whatever the controller says.")
-                .c_str())
+            documented(doc("control::AdmissionQueue::next") +
+                       "\n\n`open`: False closes admission, whatever the controller says."))
         .def(
             "withdraw",
             [](Q& self, const Integer& id) {
                 return self.withdraw(OptionType<std::int64_t>::read("id", id));
             },
-            py::arg("id"), documented("withdraw(self, id)", doc("control::AdmissionQueue::withdraw")).c_str())
+            py::arg("id"), documented(doc("control::AdmissionQueue::withdraw")))
         .def_property_readonly("waiting", &Q::waiting, "Waiting tenants, in the order of service.")
         .def("__len__", &Q::size)
         .def("__repr__", [](const Q& self) {

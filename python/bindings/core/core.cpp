@@ -5,10 +5,6 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/version.hpp>
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -40,8 +36,7 @@ void bind_core(py::module_& m) {
         [](const std::string& name, const std::vector<std::string>& known) {
             return did_you_mean(name, known);
         },
-        py::arg("name"), py::arg("known"),
-        documented("did_you_mean(name, known)", doc("did_you_mean")).c_str());
+        py::arg("name"), py::arg("known"), documented(doc("did_you_mean")));
 }
 
 }  // namespace gpusched::python

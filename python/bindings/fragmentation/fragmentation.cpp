@@ -13,7 +13,6 @@
 #include <gpusched/fragmentation/switch_slots.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace gpusched::python {
@@ -109,13 +108,10 @@ void bind_report(py::module_& m) {
             return py::module_::import("gpusched._views.tables").attr("Report")(columns, rows);
         },
         py::arg("cluster"), py::arg("shapes") = py::none(),
-        options
-            .documented(
-                "report(cluster, shapes=None",
-                doc("fragmentation::report") +
-                    "\n\n"
-                    "`shapes`: pairs (gpus, cores), or 'asi' for the requests of Fig. 13 of the ASI paper.")
-            .c_str());
+        options.documented(
+            doc("fragmentation::report") +
+            "\n\n"
+            "`shapes`: pairs (gpus, cores), or 'asi' for the requests of Fig. 13 of the ASI paper."));
 
     m.def(
         "own_shapes", [](const ClusterPtr& cluster) -> Typed<"list[tuple[int, float]]"> {
@@ -124,7 +120,7 @@ void bind_report(py::module_& m) {
                 shapes.append(py::make_tuple(shape.gpus, cores(shape.cpu_milli)));
             return shapes;
         },
-        py::arg("cluster"), documented("own_shapes(cluster)", doc("fragmentation::own_shapes")).c_str());
+        py::arg("cluster"), documented(doc("fragmentation::own_shapes")));
     m.def(
         "unusable_nodes",
         [options](const ClusterPtr& cluster, const Typed<"tuple[int, float]">& shape,
@@ -144,45 +140,36 @@ void bind_report(py::module_& m) {
             return table(py::make_tuple("node", "cause", "gpus", "tasks"), rows);
         },
         py::arg("cluster"), py::arg("shape"),
-        options
-            .documented(
-                "unusable_nodes(cluster, shape",
-                doc("fragmentation::unusable_nodes") +
-                    "\n\n"
-                    "`shape`: a pair (gpus, cores). Columns: node, cause, gpus, and the names of its tasks.")
-            .c_str());
+        options.documented(
+            doc("fragmentation::unusable_nodes") +
+            "\n\n"
+            "`shape`: a pair (gpus, cores). Columns: node, cause, gpus, and the names of its tasks."));
 }
 
 void bind_slots(py::module_& m) {
     using S = f::SwitchSlotOptions;
-    const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
-    m.def(
-        "switch_slots",
-        [slots](const ClusterPtr& cluster,
-                const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
-            const auto o = slots.read("switch_slots", keywords);
-            py::list rows;
-            for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
-                rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
-            return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
-        },
-        py::arg("cluster"),
-        slots.documented("switch_slots(cluster", doc("fragmentation::switch_slots")).c_str());
+    Keywords<S>()
+        .fields()
+        .shared_as("fragmentation.switch_slots")
+        .def(
+            m, "switch_slots",
+            [](const S& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
+                py::list rows;
+                for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
+                    rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
+                return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
+            },
+            doc("fragmentation::switch_slots"), py::arg("cluster"));
 
     using L = f::LargestJobOptions;
-    const auto largest = Keywords<L>().fields();
-    m.def(
-        "largest_job",
-        [largest](const ClusterPtr& cluster,
-                  const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
-            const auto o = largest.read("largest_job", keywords);
+    Keywords<L>().fields().def(
+        m, "largest_job", [](const L& o, const ClusterPtr& cluster) -> Typed<"gpusched._views.tables.Table"> {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
                 rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.cluster, r.domain));
             return table(py::make_tuple("gpu_model", "across", "within", "cluster", "domain"), rows);
         },
-        py::arg("cluster"),
-        largest.documented("largest_job(cluster", doc("fragmentation::largest_job")).c_str());
+        doc("fragmentation::largest_job"), py::arg("cluster"));
 }
 
 // FGD.
@@ -233,10 +220,9 @@ namespace {
 
 void bind_fgd(py::module_& m) {
     using S = f::WorkloadShape;
-    py::class_<S> shape(m, "WorkloadShape", doc("fragmentation::WorkloadShape").c_str());
-    define_record(shape);
+    bind_record<S>(m, "WorkloadShape");
     using W = f::Workload;
-    py::class_<W> type(m, "Workload", doc("fragmentation::Workload").c_str());
+    py::class_<W> type(m, "Workload", doc("fragmentation::Workload"));
     type.def(py::init([](const Typed<"Sequence[Mapping[str, Any]] | Trace | Cluster">& shapes) {
                  return workload_argument(shapes);
              }),
@@ -254,48 +240,34 @@ void bind_fgd(py::module_& m) {
                 bad_type("tasks", tasks, "a Trace or a Cluster");
             return workload_argument(tasks, typical.read("typical_workload", keywords));
         },
-        py::arg("tasks"),
-        typical.documented("typical_workload(tasks", doc("fragmentation::typical_workload")).c_str());
+        py::arg("tasks"), typical.documented(doc("fragmentation::typical_workload")));
 
     const std::string accepts =
         "\n\n`workload`: a `Workload`, a trace or cluster (its typical tasks), or a list of dicts with the "
         "keys of `WorkloadShape`. Weights that are not integers count as probabilities.";
     using F = f::FgdOptions;
     const auto options = Keywords<F>().fields();
-    m.def(
-        "fgd",
-        [options](const ClusterPtr& cluster, const WorkloadLike& workload, const py::kwargs& keywords) {
-            const auto o = options.read("fgd", keywords);
+    options.def(
+        m, "fgd",
+        [](const F& o, const ClusterPtr& cluster, const WorkloadLike& workload) {
             const auto w = workload_argument(workload);
             return unlocked([&] { return f::fgd(*cluster, w, o); });
         },
-        py::arg("cluster"), py::arg("workload"),
-        options
-            .documented("fgd(cluster, workload",
-                        doc("fragmentation::fgd") + "\n\n" + doc("fragmentation::Fgd") + accepts)
-            .c_str());
-    m.def(
-        "fgd_breakdown",
-        [options](const ClusterPtr& cluster, const WorkloadLike& workload,
-                  const py::kwargs& keywords) -> Typed<"dict[str, float]"> {
-            const auto o = options.read("fgd_breakdown", keywords);
+        doc("fragmentation::fgd") + "\n\n" + doc("fragmentation::Fgd") + accepts, py::arg("cluster"),
+        py::arg("workload"));
+    options.def(
+        m, "fgd_breakdown",
+        [](const F& o, const ClusterPtr& cluster, const WorkloadLike& workload) -> Typed<"dict[str, float]"> {
             const auto w = workload_argument(workload);
             const auto b = unlocked([&] { return f::fgd_breakdown(*cluster, w, o); });
-            py::dict result;
-            result["satisfied"] = b.satisfied;
-            result["lack_gpu"] = b.lack_gpu;
-            result["lack_cpu"] = b.lack_cpu;
-            result["lack_both"] = b.lack_both;
-            result["no_access"] = b.no_access;
-            result["cpu_only_satisfied"] = b.cpu_only_satisfied;
-            result["cpu_only_lack_cpu"] = b.cpu_only_lack_cpu;
-            return result;
+            return py::dict(py::arg("satisfied") = b.satisfied, py::arg("lack_gpu") = b.lack_gpu,
+                            py::arg("lack_cpu") = b.lack_cpu, py::arg("lack_both") = b.lack_both,
+                            py::arg("no_access") = b.no_access,
+                            py::arg("cpu_only_satisfied") = b.cpu_only_satisfied,
+                            py::arg("cpu_only_lack_cpu") = b.cpu_only_lack_cpu);
         },
-        py::arg("cluster"), py::arg("workload"),
-        options
-            .documented("fgd_breakdown(cluster, workload", doc("fragmentation::fgd_breakdown") + "\n\n" +
-                                                               doc("fragmentation::FgdClasses") + accepts)
-            .c_str());
+        doc("fragmentation::fgd_breakdown") + "\n\n" + doc("fragmentation::FgdClasses") + accepts,
+        py::arg("cluster"), py::arg("workload"));
 }
 
 // Counts.
@@ -304,31 +276,26 @@ void bind_counts(py::module_& m) {
     using O = f::OccupancyOptions;
     const auto occupancy = Keywords<O>().fields();
     using C = f::Occupancy;
-    py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
-    define_record(counts);
+    auto counts = bind_record<C>(m, "Occupancy");
     counts.def_property_readonly("nodes", &C::nodes, "All of them.");
-    m.def(
-        "occupancy",
-        [occupancy](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto o = occupancy.read("occupancy", keywords);
+    occupancy.def(
+        m, "occupancy",
+        [](const O& o, const ClusterPtr& cluster) {
             return unlocked([&] { return f::occupancy(*cluster, o); });
         },
-        py::arg("cluster"),
-        occupancy.documented("occupancy(cluster", doc("fragmentation::occupancy")).c_str());
+        doc("fragmentation::occupancy"), py::arg("cluster"));
 
     using A = f::AllocationRatio;
     const auto text = [](const char* field) {
         return doc(std::string("fragmentation::AllocationRatio::") + field);
     };
-    py::class_<A> ratio(m, "AllocationRatio", doc("fragmentation::AllocationRatio").c_str());
-    define_record(ratio);
-    ratio.def_property_readonly("hp", &A::hp, text("hp").c_str())
-        .def_property_readonly("total", &A::total, text("total").c_str());
+    auto ratio = bind_record<A>(m, "AllocationRatio");
+    ratio.def_property_readonly("hp", &A::hp, text("hp"))
+        .def_property_readonly("total", &A::total, text("total"));
     m.def(
         "allocation_ratio",
         [](const ClusterPtr& c) { return unlocked([&] { return f::allocation_ratio(*c); }); },
-        py::arg("cluster"),
-        documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
+        py::arg("cluster"), documented(doc("fragmentation::allocation_ratio")));
 
     m.def(
         "server_ratios", [](const ClusterPtr& c) -> Typed<"gpusched._views.tables.Table"> {
@@ -341,20 +308,15 @@ void bind_counts(py::module_& m) {
                 rows);
         },
         py::arg("cluster"),
-        documented("server_ratios(cluster)",
-                   doc("fragmentation::server_ratios") + "\n\n" + doc("fragmentation::NodeRequests"))
-            .c_str());
+        documented(doc("fragmentation::server_ratios") + "\n\n" + doc("fragmentation::NodeRequests")));
 
     using R = f::FragmentRateOptions;
-    const auto rate = Keywords<R>().fields();
-    m.def(
-        "fragment_rate",
-        [rate](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto o = rate.read("fragment_rate", keywords);
+    Keywords<R>().fields().def(
+        m, "fragment_rate",
+        [](const R& o, const ClusterPtr& cluster) {
             return unlocked([&] { return f::fragment_rate(*cluster, o).rate(); });
         },
-        py::arg("cluster"),
-        rate.documented("fragment_rate(cluster", doc("fragmentation::fragment_rate")).c_str());
+        doc("fragmentation::fragment_rate"), py::arg("cluster"));
 
     m.def(
         "job_entropies",
@@ -367,9 +329,7 @@ void bind_counts(py::module_& m) {
             return result;
         },
         py::arg("cluster"), py::kw_only(), py::arg("level") = py::none(),
-        documented("job_entropies(cluster, *, level=None)",
-                   "Returns the GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
-            .c_str());
+        documented("Returns the GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy")));
     m.def(
         "job_entropy",
         [](const ClusterPtr& cluster, const std::string& job, const OptionalLevel& level) {
@@ -381,7 +341,7 @@ void bind_counts(py::module_& m) {
             return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
         },
         py::arg("cluster"), py::arg("job"), py::kw_only(), py::arg("level") = py::none(),
-        documented("job_entropy(cluster, job, *, level=None)", doc("fragmentation::job_entropy")).c_str());
+        documented(doc("fragmentation::job_entropy")));
     m.def(
         "entropy",
         [](const Integers& parts) {
@@ -390,7 +350,7 @@ void bind_counts(py::module_& m) {
                 if (number < 0) bad_option("parts", parts, "no negative part");
             return f::entropy(numbers);
         },
-        py::arg("parts"), documented("entropy(parts)", doc("fragmentation::entropy")).c_str());
+        py::arg("parts"), documented(doc("fragmentation::entropy")));
 }
 
 }  // namespace

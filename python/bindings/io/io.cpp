@@ -13,23 +13,19 @@ namespace gpusched::python {
 
 // The parts of the module in other files.
 void bind_readings(py::module_& m);
-void bind_kubernetes(py::module_& m);
-void bind_slurm(py::module_& m);
+void bind_clusters(py::module_& m);
 
 void bind_io(py::module_& parent) {
     auto m = submodule(parent, "io");
-    const auto openb = Keywords<io::OpenbOptions>().fields();
-    m.def(
-        "read_openb",
-        [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
-            const auto options = openb.read("read_openb", keywords);
+    Keywords<io::OpenbOptions>().fields().def(
+        m, "read_openb",
+        [](const io::OpenbOptions& options, const PathLike& node_csv, const PathLike& pod_csv) {
             const auto nodes = path_text(node_csv, "node_csv"), pods = path_text(pod_csv, "pod_csv");
             return unlocked([&] {
                 return std::make_shared<NamedTrace>(NamedTrace{io::read_openb(nodes, pods, options), {}, {}});
             });
         },
-        py::arg("node_csv"), py::arg("pod_csv"),
-        openb.documented("read_openb(node_csv, pod_csv", doc("io::read_openb")).c_str());
+        doc("io::read_openb"), py::arg("node_csv"), py::arg("pod_csv"));
     m.def(
         "anonymize",
         [](const ClusterPtr& cluster, const Integer& seed) {
@@ -38,11 +34,10 @@ void bind_io(py::module_& parent) {
                 return std::make_shared<Cluster>(Cluster::build(io::anonymize(cluster->to_spec(), number)));
             });
         },
-        py::arg("cluster"), py::kw_only(), py::arg("seed") = 0,
-        documented("anonymize(cluster, *, seed=0)", doc("io::anonymize")).c_str());
+        py::arg("cluster"), py::kw_only(), py::arg("seed") = 0, documented(doc("io::anonymize")));
     m.def(
         "plan_to_csv", [](const PlanLike& plan) { return io::plan_to_csv(plan_argument(plan)); },
-        py::arg("plan"), documented("plan_to_csv(plan)", doc("io::plan_to_csv")).c_str());
+        py::arg("plan"), documented(doc("io::plan_to_csv")));
 
     using K = io::KubernetesStepsOptions;
     const auto kubernetes = Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
@@ -52,8 +47,7 @@ void bind_io(py::module_& parent) {
             return io::plan_to_kubernetes_steps(plan_argument(plan),
                                                 kubernetes.read("plan_to_kubernetes_steps", keywords));
         },
-        py::arg("plan"),
-        kubernetes.documented("plan_to_kubernetes_steps(plan", doc("io::plan_to_kubernetes_steps")).c_str());
+        py::arg("plan"), kubernetes.documented(doc("io::plan_to_kubernetes_steps")));
 
     using J = io::KoordinatorOptions;
     const auto koordinator = Keywords<J>().fields().shared_as("io.plan_to_pod_migration_jobs");
@@ -63,13 +57,9 @@ void bind_io(py::module_& parent) {
             return io::plan_to_pod_migration_jobs(plan_argument(plan), cluster->to_spec(),
                                                   koordinator.read("plan_to_pod_migration_jobs", keywords));
         },
-        py::arg("plan"), py::arg("cluster"),
-        koordinator
-            .documented("plan_to_pod_migration_jobs(plan, cluster", doc("io::plan_to_pod_migration_jobs"))
-            .c_str());
+        py::arg("plan"), py::arg("cluster"), koordinator.documented(doc("io::plan_to_pod_migration_jobs")));
     bind_readings(m);
-    bind_kubernetes(m);
-    bind_slurm(m);
+    bind_clusters(m);
 }
 
 }  // namespace gpusched::python

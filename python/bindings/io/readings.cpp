@@ -27,15 +27,14 @@ void bind_reader(py::module_& m, const char* name, const Options& options, Read 
             const auto file = path_text(path);
             return unlocked([&] { return read(file, given); });
         },
-        py::arg("path"),
-        options.documented(std::string(name) + "(path", doc(std::string("io::") + name)).c_str());
+        py::arg("path"), options.documented(doc(std::string("io::") + name)));
 }
 
 void bind_results(py::module_& m) {
     const auto machine = [](const io::HardwareReading& r) {
         return std::tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
     };
-    py::class_<io::HardwareReading> hardware(m, "HardwareReading", doc("io::HardwareReading").c_str());
+    py::class_<io::HardwareReading> hardware(m, "HardwareReading", doc("io::HardwareReading"));
     define_value(hardware, machine, [](const std::tuple<Graph, std::vector<std::string>>& state) {
         return io::HardwareReading{*std::get<0>(state), std::get<1>(state)};
     });
@@ -43,7 +42,7 @@ void bind_results(py::module_& m) {
         .def_property_readonly(
             "graph", [](const io::HardwareReading& r) { return std::make_shared<HardwareGraph>(r.graph); },
             "The machine: a new copy at every access, because it can be changed.")
-        .def_readonly("notes", &io::HardwareReading::notes, doc("io::HardwareReading::notes").c_str())
+        .def_readonly("notes", &io::HardwareReading::notes, doc("io::HardwareReading::notes"))
         .def("__repr__", [](const io::HardwareReading& r) {
             return "<gpusched.io.HardwareReading: " + counted(gpu_count(r.graph.masks().healthy), "GPU") +
                    ", " + counted(r.notes, "note") + ">";
@@ -56,7 +55,7 @@ void bind_results(py::module_& m) {
         for (const auto& node : r.nodes) nodes.emplace_back(node.name, node.network);
         return nodes;
     };
-    py::class_<N> network(m, "NetworkReading", doc("io::NetworkReading").c_str());
+    py::class_<N> network(m, "NetworkReading", doc("io::NetworkReading"));
     define_value(
         network, [positions](const N& r) { return std::tuple(positions(r), r.levels, r.notes); },
         [](const std::tuple<Positions, Strings, Strings>& state) {
@@ -68,8 +67,8 @@ void bind_results(py::module_& m) {
         .def_property_readonly(
             "nodes", positions,
             "A list of (name, [domains from the root down]); no domains if the position is unknown.")
-        .def_readonly("levels", &N::levels, doc("io::NetworkReading::levels").c_str())
-        .def_readonly("notes", &N::notes, doc("io::NetworkReading::notes").c_str())
+        .def_readonly("levels", &N::levels, doc("io::NetworkReading::levels"))
+        .def_readonly("notes", &N::notes, doc("io::NetworkReading::notes"))
         .def("__repr__",
              [](const N& r) { return "<gpusched.io.NetworkReading: " + counted(r.nodes, "node") + ">"; });
 }
@@ -79,27 +78,23 @@ void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>
     using N = io::NumaResources;
     using R = io::NodeResources;
     const auto of = [](const char* name) { return doc(std::string("io::") + name); };
-    auto amount = py::class_<A>(m, "ResourceAmount", of("ResourceAmount").c_str());
-    define_record(amount);
-    auto numa = py::class_<N>(m, "NumaResources", of("NumaResources").c_str());
-    define_record(numa);
-    auto node = py::class_<R>(m, "NodeResources", of("NodeResources").c_str());
-    define_record(node);
+    bind_record<A>(m, "ResourceAmount");
+    bind_record<N>(m, "NumaResources");
+    bind_record<R>(m, "NodeResources");
     m.def(
         "read_node_resource_topology",
         [](const PathLike& path) {
             const auto file = path_text(path);
             return unlocked([&] { return io::read_node_resource_topology(file); });
         },
-        py::arg("path"),
-        documented("read_node_resource_topology(path)", of("read_node_resource_topology")).c_str());
+        py::arg("path"), documented(of("read_node_resource_topology")));
     m.def(
         "machine_of",
         [hardware](const R& resources, const py::kwargs& keywords) {
             const auto given = hardware.read("machine_of", keywords);
             return unlocked([&] { return io::machine_of(resources, given); });
         },
-        py::arg("node"), hardware.documented("machine_of(node", of("machine_of")).c_str());
+        py::arg("node"), hardware.documented(of("machine_of")));
 }
 
 }  // namespace
@@ -118,35 +113,25 @@ void bind_readings(py::module_& m) {
         [](const HardwareGraph& graph, const std::string& name) -> JsonObject {
             return parsed(io::flextopo_to_json(graph, name));
         },
-        py::arg("graph"), py::arg("name"),
-        documented("flextopo_to_json(graph, name)", doc("io::flextopo_to_json")).c_str());
-    m.def(
-        "read_this_machine",
-        [hardware](const std::string& library, const py::kwargs& keywords) {
-            const auto given = hardware.read("read_this_machine", keywords);
+        py::arg("graph"), py::arg("name"), documented(doc("io::flextopo_to_json")));
+    hardware.def(
+        m, "read_this_machine",
+        [](const H& given, const std::string& library) {
             return unlocked([&] { return io::read_this_machine(given, library); });
         },
-        py::kw_only(), py::arg("library") = "libhwloc.so.15",
-        hardware.documented("read_this_machine(*, library='libhwloc.so.15'", doc("io::read_this_machine"))
-            .c_str());
+        doc("io::read_this_machine"), py::kw_only(), py::arg("library") = "libhwloc.so.15");
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
     bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
-    const auto kubernetes = Keywords<K>().fields();
-    m.def(
-        "read_kubernetes_topology",
-        [kubernetes](const PathLike& topology_path, const PathLike& nodes_path, const py::kwargs& keywords) {
-            const auto given = kubernetes.read("read_kubernetes_topology", keywords);
+    Keywords<K>().fields().def(
+        m, "read_kubernetes_topology",
+        [](const K& given, const PathLike& topology_path, const PathLike& nodes_path) {
             const auto levels = path_text(topology_path, "topology_path");
             const auto nodes = path_text(nodes_path, "nodes_path");
             return unlocked([&] { return io::read_kubernetes_topology(levels, nodes, given); });
         },
-        py::arg("topology_path"), py::arg("nodes_path"),
-        kubernetes
-            .documented("read_kubernetes_topology(topology_path, nodes_path",
-                        doc("io::read_kubernetes_topology"))
-            .c_str());
+        doc("io::read_kubernetes_topology"), py::arg("topology_path"), py::arg("nodes_path"));
     m.def(
         "network_tree", [](const io::NetworkReading& reading) -> Typed<"NetworkTree"> {
             ClusterSpec spec;
@@ -157,7 +142,7 @@ void bind_readings(py::module_& m) {
             return py::module_::import("gpusched.topology")
                 .attr("NetworkTree")(std::make_shared<Cluster>(Cluster::build(spec)));
         },
-        py::arg("reading"), documented("network_tree(reading)", doc("io::network_tree")).c_str());
+        py::arg("reading"), documented(doc("io::network_tree")));
     m.def(
         "set_network",
         [](const ClusterPtr& cluster, const io::NetworkReading& reading) {
@@ -167,11 +152,9 @@ void bind_readings(py::module_& m) {
         },
         py::arg("cluster"), py::arg("reading"),
         documented(
-            "set_network(cluster, reading)",
-            "Returns a snapshot in which the nodes of the reading have its domains; others keep theirs.")
-            .c_str());
-    m.def("reads_xml", io::reads_xml, documented("reads_xml()", doc("io::reads_xml")).c_str());
-    m.def("reads_yaml", json::reads_yaml, documented("reads_yaml()", doc("json::reads_yaml")).c_str());
+            "Returns a snapshot in which the nodes of the reading have its domains; others keep theirs."));
+    m.def("reads_xml", io::reads_xml, documented(doc("io::reads_xml")));
+    m.def("reads_yaml", json::reads_yaml, documented(doc("json::reads_yaml")));
 }
 
 }  // namespace gpusched::python

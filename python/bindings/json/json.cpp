@@ -5,8 +5,6 @@
 
 #include <gpusched/json/document.hpp>
 
-#include <string>
-
 namespace gpusched::python {
 
 namespace {
@@ -32,18 +30,14 @@ void bind_json(py::module_& m) {
         },
         py::arg("document"), py::arg("source"),
         documented(
-            "json_text(document, source)",
             "Returns a document of dicts, lists, numbers and text as JSON on one line. Raises "
             "InvalidInput with the position of everything that has no JSON form. `source`: the document's "
-            "name in messages.")
-            .c_str());
+            "name in messages."));
     m.def("read_mapping", read_mapping, py::arg("path"),
           documented(
-              "read_mapping(path)",
               "Reads a mapping from a file: YAML if the name ends in .yaml or .yml, otherwise JSON. Raises "
               "InvalidInput, with file and line or pointer, for other texts, duplicate keys and nesting "
-              "deeper than 64 levels; BackendError if the file cannot be read.")
-              .c_str());
+              "deeper than 64 levels; BackendError if the file cannot be read."));
 }
 
 }  // namespace gpusched::python

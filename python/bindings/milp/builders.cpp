@@ -24,23 +24,23 @@ constexpr void visit_fields(std::type_identity<NamedConsolidation>, F&& field) {
 
 void bind_spot(py::module_& m) {
     using M = milp::SpotModel;
-    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "SpotModel", doc("milp::SpotModel").c_str());
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "SpotModel", doc("milp::SpotModel"));
     model
         .def(
             "decode", [](const M& self, const std::vector<double>& x) { return self.decode(x).pods; },
-            py::arg("x"), documented("decode(self, x)", "Returns the pods as [task][slot][node].").c_str())
+            py::arg("x"), documented("Returns the pods as [task][slot][node]."))
         .def(
             "encode",
             [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
                 return own(self.encode({pods}));
             },
-            py::arg("pods"), documented("encode(self, pods)", doc("milp::SpotModel::encode")).c_str())
+            py::arg("pods"), documented(doc("milp::SpotModel::encode")))
         .def(
             "schedule_value",
             [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) -> JsonObject {
                 return dict_from(milp::spot_value(self.problem, {pods}, self.mode));
             },
-            py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
+            py::arg("pods"), documented(doc("milp::spot_value")));
     define_value(model);
     m.def(
         "spot_schedule",
@@ -63,53 +63,48 @@ void bind_spot(py::module_& m) {
             return std::make_shared<M>(milp::spot_schedule(p, form));
         },
         py::arg("tasks"), py::arg("nodes"), py::arg("horizon"), py::arg("alpha"), py::arg("mode") = "meaning",
-        documented("spot_schedule(tasks, nodes, horizon, alpha, mode='meaning')", doc("milp::spot_schedule"))
-            .c_str());
+        documented(doc("milp::spot_schedule")));
 }
 
 void bind_consolidation_model(py::module_& m) {
     using M = NamedConsolidation;
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ConsolidationModel",
-                                                         doc("milp::ConsolidationModel").c_str());
+                                                         doc("milp::ConsolidationModel"));
     model
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
                 return placement_dict(*self.cluster, self.decode(x));
             },
-            py::arg("x"), documented("decode(self, x)", "Returns {task: node or None}.").c_str())
+            py::arg("x"), documented("Returns {task: node or None}."))
         .def(
             "encode",
             [](const M& self, const PlacementDict& placement) {
                 return own(self.encode(read_placement(*self.cluster, placement)));
             },
-            py::arg("placement"),
-            documented("encode(self, placement)", doc("milp::ConsolidationModel::encode")).c_str())
+            py::arg("placement"), documented(doc("milp::ConsolidationModel::encode")))
         .def(
             "occupied",
             [](const M& self, const PlacementDict& placement) {
                 return self.occupied(read_placement(*self.cluster, placement));
             },
-            py::arg("placement"),
-            documented("occupied(self, placement)", "Returns the number of occupied nodes.").c_str())
+            py::arg("placement"), documented("Returns the number of occupied nodes."))
         .def(
             "moves",
             [](const M& self, const PlacementDict& placement) {
                 return self.moves(read_placement(*self.cluster, placement));
             },
-            py::arg("placement"),
-            documented("moves(self, placement)", "Returns the number of moved tasks.").c_str());
+            py::arg("placement"), documented("Returns the number of moved tasks."));
     const auto options = Keywords<milp::ConsolidationOptions>().fields();
     define_value(model);
-    m.def(
-        "consolidation",
-        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto o = options.read("consolidation", keywords);
+    options.def(
+        m, "consolidation",
+        [](const milp::ConsolidationOptions& o, const ClusterPtr& cluster) {
             return std::make_shared<M>(unlocked([&] {
                 return M{milp::consolidation(*cluster, o), cluster};
             }));
         },
-        py::arg("cluster"), options.documented("consolidation(cluster", doc("milp::consolidation")).c_str());
+        doc("milp::consolidation"), py::arg("cluster"));
 }
 
 }  // namespace

@@ -11,12 +11,6 @@
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -99,8 +93,8 @@ milp::JointProblem read_joint_problem(const ClusterPtr& cluster, py::handle jobs
 
 void bind_joint_model(py::module_& m) {
     using M = milp::JointModel;
-    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
-    model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth").c_str())
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel"));
+    model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth"))
         .def(
             "decode", [](const M& self, const std::vector<double>& x) -> Typed<"dict[str, dict[str, int]]"> {
                 const auto allocation = self.decode(x);
@@ -113,9 +107,7 @@ void bind_joint_model(py::module_& m) {
                 }
                 return result;
             },
-            py::arg("x"),
-            documented("decode(self, x)", "Returns {job: {switch: pods}}; empty if the job is not placed.")
-                .c_str())
+            py::arg("x"), documented("Returns {job: {switch: pods}}; empty if the job is not placed."))
         .def(
             "encode",
             [](const M& self,
@@ -144,8 +136,7 @@ void bind_joint_model(py::module_& m) {
                 problems.throw_if_any();
                 return own(self.encode(pods));
             },
-            py::arg("allocation"),
-            documented("encode(self, allocation)", doc("milp::JointModel::encode")).c_str());
+            py::arg("allocation"), documented(doc("milp::JointModel::encode")));
     define_value(model);
     m.def(
         "joint_allocation",
@@ -157,35 +148,31 @@ void bind_joint_model(py::module_& m) {
         },
         py::arg("cluster"), py::arg("jobs"), py::arg("level") = py::none(),
         documented(
-            "joint_allocation(cluster, jobs, level=None)",
             doc("milp::joint_allocation") +
-                "\n\n`jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: "
-                "{\"name\", \"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", "
-                "\"gpu_models\", ...}], \"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for "
-                "none. With \"mode\" \"required\" all pods are on one switch. The slots of a switch are the "
-                "pods that its nodes host: " +
-                doc("milp::joint_problem"))
-            .c_str());
+            "\n\n`jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: "
+            "{\"name\", \"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", "
+            "\"gpu_models\", ...}], \"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for "
+            "none. With \"mode\" \"required\" all pods are on one switch. The slots of a switch are the "
+            "pods that its nodes host: " +
+            doc("milp::joint_problem")));
 }
 
 void bind_packing_model(py::module_& m) {
     using M = NamedPackingModel;
-    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "PackingModel",
-                                                         doc("milp::PackingModel").c_str());
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "PackingModel", doc("milp::PackingModel"));
     model
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
                 return placement_dict(*self.cluster, self.decode(*self.cluster, x));
             },
-            py::arg("x"), documented("decode(self, x)", "Returns {task: node or None}.").c_str())
+            py::arg("x"), documented("Returns {task: node or None}."))
         .def(
             "encode",
             [](const M& self, const PlacementDict& placement) {
                 return own(self.encode(*self.cluster, read_placement(*self.cluster, placement)));
             },
-            py::arg("placement"),
-            documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
+            py::arg("placement"), documented(doc("milp::PackingModel::encode")));
     define_value(model);
     const auto options = Keywords<milp::PackingOptions>().fields({"allow_moves"});
     m.def(
@@ -204,7 +191,7 @@ void bind_packing_model(py::module_& m) {
             }));
         },
         py::arg("cluster"), py::arg("priority"), py::arg("placed") = py::list(),
-        options.documented("packing_model(cluster, priority, placed=[]", doc("milp::packing_model")).c_str());
+        options.documented(doc("milp::packing_model")));
 }
 
 struct PackingArguments : milp::PackingOptions, SolverArguments {};
@@ -212,37 +199,30 @@ struct PackingArguments : milp::PackingOptions, SolverArguments {};
 void bind_packing(py::module_& m) {
     const auto options = solver_keywords<PackingArguments, milp::PackingOptions>();
     using Named = NamedPacking;
-    py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult").c_str());
-    result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal").c_str())
-        .def_readonly("moves", &Named::moves, doc("milp::PackingResult::moves").c_str())
+    py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult"));
+    result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal"))
+        .def_readonly("moves", &Named::moves, doc("milp::PackingResult::moves"))
         .def_property_readonly(
             "placement", [](const Named& r) { return placement_dict(*r.cluster, r.placement); },
             "{task: node or None}.")
         .def_property_readonly(
-            "steps",
-            [](const Named& r) -> JsonObjects {
-                py::list steps;
-                for (const auto& step : r.steps) steps.append(dict_from(step));
-                return steps;
-            },
+            "steps", [](const Named& r) -> JsonObjects { return dicts_from(r.steps); },
             "One dict per priority, highest first: priority, pending, placed, bound, status.");
     result.def("__repr__", [](const Named& r) {
         return std::string("<gpusched.milp.PackingResult: ") +
                (r.optimal ? "optimal" : "not proven optimal") + ", " + counted(r.moves, "move") + ">";
     });
     define_value(result);
-    m.def(
-        "priority_packing",
-        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto arguments = options.read("priority_packing", keywords);
+    options.def(
+        m, "priority_packing",
+        [](const PackingArguments& arguments, const ClusterPtr& cluster) {
             const auto solver = solver_argument(arguments.solver);
             return Named{Call(arguments.progress).run([&](const Context& context) {
                              return milp::priority_packing(*cluster, arguments, solver, context);
                          }),
                          cluster};
         },
-        py::arg("cluster"),
-        options.documented("priority_packing(cluster", doc("milp::priority_packing")).c_str());
+        doc("milp::priority_packing"), py::arg("cluster"));
 }
 
 }  // namespace

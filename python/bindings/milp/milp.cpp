@@ -2,7 +2,7 @@
 #include "milp/milp.hpp"
 
 #include "support/arrays.hpp"
-#include "support/documents.hpp"
+#include "support/fields.hpp"
 #include "support/records.hpp"
 #include "support/sources.hpp"
 #include "support/struct_states.hpp"
@@ -11,8 +11,6 @@
 #include <gpusched/milp/model.hpp>
 
 #include <cmath>
-#include <cstdint>
-#include <memory>
 
 namespace gpusched::python {
 
@@ -46,11 +44,7 @@ class Watched {
 
 /// A solver written in Python: takes the model and a dict of options, returns a dict.
 milp::AnySolver python_solver(std::string name, py::object solve) {
-    // The callable outlives its C++ copies and is released with the GIL held.
-    auto held = std::shared_ptr<py::object>(new py::object(std::move(solve)), [](py::object* object) {
-        const py::gil_scoped_acquire lock;
-        delete object;
-    });
+    const auto held = shared_object(std::move(solve));
     return {name,
             [held, name](const milp::Model& model, const milp::SolveOptions& options,
                          const Context& context) -> milp::Solution {
@@ -62,12 +56,7 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                     return milp::Solution{.status = milp::Status::cancelled, .bound = worst, .solver = name};
                 const py::gil_scoped_acquire lock;
                 const Watched watched(budget);
-                py::dict o;
-                o["time_limit"] = options.time_limit;
-                o["mip_gap"] = options.mip_gap;
-                o["threads"] = options.threads;
-                o["seed"] = options.seed;
-                o["presolve"] = options.presolve;
+                auto o = dict_from(options);
                 o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
                 o["go_on"] = watched.go_on();
                 const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
@@ -92,10 +81,6 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
             }};
 }
 
-OptionalNumber none_if_nan(double value) {
-    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
-}
-
 Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shared_ptr<milp::Model>& model) {
     py::dict result;
     for (const auto& map : model->indices)
@@ -114,9 +99,9 @@ Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
 void bind_model_class(py::module_& m) {
     using M = milp::Model;
     using Ptr = std::shared_ptr<M>;
-    py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
-    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
-        m, "ElasticModel", doc("milp::ElasticModel").c_str());
+    py::class_<M, Ptr> model(m, "Model", doc("milp::Model"));
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(m, "ElasticModel",
+                                                                                   doc("milp::ElasticModel"));
     const auto array = [&](const char* name, auto member, const char* text) {
         model.def_property_readonly(
             name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
@@ -146,33 +131,29 @@ void bind_model_class(py::module_& m) {
             "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
         .def_property_readonly("index", &index_dict,
                                "Indices of each column: arrays by name; -1 if an index does not apply.")
-        .def("rows_in", &M::rows_in, py::arg("group"),
-             documented("rows_in(self, group)", doc("milp::Model::rows_in")).c_str())
+        .def("rows_in", &M::rows_in, py::arg("group"), documented(doc("milp::Model::rows_in")))
         .def(
-            "to_mps", [](const M& self) { return milp::to_mps(self); },
-            documented("to_mps(self)", doc("milp::to_mps")).c_str())
+            "to_mps", [](const M& self) { return milp::to_mps(self); }, documented(doc("milp::to_mps")))
         .def(
-            "to_lp", [](const M& self) { return milp::to_lp(self); },
-            documented("to_lp(self)", doc("milp::to_lp")).c_str())
+            "to_lp", [](const M& self) { return milp::to_lp(self); }, documented(doc("milp::to_lp")))
         .def(
             "write_mps", [](const M& self, const PathLike& path) { milp::write_mps(self, path_text(path)); },
-            py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
+            py::arg("path"), documented(doc("milp::to_mps")))
         .def(
             "write_lp", [](const M& self, const PathLike& path) { milp::write_lp(self, path_text(path)); },
-            py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
+            py::arg("path"), documented(doc("milp::to_lp")))
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
-            py::arg("x"), documented("evaluate(self, x)", doc("milp::evaluate")).c_str())
+            py::arg("x"), documented(doc("milp::evaluate")))
         .def(
             "lp_relaxation", [](const M& self) { return std::make_shared<M>(milp::lp_relaxation(self)); },
-            documented("lp_relaxation(self)", doc("milp::lp_relaxation")).c_str())
+            documented(doc("milp::lp_relaxation")))
         .def(
             "elastic",
             [](const M& self, const std::vector<std::string>& groups) {
                 return std::make_shared<milp::ElasticModel>(milp::elastic(self, groups));
             },
-            py::arg("groups") = std::vector<std::string>{},
-            documented("elastic(self, groups=[])", doc("milp::elastic")).c_str())
+            py::arg("groups") = std::vector<std::string>{}, documented(doc("milp::elastic")))
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
@@ -182,34 +163,31 @@ void bind_model_class(py::module_& m) {
     define_value(model);
     const auto options =
         solver_keywords<SolveArguments, milp::SolveOptions>().field("start", &SolveArguments::start);
-    model.def(
-        "solve",
-        [options](const Ptr& self, const py::kwargs& keywords) {
-            const auto arguments = options.read("solve", keywords);
+    options.def(
+        model, "solve",
+        [](const SolveArguments& arguments, const Ptr& self) {
             const auto solver = solver_argument(arguments.solver);
             return Call(arguments.progress).run([&](const Context& context) {
                 return milp::solve(*self, arguments, solver, context);
             });
         },
-        options.documented("solve(self", doc("milp::solve")).c_str());
+        doc("milp::solve"));
     const auto conflict_options = solver_keywords<SolveArguments, milp::SolveOptions>();
-    model.def(
-        "conflicting_groups",
-        [conflict_options](const Ptr& self, const py::kwargs& keywords) {
-            const auto arguments = conflict_options.read("conflicting_groups", keywords);
+    conflict_options.def(
+        model, "conflicting_groups",
+        [](const SolveArguments& arguments, const Ptr& self) {
             const auto solver = solver_argument(arguments.solver);
             return Call(arguments.progress).run([&](const Context& context) {
                 return milp::conflicting_groups(*self, solver, arguments, context);
             });
         },
-        conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
+        doc("milp::conflicting_groups"));
     elastic.def(
         "violated_groups",
         [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
             return milp::violated_groups(self, x, tolerance);
         },
-        py::arg("x"), py::arg("tolerance") = 1e-6,
-        documented("violated_groups(self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
+        py::arg("x"), py::arg("tolerance") = 1e-6, documented(doc("milp::violated_groups")));
     define_value(elastic);
 }
 
@@ -226,39 +204,31 @@ milp::AnySolver solver_argument(const py::object& solver) {
 void bind_milp(py::module_& parent) {
     auto m = submodule(parent, "milp");
     using E = milp::Evaluation;
-    py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
-    define_record(evaluation);
-    evaluation.def(
-        "feasible", &E::feasible, py::arg("tolerance") = 1e-6,
-        documented("feasible(self, tolerance=1e-06)", "Returns True if no violation exceeds the tolerance.")
-            .c_str());
+    auto evaluation = bind_record<E>(m, "Evaluation");
+    evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
+                   documented("Returns True if no violation exceeds the tolerance."));
     using G = milp::GroupViolation;
-    py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
-    define_record(violation);
+    bind_record<G>(m, "GroupViolation");
     using S = milp::Solution;
-    py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
-    solution.def_readonly("status", &S::status, doc("milp::Status").c_str())
+    py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution"));
+    solution.def_readonly("status", &S::status, doc("milp::Status"))
         .def_property_readonly(
-            "objective", [](const S& s) { return none_if_nan(s.objective); },
+            "objective", [](const S& s) { return finite_or_none(s.objective); },
             "Objective value including the offset; None without a solution.")
         .def_property_readonly(
-            "bound", [](const S& s) { return none_if_nan(s.bound); },
+            "bound", [](const S& s) { return finite_or_none(s.bound); },
             "Bound on the objective of every solution; None if unknown.")
         .def_property_readonly(
             "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
                 return s->has_solution() ? py::object(view(s->x, s)) : py::none();
             },
             "Values of the columns; None without a solution.")
-        .def_readonly("solver", &S::solver, doc("milp::Solution::solver").c_str())
-        .def_readonly("message", &S::message, doc("milp::Solution::message").c_str())
-        .def("__repr__", [](const S& s) {
-            return std::string("Solution(status='") + enum_name(s.status) +
-                   "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
-        });
+        .def_readonly("solver", &S::solver, doc("milp::Solution::solver"))
+        .def_readonly("message", &S::message, doc("milp::Solution::message"))
+        .def("__repr__", repr_of_attributes({"status", "objective"}));
     define_value(solution);
     m.def("available_solvers", &milp::available_solvers,
-          documented("available_solvers()", "Returns the solvers built into the library: 'highs', 'cbc'.")
-              .c_str());
+          documented("Returns the solvers built into the library: 'highs', 'cbc'."));
     bind_model_class(m);
     bind_milp_builders(m);
     bind_milp_jobs(m);

@@ -3,9 +3,6 @@
 
 #include "model/cluster_views.hpp"
 
-#include <string>
-#include <vector>
-
 namespace gpusched::python {
 
 /// Nodes by names of tasks; None means pending.

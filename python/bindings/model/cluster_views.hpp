@@ -8,11 +8,8 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <memory>
-#include <string>
 #include <tuple>
 #include <variant>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -71,6 +68,9 @@ inline py::object level_object(Level level) {
     return py::int_(level);
 }
 
+/// Hardware as in the cluster format.
+py::dict hardware_dict(const Hardware& hardware);
+
 /// Pickles a view together with its cluster, which all views in one pickle share.
 template <class View, class... Rest>
 void define_view_pickling(py::class_<View, Rest...>& type) {
@@ -124,8 +124,7 @@ void define_sequence(py::class_<Sequence, Rest...>& type) {
                 throw InvalidInput("no " + std::string(Sequence::what) + " is named '" + name + "'" +
                                    did_you_mean(name, s.names()));
             },
-            py::arg("name"),
-            documented("index(self, name)", "Returns the position of an entry by its name.").c_str())
+            py::arg("name"), documented("Returns the position of an entry by its name."))
         .def_property_readonly(
             "name",
             [](const Sequence& s) -> Strings {

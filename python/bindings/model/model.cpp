@@ -2,7 +2,7 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
-#include "support/documents.hpp"
+#include "support/fields.hpp"
 #include "support/sources.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
@@ -63,22 +63,18 @@ void bind_model(py::module_& parent) {
     bind_tasks(m);
     cluster
         .def_static("from_json", from_json, py::arg("source"),
-                    documented("from_json(source)",
-                               "Reads and validates a `gpusched.cluster` document.\n\n"
+                    documented("Reads and validates a `gpusched.cluster` document.\n\n"
                                "Parameters\n----------\nsource\n    the path of a file, or the document as a "
                                "dict\n\n"
                                "Raises\n------\nInvalidInput\n    with all problems; each names the node, "
-                               "task or field\nBackendError\n    if the file cannot be read")
-                        .c_str())
+                               "task or field\nBackendError\n    if the file cannot be read"))
         .def(
             "to_json",
             [](const Cluster& c, const py::none&) -> JsonObject {
                 return parsed(unlocked([&] { return text(c); }));
             },
             py::arg("path") = py::none(),
-            documented("to_json(self, path=None)",
-                       "Returns the `gpusched.cluster` document as a dict, or writes it to a file.")
-                .c_str())
+            documented("Returns the `gpusched.cluster` document as a dict, or writes it to a file."))
         .def(
             "to_json",
             [](const Cluster& c, const PathLike& path) {
@@ -96,22 +92,18 @@ void bind_model(py::module_& parent) {
             "now", [](const Cluster& c) { return c.inventory().now; }, "Time of the snapshot in seconds.")
         .def_property_readonly(
             "network_levels", [](const Cluster& c) { return c.inventory().network_levels(); },
-            doc("Inventory::network_levels").c_str())
+            doc("Inventory::network_levels"))
         .def_property_readonly(
             "budgets",
             [](const Cluster& c) -> JsonObjects {
                 py::list list;
                 for (std::uint32_t b = 0; b < c.inventory().budgets.size(); ++b) {
                     if (c.inventory().budget_names[b].empty()) continue;
-                    const auto budget = c.budget_spec(b);
-                    list.append(py::dict(py::arg("name") = budget.name, py::arg("tasks") = budget.tasks,
-                                         py::arg("groups") = budget.groups,
-                                         py::arg("allowed_down") = budget.allowed_down,
-                                         py::arg("broken") = budget.broken));
+                    list.append(dict_from(c.budget_spec(b)));
                 }
                 return list;
             },
-            doc("BudgetSpec").c_str())
+            doc("BudgetSpec"))
         .def_property_readonly(
             "label_levels",
             [](const Cluster& c) {
@@ -119,13 +111,12 @@ void bind_model(py::module_& parent) {
                 for (const auto& level : c.inventory().label_levels) keys.push_back(level.key);
                 return keys;
             },
-            doc("ClusterSpec::label_levels").c_str())
+            doc("ClusterSpec::label_levels"))
         .def(
-            "warnings", [](const Cluster& c) { return c.warnings(); },
-            documented("warnings(self)", doc("Cluster::warnings")).c_str())
+            "warnings", [](const Cluster& c) { return c.warnings(); }, documented(doc("Cluster::warnings")))
         .def(
             "copy", [](const Cluster& c) { return std::make_shared<Cluster>(c); },
-            documented("copy(self)", "Returns another snapshot with the same content.").c_str())
+            documented("Returns another snapshot with the same content."))
         .def("__copy__", [](const Cluster& c) { return std::make_shared<Cluster>(c); })
         .def(
             "__deepcopy__", [](const Cluster& c, const py::dict&) { return std::make_shared<Cluster>(c); },

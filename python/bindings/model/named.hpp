@@ -5,10 +5,6 @@
 #include "support/records.hpp"
 
 #include <cstddef>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 namespace gpusched::python {
 

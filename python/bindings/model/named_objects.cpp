@@ -1,11 +1,8 @@
 // Replaces `Node` and `Task` objects by their names.
-#include "support/named_objects.hpp"
-
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
 #include "support/documents.hpp"
 
-#include <string>
 #include <variant>
 
 namespace gpusched::python {

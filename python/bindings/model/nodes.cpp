@@ -2,16 +2,10 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
+#include "support/fields.hpp"
 #include "support/keywords.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -23,28 +17,12 @@ OptionalString gpu_model(const NodeView& n) {
     return py::str(n.cluster->inventory().gpu_models[index(model)]);
 }
 
-Typed<"list[dict[str, str]]"> taints(const NodeView& n) {
-    py::list result;
-    for (const auto& t : n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints)
-        result.append(
-            py::dict(py::arg("key") = t.key, py::arg("value") = t.value, py::arg("effect") = t.effect));
-    return result;
-}
-
-py::dict described(const Hardware& hardware) {
-    py::list numa_nodes;
-    for (const auto& numa : hardware.numa_nodes)
-        numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
-                                   py::arg("gpus") = gpu_list(numa.gpus)));
-    return py::dict(py::arg("numa_nodes") = numa_nodes);
-}
-
 Typed<"str | dict[str, Any] | None"> hardware(const NodeView& n) {
     const auto which = n.table().hardware[n.at()];
     if (which == NodeTable::no_hardware) return py::none();
     const auto& hardware = n.cluster->inventory().hardware[which].description;
     if (!hardware.preset.empty()) return py::str(hardware.preset);
-    return described(hardware);
+    return hardware_dict(hardware);
 }
 
 std::vector<std::string> network(const NodeView& n) {
@@ -61,7 +39,21 @@ Typed<"list[Task]"> tasks(const NodeView& n) {
     return result;
 }
 
-/// A column with one value per node.
+/// An attribute of a node, as stored.
+template <class T>
+auto one(std::vector<T> NodeTable::*column) {
+    return [column](const NodeView& n) { return (n.table().*column)[n.at()]; };
+}
+template <class T>
+auto stored(std::vector<T> NodeTable::*column) {
+    return [column](const NodeSequence& s) { return view(s.cluster->inventory().nodes.*column, s.cluster); };
+}
+
+/// A value of a node that follows from its tasks, for one node and as a column.
+template <class F>
+auto of_node(F value) {
+    return [value](const NodeView& n) { return value(*n.cluster, n.id); };
+}
 template <class F>
 auto column(F value) {
     return [value](const NodeSequence& s) {
@@ -113,15 +105,15 @@ auto resource_column(Amount amount) {
     };
 }
 
-JsonObjects devices(const NodeView& n) {
-    py::list result;
-    for (const auto& group : n.cluster->inventory().node_devices[n.table().devices[n.at()]].written)
-        result.append(py::dict(py::arg("device_class") = group.device_class, py::arg("count") = group.count,
-                               py::arg("parents") = group.parents, py::arg("memory_mib") = group.memory_mib));
-    return result;
-}
-
 }  // namespace
+
+py::dict hardware_dict(const Hardware& hardware) {
+    py::list numa_nodes;
+    for (const auto& numa : hardware.numa_nodes)
+        numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
+                                   py::arg("gpus") = gpu_list(numa.gpus)));
+    return py::dict(py::arg("numa_nodes") = numa_nodes);
+}
 
 void bind_nodes(py::module_& m) {
     m.def(
@@ -129,26 +121,21 @@ void bind_nodes(py::module_& m) {
         [](const std::string& name) -> JsonObject {
             const auto preset = hardware_preset(name);
             if (!preset) throw InvalidInput(bad_name("hardware preset", name, hardware_preset_names()));
-            return described(*preset);
+            return hardware_dict(*preset);
         },
         py::arg("name"),
         documented(
-            "hardware_preset(name)",
             doc("hardware_preset") +
-                "\n\nReturns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
-                "unknown names.")
-            .c_str());
-    py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
+            "\n\nReturns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
+            "unknown names."));
+    py::class_<NodeView> node(m, "Node", doc("NodeSpec"));
     node.def_property_readonly(
             "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Name, unique in the cluster.")
         .def_property_readonly("gpu_model", gpu_model, "GPU model, or None.")
         .def_property_readonly(
             "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 64")
-        .def_property_readonly(
-            "cpu_milli", [](const NodeView& n) { return n.table().cpu_milli[n.at()]; },
-            doc("NodeSpec::cpu_milli").c_str())
-        .def_property_readonly(
-            "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
+        .def_property_readonly("cpu_milli", one(&NodeTable::cpu_milli), doc("NodeSpec::cpu_milli"))
+        .def_property_readonly("memory_mib", one(&NodeTable::memory_mib), "In MiB.")
         .def_property_readonly(
             "gpu_memory_mib", [](const NodeView& n) -> Typed<"int | None"> {
                 const auto memory = n.table().gpu_memory_mib[n.at()];
@@ -168,48 +155,48 @@ void bind_nodes(py::module_& m) {
                 return n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].labels;
             },
             "Labels by key.")
-        .def_property_readonly("taints", taints, "Taints: dicts with key, value and effect.")
+        .def_property_readonly(
+            "taints", [](const NodeView& n) -> Typed<"list[dict[str, str]]"> {
+                return dicts_from(
+                    n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints);
+            },
+            "Taints: dicts with key, value and effect.")
         .def_property_readonly(
             "hardware", hardware,
             "Hardware: name of a preset, a description as in the cluster format, or None if unknown.")
         .def_property_readonly(
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
             "Failed GPUs and other devices.")
-        .def_property_readonly(
-            "eviction_count", [](const NodeView& n) { return n.table().eviction_count[n.at()]; },
-            doc("NodeSpec::eviction_count").c_str())
+        .def_property_readonly("eviction_count", one(&NodeTable::eviction_count),
+                               doc("NodeSpec::eviction_count"))
         .def_property_readonly(
             "resources", [](const NodeView& n) { return resource_amounts(n, amount_of); },
             "Named resources of the node.")
         .def_property_readonly(
             "resources_free", [](const NodeView& n) { return resource_amounts(n, amount_free); },
             "Free amounts of the named resources.")
-        .def_property_readonly("devices", devices, doc("NodeSpec::devices").c_str())
+        .def_property_readonly(
+            "devices",
+            [](const NodeView& n) -> JsonObjects {
+                return dicts_from(n.cluster->inventory().node_devices[n.table().devices[n.at()]].written);
+            },
+            doc("NodeSpec::devices"))
         .def_property_readonly(
             "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
-            doc("Cluster::free_devices").c_str())
-        .def_property_readonly(
-            "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
-            "Number of failed GPUs.")
-        .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
-        .def_property_readonly(
-            "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
-            "Number of tasks on the node, without daemons.")
-        .def_property_readonly(
-            "cpu_free_milli", [](const NodeView& n) { return cpu_free_milli(*n.cluster, n.id); },
-            "Free cores in thousandths.")
-        .def_property_readonly(
-            "memory_free_mib", [](const NodeView& n) { return memory_free_mib(*n.cluster, n.id); },
-            "Free memory in MiB.")
-        .def_property_readonly(
-            "gpu_free_milli", [](const NodeView& n) { return gpu_free(*n.cluster, n.id); },
-            "Free GPUs in thousandths, summed over healthy GPUs.")
+            doc("Cluster::free_devices"))
+        .def_property_readonly("failed_gpu_count", of_node(failed_gpu_count), "Number of failed GPUs.")
+        .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on"))
+        .def_property_readonly("occupants", of_node(occupants),
+                               "Number of tasks on the node, without daemons.")
+        .def_property_readonly("cpu_free_milli", of_node(cpu_free_milli), "Free cores in thousandths.")
+        .def_property_readonly("memory_free_mib", of_node(memory_free_mib), "Free memory in MiB.")
+        .def_property_readonly("gpu_free_milli", of_node(gpu_free),
+                               "Free GPUs in thousandths, summed over healthy GPUs.")
         .def_property_readonly(
             "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
-            doc("Cluster::idle_gpus").c_str())
-        .def_property_readonly(
-            "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
-            "Number of completely free, healthy GPUs.")
+            doc("Cluster::idle_gpus"))
+        .def_property_readonly("idle_gpu_count", of_node(idle_gpu_count),
+                               "Number of completely free, healthy GPUs.")
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
@@ -266,21 +253,11 @@ void bind_nodes(py::module_& m) {
                 return column;
             },
             py::arg("level"),
-            documented("domain(self, level)", "Returns the network domain of every node at a level, or None "
-                                              "if unknown; at \"node\" its own name.")
-                .c_str())
-        .def_property_readonly(
-            "gpu_count",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.gpu_count, s.cluster); },
-            "Number of GPUs of every node.")
-        .def_property_readonly(
-            "cpu_milli",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.cpu_milli, s.cluster); },
-            "Thousandths of a core.")
-        .def_property_readonly(
-            "memory_mib",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.memory_mib, s.cluster); },
-            "Memory in MiB.")
+            documented("Returns the network domain of every node at a level, or None "
+                       "if unknown; at \"node\" its own name."))
+        .def_property_readonly("gpu_count", stored(&NodeTable::gpu_count), "Number of GPUs of every node.")
+        .def_property_readonly("cpu_milli", stored(&NodeTable::cpu_milli), "Thousandths of a core.")
+        .def_property_readonly("memory_mib", stored(&NodeTable::memory_mib), "Memory in MiB.")
         .def_property_readonly(
             "schedulable",
             [](const NodeSequence& s) {
@@ -291,16 +268,10 @@ void bind_nodes(py::module_& m) {
                 return flags(*free, free);
             },
             "False for cordoned nodes.")
-        .def_property_readonly(
-            "failed_gpu_mask",
-            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
-            "Bit masks of failed GPUs and other devices: bit i is GPU i.")
-        .def_property_readonly(
-            "eviction_count",
-            [](const NodeSequence& s) {
-                return view(s.cluster->inventory().nodes.eviction_count, s.cluster);
-            },
-            "Number of tasks evicted from every node so far.")
+        .def_property_readonly("failed_gpu_mask", stored(&NodeTable::failed_gpus),
+                               "Bit masks of failed GPUs and other devices: bit i is GPU i.")
+        .def_property_readonly("eviction_count", stored(&NodeTable::eviction_count),
+                               "Number of tasks evicted from every node so far.")
         .def_property_readonly(
             "resource_names",
             [](const NodeSequence& s) {
@@ -311,12 +282,9 @@ void bind_nodes(py::module_& m) {
             },
             "Names of the resources that nodes have or tasks request.")
         .def("resource", resource_column(amount_of), py::arg("name"),
-             documented("resource(self, name)", "Returns the amount of a named resource on every node.")
-                 .c_str())
+             documented("Returns the amount of a named resource on every node."))
         .def("resource_free", resource_column(amount_free), py::arg("name"),
-             documented("resource_free(self, name)",
-                        "Returns the free amount of a named resource on every node.")
-                 .c_str())
+             documented("Returns the free amount of a named resource on every node."))
         .def_property_readonly("device_count", column(device_count),
                                "Number of devices that are not whole GPUs.")
         .def_property_readonly("free_device_count", column(free_device_count),

@@ -15,13 +15,9 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
-#include <string>
 #include <tuple>
-#include <utility>
 
 namespace gpusched::python {
 
@@ -128,13 +124,6 @@ Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     return stated_fields(*goal);
 }
 
-/// Statistics of each round.
-JsonObjects rounds(const NamedPlan& p) {
-    py::list list;
-    for (const auto& round : consolidation::rounds_of(p.spec)) list.append(dict_from(round));
-    return list;
-}
-
 }  // namespace
 
 Brought::Brought(ClusterSpec snapshot) {
@@ -204,22 +193,19 @@ ClusterPtr with_brought(const ClusterPtr& cluster, const NamedPlan& plan) {
     return std::make_shared<Cluster>(Cluster::build(snapshot));
 }
 
-PlanSpec plan_argument(const py::object& plan) {
-    if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
-    return read_plan(plan).spec;
-}
+PlanSpec plan_argument(const py::object& plan) { return named_plan(plan).spec; }
 
 void bind_plan(py::module_& m) {
     // Attributes have the names of the format, with an underscore if the name is a Python keyword.
-    py::class_<PlanSpec::Move> move(m, "Move", doc("Move").c_str());
+    py::class_<PlanSpec::Move> move(m, "Move", doc("Move"));
     define_value(move);
     move.def_readonly("task", &PlanSpec::Move::task, "The task's name.")
         .def_readonly("from_", &PlanSpec::Move::from, "Name of the node before the move.")
         .def_readonly("to", &PlanSpec::Move::to, "Name of the target node.")
-        .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
+        .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus"))
         .def_readonly("wave", &PlanSpec::Move::wave,
                       "Number of the wave; waves run one after another, from 0.")
-        .def_readonly("how", &PlanSpec::Move::how, doc("MoveMode").c_str())
+        .def_readonly("how", &PlanSpec::Move::how, doc("MoveMode"))
         .def_readonly("chain", &PlanSpec::Move::chain, "Number of the ejection chain; None if unknown.")
         .def_property_readonly(
             "for_",
@@ -230,8 +216,7 @@ void bind_plan(py::module_& m) {
                    std::to_string(x.wave) + ">";
         });
     py::class_<PlanSpec::Placement> placement(
-        m, "Placement",
-        (doc("Placement") + "\n\nAlso unpacks as a tuple: `task, node, gpus = placement`.").c_str());
+        m, "Placement", (doc("Placement") + "\n\nAlso unpacks as a tuple: `task, node, gpus = placement`."));
     define_value(placement);
     placement.def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
         .def_readonly("node", &PlanSpec::Placement::node, "Name of the node.")
@@ -252,7 +237,7 @@ void bind_plan(py::module_& m) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
-    py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
+    py::class_<NamedPlan> type(m, "Plan", doc("Plan"));
     type.def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "Number of waves.")
         .def_property_readonly(
@@ -265,7 +250,7 @@ void bind_plan(py::module_& m) {
                 }
                 return p.moves_tuple;
             },
-            (doc("Plan::moves") + " Every access returns the same tuple.").c_str())
+            (doc("Plan::moves") + " Every access returns the same tuple."))
         .def_property_readonly(
             "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
             "Names of the nodes that had non-daemon tasks before and have none after the plan.")
@@ -287,8 +272,7 @@ void bind_plan(py::module_& m) {
             },
             "Statistics of the plan and of the search.")
         .def_property_readonly(
-            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
-            doc("Bound").c_str())
+            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); }, doc("Bound"))
         .def_readonly("stop_reason", &NamedPlan::stop_reason,
                       "The reason why the algorithm returned; None for a plan from a file.")
         .def_property_readonly(
@@ -303,24 +287,23 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "cost", [](const NamedPlan& p) { return p.spec.cost; },
             "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
-        .def_property_readonly("rounds", rounds,
-                               "Statistics of each round of the search: one dict per round, "
-                               "from `stats` (`round_1_moves`, ...).")
+        .def_property_readonly(
+            "rounds",
+            [](const NamedPlan& p) -> JsonObjects { return dicts_from(consolidation::rounds_of(p.spec)); },
+            "Statistics of each round of the search: one dict per round, "
+            "from `stats` (`round_1_moves`, ...).")
         .def_static(
             "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
-            documented("from_json(source)", "Reads a `gpusched.plan` document.\n\n"
-                                            "Parameters\n----------\nsource\n    the path of a file, or the "
-                                            "document as a dict\n\n"
-                                            "Raises\n------\nInvalidInput\n    with all problems\n"
-                                            "BackendError\n    if the file cannot be read")
-                .c_str())
+            documented("Reads a `gpusched.plan` document.\n\n"
+                       "Parameters\n----------\nsource\n    the path of a file, or the "
+                       "document as a dict\n\n"
+                       "Raises\n------\nInvalidInput\n    with all problems\n"
+                       "BackendError\n    if the file cannot be read"))
         .def(
             "to_json",
             [](const NamedPlan& p, const py::none&) -> JsonObject { return parsed(plan_text(p, 0)); },
             py::arg("path") = py::none(),
-            documented("to_json(self, path=None)",
-                       "Returns the `gpusched.plan` document as a dict, or writes it to a file.")
-                .c_str())
+            documented("Returns the `gpusched.plan` document as a dict, or writes it to a file."))
         .def(
             "to_json",
             [](const NamedPlan& p, const PathLike& path) { write_file(path_text(path), plan_text(p, 1)); },
@@ -361,7 +344,7 @@ void bind_plan(py::module_& m) {
             const auto with = with_brought(cluster, named);
             return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
         },
-        py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
+        py::arg("cluster"), py::arg("plan"), documented(doc("apply")));
 }
 
 }  // namespace gpusched::python

@@ -8,11 +8,7 @@
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace gpusched::python {
 

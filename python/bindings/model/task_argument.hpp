@@ -6,10 +6,7 @@
 
 #include <gpusched/model/spec.hpp>
 
-#include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace gpusched::python {
 

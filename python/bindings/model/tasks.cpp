@@ -2,14 +2,10 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
+#include "support/fields.hpp"
 #include "support/keywords.hpp"
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -40,19 +36,6 @@ std::vector<std::string> gpu_models(const TaskView& t) {
     return names;
 }
 
-Typed<"list[dict[str, str]]"> tolerations(const TaskView& t) {
-    py::list result;
-    for (const auto& x : t.requirement().tolerations) {
-        py::dict item;
-        item["key"] = x.key;
-        item["operator"] = x.op;
-        item["value"] = x.value;
-        item["effect"] = x.effect;
-        result.append(item);
-    }
-    return result;
-}
-
 /// A level as in the formats, including labels.
 py::object any_level_object(const TaskView& t, Level level) {
     if (level < first_label_level) return level_object(level);
@@ -60,55 +43,38 @@ py::object any_level_object(const TaskView& t, Level level) {
         t.cluster->inventory().label_levels[static_cast<std::size_t>(level - first_label_level)].key);
 }
 
-JsonObjects anti_affinity(const TaskView& t) {
-    py::list result;
-    for (const auto& a : t.affinities().anti_affinity)
-        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level),
-                               py::arg("limit") = a.limit));
-    return result;
+/// A term as a dict.
+template <Described Term>
+py::dict term_dict(const TaskView& t, const Term& term) {
+    auto dict = dict_from(term);
+    if constexpr (std::is_same_v<decltype(term.level), Level>)
+        dict["level"] = any_level_object(t, term.level);
+    return dict;
 }
 
-JsonObjects affinity(const TaskView& t) {
-    py::list result;
-    for (const auto& a : t.affinities().affinity)
-        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level)));
-    return result;
-}
-
-/// Groups that the task avoids or prefers to be near.
+/// Affinities of the task as dicts.
 template <class Term>
-auto selected_groups(std::vector<Term> GroupTerms::*terms) {
+auto affinities(std::vector<Term> TaskAffinities::*terms) {
     return [terms](const TaskView& t) -> JsonObjects {
         py::list result;
-        for (const auto& term : t.cluster->inventory().terms(t.id).*terms)
-            result.append(
-                py::dict(py::arg("group") = term.group, py::arg("level") = any_level_object(t, term.level)));
+        for (const auto& term : t.affinities().*terms) result.append(term_dict(t, term));
         return result;
     };
 }
 
-JsonObjects spread(const TaskView& t) {
-    py::list result;
-    for (const auto& term : t.cluster->inventory().terms(t.id).spread)
-        result.append(py::dict(py::arg("group") = term.group,
-                               py::arg("level") = any_level_object(t, term.level),
-                               py::arg("max_skew") = term.max_skew, py::arg("min_domains") = term.min_domains,
-                               py::arg("honor_node_affinity") = term.honor_node_affinity,
-                               py::arg("honor_taints") = term.honor_taints));
-    return result;
+/// Terms about groups as dicts.
+template <class Term>
+auto group_terms(std::vector<Term> GroupTerms::*terms) {
+    return [terms](const TaskView& t) -> JsonObjects {
+        py::list result;
+        for (const auto& term : t.cluster->inventory().terms(t.id).*terms) result.append(term_dict(t, term));
+        return result;
+    };
 }
 
 Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
     const auto& affinity = t.affinities().network_affinity;
-    if (!affinity) return py::none();
-    return py::dict(py::arg("level") = level_object(affinity->level), py::arg("mode") = affinity->mode);
-}
-
-Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
-    py::list result;
-    for (const auto& affinity : t.affinities().hardware_affinity)
-        result.append(py::dict(py::arg("level") = affinity.level, py::arg("qos") = affinity.qos));
-    return result;
+    return affinity ? py::object(term_dict(t, *affinity)) : py::none();
 }
 
 std::map<std::string, std::int64_t> resources(const TaskView& t) {
@@ -123,21 +89,6 @@ std::vector<std::string> device_classes(const TaskView& t) {
     for (const auto one : t.extras().device_classes)
         names.push_back(t.cluster->inventory().device_classes[one]);
     return names;
-}
-
-JsonObjects node_affinity(const TaskView& t) {
-    const auto matches = [](const std::vector<NodeMatch>& all) {
-        py::list result;
-        for (const auto& match : all)
-            result.append(py::dict(py::arg("key") = match.key, py::arg("operator") = match.op,
-                                   py::arg("values") = match.values));
-        return result;
-    };
-    py::list result;
-    for (const auto& term : t.cluster->inventory().node_affinity(t.id))
-        result.append(py::dict(py::arg("match_expressions") = matches(term.match_expressions),
-                               py::arg("match_fields") = matches(term.match_fields)));
-    return result;
 }
 
 /// A flag or quantity of every task, as stored.
@@ -160,7 +111,7 @@ auto flag(std::vector<std::uint8_t> TaskTable::*column) {
 
 void bind_tasks(py::module_& m) {
     using T = TaskTable;
-    py::class_<TaskView> task(m, "Task", doc("TaskSpec").c_str());
+    py::class_<TaskView> task(m, "Task", doc("TaskSpec"));
     task.def_property_readonly(
             "name", [](const TaskView& t) { return t.cluster->name(t.id); }, "Name, unique in the cluster.")
         .def_property_readonly("job", job, "Name of the job; None for a task without a job.")
@@ -168,58 +119,69 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("node", node, "Name of the node; None while pending.")
         .def_property_readonly(
             "gpus", [](const TaskView& t) { return gpu_list(t.cluster->gpus_of(t.id)); },
-            doc("TaskSpec::gpus").c_str())
-        .def_property_readonly("cpu_milli", one(&T::cpu_milli), doc("TaskSpec::cpu_milli").c_str())
+            doc("TaskSpec::gpus"))
+        .def_property_readonly("cpu_milli", one(&T::cpu_milli), doc("TaskSpec::cpu_milli"))
         .def_property_readonly("memory_mib", one(&T::memory_mib), "In MiB.")
-        .def_property_readonly("gpu_count", one(&T::gpu_count), doc("TaskSpec::gpu_count").c_str())
-        .def_property_readonly("gpu_share_milli", one(&T::gpu_share_milli),
-                               doc("TaskSpec::gpu_share_milli").c_str())
+        .def_property_readonly("gpu_count", one(&T::gpu_count), doc("TaskSpec::gpu_count"))
+        .def_property_readonly("gpu_share_milli", one(&T::gpu_share_milli), doc("TaskSpec::gpu_share_milli"))
         .def_property_readonly(
             "gpu_milli", [](const TaskView& t) { return t.cluster->gpu_milli(t.id); },
-            doc("Cluster::gpu_milli").c_str())
-        .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib),
-                               doc("TaskSpec::gpu_memory_mib").c_str())
+            doc("Cluster::gpu_milli"))
+        .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib), doc("TaskSpec::gpu_memory_mib"))
         .def_property_readonly("gpu_models", gpu_models, "Acceptable GPU models; empty = any.")
         .def_property_readonly("priority", one(&T::priority), "Priority; higher is more important.")
         .def_property_readonly(
             "priority_class", [](const TaskView& t) { return t.table().priority_class[t.at()]; },
-            doc("PriorityClass").c_str())
-        .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
+            doc("PriorityClass"))
+        .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked"))
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
         .def_property_readonly(
-            "how", [](const TaskView& t) { return t.table().how(t.id); }, doc("Mobility").c_str())
-        .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby").c_str())
-        .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon").c_str())
+            "how", [](const TaskView& t) { return t.table().how(t.id); }, doc("Mobility"))
+        .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby"))
+        .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon"))
         .def_property_readonly(
             "movable", [](const TaskView& t) { return t.cluster->is_movable(t.id); },
-            doc("Cluster::is_movable").c_str())
+            doc("Cluster::is_movable"))
         .def_property_readonly(
             "node_selector", [](const TaskView& t) { return t.cluster->inventory().node_selector(t.id); },
-            doc("TaskSpec::node_selector").c_str())
-        .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
+            doc("TaskSpec::node_selector"))
+        .def_property_readonly(
+            "node_affinity",
+            [](const TaskView& t) -> JsonObjects {
+                return dicts_from(t.cluster->inventory().node_affinity(t.id));
+            },
+            doc("TaskSpec::node_affinity"))
         .def_property_readonly("resources", resources, "Requested amounts of named resources.")
         .def_property_readonly(
             "device_count", [](const TaskView& t) { return t.extras().device_count; },
-            doc("TaskSpec::device_count").c_str())
-        .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes").c_str())
-        .def_property_readonly("tolerations", tolerations,
-                               "Tolerations: dicts with key, operator, value and effect.")
-        .def_property_readonly("anti_affinity", anti_affinity, doc("AntiAffinity").c_str())
-        .def_property_readonly("affinity", affinity, doc("Affinity").c_str())
+            doc("TaskSpec::device_count"))
+        .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes"))
+        .def_property_readonly(
+            "tolerations", [](const TaskView& t) -> Typed<"list[dict[str, str]]"> {
+                return dicts_from(t.requirement().tolerations);
+            },
+            "Tolerations: dicts with key, operator, value and effect.")
+        .def_property_readonly("anti_affinity", affinities(&TaskAffinities::anti_affinity),
+                               doc("AntiAffinity"))
+        .def_property_readonly("affinity", affinities(&TaskAffinities::affinity), doc("Affinity"))
         .def_property_readonly(
             "groups", [](const TaskView& t) { return t.cluster->inventory().terms(t.id).groups; },
-            doc("TaskSpec::groups").c_str())
-        .def_property_readonly("avoid", selected_groups(&GroupTerms::avoid), doc("Avoid").c_str())
-        .def_property_readonly("near", selected_groups(&GroupTerms::near), doc("Near").c_str())
-        .def_property_readonly("spread", spread, doc("Spread").c_str())
-        .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity").c_str())
-        .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity").c_str())
+            doc("TaskSpec::groups"))
+        .def_property_readonly("avoid", group_terms(&GroupTerms::avoid), doc("Avoid"))
+        .def_property_readonly("near", group_terms(&GroupTerms::near), doc("Near"))
+        .def_property_readonly("spread", group_terms(&GroupTerms::spread), doc("Spread"))
+        .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity"))
+        .def_property_readonly(
+            "hardware_affinity", [](const TaskView& t) -> Typed<"list[dict[str, str]]"> {
+                return dicts_from(t.affinities().hardware_affinity);
+            },
+            doc("HardwareAffinity"))
         .def_property_readonly(
             "cpu_local", [](const TaskView& t) { return t.affinities().cpu_local; },
-            doc("TaskSpec::cpu_local").c_str())
+            doc("TaskSpec::cpu_local"))
         .def_property_readonly(
-            "cores", [](const TaskView& t) { return t.affinities().cores; }, doc("TaskSpec::cores").c_str())
-        .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost").c_str())
+            "cores", [](const TaskView& t) { return t.affinities().cores; }, doc("TaskSpec::cores"))
+        .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost"))
         .def_property_readonly("start_time", one(&T::start_time), "In seconds.")
         .def_property_readonly(
             "last_checkpoint_time",
@@ -227,9 +189,9 @@ void bind_tasks(py::module_& m) {
                 const auto time = t.table().last_checkpoint_time[t.at()];
                 return time == T::no_time ? std::nullopt : std::optional(time);
             },
-            doc("TaskSpec::last_checkpoint_time").c_str())
+            doc("TaskSpec::last_checkpoint_time"))
         .def_property_readonly("checkpoint_interval", one(&T::checkpoint_interval),
-                               doc("TaskSpec::checkpoint_interval").c_str())
+                               doc("TaskSpec::checkpoint_interval"))
         .def_property_readonly("eviction_count", one(&T::eviction_count), "Number of earlier evictions.")
         .def(
             "__eq__", [](const TaskView& a, const TaskView& b) { return a == b; }, py::is_operator())
@@ -256,13 +218,13 @@ void bind_tasks(py::module_& m) {
                                "Thousandths of each GPU; 1000 except for a part of a GPU.")
         .def_property_readonly("priority", stored(&T::priority), "Priority; higher is more important.")
         .def_property_readonly("start_time", stored(&T::start_time), "Start time in seconds.")
-        .def_property_readonly("move_cost", stored(&T::move_cost), doc("TaskSpec::move_cost").c_str())
+        .def_property_readonly("move_cost", stored(&T::move_cost), doc("TaskSpec::move_cost"))
         .def_property_readonly("eviction_count", stored(&T::eviction_count),
                                "Number of earlier evictions of each task.")
-        .def_property_readonly("locked", stored_flags(&T::locked), doc("TaskSpec::locked").c_str())
+        .def_property_readonly("locked", stored_flags(&T::locked), doc("TaskSpec::locked"))
         .def_property_readonly("preemptible", stored_flags(&T::preemptible), "May be evicted.")
-        .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby").c_str())
-        .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon").c_str())
+        .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby"))
+        .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon"))
         .def_property_readonly(
             "priority_class",
             [](const TaskSequence& s) -> Strings {
@@ -305,7 +267,7 @@ void bind_tasks(py::module_& m) {
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.view(i).extras().device_count;
                 return own(std::move(column));
             },
-            doc("TaskSpec::device_count").c_str());
+            doc("TaskSpec::device_count"));
 }
 
 }  // namespace gpusched::python

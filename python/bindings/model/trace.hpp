@@ -5,9 +5,6 @@
 
 #include <gpusched/model/spec.hpp>
 
-#include <memory>
-#include <string>
-
 namespace gpusched::python {
 
 /// A trace, and the columns of its source that the cluster format does not have: JSON objects from names to

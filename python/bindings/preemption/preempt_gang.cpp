@@ -8,12 +8,7 @@
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
-#include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -82,13 +77,7 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) 
         out.pods = std::move(with.jobs.front().pods);
         return out;
     }
-    constexpr const char* expected =
-        "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
-    if (!py::isinstance<py::iterable>(pods)) bad_type("pods", pods, expected);
-    for (const auto& pod : pods) {
-        if (!py::isinstance<py::str>(pod)) bad_type("pods", pods, expected);
-        out.pods.push_back(cluster->find_task(OptionType<std::string>::read("pods", pod)));
-    }
+    out.pods = pending_pods_argument("pods", pods, *cluster);
     return out;
 }
 
@@ -96,71 +85,60 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) 
 
 void bind_preempt_gang(py::module_& m) {
     using G = NamedGangDecision;
-    auto type = py::class_<G>(m, "GangDecision",
-                              "Placements of all pods of a gang, and the tasks to evict for them.");
-    define_record(type);
+    bind_record<G>(m, "GangDecision", "Placements of all pods of a gang, and the tasks to evict for them.");
     const auto options = decision_options<GangOptions>().field(
         "objective", &GangOptions::objective,
         "First criterion for comparing domains: \"cost\", least lost work, or \"lost_gangs\", fewest "
         "gangs that lose their work.");
-    m.def(
-        "preempt_gang",
-        [options](const ClusterPtr& cluster, const GangLike& pods,
-                  const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
-            auto o = options.read("preempt_gang", keywords);
-            const auto gang = gang_argument(cluster, pods);
-            use_functions(o, gang.cluster);
-            const auto found = Call().run([&](const Context& context) {
-                return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
-            });
-            if (!found.decision) {
-                if (!found.proven) warn_of_limit(found.stop_reason, "evictions may still help");
-                return std::nullopt;
-            }
-            NamedGangDecision out;
-            for (std::size_t i = 0; i < gang.pods.size(); ++i)
-                out.pods.push_back(
-                    named_decision(*gang.cluster, gang.pods[i], found.decision->pods[i], found.proven));
-            for (const auto victim : found.decision->victims)
-                out.victims.push_back(gang.cluster->name(victim));
-            for (const auto node : found.decision->vacated_nodes)
-                out.vacated_nodes.push_back(gang.cluster->name(node));
-            out.broken_budgets = named_budgets(*gang.cluster, found.decision->broken_budgets);
-            out.replaced = named_placements(*gang.cluster, found.decision->replaced);
-            out.lost_gangs = found.decision->lost_gangs;
-            out.cost = static_cast<double>(found.decision->cost) / 1000;
-            return out;
-        },
-        py::arg("cluster"), py::arg("pods"),
-        options.shared_as("preemption.preempt_gang")
-            .documented(
-                "preempt_gang(cluster, pods",
-                "Finds space for all pods of a gang, with evictions if necessary. Returns a `GangDecision`, "
-                "or None if a pod cannot be placed; no task is evicted then.\n\n"
-                "The pods go into one domain of the network level that they require (\"mode\": \"required\" "
-                "of a dict, `network_affinity` of tasks); if members already run, into their domain. The "
-                "policy chooses the node of each pod exactly; the whole is a heuristic. The cluster is not "
-                "changed; `allocation.with_job` returns the cluster with the pods of a dict.\n\n"
-                "`pods`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
-                "names of pending tasks.")
-            .c_str());
-    m.def(
-        "explain_gang",
-        [options](const ClusterPtr& cluster, const GangLike& pods, const py::kwargs& keywords) {
-            auto o = options.read("explain_gang", keywords);
+    options.shared_as("preemption.preempt_gang")
+        .def(
+            m, "preempt_gang",
+            [](GangOptions o, const ClusterPtr& cluster,
+               const GangLike& pods) -> std::optional<NamedGangDecision> {
+                const auto gang = gang_argument(cluster, pods);
+                use_functions(o, gang.cluster);
+                const auto found = Call().run([&](const Context& context) {
+                    return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
+                });
+                if (!found.decision) {
+                    if (!found.proven) warn_of_limit(found.stop_reason, "evictions may still help");
+                    return std::nullopt;
+                }
+                NamedGangDecision out;
+                for (std::size_t i = 0; i < gang.pods.size(); ++i)
+                    out.pods.push_back(
+                        named_decision(*gang.cluster, gang.pods[i], found.decision->pods[i], found.proven));
+                for (const auto victim : found.decision->victims)
+                    out.victims.push_back(gang.cluster->name(victim));
+                for (const auto node : found.decision->vacated_nodes)
+                    out.vacated_nodes.push_back(gang.cluster->name(node));
+                out.broken_budgets = named_budgets(*gang.cluster, found.decision->broken_budgets);
+                out.replaced = named_placements(*gang.cluster, found.decision->replaced);
+                out.lost_gangs = found.decision->lost_gangs;
+                out.cost = static_cast<double>(found.decision->cost) / 1000;
+                return out;
+            },
+            "Finds space for all pods of a gang, with evictions if necessary. Returns a `GangDecision`, "
+            "or None if a pod cannot be placed; no task is evicted then.\n\n"
+            "The pods go into one domain of the network level that they require (\"mode\": \"required\" "
+            "of a dict, `network_affinity` of tasks); if members already run, into their domain. The "
+            "policy chooses the node of each pod exactly; the whole is a heuristic. The cluster is not "
+            "changed; `allocation.with_job` returns the cluster with the pods of a dict.\n\n"
+            "`pods`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
+            "names of pending tasks.",
+            py::arg("cluster"), py::arg("pods"));
+    options.def(
+        m, "explain_gang",
+        [](GangOptions o, const ClusterPtr& cluster, const GangLike& pods) {
             const auto gang = gang_argument(cluster, pods);
             use_functions(o, gang.cluster);
             return Call().run([&](const Context& context) {
                 return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
             });
         },
-        py::arg("cluster"), py::arg("pods"),
-        options
-            .documented(
-                "explain_gang(cluster, pods",
-                "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
-                "does not fit there. Returns an empty text if it finds something.")
-            .c_str());
+        "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
+        "does not fit there. Returns an empty text if it finds something.",
+        py::arg("cluster"), py::arg("pods"));
     m.def(
         "to_plan",
         [](const std::variant<NamedDecision, NamedGangDecision>& decision) {
@@ -183,10 +161,8 @@ void bind_preempt_gang(py::module_& m) {
         },
         py::arg("decision"),
         documented(
-            "to_plan(decision)",
             "Returns a `Decision` or `GangDecision` as a plan: evictions, then placements, with restarted "
-            "victims last.")
-            .c_str());
+            "victims last."));
 }
 
 }  // namespace gpusched::python

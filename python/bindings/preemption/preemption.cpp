@@ -10,9 +10,6 @@
 #include <gpusched/preemption/index.hpp>
 
 #include <cmath>
-#include <map>
-#include <memory>
-#include <utility>
 #include <variant>
 
 namespace gpusched::python {
@@ -25,15 +22,20 @@ namespace {
 
 namespace p = preemption;
 
-/// A cost function written in Python.
-struct PythonCost {
+/// A Python function (cluster, task, now).
+struct PythonOfTask {
     ClusterPtr cluster;
     std::shared_ptr<py::object> function;
 
+    [[nodiscard]] py::object ask(const char* name, TaskId task, std::int64_t now) const {
+        return ask_function(name, *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
+    }
+};
+
+struct PythonCost : PythonOfTask {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
         const py::gil_scoped_acquire lock;
-        const py::object answer =
-            ask_function("cost", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
+        const auto answer = ask("cost", task, now);
         const auto gpu_s = OptionType<double>::read("cost", answer);
         constexpr auto most = static_cast<double>(p::largest_cost) / 1000;
         if (!(gpu_s >= 0 && gpu_s < most))
@@ -44,15 +46,11 @@ struct PythonCost {
 };
 
 /// A victim order written in Python.
-struct PythonOrder {
-    ClusterPtr cluster;
-    std::shared_ptr<py::object> function;
-
+struct PythonOrder : PythonOfTask {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
         const py::gil_scoped_acquire lock;
-        return whole_number(
-            "the policy's result for task " + gpusched::quoted(cluster->name(task)),
-            ask_function("policy", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now));
+        return whole_number("the policy's result for task " + gpusched::quoted(cluster->name(task)),
+                            ask("policy", task, now));
     }
 };
 
@@ -93,74 +91,64 @@ void bind_index(py::module_& m) {
     const auto options = decision_options<IndexArguments>().field(
         "most_shapes", &IndexArguments::most_shapes,
         "Maximum number of request shapes to keep, at least 1; the least recently used one is dropped.");
-    const auto documented_as = [](const char* signature) {
-        const std::string_view text(signature);
-        return documented(text, doc("preemption::OnlinePreemption::" + std::string(text, 0, text.find('('))));
+    const auto of = [](const char* name) {
+        return documented(doc(std::string("preemption::OnlinePreemption::") + name));
     };
-    py::class_<Index>(m, "OnlinePreemption", doc("preemption::OnlinePreemption").c_str())
+    py::class_<Index>(m, "OnlinePreemption", doc("preemption::OnlinePreemption"))
         .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
                  auto o = options.read("OnlinePreemption", keywords);
                  use_functions(o, cluster);
                  return std::make_unique<Index>(*cluster, o, o.most_shapes);
              }),
-             py::arg("cluster"),
-             options.documented("__init__(self, cluster", "Makes an index over a copy of the cluster.")
-                 .c_str())
+             py::arg("cluster"), options.documented("Makes an index over a copy of the cluster."))
         .def(
             "place",
             [](Index& i, const TaskArgument& task, const NodeArgument& node, const Integers& gpus) {
                 const auto at = node_of(i.cluster(), node);
                 i.place(task_of(i.cluster(), task), at, mask_of(i.cluster(), at, gpu_numbers(gpus)));
             },
-            py::arg("task"), py::arg("node"), py::arg("gpus"),
-            documented_as("place(self, task, node, gpus)").c_str())
+            py::arg("task"), py::arg("node"), py::arg("gpus"), of("place"))
         .def(
             "remove", [](Index& i, const TaskArgument& task) { i.remove(task_of(i.cluster(), task)); },
-            py::arg("task"), documented_as("remove(self, task)").c_str())
+            py::arg("task"), of("remove"))
         .def(
             "fail_gpu",
             [](Index& i, const NodeArgument& node, const Integer& gpu, bool failed) {
                 const auto number = read_within("gpu", gpu, 0, max_gpus_per_node - 1);
                 i.fail_gpu(node_of(i.cluster(), node), number, failed);
             },
-            py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
-            documented_as("fail_gpu(self, node, gpu, failed=True)").c_str())
+            py::arg("node"), py::arg("gpu"), py::arg("failed") = true, of("fail_gpu"))
         .def(
             "fail_node",
             [](Index& i, const NodeArgument& node, bool failed) {
                 i.fail_node(node_of(i.cluster(), node), failed);
             },
-            py::arg("node"), py::arg("failed") = true,
-            documented_as("fail_node(self, node, failed=True)").c_str())
+            py::arg("node"), py::arg("failed") = true, of("fail_node"))
         .def(
             "set_now",
             [](Index& i, const Integer& now) { i.set_now(OptionType<std::int64_t>::read("now", now)); },
-            py::arg("now"), documented_as("set_now(self, now)").c_str())
+            py::arg("now"), of("set_now"))
         .def(
             "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.cluster()); },
-            documented("cluster(self)",
-                       "Returns a copy of the current snapshot, with all reported changes. A failed node is "
-                       "cordoned.")
-                .c_str())
+            documented("Returns a copy of the current snapshot, with all reported changes. A failed node is "
+                       "cordoned."))
         .def(
             "failed_gpus",
             [](const Index& i, const NodeArgument& node) {
                 return i.cluster().node_spec(node_of(i.cluster(), node)).failed_gpus;
             },
             py::arg("node"),
-            documented("failed_gpus(self, node)",
-                       "Returns the failed GPUs: those of the snapshot, and changes by `fail_gpu`.")
-                .c_str())
+            documented("Returns the failed GPUs: those of the snapshot, and changes by `fail_gpu`."))
         .def(
             "has_failed",
             [](const Index& i, const NodeArgument& node) { return i.has_failed(node_of(i.cluster(), node)); },
-            py::arg("node"), documented_as("has_failed(self, node)").c_str())
+            py::arg("node"), of("has_failed"))
         .def_property_readonly(
             "proven", [](const Index& i) { return i.index().proven(); },
             "True if no search has hit a limit so far.")
         .def_property_readonly(
             "shapes", [](const Index& i) { return i.index().shapes(); },
-            doc("preemption::PreemptionIndex::shapes").c_str())
+            doc("preemption::PreemptionIndex::shapes"))
         .def(
             "decide",
             [](Index& i, const TaskArgument& task) -> std::optional<NamedDecision> {
@@ -173,15 +161,13 @@ void bind_index(py::module_& m) {
                 return named_decision(i.cluster(), id, *d, i.index().proven());
             },
             py::arg("task"),
-            documented("decide(self, task)",
-                       "Returns the `Decision` of `preempt` for a pending task of the cluster, or None.")
-                .c_str())
+            documented("Returns the `Decision` of `preempt` for a pending task of the cluster, or None."))
         .def(
             "apply",
             [](Index& i, const NamedDecision& decision) {
                 i.apply(decision_of(i.cluster(), decision), i.cluster().find_task(decision.task));
             },
-            py::arg("decision"), documented_as("apply(self, decision)").c_str())
+            py::arg("decision"), of("apply"))
         .def("__repr__", [](const Index& i) {
             return "<gpusched.preemption.OnlinePreemption: " +
                    counted(static_cast<std::int64_t>(i.cluster().node_count()), "node") + ", " +
@@ -192,7 +178,7 @@ void bind_index(py::module_& m) {
 }  // namespace
 
 p::VictimPolicy chosen_policy(const VictimPolicyLike& policy, const ClusterPtr& cluster) {
-    if (policy.is_order()) return PythonOrder{cluster, shared_object(policy)};
+    if (policy.is_order()) return PythonOrder{{cluster, shared_object(policy)}};
     return OptionType<p::Policy>::read("policy", policy);
 }
 
@@ -201,7 +187,7 @@ void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster) {
     if (arguments.cost_function.is_none()) return;
     if (PyCallable_Check(arguments.cost_function.ptr()) == 0)
         bad_option("cost", arguments.cost_function, "a callable (cluster, task, now) or None");
-    arguments.cost = PythonCost{cluster, shared_object(arguments.cost_function)};
+    arguments.cost = PythonCost{{cluster, shared_object(arguments.cost_function)}};
 }
 
 void warn_of_limit(StopReason reason, const char* consequence) {
@@ -239,11 +225,9 @@ std::map<std::string, std::int64_t> named_budgets(const Cluster& cluster,
 void bind_preemption(py::module_& parent) {
     auto m = submodule(parent, "preemption");
     using D = NamedDecision;
-    auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
-    define_record(decision);
+    bind_record<D>(m, "Decision", doc("preemption::Decision"));
     using E = Named<p::Explanation>;
-    auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
-    define_record(explanation);
+    auto explanation = bind_record<E>(m, "Explanation");
     explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(explanation, "to_pandas", "_views.frames.preemption_explanation_to_pandas",
                             "Returns a pandas DataFrame with one row: node, obstacle, missing and text.");
@@ -251,42 +235,38 @@ void bind_preemption(py::module_& parent) {
                               "The explanation as HTML, for notebooks.");
 
     const auto options = decision_options();
-    m.def(
-        "preempt",
-        [options](const ClusterPtr& cluster, const TaskLike& task,
-                  const py::kwargs& keywords) -> std::optional<NamedDecision> {
-            auto o = options.read("preempt", keywords);
-            const auto [with_task, id] = task_argument(cluster, task);
-            use_functions(o, with_task);
-            const auto result = Call().run(
-                [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
-            if (!result.decision) {
-                if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
-                return std::nullopt;
-            }
-            return named_decision(*with_task, id, *result.decision, result.proven);
-        },
-        py::arg("cluster"), py::arg("task"),
-        options.shared_as("preemption.preempt")
-            .documented(
-                "preempt(cluster, task",
-                "Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no "
-                "allowed eviction helps; warns (RuntimeWarning) if a limit ended the search before that was "
-                "certain.\n\n"
-                "`task`: a dict as in the cluster format, or the name of a pending task of the cluster. A "
-                "dict takes as long as building the snapshot. The cluster is not changed. docs/preemption.md "
-                "describes policies, possible victims and tie-breaking.")
-            .c_str());
+    options.shared_as("preemption.preempt")
+        .def(
+            m, "preempt",
+            [](DecisionArguments o, const ClusterPtr& cluster,
+               const TaskLike& task) -> std::optional<NamedDecision> {
+                const auto [with_task, id] = task_argument(cluster, task);
+                use_functions(o, with_task);
+                const auto result = Call().run([&, c = with_task, t = id](const Context& context) {
+                    return p::preempt(*c, t, o, context);
+                });
+                if (!result.decision) {
+                    if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
+                    return std::nullopt;
+                }
+                return named_decision(*with_task, id, *result.decision, result.proven);
+            },
+            "Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no "
+            "allowed eviction helps; warns (RuntimeWarning) if a limit ended the search before that was "
+            "certain.\n\n"
+            "`task`: a dict as in the cluster format, or the name of a pending task of the cluster. A "
+            "dict takes as long as building the snapshot. The cluster is not changed. docs/preemption.md "
+            "describes policies, possible victims and tie-breaking.",
+            py::arg("cluster"), py::arg("task"));
     const auto of_sets = Keywords<MinimalSetsArguments>()
                              .field("policy", &MinimalSetsArguments::policy_choice,
                                     "Determines the possible victims: LP tasks for spot policies, tasks of "
                                     "lower priority for the others and for a callable.")
                              .fields<p::MinimalSetsOptions>();
-    m.def(
-        "minimal_victim_sets",
-        [of_sets](const ClusterPtr& cluster, const TaskLike& task, const NodeArgument& node,
-                  const py::kwargs& keywords) {
-            auto o = of_sets.read("minimal_victim_sets", keywords);
+    of_sets.def(
+        m, "minimal_victim_sets",
+        [](MinimalSetsArguments o, const ClusterPtr& cluster, const TaskLike& task,
+           const NodeArgument& node) {
             const auto [with_task, id] = task_argument(cluster, task);
             o.policy = chosen_policy(o.policy_choice, with_task);
             const auto at = node_of(*with_task, node);
@@ -301,29 +281,20 @@ void bind_preemption(py::module_& parent) {
             }
             return names;
         },
-        py::arg("cluster"), py::arg("task"), py::arg("node"),
-        of_sets
-            .documented(
-                "minimal_victim_sets(cluster, task, node",
-                "Returns all minimal sets of victims on one node (IMP's result R), as lists of names in "
-                "snapshot order: [[]] if the task fits without evictions, [] if no eviction helps. If the "
-                "hardware is unknown, the sets are as under \"guaranteed\".")
-            .c_str());
-    m.def(
-        "explain",
-        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
-            auto o = options.read("explain", keywords);
+        "Returns all minimal sets of victims on one node (IMP's result R), as lists of names in "
+        "snapshot order: [[]] if the task fits without evictions, [] if no eviction helps. If the "
+        "hardware is unknown, the sets are as under \"guaranteed\".",
+        py::arg("cluster"), py::arg("task"), py::arg("node"));
+    options.def(
+        m, "explain",
+        [](DecisionArguments o, const ClusterPtr& cluster, const TaskLike& task) {
             const auto [with_task, id] = task_argument(cluster, task);
             use_functions(o, with_task);
             return with_names(*with_task, p::explain(*with_task, id, o));
         },
-        py::arg("cluster"), py::arg("task"),
-        options
-            .documented(
-                "explain(cluster, task",
-                "Explains why no eviction helps. Returns an `Explanation` with the closest node and the "
-                "resources that it lacks without all potential victims.")
-            .c_str());
+        "Explains why no eviction helps. Returns an `Explanation` with the closest node and the "
+        "resources that it lacks without all potential victims.",
+        py::arg("cluster"), py::arg("task"));
     const auto work = [&m](const char* name, auto work_of, const std::string& text) {
         m.def(
             name,
@@ -333,9 +304,8 @@ void bind_preemption(py::module_& parent) {
                 return static_cast<double>(work_of(*cluster, id, time_or_now(*cluster, now))) / 1000;
             },
             py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
-            documented(name + std::string("(cluster, task, now=None)"),
-                       text + "\n\n`task`: a name or a `Task`. `now`: seconds, None = time of the snapshot.")
-                .c_str());
+            documented(text +
+                       "\n\n`task`: a name or a `Task`. `now`: seconds, None = time of the snapshot."));
     };
     work("lost_work", &p::lost_work,
          "Returns the default lost work of evicting a task in GPU-seconds: its number of GPUs and "
@@ -346,13 +316,11 @@ void bind_preemption(py::module_& parent) {
          "`lost_work` over all running tasks of its job. It is the task's own lost work if the job and "
          "its subgroup keep their `min_members` without it, or if it has no job.");
     m.def("priority_weight", &p::priority_weight, py::arg("priority"),
-          documented("priority_weight(priority)", doc("preemption::priority_weight")).c_str());
+          documented(doc("preemption::priority_weight")));
     m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,
-          documented("score(weights, topology, alpha=0.5)", doc("preemption::score")).c_str());
-    m.def(
-        "paper_score", &p::paper_score, py::arg("priority_sum"), py::arg("topology"),
-        py::arg("alpha") = p::Options{}.alpha,
-        documented("paper_score(priority_sum, topology, alpha=0.5)", doc("preemption::paper_score")).c_str());
+          documented(doc("preemption::score")));
+    m.def("paper_score", &p::paper_score, py::arg("priority_sum"), py::arg("topology"),
+          py::arg("alpha") = p::Options{}.alpha, documented(doc("preemption::paper_score")));
     bind_index(m);
     bind_preempt_gang(m);
     bind_standby(m);

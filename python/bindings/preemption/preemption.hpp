@@ -8,12 +8,6 @@
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/standby.hpp>
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace gpusched::python {
 
 /// A decision with names, so that it does not depend on the cluster.
@@ -140,7 +134,5 @@ Keywords<O> decision_options() {
 
 /// Warns that a limit ended the search.
 void warn_of_limit(StopReason reason, const char* consequence);
-
-/// Adds preemption for gangs and leases of Standby tasks to gpusched.preemption.
 
 }  // namespace gpusched::python

@@ -7,12 +7,6 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/preemption/standby.hpp>
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace gpusched::python {
 
 namespace {
@@ -85,23 +79,20 @@ struct ModelKeywords : p::EvictionModel {
 
 void bind_evictions(py::module_& m) {
     using E = p::EvictionModel;
-    auto timeline =
-        py::class_<EvictionTimeline>(m, "EvictionTimeline", "Timeline of one eviction in milliseconds.");
-    define_record(timeline);
+    bind_record<EvictionTimeline>(m, "EvictionTimeline", "Timeline of one eviction in milliseconds.");
     const auto options =
         Keywords<ModelKeywords>()
             .field(
                 "shutdown_ms", &ModelKeywords::quantiles,
                 "21 quantiles in milliseconds at 0, 5, ..., 100 %, ascending; None = the published figures.")
             .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
-    auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
-    define_record(model);
+    auto model = bind_record<E>(m, "EvictionModel");
     model
         .def(py::init([options](const py::kwargs& keywords) {
                  const auto k = options.read("EvictionModel", keywords);
                  return eviction_model(k.quantiles, k.grace_ms, k.reclaim_ms);
              }),
-             options.documented("__init__(self", "Model of the duration of evictions.").c_str())
+             options.documented("Model of the duration of evictions."))
         .def(
             "draw",
             [](const E& e, const Integer& now_ms, const Integer& seed) {
@@ -109,17 +100,15 @@ void bind_evictions(py::module_& m) {
                 return e.draw(milliseconds(now_ms), rng);
             },
             py::arg("now_ms"), py::arg("seed"),
-            documented("draw(self, now_ms, seed)", "Returns a random eviction that begins at `now_ms`.")
-                .c_str());
+            documented("Returns a random eviction that begins at `now_ms`."));
 }
 
 void bind_lease(py::module_& m) {
     using B = NamedBorrower;
-    auto borrower = py::class_<B>(m, "Borrower", "A task that runs on GPUs of a Standby task.");
-    define_record(borrower);
+    bind_record<B>(m, "Borrower", "A task that runs on GPUs of a Standby task.");
     const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
     const auto lease = [&of](const char* name) { return of(name); };
-    py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease").c_str())
+    py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease"))
         .def(py::init([](const std::string& owner, const std::string& node, const Integers& gpus,
                          const std::optional<p::EvictionModel>& model, const Integer& seed) {
                  return Lease{owner, node,
@@ -130,11 +119,9 @@ void bind_lease(py::module_& m) {
              py::arg("owner"), py::arg("node"), py::arg("gpus"), py::kw_only(), py::arg("model") = py::none(),
              py::arg("seed") = 0,
              documented(
-                 "__init__(self, owner, node, gpus, *, model=None, seed=0)",
                  "Makes a lease for the GPUs of one HP task on its node.\n\n"
                  "model\n    an `EvictionModel` for the time until borrowers leave; None = the published "
-                 "figures\nseed\n    seed of the random evictions")
-                 .c_str())
+                 "figures\nseed\n    seed of the random evictions"))
         .def_property_readonly(
             "state", [](const Lease& l) { return l.live.state(); },
             "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" "
@@ -144,7 +131,7 @@ void bind_lease(py::module_& m) {
         .def_property_readonly(
             "gpus", [](const Lease& l) { return gpu_list(l.live.gpus()); }, "Its GPUs.")
         .def_property_readonly(
-            "lent", [](const Lease& l) { return gpu_list(l.live.lent()); }, lease("lent").c_str())
+            "lent", [](const Lease& l) { return gpu_list(l.live.lent()); }, lease("lent"))
         .def_property_readonly(
             "borrowers",
             [](const Lease& l) {
@@ -155,7 +142,7 @@ void bind_lease(py::module_& m) {
             "Current borrowers, in the order in which they began.")
         .def(
             "lend", [](Lease& l, const Integer& now_ms) { l.live.lend(milliseconds(now_ms)); },
-            py::arg("now_ms"), documented("lend(self, now_ms)", lease("lend")).c_str())
+            py::arg("now_ms"), documented(lease("lend")))
         .def(
             "borrow",
             [](Lease& l, const std::string& task, const Name<PriorityClass>& priority_class,
@@ -164,18 +151,17 @@ void bind_lease(py::module_& m) {
                 return l.live.borrow(l.id_of(task), kind, any_gpus(gpus), milliseconds(now_ms));
             },
             py::arg("task"), py::arg("priority_class"), py::arg("gpus"), py::arg("now_ms"),
-            documented("borrow(self, task, priority_class, gpus, now_ms)", lease("borrow")).c_str())
+            documented(lease("borrow")))
         .def(
             "give_back",
             [](Lease& l, const std::string& task, const Integer& now_ms) {
                 l.live.give_back(l.id_of(task), milliseconds(now_ms));
             },
-            py::arg("task"), py::arg("now_ms"),
-            documented("give_back(self, task, now_ms)", lease("give_back")).c_str())
+            py::arg("task"), py::arg("now_ms"), documented(lease("give_back")))
         .def(
             "resume",
             [](Lease& l, const Integer& now_ms) { return l.live.resume(milliseconds(now_ms), l.rng); },
-            py::arg("now_ms"), documented("resume(self, now_ms)", lease("resume")).c_str())
+            py::arg("now_ms"), documented(lease("resume")))
         .def(
             "advance",
             [](Lease& l, const Integer& now_ms) {
@@ -183,7 +169,7 @@ void bind_lease(py::module_& m) {
                 for (const auto& b : l.live.advance(milliseconds(now_ms))) out.push_back(l.named(b));
                 return out;
             },
-            py::arg("now_ms"), documented("advance(self, now_ms)", lease("advance")).c_str())
+            py::arg("now_ms"), documented(lease("advance")))
         .def("__copy__", [](const Lease& l) { return l; })
         .def(
             "__deepcopy__", [](const Lease& l, const py::dict&) { return l; }, py::arg("memo"))

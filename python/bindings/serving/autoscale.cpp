@@ -7,8 +7,6 @@
 
 #include <cmath>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -98,31 +96,26 @@ Keywords<O> simulation_keywords() {
 }
 
 void bind_scaling_records(py::module_& m) {
-    py::class_<s::Arrival> arrival(m, "Arrival", doc("serving::Arrival").c_str());
-    define_record(arrival);
-    py::class_<s::PoolSizes> sizes(m, "PoolSizes", doc("serving::PoolSizes").c_str());
-    define_record(sizes);
-    py::class_<s::ReplicaTimes> times(m, "ReplicaTimes", doc("serving::ReplicaTimes").c_str());
+    bind_record<s::Arrival>(m, "Arrival");
+    bind_record<s::PoolSizes>(m, "PoolSizes");
+    py::class_<s::ReplicaTimes> times(m, "ReplicaTimes", doc("serving::ReplicaTimes"));
     const auto fields = Keywords<s::ReplicaTimes>().fields();
     times.def(py::init([fields](const py::kwargs& given) { return fields.read("ReplicaTimes", given); }),
-              fields.documented("__init__(self", doc("serving::ReplicaTimes")).c_str());
+              fields.documented(doc("serving::ReplicaTimes")));
     define_record(times);
-    py::class_<s::PoolWindow> window(m, "PoolWindow", doc("serving::PoolWindow").c_str());
+    py::class_<s::PoolWindow> window(m, "PoolWindow", doc("serving::PoolWindow"));
     const auto seen = Keywords<s::PoolWindow>().fields();
     window.def(py::init([seen](const py::kwargs& given) { return seen.read("PoolWindow", given); }),
-               seen.documented("__init__(self", doc("serving::PoolWindow")).c_str());
+               seen.documented(doc("serving::PoolWindow")));
     define_record(window);
-    py::class_<s::AutoscalingResult> result(m, "AutoscalingResult",
-                                            doc("serving::AutoscalingResult").c_str());
-    define_record(result);
+    bind_record<s::AutoscalingResult>(m, "AutoscalingResult");
 }
 
 void bind_arrivals(py::module_& m) {
     const auto curve = Keywords<s::DailyCurve>().fields();
-    m.def(
-        "daily_arrivals",
-        [curve](const RequestRows& trace, const py::kwargs& given) -> RequestTable {
-            const auto c = curve.read("daily_arrivals", given);
+    curve.def(
+        m, "daily_arrivals",
+        [](const s::DailyCurve& c, const RequestRows& trace) -> RequestTable {
             const auto rows = read_arrivals("trace", trace);
             const auto day = unlocked([&] { return s::daily_arrivals(rows, c); });
             py::array_t<double> out({static_cast<py::ssize_t>(day.size()), py::ssize_t{3}});
@@ -135,80 +128,62 @@ void bind_arrivals(py::module_& m) {
             }
             return py::object(out);
         },
-        py::arg("trace"),
-        curve
-            .documented("daily_arrivals(trace",
-                        doc("serving::daily_arrivals") +
-                            "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
-                            doc("serving::DailyCurve"))
-            .c_str());
+        doc("serving::daily_arrivals") +
+            "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
+            doc("serving::DailyCurve"),
+        py::arg("trace"));
     m.def(
         "expected_rate",
         [curve](const Number& time_s, const py::kwargs& given) {
             return s::expected_rate(curve.read("expected_rate", given),
                                     OptionType<double>::read("time_s", time_s));
         },
-        py::arg("time_s"), curve.documented("expected_rate(time_s", doc("serving::expected_rate")).c_str());
+        py::arg("time_s"), curve.documented(doc("serving::expected_rate")));
 }
 
 void bind_scaling(py::module_& m) {
     const auto options = Keywords<s::AutoscaleOptions>().fields();
-    py::class_<s::Autoscaler>(m, "Autoscaler", doc("serving::Autoscaler").c_str())
+    py::class_<s::Autoscaler>(m, "Autoscaler", doc("serving::Autoscaler"))
         .def(py::init([options](const py::kwargs& given) {
                  return s::Autoscaler(options.read("Autoscaler", given));
              }),
-             options.documented("__init__(self", doc("serving::Autoscaler::Autoscaler")).c_str())
+             options.documented(doc("serving::Autoscaler::Autoscaler")))
         .def("__repr__", [](const s::Autoscaler&) { return "<gpusched.serving.Autoscaler>"; })
-        .def("step", &s::Autoscaler::step, py::arg("window"),
-             documented("step(self, window)", doc("serving::Autoscaler::step")).c_str());
+        .def("step", &s::Autoscaler::step, py::arg("window"), documented(doc("serving::Autoscaler::step")));
     auto sizing = Keywords<SizingArguments>().fields<s::AutoscaleOptions>();
     sizing.field("variation", &SizingArguments::variation,
                  "Squared coefficient of variation of the times between arrivals, 0 to 1000; 1 for a Poisson "
                  "process.");
-    m.def(
-        "pool_sizes",
-        [sizing](const RequestRows& sample, const Number& rate, const py::kwargs& given) {
-            const auto o = sizing.read("pool_sizes", given);
+    sizing.def(
+        m, "pool_sizes",
+        [](const SizingArguments& o, const RequestRows& sample, const Number& rate) {
             const auto rows = read_arrivals("sample", sample);
             const double per_s = OptionType<double>::read("rate", rate);
             return unlocked([&] { return s::pool_sizes(rows, per_s, o, o.variation); });
         },
-        py::arg("sample"), py::arg("rate"),
-        sizing.documented("pool_sizes(sample, rate", doc("serving::pool_sizes")).c_str());
-    const auto estimates = Keywords<s::EstimateOptions>().fields();
-    m.def(
-        "replica_times",
-        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
-                    const s::Deployment& prefill, const s::Deployment& decode, const Integer& input,
-                    const Integer& output, const Integer& longest_input, const py::kwargs& given) {
-            const auto o = estimates.read("replica_times", given);
-            std::vector<s::GpuType> types;
-            for (const auto gpu : gpus) {
-                if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
-                types.push_back(gpu.cast<s::GpuType>());
-            }
+        doc("serving::pool_sizes"), py::arg("sample"), py::arg("rate"));
+    Keywords<s::EstimateOptions>().fields().def(
+        m, "replica_times",
+        [](const s::EstimateOptions& o, const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+           const s::Deployment& prefill, const s::Deployment& decode, const Integer& input,
+           const Integer& output, const Integer& longest_input) {
             return s::replica_times(
-                model, types, prefill, decode,
+                model, gpu_types_argument(gpus), prefill, decode,
                 {OptionType<int>::read("input", input), OptionType<int>::read("output", output)},
                 OptionType<int>::read("longest_input", longest_input), o);
         },
-        py::arg("model"), py::arg("gpus"), py::arg("prefill"), py::arg("decode"), py::arg("input"),
-        py::arg("output"), py::arg("longest_input") = 8192,
-        estimates
-            .documented("replica_times(model, gpus, prefill, decode, input, output, longest_input=8192",
-                        doc("serving::replica_times") + "\n\n`input`, `output`: mean tokens of a request.")
-            .c_str());
+        doc("serving::replica_times") + "\n\n`input`, `output`: mean tokens of a request.", py::arg("model"),
+        py::arg("gpus"), py::arg("prefill"), py::arg("decode"), py::arg("input"), py::arg("output"),
+        py::arg("longest_input") = 8192);
 }
 
 void bind_simulation(py::module_& m) {
     m.attr("most_intervals") = s::most_intervals;
     const auto options = simulation_keywords<SimulationArguments>().without({"policy"});
-    m.def(
-        "simulate_autoscaling",
-        [options](const RequestRows& arrivals,
-                  const Typed<"str | Callable[[PoolWindow], PoolSizes | tuple[int, int]]">& policy,
-                  const py::kwargs& given) {
-            auto o = options.read("simulate_autoscaling", given);
+    options.def(
+        m, "simulate_autoscaling",
+        [](SimulationArguments o, const RequestRows& arrivals,
+           const Typed<"str | Callable[[PoolWindow], PoolSizes | tuple[int, int]]">& policy) {
             const bool own = !py::isinstance<py::str>(policy);
             if (own && PyCallable_Check(policy.ptr()) == 0)
                 bad_option("policy", policy, "a name or a function");
@@ -223,25 +198,20 @@ void bind_simulation(py::module_& m) {
             };
             return unlocked([&] { return s::simulate_autoscaling(rows, o, decide, o); });
         },
-        py::arg("arrivals"), py::arg("policy") = "forecast",
-        options
-            .documented(
-                "simulate_autoscaling(arrivals, policy='forecast'",
-                doc("serving::simulate_autoscaling") +
-                    "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
-                    "a function of a `PoolWindow` that returns the sizes.")
-            .c_str());
+        doc("serving::simulate_autoscaling") +
+            "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
+            "a function of a `PoolWindow` that returns the sizes.",
+        py::arg("arrivals"), py::arg("policy") = "forecast");
     auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
     fixed.field("windows_met", &FixedArguments::windows_met,
                 "Part of the windows that must meet both targets, 0 to 1.");
-    m.def(
-        "fewest_fixed",
-        [fixed](const RequestRows& arrivals, const py::kwargs& given) {
-            const auto o = fixed.read("fewest_fixed", given);
+    fixed.def(
+        m, "fewest_fixed",
+        [](const FixedArguments& o, const RequestRows& arrivals) {
             const auto rows = read_arrivals("arrivals", arrivals);
             return unlocked([&] { return s::fewest_fixed(rows, o, o.windows_met, o); });
         },
-        py::arg("arrivals"), fixed.documented("fewest_fixed(arrivals", doc("serving::fewest_fixed")).c_str());
+        doc("serving::fewest_fixed"), py::arg("arrivals"));
 }
 
 }  // namespace

@@ -15,6 +15,17 @@ std::pair<int, int> OptionType<std::pair<int, int>>::read(const std::string& fie
     return {pair[0], pair[1]};
 }
 
+std::vector<s::GpuType> gpu_types_argument(const py::object& gpus) {
+    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
+        bad_option("gpus", gpus, "a list of GpuType");
+    std::vector<s::GpuType> result;
+    for (const auto gpu : gpus) {
+        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
+        result.push_back(gpu.cast<s::GpuType>());
+    }
+    return result;
+}
+
 namespace {
 
 struct DeploymentArguments : s::DeploymentOptions {
@@ -45,38 +56,19 @@ s::LanguageModel find_model(const std::string& name, const py::kwargs& described
 }
 
 void bind_records(py::module_& m) {
-    py::class_<s::GpuType> gpu(m, "GpuType", doc("serving::GpuType").c_str());
-    define_record(gpu);
-    py::class_<s::LanguageModel> model(m, "LanguageModel", doc("serving::LanguageModel").c_str());
-    define_record(model);
+    bind_record<s::GpuType>(m, "GpuType");
+    auto model = bind_record<s::LanguageModel>(m, "LanguageModel");
     model.def_property_readonly("parameters", &s::LanguageModel::parameters,
-                                doc("serving::LanguageModel::parameters").c_str());
-    py::class_<s::Stage> stage(m, "Stage", doc("serving::Stage").c_str());
-    define_record(stage);
-    py::class_<s::Deployment> deployment(m, "Deployment", doc("serving::Deployment").c_str());
-    define_record(deployment);
-    py::class_<s::ThroughputEstimate> estimate(m, "ThroughputEstimate",
-                                               doc("serving::ThroughputEstimate").c_str());
-    define_record(estimate);
-}
-
-std::vector<s::GpuType> gpu_types_argument(const py::object& gpus) {
-    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
-        bad_option("gpus", gpus, "a list of GpuType");
-    std::vector<s::GpuType> result;
-    for (const auto gpu : gpus) {
-        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
-        result.push_back(gpu.cast<s::GpuType>());
-    }
-    return result;
+                                doc("serving::LanguageModel::parameters"));
+    bind_record<s::Stage>(m, "Stage");
+    bind_record<s::Deployment>(m, "Deployment");
+    bind_record<s::ThroughputEstimate>(m, "ThroughputEstimate");
 }
 
 void bind_catalogue(py::module_& m) {
-    m.def("gpu_catalogue", &s::gpu_catalogue,
-          documented("gpu_catalogue()", doc("serving::gpu_catalogue")).c_str());
-    m.def("paper_gpus", &s::paper_gpus, documented("paper_gpus()", doc("serving::paper_gpus")).c_str());
-    m.def("paper_gpus_dense", &s::paper_gpus_dense,
-          documented("paper_gpus_dense()", doc("serving::paper_gpus_dense")).c_str());
+    m.def("gpu_catalogue", &s::gpu_catalogue, documented(doc("serving::gpu_catalogue")));
+    m.def("paper_gpus", &s::paper_gpus, documented(doc("serving::paper_gpus")));
+    m.def("paper_gpus_dense", &s::paper_gpus_dense, documented(doc("serving::paper_gpus_dense")));
     m.def(
         "gpu_type",
         [](const Typed<"str">& name, const py::kwargs& changes) {
@@ -86,9 +78,7 @@ void bind_catalogue(py::module_& m) {
             return gpu;
         },
         py::arg("name"),
-        documented("gpu_type(name, **changes)",
-                   doc("serving::gpu_type") + "\n\nKeywords replace fields of the catalogue.")
-            .c_str());
+        documented(doc("serving::gpu_type") + "\n\nKeywords replace fields of the catalogue.", "**changes"));
     m.def(
         "language_model",
         [](const Typed<"str">& name, const py::kwargs& changes) {
@@ -99,41 +89,31 @@ void bind_catalogue(py::module_& m) {
         },
         py::arg("name"),
         documented(
-            "language_model(name, **changes)",
             "Returns the model 'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'. Keywords replace its fields. "
-            "For any other name, all fields are required.")
-            .c_str());
+            "For any other name, all fields are required.",
+            "**changes"));
     const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
         "memory_fraction", &DeploymentArguments::memory_fraction,
         doc("serving::EstimateOptions::memory_fraction"));
-    m.def(
-        "enumerate_deployments",
-        [options](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
-                  const Integers& available, const py::kwargs& keywords) {
-            const auto o = options.read("enumerate_deployments", keywords);
+    options.def(
+        m, "enumerate_deployments",
+        [](const DeploymentArguments& o, const s::LanguageModel& model,
+           const Typed<"Sequence[GpuType]">& gpus, const Integers& available) {
             const auto counts = OptionType<std::vector<int>>::read("available", available);
             return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o, o.memory_fraction);
         },
-        py::arg("model"), py::arg("gpus"), py::arg("available"),
-        options
-            .documented("enumerate_deployments(model, gpus, available", doc("serving::enumerate_deployments"))
-            .c_str());
+        doc("serving::enumerate_deployments"), py::arg("model"), py::arg("gpus"), py::arg("available"));
     const auto estimates = Keywords<s::EstimateOptions>().fields();
-    m.def(
-        "estimate_throughput",
-        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
-                    const s::Deployment& deployment, const Integer& input, const Integer& output,
-                    const py::kwargs& keywords) {
-            const auto o = estimates.read("estimate_throughput", keywords);
+    estimates.def(
+        m, "estimate_throughput",
+        [](const s::EstimateOptions& o, const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+           const s::Deployment& deployment, const Integer& input, const Integer& output) {
             return s::estimate_throughput(
                 model, gpu_types_argument(gpus), deployment,
                 {OptionType<int>::read("input", input), OptionType<int>::read("output", output)}, o);
         },
-        py::arg("model"), py::arg("gpus"), py::arg("deployment"), py::arg("input"), py::arg("output"),
-        estimates
-            .documented("estimate_throughput(model, gpus, deployment, input, output",
-                        doc("serving::estimate_throughput"))
-            .c_str());
+        doc("serving::estimate_throughput"), py::arg("model"), py::arg("gpus"), py::arg("deployment"),
+        py::arg("input"), py::arg("output"));
     m.def(
         "read_layer_profile",
         [](const PathLike& prefill, const PathLike& decode, const std::string& model, const std::string& gpu,
@@ -146,26 +126,19 @@ void bind_catalogue(py::module_& m) {
                 for (const auto& point : points) result.append(py::make_tuple(point.size, point.seconds));
                 return result;
             };
-            py::dict result;
-            result["model"] = profile.model;
-            result["gpu"] = profile.gpu;
-            result["degree"] = profile.degree;
-            result["prefill"] = pairs(profile.prefill);
-            result["decode"] = pairs(profile.decode);
-            return result;
+            return py::dict(py::arg("model") = profile.model, py::arg("gpu") = profile.gpu,
+                            py::arg("degree") = profile.degree, py::arg("prefill") = pairs(profile.prefill),
+                            py::arg("decode") = pairs(profile.decode));
         },
         py::arg("prefill"), py::arg("decode"), py::arg("model"), py::arg("gpu"), py::arg("degree") = 1,
         py::arg("unit_s") = 1e-3,
-        documented("read_layer_profile(prefill, decode, model, gpu, degree=1, unit_s=0.001)",
-                   doc("serving::read_layer_profile") +
-                       "\n\nReturns the dict for `profiles` of `estimate_throughput`.\n\n" +
-                       doc("serving::parse_profile_csv"))
-            .c_str());
-    m.def(
-        "layer_seconds",
-        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, const Integer& number,
-                    double tokens, double context, double sequences, const py::kwargs& keywords) {
-            const auto o = estimates.read("layer_seconds", keywords);
+        documented(doc("serving::read_layer_profile") +
+                   "\n\nReturns the dict for `profiles` of `estimate_throughput`.\n\n" +
+                   doc("serving::parse_profile_csv")));
+    estimates.def(
+        m, "layer_seconds",
+        [](const s::EstimateOptions& o, const s::LanguageModel& model, const s::GpuType& gpu,
+           const Integer& number, double tokens, double context, double sequences) {
             const auto degree = OptionType<int>::read("degree", number);
             s::validate(o);
             s::validate(model);
@@ -178,12 +151,8 @@ void bind_catalogue(py::module_& m) {
             problems.throw_if_any();
             return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
         },
-        py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"), py::arg("context"),
-        py::arg("sequences"),
-        estimates
-            .documented("layer_seconds(model, gpu, degree, tokens, context, sequences",
-                        doc("serving::layer_seconds"))
-            .c_str());
+        doc("serving::layer_seconds"), py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"),
+        py::arg("context"), py::arg("sequences"));
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
-#include <vector>
-
 namespace gpusched::python {
 
 namespace s = serving;
@@ -24,43 +22,33 @@ std::vector<s::PlannedReplicas> read_served(const py::object& given, const s::Se
 }  // namespace
 
 void bind_serving_latency(py::module_& m) {
-    py::class_<s::KindLatency> kind(m, "KindLatency", doc("serving::KindLatency").c_str());
-    define_record(kind);
+    auto kind = bind_record<s::KindLatency>(m, "KindLatency");
     kind.def("ttft_percentile", &s::KindLatency::ttft_percentile, py::arg("percent"),
-             documented("ttft_percentile(self, percent)", doc("serving::KindLatency::ttft_percentile"))
-                 .c_str())
+             documented(doc("serving::KindLatency::ttft_percentile")))
         .def("tpot_percentile", &s::KindLatency::tpot_percentile, py::arg("percent"),
-             documented("tpot_percentile(self, percent)", doc("serving::KindLatency::tpot_percentile"))
-                 .c_str())
+             documented(doc("serving::KindLatency::tpot_percentile")))
         .def("percentile", &s::KindLatency::percentile, py::arg("percent"),
-             documented("percentile(self, percent)", doc("serving::KindLatency::percentile")).c_str());
+             documented(doc("serving::KindLatency::percentile")));
     using L = s::LatencyResult;
-    py::class_<L> result(m, "LatencyResult", doc("serving::LatencyResult").c_str());
-    define_record(result);
+    auto result = bind_record<L>(m, "LatencyResult");
     result.def("percentile", &L::percentile, py::arg("percent"),
-               documented("percentile(self, percent)", doc("serving::LatencyResult::percentile")).c_str());
+               documented(doc("serving::LatencyResult::percentile")));
     result.def("__str__", &s::latency_table);
-    const auto options = Keywords<s::LatencyOptions>().fields();
-    m.def(
-        "simulate_latency",
-        [options](const Request& request, const Replicas& plan, const py::kwargs& keywords) {
-            const auto o = options.read("simulate_latency", keywords);
+    Keywords<s::LatencyOptions>().fields().def(
+        m, "simulate_latency",
+        [](const s::LatencyOptions& o, const Request& request, const Replicas& plan) {
             const auto asked =
                 read_serving_request(request, o.rate > 0 ? py::object(py::float_(1.0)) : py::none());
             const auto replicas = read_served(plan, asked, o);
             return unlocked([&] { return s::simulate_latency(asked, replicas, o); });
         },
-        py::arg("request"), py::arg("plan"),
-        options
-            .documented(
-                "simulate_latency(request, plan",
-                doc("serving::simulate_latency") +
-                    "\n\n"
-                    "`plan`: a plan, its document from `plan_to_dict`, or a list of dicts with `model`, "
-                    "`deployment` or `stages`, `count` and `share` (of each kind of requests), and "
-                    "optionally "
-                    "`requests_per_s` of one replica.")
-            .c_str());
+        doc("serving::simulate_latency") +
+            "\n\n"
+            "`plan`: a plan, its document from `plan_to_dict`, or a list of dicts with `model`, "
+            "`deployment` or `stages`, `count` and `share` (of each kind of requests), and "
+            "optionally "
+            "`requests_per_s` of one replica.",
+        py::arg("request"), py::arg("plan"));
 }
 
 }  // namespace gpusched::python

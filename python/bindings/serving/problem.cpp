@@ -2,19 +2,14 @@
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"
 #include "support/arrays.hpp"
+#include "support/records.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/json/forms.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -249,21 +244,19 @@ struct ServingArguments : serving::ServingSearchOptions, SolverArguments {
 
 void bind_serving_problem(py::module_& m) {
     using M = NamedServingMilp;
-    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingMilp",
-                                                         doc("serving::ServingMilp").c_str());
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingMilp", doc("serving::ServingMilp"));
     model
         .def_property_readonly(
             "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
             "Form of the model.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
-             documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
+             documented(doc("serving::ServingMilp::makespan_of")))
         .def(
             "encode",
             [](const M& self, const Counts& replicas, const Assignment& assignment) {
                 return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
-            py::arg("replicas"), py::arg("assignment"),
-            documented("encode(self, replicas, assignment)", doc("serving::ServingMilp::encode")).c_str())
+            py::arg("replicas"), py::arg("assignment"), documented(doc("serving::ServingMilp::encode")))
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
@@ -271,9 +264,8 @@ void bind_serving_problem(py::module_& m) {
                 return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
-            documented("decode(self, x)", "Converts a vector to (replicas, assignment).\n\n" +
-                                              doc("serving::ServingMilp::decode"))
-                .c_str());
+            documented("Converts a vector to (replicas, assignment).\n\n" +
+                       doc("serving::ServingMilp::decode")));
     define_value(model);
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
     m.def(
@@ -285,11 +277,7 @@ void bind_serving_problem(py::module_& m) {
             return std::make_shared<M>(M{std::move(built), std::move(problem)});
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"),
-        milp_options
-            .documented("serving_milp(configs, workloads, prices, availability, budget",
-                        doc("serving::serving_milp"))
-            .c_str());
+        py::arg("budget"), milp_options.documented(doc("serving::serving_milp")));
 
     m.def(
         "greedy_plan",
@@ -307,11 +295,9 @@ void bind_serving_problem(py::module_& m) {
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
         py::arg("budget"), py::arg("makespan") = py::none(),
         documented(
-            "greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
             "Returns (replicas, assignment) of a heuristic without a solver, or None. Without a makespan, "
             "it minimises the makespan.\n\n" +
-                doc("serving::greedy_plan"))
-            .c_str());
+            doc("serving::greedy_plan")));
     m.def(
         "closed_form_bound",
         [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
@@ -319,30 +305,21 @@ void bind_serving_problem(py::module_& m) {
             return serving::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"),
-        documented("closed_form_bound(configs, workloads, prices, availability, budget)",
-                   doc("serving::closed_form_bound"))
-            .c_str());
+        py::arg("budget"), documented(doc("serving::closed_form_bound")));
 
     using P = NamedServingSolution;
-    py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution").c_str());
-    const auto number = [](double value) -> OptionalNumber {
-        return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
-    };
+    py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution"));
+    define_fields<serving::ServingSolution>(plan, {"optimal", "solver", "solver_calls", "message"});
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
-            doc("milp::Status").c_str())
+            doc("milp::Status"))
         .def_property_readonly(
-            "makespan", [number](const P& p) { return number(p.makespan); },
+            "makespan", [](const P& p) { return finite_or_none(p.makespan); },
             "Makespan in seconds; None without a plan.")
         .def_property_readonly(
-            "bound", [number](const P& p) { return number(p.bound); },
+            "bound", [](const P& p) { return finite_or_none(p.bound); },
             "Lower bound on the makespan in seconds; None if no plan exists.")
         .def_readonly("cost", &P::cost, "Cost of all rented GPUs in $/h.")
-        .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal").c_str())
-        .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver").c_str())
-        .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls").c_str())
-        .def_readonly("message", &P::message, doc("serving::ServingSolution::message").c_str())
         .def_property_readonly(
             "rented", [](const P& p) { return rented_dict(p.problem, p.allocation); },
             "Rented GPUs: {GPU type: count}.")
@@ -352,20 +329,15 @@ void bind_serving_problem(py::module_& m) {
         .def_property_readonly(
             "assignment", [](const P& p) { return assignment_dict(p.problem, p.allocation); },
             "Shares of requests: {configuration: {workload: share}}.")
-        .def("__repr__", [](const py::object& self) {
-            return "ServingSolution(status=" + py::repr(self.attr("status")).cast<std::string>() +
-                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
-                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
-        });
+        .def("__repr__", repr_of_attributes({"status", "makespan", "rented"}));
     define_value(plan);
     const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
         "deadline", &ServingArguments::deadline,
         "Finds the cheapest plan within this time in seconds, instead of the fastest plan.");
-    m.def(
-        "solve_serving_plan",
-        [options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
-                  const Counts& availability, const Number& budget, const py::kwargs& keywords) {
-            auto arguments = options.read("solve_serving_plan", keywords);
+    options.def(
+        m, "solve_serving_plan",
+        [](ServingArguments arguments, const Configurations& configs, const JsonObject& workloads,
+           const Prices& prices, const Counts& availability, const Number& budget) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
             validate(problem);
             const auto solver = solver_argument(arguments.solver);
@@ -376,12 +348,8 @@ void bind_serving_problem(py::module_& m) {
             });
             return P{std::move(found), std::move(problem)};
         },
-        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"),
-        options
-            .documented("solve_serving_plan(configs, workloads, prices, availability, budget",
-                        doc("serving::solve_serving_plan"))
-            .c_str());
+        doc("serving::solve_serving_plan"), py::arg("configs"), py::arg("workloads"), py::arg("prices"),
+        py::arg("availability"), py::arg("budget"));
 }
 
 }  // namespace gpusched::python

@@ -62,24 +62,12 @@ std::pair<s::ServingRequest, Arguments> asked_for(const char* function, const Ke
     return result;
 }
 
-OptionalNumber number(double value) {
-    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
-}
-
 Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-/// Records as dicts.
-template <Described T>
-JsonObjects dicts_from(const std::vector<T>& records) {
-    py::list result;
-    for (const auto& record : records) result.append(dict_from(record));
-    return result;
-}
-
 py::dict calibration_dict(const s::Calibration& calibration) {
     py::dict result;
     result["factors"] = dicts_from(calibration.factors);
@@ -107,59 +95,43 @@ PlannedServing named(s::ServingPlan plan, const s::ServingRequest& request) {
 
 void bind_planner(py::module_& m) {
     using P = PlannedServing;
-    py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan").c_str());
+    py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan"));
+    define_fields<s::ServingPlan>(plan, {"requests_per_s", "cost_per_request", "optimal", "deployments",
+                                         "left_out", "rate", "cost_bound", "rate_bound", "capacity",
+                                         "separate", "binding", "message"});
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
-            doc("milp::Status").c_str())
+            doc("milp::Status"))
         .def_property_readonly(
-            "makespan", [](const P& p) { return number(p.makespan); },
+            "makespan", [](const P& p) { return finite_or_none(p.makespan); },
             "Makespan in seconds; None without a plan.")
         .def_property_readonly(
-            "bound", [](const P& p) { return number(p.bound); }, doc("serving::ServingPlan::bound").c_str())
+            "bound", [](const P& p) { return finite_or_none(p.bound); }, doc("serving::ServingPlan::bound"))
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
-        .def_readonly("requests_per_s", &P::requests_per_s,
-                      doc("serving::ServingPlan::requests_per_s").c_str())
-        .def_readonly("cost_per_request", &P::cost_per_request,
-                      doc("serving::ServingPlan::cost_per_request").c_str())
-        .def_readonly("optimal", &P::optimal, doc("serving::ServingPlan::optimal").c_str())
-        .def_readonly("deployments", &P::deployments, doc("serving::ServingPlan::deployments").c_str())
-        .def_readonly("left_out", &P::left_out, doc("serving::ServingPlan::left_out").c_str())
-        .def_readonly("rate", &P::rate, doc("serving::ServingPlan::rate").c_str())
-        .def_readonly("cost_bound", &P::cost_bound, doc("serving::ServingPlan::cost_bound").c_str())
-        .def_readonly("rate_bound", &P::rate_bound, doc("serving::ServingPlan::rate_bound").c_str())
-        .def_readonly("capacity", &P::capacity, doc("serving::ServingPlan::capacity").c_str())
-        .def_readonly("separate", &P::separate, doc("serving::ServingPlan::separate").c_str())
-        .def_readonly("binding", &P::binding, doc("serving::ServingPlan::binding").c_str())
         .def_property_readonly(
-            "rentals", [](const P& p) { return dicts_from(p.rentals); },
-            doc("serving::ServingPlan::rentals").c_str())
+            "rentals", [](const P& p) -> JsonObjects { return dicts_from(p.rentals); },
+            doc("serving::ServingPlan::rentals"))
         .def_property_readonly(
-            "latencies", [](const P& p) { return dicts_from(p.latencies); },
-            doc("serving::ServingPlan::latencies").c_str())
+            "latencies", [](const P& p) -> JsonObjects { return dicts_from(p.latencies); },
+            doc("serving::ServingPlan::latencies"))
         .def_property_readonly(
             "calibration", [](const P& p) -> Typed<"dict[str, list[dict[str, Any]]]"> {
                 return calibration_dict(p.calibration);
             },
-            doc("serving::ServingPlan::calibration").c_str())
+            doc("serving::ServingPlan::calibration"))
         .def_property_readonly(
-            "price_ranges", [](P& p) { return dicts_from(price_ranges_of(p)); },
+            "price_ranges", [](P& p) -> JsonObjects { return dicts_from(price_ranges_of(p)); },
             "For plans of `plan_serving` with rates and goal 'cheapest': for each GPU type, the ranges of "
             "its on-demand and spot price in which this plan stays the cheapest of the plans with the "
             "same `capacity` and `separate`. Computed at the first access with a few mixed-integer "
             "programs per price.")
         .def_readonly("solver", &P::solver, "Name of the solver.")
-        .def_readonly("message", &P::message, doc("serving::ServingPlan::message").c_str())
         .def_property_readonly("rented", &rented_by_name, "Rented GPUs: {GPU type: count}.")
         .def_property_readonly(
             "replicas", [](const P& p) -> JsonObjects { return write_serving_plan(p)["replicas"]; },
             "One dict per deployment: model, deployment, count, cost, gpus, stages, share (of each kind "
             "of requests, of all replicas together), requests_per_s (of one replica).")
-        .def("__repr__", [](const py::object& self) {
-            return "ServingPlan(status=" + py::repr(self.attr("status")).cast<std::string>() +
-                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
-                   ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
-                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
-        });
+        .def("__repr__", repr_of_attributes({"status", "makespan", "cost", "rented"}));
     define_value(plan);
     const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
     const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
@@ -189,9 +161,7 @@ void bind_planner(py::module_& m) {
             return result;
         },
         py::arg("request"),
-        options.shared_as("serving.plan_serving")
-            .documented("plan_serving(request", doc("serving::plan_serving") + more)
-            .c_str());
+        options.shared_as("serving.plan_serving").documented(doc("serving::plan_serving") + more));
 
     const auto sweep = planner_keywords<PlanArguments, s::PlannerOptions>().without(
         {"deadline", "rate", "machines", "goal", "utilization", "simulated_requests", "ttft_p50_s",
@@ -218,11 +188,8 @@ void bind_planner(py::module_& m) {
             return result;
         },
         py::arg("request"), py::arg("budgets"),
-        sweep
-            .documented("sweep_budgets(request, budgets",
-                        doc("serving::sweep_budgets") + more +
-                            " Returns {budget: plan}, smallest budget first.")
-            .c_str());
+        sweep.documented(doc("serving::sweep_budgets") + more +
+                         " Returns {budget: plan}, smallest budget first."));
 
     const auto curve = planner_keywords<PlanArguments, s::PlannerOptions>().without(
         {"deadline", "rate", "goal", "composition", "routing", "uniform_tp"});
@@ -258,15 +225,13 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"), py::arg("rates") = py::list(), py::arg("targets") = py::list(),
         curve.shared_as("serving.curve")
-            .documented("_curve(request, rates=[], targets=[]",
-                        doc("serving::curve") + more + " Returns a list of (rate, targets, plan).")
-            .c_str());
+            .documented(doc("serving::curve") + more + " Returns a list of (rate, targets, plan)."));
     m.def(
         "calibrate", [](const Request& request) -> Typed<"dict[str, list[dict[str, Any]]]"> {
             const auto asked = read_serving_request(request);
             return calibration_dict(unlocked([&] { return s::calibrate(asked); }));
         },
-        py::arg("request"), documented("calibrate(request)", doc("serving::calibrate") + more).c_str());
+        py::arg("request"), documented(doc("serving::calibrate") + more));
 
     m.def(
         "request_to_dict", [](const Request& request) -> Typed<"dict[str, Any]"> {
@@ -274,12 +239,10 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"),
         documented(
-            "request_to_dict(request)",
             "Returns a request as a document of the format `gpusched.serving-request` v2 (docs/schema), "
             "with all values from the catalogue, Table 1 or defaults. `available` counts GPUs, and "
             "targets for all kinds are repeated at each kind. The document is equivalent to the request, "
-            "for every version of its format.")
-            .c_str());
+            "for every version of its format."));
 
     m.def(
         "_curve_to_dict",
@@ -299,22 +262,16 @@ void bind_planner(py::module_& m) {
         py::arg("budgets"), py::arg("plans"));
 
     using R = NamedReplan;
-    py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());
+    py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult"));
+    define_fields<s::ReplanResult>(result, {"starts", "stops", "cost_free"});
     result.def_readonly("plan", &R::named, "The new plan.")
-        .def_readonly("starts", &R::starts, doc("serving::ReplanResult::starts").c_str())
-        .def_readonly("stops", &R::stops, doc("serving::ReplanResult::stops").c_str())
-        .def_readonly("cost_free", &R::cost_free, doc("serving::ReplanResult::cost_free").c_str())
         .def_property_readonly(
-            "makespan_kept", [](const R& r) { return number(r.makespan_kept); },
-            doc("serving::ReplanResult::makespan_kept").c_str())
+            "makespan_kept", [](const R& r) { return finite_or_none(r.makespan_kept); },
+            doc("serving::ReplanResult::makespan_kept"))
         .def_property_readonly(
-            "makespan_free", [](const R& r) { return number(r.makespan_free); },
-            doc("serving::ReplanResult::makespan_free").c_str());
-    result.def("__repr__", [](const py::object& self) {
-        return "ReplanResult(plan=" + py::repr(self.attr("plan")).cast<std::string>() +
-               ", starts=" + py::repr(self.attr("starts")).cast<std::string>() +
-               ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
-    });
+            "makespan_free", [](const R& r) { return finite_or_none(r.makespan_free); },
+            doc("serving::ReplanResult::makespan_free"));
+    result.def("__repr__", repr_of_attributes({"plan", "starts", "stops"}));
     define_value(result);
     m.def(
         "plan_to_dict",
@@ -329,12 +286,10 @@ void bind_planner(py::module_& m) {
         },
         py::arg("plan"), py::arg("changed") = py::none(), py::kw_only(), py::arg("price_ranges") = false,
         documented(
-            "plan_to_dict(plan, changed=None, *, price_ranges=False)",
             "Returns a plan as a document of the format `gpusched.serving-plan` v2 (docs/schema), with "
             "the changes of a replanning if given.\n\n"
             "`price_ranges` are only written on request, because they take a few mixed-integer programs "
-            "per GPU type.")
-            .c_str());
+            "per GPU type."));
     const auto changes = planner_keywords<ReplanArguments, s::ReplanOptions>().without(
         {"composition", "routing", "uniform_tp", "deadline", "goal"});
     m.def(
@@ -357,10 +312,9 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"), py::arg("running"),
         changes.shared_as("serving.replan")
-            .documented("replan(request, running", doc("serving::replan") + more +
-                                                       " `running`: a plan, its document from "
-                                                       "`plan_to_dict`, or its replicas as dicts.")
-            .c_str());
+            .documented(doc("serving::replan") + more +
+                        " `running`: a plan, its document from "
+                        "`plan_to_dict`, or its replicas as dicts."));
 }
 
 }  // namespace

@@ -10,12 +10,6 @@
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/sensitivity.hpp>
 
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 /// A point of a measured table: a row of its size and the seconds.
 template <>
 struct gpusched::json::Form<gpusched::serving::ProfilePoint>
@@ -98,6 +92,7 @@ py::dict write_serving_sweep(const std::vector<double>& budgets,
 /// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as
 /// dicts.
 using Replicas = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
+std::vector<serving::GpuType> gpu_types_argument(const py::object& gpus);
 /// Models, deployments and counts of replicas.
 std::vector<serving::PlannedReplicas> read_running(const py::object& given,
                                                    const serving::ServingRequest& request);

@@ -10,10 +10,6 @@
 #include <gpusched/sim/simulate_host.hpp>
 
 #include <cstddef>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 template <>
 struct gpusched::json::Form<gpusched::sim::RequestClass>
@@ -84,14 +80,14 @@ void bind_result(py::module_& m) {
             for (const auto& run : r.runs) values.push_back(run.*member);
             return own(std::move(values));
         };
-        type.def_property_readonly(name, column, doc(std::string("sim::HostRun::") + name).c_str());
+        type.def_property_readonly(name, column, doc(std::string("sim::HostRun::") + name));
     });
     type.def_property_readonly(
         "throughput", [](const HostResult& r) { return own(r.throughput); },
-        doc("sim::HostResult::throughput").c_str());
+        doc("sim::HostResult::throughput"));
     type.def_property_readonly(
         "system_throughput", [](const HostResult& r) { return own(r.system_throughput); },
-        doc("sim::HostResult::system_throughput").c_str());
+        doc("sim::HostResult::system_throughput"));
     type.def("__len__", [](const HostResult& r) { return r.runs.size(); });
     type.def("__repr__",
              [](const HostResult& r) { return "<gpusched.sim.HostResult: " + counted(r.runs, "run") + ">"; });
@@ -104,33 +100,28 @@ void bind_host_simulation(py::module_& m) {
     bind_result(m);
     const auto options = host_options<HostArguments>();
     const auto seeded = host_options<SeededArguments>();
-    m.def(
-        "simulate_host",
-        [seeded](const py::kwargs& keywords) {
-            const auto o = seeded.read("simulate_host", keywords);
-            const auto scenario = o.read();
-            const auto seeds = OptionType<std::vector<std::uint64_t>>::read("seeds", o.seeds);
-            HostResult all;
-            for (const auto seed : seeds) {
-                if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                const auto one =
-                    unlocked([&] { return sim::simulate_host(scenario, o.variant, std::span(&seed, 1)); });
-                all.runs.push_back(one.runs.front());
-                all.throughput.push_back(one.throughput.front());
-                all.system_throughput.push_back(one.system_throughput.front());
-            }
-            return all;
-        },
-        seeded.shared_as("sim.simulate_host")
-            .documented(
-                "simulate_host(",
-                "Runs the controller on a simulated host, once per seed. Returns a `HostResult`.\n\n" +
-                    doc("sim::run_host"))
-            .c_str());
-    m.def(
-        "record_host",
-        [options](const Integer& seed, const py::kwargs& keywords) -> Typed<"tuple[str, dict[str, Any]]"> {
-            const auto o = options.read("record_host", keywords);
+    seeded.shared_as("sim.simulate_host")
+        .def(
+            m, "simulate_host",
+            [](const SeededArguments& o) {
+                const auto scenario = o.read();
+                const auto seeds = OptionType<std::vector<std::uint64_t>>::read("seeds", o.seeds);
+                HostResult all;
+                for (const auto seed : seeds) {
+                    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                    const auto one = unlocked(
+                        [&] { return sim::simulate_host(scenario, o.variant, std::span(&seed, 1)); });
+                    all.runs.push_back(one.runs.front());
+                    all.throughput.push_back(one.throughput.front());
+                    all.system_throughput.push_back(one.system_throughput.front());
+                }
+                return all;
+            },
+            "Runs the controller on a simulated host, once per seed. Returns a `HostResult`.\n\n" +
+                doc("sim::run_host"));
+    options.def(
+        m, "record_host",
+        [](const HostArguments& o, const Integer& seed) -> Typed<"tuple[str, dict[str, Any]]"> {
             const auto scenario = o.read();
             const auto flags = control::variant_flags(o.variant);
             const auto number = OptionType<std::uint64_t>::read("seed", seed);
@@ -139,12 +130,9 @@ void bind_host_simulation(py::module_& m) {
             const auto config = control::write_config(sim::host_options(scenario, flags));
             return py::make_tuple(log, parsed(config));
         },
-        py::arg("seed") = 0,
-        options
-            .documented("record_host(seed=0",
-                        "Runs the simulated host once. Returns its audit log and the configuration for "
-                        "`control.replay_audit`.")
-            .c_str());
+        "Runs the simulated host once. Returns its audit log and the configuration for "
+        "`control.replay_audit`.",
+        py::arg("seed") = 0);
     m.def(
         "read_llm_trace",
         [](const PathLike& csv) {
@@ -172,14 +160,11 @@ void bind_host_simulation(py::module_& m) {
         },
         py::arg("csv"),
         documented(
-            "read_llm_trace(csv)",
             doc("sim::read_llm_trace") +
-                "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
-                "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens).")
-            .c_str());
+            "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
+            "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens)."));
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),
-          py::arg("mean_service"),
-          documented("kingman_wait(rho, ca2, cs2, mean_service)", doc("sim::kingman_wait")).c_str());
+          py::arg("mean_service"), documented(doc("sim::kingman_wait")));
     m.def(
         "is_stable",
         [](const std::vector<double>& demand, const std::vector<double>& throttle, double capacity,
@@ -187,9 +172,7 @@ void bind_host_simulation(py::module_& m) {
             return sim::is_stable(demand, throttle, capacity, arrival_rate, service_rate);
         },
         py::arg("demand"), py::arg("throttle"), py::arg("capacity"), py::arg("arrival_rate"),
-        py::arg("service_rate"),
-        documented("is_stable(demand, throttle, capacity, arrival_rate, service_rate)", doc("sim::is_stable"))
-            .c_str());
+        py::arg("service_rate"), documented(doc("sim::is_stable")));
 }
 
 }  // namespace gpusched::python

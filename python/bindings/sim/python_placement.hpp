@@ -7,10 +7,6 @@
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/follower.hpp>
 
-#include <memory>
-#include <optional>
-#include <vector>
-
 namespace gpusched::python {
 
 /// Calls a Python function `policy(cluster, task)` for each pending task.

@@ -38,10 +38,9 @@ void bind_outcome(py::module_& m) {
         return std::make_from_tuple<Outcome>(state);
     });
     type.def_property_readonly(
-            "cluster", [](const Outcome& r) { return r.cluster; }, doc("sim::ReplayResult::cluster").c_str())
+            "cluster", [](const Outcome& r) { return r.cluster; }, doc("sim::ReplayResult::cluster"))
         .def_property_readonly(
-            "unplaced", [](const Outcome& r) { return r.unplaced; },
-            doc("sim::ReplayResult::unplaced").c_str())
+            "unplaced", [](const Outcome& r) { return r.unplaced; }, doc("sim::ReplayResult::unplaced"))
         .def_property_readonly(
             "timeline", [](const Outcome& r) { return r.timeline; }, "State after every arrival.")
         .def_property_readonly(
@@ -66,10 +65,9 @@ void bind_replay(py::module_& m) {
             .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
             .field("progress", &ReplayArguments::progress, progress_text)
             .shared_as("sim.replay");
-    m.def(
-        "replay",
-        [options](const TracePtr& trace, const py::kwargs& keywords) {
-            auto arguments = options.read("replay", keywords);
+    options.def(
+        m, "replay",
+        [](ReplayArguments arguments, const TracePtr& trace) {
             std::optional<PythonPlacement> policy;
             if (py::isinstance<py::str>(arguments.policy))
                 arguments.placement = OptionType<std::string>::read("placement", arguments.policy);
@@ -86,7 +84,7 @@ void bind_replay(py::module_& m) {
                                std::make_shared<Timeline>(std::move(result.timeline)), result.stop_reason};
             });
         },
-        py::arg("trace"), options.documented("replay(trace", doc("sim::replay")).c_str());
+        doc("sim::replay"), py::arg("trace"));
 }
 
 }  // namespace gpusched::python

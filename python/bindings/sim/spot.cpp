@@ -1,4 +1,5 @@
 // The module gpusched.sim: HP and spot jobs, and their replay.
+#include "allocation/python_policies.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
@@ -19,12 +20,7 @@
 #include <gpusched/sim/spot_trace.hpp>
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -49,30 +45,13 @@ struct SpotReplayArguments : sim::SpotReplayOptions {
     Typed<"Callable[[int, Cluster, Plan], object] | None"> watcher = py::none();
 };
 
-/// A ranker written in Python: a callable (cluster, task, node) -> integer. For each task, it gets its own
-/// copy of the current cluster. Exceptions pass through.
-class PythonRanker {
-  public:
-    PythonRanker(std::string name, py::object function)
-        : name_(std::move(name)), function_(shared_object(std::move(function))) {}
-
-    PythonRanker for_task(const Cluster& cluster, TaskId) const {
+/// A ranker written in Python. For each task, it gets its own copy of the current cluster.
+struct SpotRanker : PythonRanker {
+    SpotRanker for_task(const Cluster& current, TaskId) const {
         auto ranker = *this;
-        ranker.cluster_ = std::make_shared<Cluster>(cluster);
+        ranker.cluster = std::make_shared<Cluster>(current);
         return ranker;
     }
-    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
-        const py::gil_scoped_acquire lock;
-        return whole_number(name_ + "'s answer for task " + gpusched::quoted(cluster_->name(task)) +
-                                " and node " + gpusched::quoted(cluster_->name(node)),
-                            ask_function(name_, *function_, "(cluster, task, node)", cluster_,
-                                         TaskView{cluster_, task}, NodeView{cluster_, node}));
-    }
-
-  private:
-    std::string name_;                      // its name in messages
-    std::shared_ptr<py::object> function_;  // shared, because references are counted only under the lock
-    ClusterPtr cluster_;
 };
 
 /// The given rankers. Functions get generated names in a copy of the library's registries.
@@ -88,7 +67,8 @@ allocation::Registries named_rankers(SpotReplayArguments& arguments) {
         if (PyCallable_Check(ranker.ptr()) == 0)
             bad_option(field, ranker, "a name or a callable (cluster, task, node)");
         const auto name = function_name("rankers", arguments.rankers.size(), ranker);
-        known.rankers.add(field, [python = PythonRanker(name, ranker)](const Inventory&) { return python; });
+        known.rankers.add(field, [python = SpotRanker{{{{}, shared_object(ranker), name}}}](
+                                     const Inventory&) { return python; });
         arguments.rankers.push_back(field);
     }
     return known;
@@ -197,41 +177,33 @@ void bind_spot_trace(py::module_& m) {
     });
     type.def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
              documented(
-                 "__init__(self, nodes, jobs)",
                  "Makes a custom trace.\n\n"
                  "`nodes`: dicts as in the cluster format. `jobs`: dicts of pending tasks as in the cluster "
-                 "format, with additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1).")
-                 .c_str())
+                 "format, with additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1)."))
         .def_property_readonly(
             "node_count", [](const SpotTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(
             "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "Number of jobs.")
-        .def("to_pandas", frame,
-             documented("to_pandas(self)", "Returns a pandas DataFrame with one row per job.").c_str())
+        .def("to_pandas", frame, documented("Returns a pandas DataFrame with one row per job."))
         .def("__repr__", [](const SpotTrace& t) {
             return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " + counted(t.jobs, "job") +
                    ">";
         });
     using O = sim::SpotTraceOptions;
-    const auto options = Keywords<O>().fields();
-    m.def(
-        "generate_spot_trace",
-        [options](const py::kwargs& keywords) {
-            const auto o = options.read("generate_spot_trace", keywords);
+    Keywords<O>().fields().def(
+        m, "generate_spot_trace",
+        [](const O& o) {
             return unlocked([&] { return std::make_shared<SpotTrace>(sim::generate_spot_trace(o)); });
         },
-        options.documented("generate_spot_trace(", doc("sim::generate_spot_trace")).c_str());
-    const auto lists = Keywords<sim::SpotListOptions>().fields();
-    m.def(
-        "read_spot_trace",
-        [lists](const PathLike& node_csv, const PathLike& job_csv, const py::kwargs& keywords) {
-            const auto o = lists.read("read_spot_trace", keywords);
+        doc("sim::generate_spot_trace"));
+    Keywords<sim::SpotListOptions>().fields().def(
+        m, "read_spot_trace",
+        [](const sim::SpotListOptions& o, const PathLike& node_csv, const PathLike& job_csv) {
             const auto nodes = path_text(node_csv, "node_csv"), jobs = path_text(job_csv, "job_csv");
             return unlocked(
                 [&] { return std::make_shared<SpotTrace>(sim::read_spot_trace(nodes, jobs, o)); });
         },
-        py::arg("node_csv"), py::arg("job_csv"),
-        lists.documented("read_spot_trace(node_csv, job_csv", doc("sim::read_spot_trace")).c_str());
+        doc("sim::read_spot_trace"), py::arg("node_csv"), py::arg("job_csv"));
 }
 
 // Results.
@@ -251,8 +223,7 @@ Arrays job_columns(const SpotReplayResult& r) {
 }
 
 void bind_spot_result(py::module_& m) {
-    auto spread = py::class_<Spread>(m, "Spread", doc("sim::Spread").c_str());
-    define_record(spread);
+    bind_record<Spread>(m, "Spread");
     bind_timeline<SpotTimeline>(
         m, "SpotTimeline", "Course of a spot replay: read-only arrays with one entry per hour.", "hours");
     using R = SpotReplayResult;
@@ -264,7 +235,7 @@ void bind_spot_result(py::module_& m) {
     define_value(type);
     visit_fields(std::type_identity<R>{}, [&]<class V>(const char* name, V R::*member) {
         if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V> || std::is_same_v<V, Spread>)
-            type.def_readonly(name, member, of(name).c_str());
+            type.def_readonly(name, member, of(name));
     });
     type.def_property_readonly(
             "jobs", &job_columns,
@@ -298,10 +269,9 @@ void bind_spot_jobs(py::module_& m) {
                    "Called with every plan before its execution: (now_s, cluster, plan), with a copy of the "
                    "current cluster. An exception ends the replay and is raised.")
             .field("progress", &A::progress, progress_text);
-    m.def(
-        "replay_spot",
-        [options](const SpotTracePtr& trace, const py::kwargs& keywords) {
-            auto arguments = options.read("replay_spot", keywords);
+    options.def(
+        m, "replay_spot",
+        [](A arguments, const SpotTracePtr& trace) {
             arguments.observer = python_observer(arguments.watcher);
             const auto known = named_rankers(arguments);
             const sim::SpotReplayOptions& o = arguments;
@@ -309,7 +279,7 @@ void bind_spot_jobs(py::module_& m) {
                 return sim::replay_spot(*trace, o, context, known);
             });
         },
-        py::arg("trace"), options.documented("replay_spot(trace", doc("sim::replay_spot")).c_str());
+        doc("sim::replay_spot"), py::arg("trace"));
 }
 
 }  // namespace gpusched::python

@@ -9,9 +9,6 @@
 #include <gpusched/core/fields.hpp>
 
 #include <cstddef>
-#include <memory>
-#include <string>
-#include <type_traits>
 
 namespace gpusched::python {
 
@@ -24,7 +21,7 @@ void bind_timeline(py::module_& m, const char* name, const char* text, const cha
     visit_fields(std::type_identity<T>{}, [&](const char* column, auto member, const auto&...) {
         type.def_property_readonly(
             column, [member](const Shared& t) { return view((*t).*member, t); },
-            doc(detail::documented_name<T>() + "::" + column).c_str());
+            doc(detail::documented_name<T>() + "::" + column));
     });
     const auto columns = [](const T& t) {
         py::list values;
@@ -42,7 +39,7 @@ void bind_timeline(py::module_& m, const char* name, const char* text, const cha
                 });
                 return py::module_::import("pandas").attr("DataFrame")(frame);
             },
-            documented("to_pandas(self)", "Returns the timeline as a pandas DataFrame.").c_str())
+            documented("Returns the timeline as a pandas DataFrame."))
         .def(
             "__eq__", [](const T& a, const T& b) { return a == b; }, py::is_operator())
         .def("__repr__", [name = std::string(name), entries = std::string(entries)](const T& t) {

@@ -12,20 +12,10 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <map>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -254,18 +244,16 @@ TracePtr trace_from_state(const TraceState& state) {
 }  // namespace
 
 void bind_trace(py::module_& m) {
-    py::class_<NamedTrace, TracePtr> type(m, "Trace", doc("Trace").c_str());
+    py::class_<NamedTrace, TracePtr> type(m, "Trace", doc("Trace"));
     define_value(type, &trace_state, &trace_from_state);
     type.def(
             py::init(&trace_from_dicts), py::arg("nodes"), py::arg("tasks"),
             documented(
-                "__init__(self, nodes, tasks)",
                 "Makes a custom trace.\n\n"
                 "`nodes`: dicts as in the cluster format. `tasks`: dicts of pending tasks as in the cluster "
                 "format, with an additional `arrival` and, unless the task never ends, a `duration`, both in "
                 "whole seconds. `to_pandas` shows other keys as columns, None if missing. NaN counts as "
-                "None.")
-                .c_str())
+                "None."))
         .def_property_readonly(
             "node_count", [](const NamedTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(
@@ -304,9 +292,7 @@ void bind_trace(py::module_& m) {
                 add_columns(tasks, t.task_columns);
                 return py::make_tuple(frame(nodes), frame(tasks));
             },
-            documented("to_pandas(self)",
-                       "Returns two pandas DataFrames, for nodes and tasks, with one row each.")
-                .c_str())
+            documented("Returns two pandas DataFrames, for nodes and tasks, with one row each."))
         .def("__repr__", [](const NamedTrace& t) {
             return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") + ">";
         });

@@ -4,7 +4,6 @@
 #include "support/bindings.hpp"
 
 #include <unordered_map>
-#include <utility>
 
 namespace gpusched::python {
 

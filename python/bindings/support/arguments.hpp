@@ -7,10 +7,8 @@
 
 #include <pybind11/typing.h>
 
+#include <cmath>
 #include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -71,6 +69,11 @@ using Frames = Typed<"tuple[pandas.DataFrame, pandas.DataFrame]">;
 using ArrowTable = Typed<"pyarrow.Table">;
 using ArrowTables = Typed<"tuple[pyarrow.Table, pyarrow.Table]">;
 using BoundDict = Typed<"gpusched._types.Bound">;
+
+/// None for infinity and NaN.
+inline OptionalNumber finite_or_none(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
 
 /// As an option: an object that the function reads itself.
 template <TypeText text>

@@ -4,11 +4,7 @@
 #include "support/bindings.hpp"
 
 #include <concepts>
-#include <cstdint>
-#include <memory>
 #include <span>
-#include <type_traits>
-#include <vector>
 
 namespace gpusched::python {
 

@@ -1,12 +1,28 @@
-// Text from other sources, and pickles with old protocols.
+// Docstrings, text from other sources, and pickles with old protocols.
 #include "support/bindings.hpp"
 
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace gpusched::python {
+
+void Docstring::add_to(py::detail::function_record& function) const {
+    std::string signature;
+    const auto add = [&](const std::string& parameter) {
+        signature += (signature.empty() ? "" : ", ") + parameter;
+    };
+    if (function.is_method && function.args.empty()) add("self");
+    bool only_keywords = rest.starts_with("*");
+    for (std::size_t i = 0; i < function.args.size(); ++i) {
+        const auto& argument = function.args[i];
+        if (i == function.nargs_pos && !only_keywords) {
+            add("*");
+            only_keywords = true;
+        }
+        add(argument.name + (argument.value ? "=" + py::repr(argument.value).cast<std::string>() : ""));
+    }
+    if (!rest.empty()) add(rest);
+    if (!keywords.empty()) add((only_keywords ? "" : "*, ") + keywords);
+    whole = std::string(function.name) + "(" + signature + ")\n--\n\n" + text;
+    function.doc = whole.data();
+}
 
 py::str foreign_text(std::string_view text) {
     return py::reinterpret_steal<py::str>(

@@ -1,5 +1,5 @@
 // First include of every binding unit: pybind11 with all its casters (all units must see the same ones), the
-// functions that bind the components, and shared helpers.
+// standard headers that most units use, the functions that bind the components, and shared helpers.
 #pragma once
 
 #include "support/enumerations.hpp"
@@ -8,8 +8,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -59,10 +63,35 @@ void bind_sim(py::module_& m);
 /// @throws std::logic_error if no header documents the name; the import of the module fails then
 const std::string& doc(std::string_view name);
 
-/// A docstring with its own signature, which Python shows in `help` and `inspect.signature`.
-/// @param signature such as `place(cluster, task, *, rankers=None)`
-inline std::string documented(std::string_view signature, std::string_view text) {
-    return std::string(signature) + "\n--\n\n" + std::string(text);
+namespace detail {
+
+/// The C++ name of a class in the table of documentation: without the leading `gpusched::` and unnamed
+/// namespaces.
+template <class T>
+std::string documented_name() {
+    std::string name = __PRETTY_FUNCTION__;  // ... [with T = gpusched::sim::ReplayOptions; ...
+    name.erase(0, name.find("T = ") + 4);
+    name.erase(name.find_first_of(";]"));
+    name.erase(0, std::string_view("gpusched::").size());
+    for (const std::string_view unnamed : {"{anonymous}::", "(anonymous namespace)::"})
+        if (const auto at = name.find(unnamed); at != name.npos) name.erase(at, unnamed.size());
+    return name;
+}
+
+}  // namespace detail
+
+/// The docstring of a function, as the last argument of its `def`. The function's signature precedes the text,
+/// such as `place(cluster, task, *, rankers=None)`; Python shows it in `help` and `inspect.signature`.
+struct Docstring {
+    std::string text;
+    std::string rest{};      ///< parameters without a name in C++: "*jobs" or "**changes"
+    std::string keywords{};  ///< keyword-only parameters with their defaults
+
+    void add_to(py::detail::function_record& function) const;
+    mutable std::string whole{};  ///< of the function's record, until pybind11 copies it
+};
+inline Docstring documented(std::string text, std::string rest = {}) {
+    return {std::move(text), std::move(rest)};
 }
 
 /// Text from other sources, such as the output of a program. Bytes that are not UTF-8 become `\xff`.
@@ -97,7 +126,7 @@ std::string counted(const Container& items, const std::string& one) {
 /// @tparam Result type of the result, such as `py::str`
 /// @param function such as `_views.frames.cluster_to_pandas`
 template <class Result, class Class>
-void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
+void define_in_python(Class& type, const char* name, std::string_view function, std::string text) {
     const auto dot = function.rfind('.');
     const auto module = "gpusched." + std::string(function.substr(0, dot));
     type.def(
@@ -105,7 +134,7 @@ void define_in_python(Class& type, const char* name, std::string_view function, 
         [module, called = std::string(function.substr(dot + 1))](const py::object& self) -> Result {
             return py::module_::import(module.c_str()).attr(called.c_str())(self);
         },
-        documented(std::string(name) + "(self)", text).c_str());
+        documented(std::move(text)));
 }
 
 /// A submodule of `_core` with classes and functions that show `gpusched.<name>`, the public module, as their
@@ -117,3 +146,26 @@ inline py::module_ submodule(py::module_& m, const char* name) {
 }
 
 }  // namespace gpusched::python
+
+namespace pybind11::detail {
+
+/// The text of a class or a property.
+template <>
+struct process_attribute<std::string> : process_attribute_default<std::string> {
+    static void init(const std::string& text, function_record* function) {
+        process_attribute<const char*>::init(text.c_str(), function);
+    }
+    static void init(const std::string& text, type_record* type) {
+        process_attribute<const char*>::init(text.c_str(), type);
+    }
+};
+
+template <>
+struct process_attribute<gpusched::python::Docstring>
+    : process_attribute_default<gpusched::python::Docstring> {
+    static void init(const gpusched::python::Docstring& text, function_record* function) {
+        text.add_to(*function);
+    }
+};
+
+}  // namespace pybind11::detail

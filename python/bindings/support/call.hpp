@@ -1,21 +1,30 @@
 // Call: runs an algorithm without the interpreter lock, with progress reports, and stops it on Ctrl-C.
 #pragma once
 
-#include "support/keywords.hpp"
+#include "support/arguments.hpp"
 
 #include <gpusched/core/context.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #include <exception>
-#include <memory>
 #include <stop_token>
-#include <utility>
 
 namespace gpusched::python {
 
 /// Documentation of every `progress` keyword.
 inline constexpr const char* progress_text = "Progress reports: True for a progress bar, or a callable "
                                              "(phase, done, total), called about every 50 ms.";
+
+/// Options of an algorithm, and the keyword `progress`.
+template <class Options>
+struct WithProgress : Options {
+    ProgressLike progress = py::none();
+};
+template <Described Options>
+Keywords<WithProgress<Options>> keywords_with_progress() {
+    return Keywords<WithProgress<Options>>().template fields<Options>().field(
+        "progress", &WithProgress<Options>::progress, progress_text);
+}
 
 /// A Python object for code without the interpreter lock. Its references are counted only while the lock is
 /// held.

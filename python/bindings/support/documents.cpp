@@ -10,7 +10,6 @@
 #include <gpusched/json/writer.hpp>
 
 #include <cmath>
-#include <optional>
 
 namespace gpusched::python {
 

@@ -5,11 +5,7 @@
 
 #include <gpusched/json/reader.hpp>
 
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace gpusched::python {
 

@@ -4,11 +4,10 @@
 #include "support/documents.hpp"
 #include "support/keywords.hpp"
 
-#include <string>
-#include <type_traits>
-#include <vector>
-
 namespace gpusched::python {
+
+template <Described T>
+py::list dicts_from(const std::vector<T>& objects);
 
 /// The fields of a table as a dict.
 template <Described T>
@@ -17,9 +16,17 @@ py::dict dict_from(const T& object) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
         if constexpr (gpusched::detail::has_mark<Inlined, decltype(rules)...>)
             result.attr("update")(dict_from(object.*member));
+        else if constexpr (requires { dicts_from(object.*member); })
+            result[name] = dicts_from(object.*member);
         else
             result[name] = object.*member;
     });
+    return result;
+}
+template <Described T>
+py::list dicts_from(const std::vector<T>& objects) {
+    py::list result;
+    for (const auto& object : objects) result.append(dict_from(object));
     return result;
 }
 

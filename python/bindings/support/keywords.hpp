@@ -1,23 +1,12 @@
 // Keywords: the keyword-only parameters of Python functions, made from the tables of fields of C++ structs.
 #pragma once
 
-#include "support/documented_names.hpp"
-#include "support/named_objects.hpp"
 #include "support/option_types.hpp"
 
 #include <gpusched/core/checks.hpp>
 
-#include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <initializer_list>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -127,9 +116,9 @@ inline bool typed_signatures() {
 
 /// The keyword-only parameters of one Python function: fields of `O`, read into an `O`.
 ///
-///     static const auto keywords = Keywords<ReportArguments>().fields<fragmentation::ReportOptions>();
-///     m.def("report", [](..., const py::kwargs& given) { return report(..., keywords.read("report", given)); },
-///           keywords.documented("report(cluster, shapes", doc("fragmentation::report")).c_str());
+///     Keywords<fragmentation::FgdOptions>().fields().def(
+///         m, "fgd", [](const fragmentation::FgdOptions& options, const ClusterPtr& cluster, ...) { ... },
+///         doc("fragmentation::fgd"), py::arg("cluster"), py::arg("workload"));
 template <class O>
 class Keywords {
   public:
@@ -219,19 +208,26 @@ class Keywords {
     }
 
     /// The docstring of a function with these keywords.
-    /// @param head its name, opening bracket and positional parameters, such as `report(cluster, shapes`
-    [[nodiscard]] std::string documented(std::string_view head, std::string_view text) const {
-        std::string signature(head);
-        if (!keywords_.empty() && head.find('*') == head.npos) signature += head.ends_with('(') ? "*" : ", *";
-        for (const auto& k : keywords_)
-            signature += ", " + k.name + (typed_signatures() ? ": " + k.type + " = " : "=") + k.literal;
-        std::string body(text);
-        body += "\n\nOptions\n-------";
+    [[nodiscard]] Docstring documented(std::string text, std::string rest = {}) const {
+        Docstring result{std::move(text), std::move(rest)};
+        result.text += "\n\nOptions\n-------";
         for (const auto& k : keywords_) {
-            body += "\n" + k.name + "\n    ";
-            for (const char c : k.text) body += c == '\n' ? std::string("\n    ") : std::string(1, c);
+            result.keywords += (result.keywords.empty() ? "" : ", ") + k.name +
+                               (typed_signatures() ? ": " + k.type + " = " : "=") + k.literal;
+            result.text += "\n" + k.name + "\n    ";
+            for (const char c : k.text) result.text += c == '\n' ? std::string("\n    ") : std::string(1, c);
         }
-        return python::documented(signature + ")", body);
+        return result;
+    }
+
+    /// Adds a function or a method with these keywords.
+    /// @param function a lambda with an `O` as first parameter, followed by the positional parameters
+    template <class Scope, class Function, class... Extra>
+    void def(Scope& scope, const char* name, Function function, std::string text,
+             const Extra&... extra) const {
+        define(scope, name, std::move(function),
+               std::add_pointer_t<py::detail::function_signature_t<Function>>{}, extra...,
+               documented(std::move(text)));
     }
 
     /// Publishes these keywords for the console script under the function's Python name, such as
@@ -242,6 +238,17 @@ class Keywords {
     }
 
   private:
+    template <class Scope, class Function, class Result, class Options, class... Arguments, class... Extra>
+    void define(Scope& scope, const char* name, Function function, Result (*)(Options, Arguments...),
+                const Extra&... extra) const {
+        scope.def(
+            name,
+            [keywords = *this, name, function](Arguments... arguments, const py::kwargs& given) -> Result {
+                return function(keywords.read(name, given), std::forward<Arguments>(arguments)...);
+            },
+            extra...);
+    }
+
     template <class T, class Base, class... Rules>
     Keywords& add_field(const char* name, T Base::*member, std::string text, std::string type,
                         const Rules&... rules) {

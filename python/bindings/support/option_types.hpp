@@ -9,16 +9,9 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
@@ -276,6 +269,10 @@ struct OptionType<std::array<T, n>> {
     }
     static std::string type() { return OptionType<std::vector<T>>::type(); }
 };
+
+/// The value with `Node` and `Task` objects replaced by their names, also in lists and other iterables, which
+/// become lists. A name means the same in every cluster that contains it.
+py::object names_of(py::handle value);
 
 /// A level as in the formats: "node" or the 0-based index into a node's network path.
 inline Level read_level(const std::string& field, py::handle value) {

@@ -5,9 +5,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 namespace gpusched::python {
 

@@ -1,15 +1,12 @@
 // Records: plain C++ structs as Python objects with read-only attributes, equality, copies and pickling.
 #pragma once
 
-#include "support/documented_names.hpp"
 #include "support/values.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <cstddef>
-#include <string>
-#include <type_traits>
 
 namespace gpusched::python {
 
@@ -52,17 +49,27 @@ struct RecordOf {
     }
 };
 
-namespace detail {
-
-template <Described Table>
-std::string repr_of(const py::object& self) {
-    std::string text;
-    visit_fields(std::type_identity<Table>{}, [&](const char* name, auto, const auto&...) {
-        text += (text.empty() ? "" : ", ") + std::string(name) + "=" +
-                py::repr(self.attr(name)).template cast<std::string>();
+/// Adds read-only attributes for fields of a table, with the header's documentation.
+template <Described Table, class T, class... Rest>
+void define_fields(py::class_<T, Rest...>& type, std::initializer_list<std::string_view> names) {
+    visit_fields(std::type_identity<Table>{}, [&](const char* name, auto member, const auto&...) {
+        if (std::find(names.begin(), names.end(), name) != names.end())
+            type.def_readonly(name, member, doc(detail::documented_name<Table>() + "::" + name));
     });
-    return py::type::of(self).attr("__name__").template cast<std::string>() + "(" + text + ")";
 }
+
+/// The values of attributes as `Type(name=value, ...)`.
+inline auto repr_of_attributes(std::vector<std::string> names) {
+    return [names = std::move(names)](const py::object& self) {
+        std::string text;
+        for (const auto& name : names)
+            text += (text.empty() ? "" : ", ") + name + "=" +
+                    py::repr(self.attr(name.c_str())).cast<std::string>();
+        return py::type::of(self).attr("__name__").cast<std::string>() + "(" + text + ")";
+    };
+}
+
+namespace detail {
 
 /// The class that a pointer to a member belongs to.
 template <class M>
@@ -79,14 +86,26 @@ struct OwnerOf<V T::*> {
 template <class T>
 void define_record(py::class_<T>& type) {
     using R = RecordOf<T>;
-    std::size_t position = 0;
+    std::vector<std::string> names;
     visit_fields(std::type_identity<typename R::Table>{}, [&](const char* name, auto member, const auto&...) {
         using Owner = typename detail::OwnerOf<decltype(member)>::type;
-        type.def_property_readonly(name, R::attribute(position++, member),
-                                   doc(detail::documented_name<Owner>() + "::" + name).c_str());
+        type.def_property_readonly(name, R::attribute(names.size(), member),
+                                   doc(detail::documented_name<Owner>() + "::" + name));
+        names.emplace_back(name);
     });
-    type.def("__repr__", &detail::repr_of<typename R::Table>);
+    type.def("__repr__", repr_of_attributes(std::move(names)));
     define_value(type, &R::values, &R::record);
+}
+
+/// Adds the class of a record to a module.
+/// @param text the class's documentation; by default that of the header
+template <class T>
+py::class_<T>
+bind_record(py::module_& m, const char* name,
+            const std::string& text = doc(detail::documented_name<typename RecordOf<T>::Table>())) {
+    py::class_<T> type(m, name, text);
+    define_record(type);
+    return type;
 }
 
 }  // namespace gpusched::python

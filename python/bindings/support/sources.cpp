@@ -2,8 +2,6 @@
 
 #include "support/option_types.hpp"
 
-#include <string>
-
 namespace gpusched::python {
 
 bool is_path(const py::object& source) {

@@ -3,8 +3,6 @@
 
 #include "support/bindings.hpp"
 
-#include <string>
-
 namespace gpusched::python {
 
 /// True for a string or an object with `__fspath__`.

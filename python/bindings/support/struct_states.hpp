@@ -7,13 +7,6 @@
 #include <gpusched/core/fields.hpp>
 
 #include <cstring>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 

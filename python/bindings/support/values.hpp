@@ -6,10 +6,7 @@
 #include <gpusched/core/errors.hpp>
 
 #include <cmath>
-#include <string>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace gpusched::python {
 

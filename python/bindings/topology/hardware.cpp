@@ -9,8 +9,6 @@
 #include <gpusched/topology/dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
-#include <algorithm>
-
 namespace gpusched::python {
 
 namespace {
@@ -124,11 +122,9 @@ Hardware hardware_argument(const py::object& hardware) {
 
 void bind_graph(py::module_& m) {
     const auto text = [](const char* name) { return doc(std::string("topology::HardwareGraph::") + name); };
-    py::class_<HardwareGraph, Graph> type(m, "HardwareGraph", doc("topology::HardwareGraph").c_str());
+    py::class_<HardwareGraph, Graph> type(m, "HardwareGraph", doc("topology::HardwareGraph"));
     type.def(py::init(&graph_from), py::arg("vertices"), py::arg("edges"),
-             documented("__init__(self, vertices, edges)",
-                        "Makes a machine from a graph in the form of `vertices` and `edges`.")
-                 .c_str())
+             documented("Makes a machine from a graph in the form of `vertices` and `edges`."))
         .def_static(
             "preset",
             [](const std::string& name) {
@@ -137,12 +133,10 @@ void bind_graph(py::module_& m) {
                 return std::make_shared<HardwareGraph>(std::move(*graph));
             },
             py::arg("name"),
-            documented("preset(name)", text("preset") +
-                                           "\n\n"
-                                           "Raises InvalidInput, with the nearest names, for unknown names.")
-                .c_str())
+            documented(text("preset") + "\n\n"
+                                        "Raises InvalidInput, with the nearest names, for unknown names."))
         .def_property_readonly(
-            "gpus", [](const HardwareGraph& g) { return gpu_list(g.gpus()); }, text("gpus").c_str())
+            "gpus", [](const HardwareGraph& g) { return gpu_list(g.gpus()); }, text("gpus"))
         .def_property_readonly(
             "vertices", vertices,
             "A list of dicts: kind, id, status, used_by; for GPUs also uuid, model, memory_mib.")
@@ -165,62 +159,43 @@ void bind_graph(py::module_& m) {
             "pcie_roots", [](const HardwareGraph& g) { return lists(g.masks().pcie_root); },
             "The GPUs below each PCIe root, indexed by its id.")
         .def(
-            "hardware",
-            [](const HardwareGraph& g) -> JsonObject {
-                py::list nodes;
-                for (const auto& numa : g.hardware().numa_nodes)
-                    nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
-                                          py::arg("gpus") = gpu_list(numa.gpus)));
-                return py::dict(py::arg("numa_nodes") = nodes);
-            },
-            documented("hardware(self)", text("hardware") + "\n\nReturns a dict of the cluster format.")
-                .c_str());
+            "hardware", [](const HardwareGraph& g) -> JsonObject { return hardware_dict(g.hardware()); },
+            documented(text("hardware") + "\n\nReturns a dict of the cluster format."));
     type.def(
             "distance",
             [](const HardwareGraph& g, const Integer& a, const Integer& b) {
                 return g.distance(gpu_number("a", a), gpu_number("b", b));
             },
-            py::arg("a"), py::arg("b"), documented("distance(self, a, b)", text("distance")).c_str())
+            py::arg("a"), py::arg("b"), documented(text("distance")))
         .def(
             "bandwidth",
             [](const HardwareGraph& g, const Integer& a, const Integer& b) {
                 return g.bandwidth(gpu_number("a", a), gpu_number("b", b));
             },
-            py::arg("a"), py::arg("b"), documented("bandwidth(self, a, b)", text("bandwidth")).c_str())
+            py::arg("a"), py::arg("b"), documented(text("bandwidth")))
         .def(
             "bottleneck_bandwidth",
             [](const HardwareGraph& g, const Integers& gpus) {
                 return g.bottleneck_bandwidth(mask_argument(gpus));
             },
-            py::arg("gpus"),
-            documented("bottleneck_bandwidth(self, gpus)", text("bottleneck_bandwidth")).c_str())
+            py::arg("gpus"), documented(text("bottleneck_bandwidth")))
         .def(
             "numa_node_of",
             [](const HardwareGraph& g, const Integers& gpus) { return g.numa_node_of(mask_argument(gpus)); },
-            py::arg("gpus"),
-            documented("numa_node_of(self, gpus)",
-                       "Returns the NUMA node that all of these GPUs share, or None.")
-                .c_str())
+            py::arg("gpus"), documented("Returns the NUMA node that all of these GPUs share, or None."))
         .def(
             "socket_of",
             [](const HardwareGraph& g, const Integers& gpus) { return g.socket_of(mask_argument(gpus)); },
-            py::arg("gpus"),
-            documented("socket_of(self, gpus)", "Returns the socket that all of these GPUs share, or None.")
-                .c_str())
+            py::arg("gpus"), documented("Returns the socket that all of these GPUs share, or None."))
         .def(
             "pcie_root_of",
             [](const HardwareGraph& g, const Integers& gpus) { return g.pcie_root_of(mask_argument(gpus)); },
-            py::arg("gpus"),
-            documented("pcie_root_of(self, gpus)",
-                       "Returns the PCIe root that all of these GPUs share, or None.")
-                .c_str())
+            py::arg("gpus"), documented("Returns the PCIe root that all of these GPUs share, or None."))
         .def(
             "locality",
             [](const HardwareGraph& g, const Integers& gpus) { return g.locality(mask_argument(gpus)); },
             py::arg("gpus"),
-            documented("locality(self, gpus)",
-                       "Returns the locality of these GPUs: \"numa\", \"socket\" or \"cross\".")
-                .c_str())
+            documented("Returns the locality of these GPUs: \"numa\", \"socket\" or \"cross\"."))
         .def(
             "best_gpus",
             [](const HardwareGraph& g, const Integer& wanted,
@@ -232,27 +207,23 @@ void bind_graph(py::module_& m) {
                 return py::cast(gpu_list(*best));
             },
             py::arg("count"), py::arg("among") = py::none(),
-            documented("best_gpus(self, count, among=None)",
-                       text("best_gpus") +
-                           "\n\nReturns a list, or None. By default, chooses among the free GPUs.")
-                .c_str());
+            documented(text("best_gpus") +
+                       "\n\nReturns a list, or None. By default, chooses among the free GPUs."));
     type.def(
             "set_failed",
             [](HardwareGraph& g, const Integer& gpu, bool failed) {
                 g.set_failed(gpu_number("gpu", gpu), failed);
             },
-            py::arg("gpu"), py::arg("failed") = true,
-            documented("set_failed(self, gpu, failed=True)", text("set_failed")).c_str())
+            py::arg("gpu"), py::arg("failed") = true, documented(text("set_failed")))
         .def(
             "allocate",
             [](HardwareGraph& g, const Integers& gpus, const std::string& user) {
                 g.allocate(mask_argument(gpus), user);
             },
-            py::arg("gpus"), py::arg("user"),
-            documented("allocate(self, gpus, user)", text("allocate")).c_str())
+            py::arg("gpus"), py::arg("user"), documented(text("allocate")))
         .def(
             "release", [](HardwareGraph& g, const std::string& user) { return gpu_list(g.release(user)); },
-            py::arg("user"), documented("release(self, user)", text("release")).c_str())
+            py::arg("user"), documented(text("release")))
         .def(
             "reconcile",
             [](HardwareGraph & g, const HardwareGraph& observed) -> Typed<"list[tuple[str, int]]"> {
@@ -261,9 +232,7 @@ void bind_graph(py::module_& m) {
                     changes.append(py::make_tuple(change.kind, change.gpu));
                 return changes;
             },
-            py::arg("observed"),
-            documented("reconcile(self, observed)", text("reconcile") + "\n\nReturns a list of (kind, gpu).")
-                .c_str())
+            py::arg("observed"), documented(text("reconcile") + "\n\nReturns a list of (kind, gpu)."))
         .def("__copy__", [](const HardwareGraph& g) { return std::make_shared<HardwareGraph>(g); })
         .def(
             "__deepcopy__",
@@ -301,14 +270,11 @@ void bind_graph(py::module_& m) {
             return std::make_shared<HardwareGraph>(hardware_argument(hardware), o);
         },
         py::arg("hardware"),
-        drawn
-            .documented(
-                "from_hardware(hardware",
-                "Makes a machine from NUMA nodes: PCIe roots are attached to NUMA nodes, and all sockets are "
-                "connected.\n\n"
-                "`hardware`: a node's hardware in the cluster format, a dict or the name of a preset; only "
-                "its NUMA nodes are used.")
-            .c_str());
+        drawn.documented(
+            "Makes a machine from NUMA nodes: PCIe roots are attached to NUMA nodes, and all sockets are "
+            "connected.\n\n"
+            "`hardware`: a node's hardware in the cluster format, a dict or the name of a preset; only "
+            "its NUMA nodes are used."));
 
     using O = topology::HardwareDotOptions;
     const auto options = Keywords<O>().fields();
@@ -317,14 +283,12 @@ void bind_graph(py::module_& m) {
         [options](const HardwareGraph& graph, const py::kwargs& keywords) {
             return topology::hardware_to_dot(graph, options.read("hardware_to_dot", keywords));
         },
-        py::arg("graph"),
-        options.documented("hardware_to_dot(graph", doc("topology::hardware_to_dot")).c_str());
+        py::arg("graph"), options.documented(doc("topology::hardware_to_dot")));
 }
 
 void bind_racks(py::module_& m) {
     using P = topology::RackPreset;
-    py::class_<P> preset(m, "RackPreset", doc("topology::RackPreset").c_str());
-    define_record(preset);
+    bind_record<P>(m, "RackPreset");
     m.def(
         "rack_preset",
         [](const std::string& name) {
@@ -333,10 +297,9 @@ void bind_racks(py::module_& m) {
             return *found;
         },
         py::arg("name"),
-        documented("rack_preset(name)", doc("topology::rack_preset") +
-                                            "\n\n"
-                                            "Raises InvalidInput, with the nearest names, for unknown names.")
-            .c_str());
+        documented(doc("topology::rack_preset") +
+                   "\n\n"
+                   "Raises InvalidInput, with the nearest names, for unknown names."));
     m.def(
         "add_racks",
         [](const ClusterPtr& cluster, const P& rack, const Typed<"Sequence[str]">& nodes,
@@ -352,12 +315,10 @@ void bind_racks(py::module_& m) {
         },
         py::arg("cluster"), py::arg("preset"), py::arg("nodes"), py::kw_only(), py::arg("prefix") = "",
         documented(
-            "add_racks(cluster, preset, nodes, *, prefix='')",
             "Returns a snapshot in which racks are NVLink domains. Each group of `nodes_per_rack` named "
             "nodes, in order, gets one more network domain below its own, named `prefix` and a number.\n\n"
             "Raises InvalidInput if the names do not fill the last rack, if a node has another number of "
-            "GPUs, or if the nodes of a rack are in different domains.")
-            .c_str());
+            "GPUs, or if the nodes of a rack are in different domains."));
 }
 
 }  // namespace

@@ -36,9 +36,8 @@ verify::Options with_rule(const VerifyArguments& arguments) {
 void bind_verify(py::module_& parent) {
     auto m = submodule(parent, "verify");
     using verify::Report;
-    py::class_<Report> report(m, "Report",
-                              "Result of the checker. True in a condition if the plan has no violations.");
-    define_record(report);
+    auto report = bind_record<Report>(
+        m, "Report", "Result of the checker. True in a condition if the plan has no violations.");
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
     const auto options =
@@ -71,15 +70,12 @@ void bind_verify(py::module_& parent) {
             return verify::plan(snapshot, named.spec, o);
         },
         py::arg("cluster"), py::arg("plan"),
-        options
-            .documented("plan(cluster, plan", doc("verify::plan") +
-                                                  "\n\n"
-                                                  "`cluster`: a `Cluster`, the path of a file, or a dict. "
-                                                  "For a file or a dict, the check does "
-                                                  "not depend on the class `Cluster` at all. Pods that a "
-                                                  "plan of `admit` adds are added to the "
-                                                  "cluster if it lacks them.")
-            .c_str());
+        options.documented(doc("verify::plan") + "\n\n"
+                                                 "`cluster`: a `Cluster`, the path of a file, or a dict. "
+                                                 "For a file or a dict, the check does "
+                                                 "not depend on the class `Cluster` at all. Pods that a "
+                                                 "plan of `admit` adds are added to the "
+                                                 "cluster if it lacks them."));
 }
 
 }  // namespace gpusched::python

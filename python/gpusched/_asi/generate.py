@@ -11,7 +11,7 @@ import numpy as np
 
 from .._checks import integer
 from .._optional import require
-from ..errors import BackendError, InvalidInput
+from ..errors import InvalidInput, explained
 from .batch import Reals, Truths, Wholes
 from .release import LAST_DAY
 from .schema import COLUMNS, EXECUTION, NETWORK, NUMBER, POD, SERVER, TEXT, TRUTH
@@ -125,11 +125,9 @@ class Writer:
             for name, column in columns.items()
         }
         made = pa.table(arrays)
-        try:
+        with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self.parquet.write_table(made, folder / "part-000.parquet")
-        except OSError as error:
-            raise BackendError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
 def names(kind: str, numbers: Wholes) -> np.ndarray:

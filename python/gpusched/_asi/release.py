@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._optional import require
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from .batch import Batch, kind_of
 from .schema import COLUMNS, EXECUTION, TEXT
 
@@ -93,14 +93,12 @@ def read_batches(path: Path, kinds: dict[str, str]) -> Iterator[Batch]:
     pa, parquet = require("pyarrow", "arrow"), require("pyarrow.parquet", "arrow")
     try:
         texts = [name for name, kind in kinds.items() if kind == TEXT]
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        with explained(path, "read"), parquet.ParquetFile(path, read_dictionary=texts) as file:
             check_columns(path, file.schema_arrow, kinds)
             for rows in file.iter_batches(BATCH_ROWS, columns=list(kinds)):
                 yield Batch(rows, str(path))
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"{path}: cannot be read as Parquet: {error}") from None
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def check_columns(path: Path, schema: Any, kinds: dict[str, str]) -> None:

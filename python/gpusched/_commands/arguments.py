@@ -181,6 +181,10 @@ class Parser(argparse.ArgumentParser):
             self.options[field or action.dest] = action.option_strings[-1]
         return action
 
+    def add(self, names: str, text: str, **keywords: Any) -> argparse.Action:
+        """Adds an argument by its name, or an option by all its names, with its help text."""
+        return self.add_argument(*names.split(), help=text, **keywords)
+
     def with_option_name(self, problem: str) -> str:
         """The library's message with the name of the option in place of the field's name."""
         field = re.match(r"(\w+)(?=(\[[^\]]*\])?: )", problem)

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from .. import io
-from ..errors import BackendError, InvalidInput
+from ..errors import InvalidInput, explained
 from .arguments import Parser, flag
 from .shared import OK, given, save_figure, say, write_text
 
@@ -46,10 +46,8 @@ def asi_figures(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if os.path.abspath(output) == os.path.abspath(args.folder):
         raise InvalidInput(f"output: {args.output}; expected a folder other than the folder of the tables")
-    try:
+    with explained(output):
         output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BackendError(f"{output}: cannot be written: {error.strerror}") from None
     tables = io.read_asi_figures(args.folder, **given(args, "days", "job_type_days", "partial", "progress"))
     for name, table in tables.items():
         write_text(str(output / f"{name}.csv"), table.to_csv())

@@ -122,21 +122,14 @@ def find_replica(
 
 
 def autoscale_options(p: Parser) -> None:
-    def option(name: str, text: str, **keywords: Any) -> None:
-        p.add_argument(name, help=text, **keywords)
-
+    option = p.add
     number, seconds = {"type": float, "metavar": "X"}, {"type": float, "metavar": "SECONDS"}
     text = (
         "requests: columns time_s, input, output, or the columns of Azure's traces of language models or of "
         "BurstGPT"
     )
-    p.add_argument("trace", metavar="TRACE.csv", help=text)
-    p.add_argument(
-        "-o",
-        "--output",
-        help="write the figures of every day and policy here (default: none)",
-        metavar="OUT.json",
-    )
+    p.add("trace", text, metavar="TRACE.csv")
+    p.add("-o --output", "write the figures of every day and policy here (default: none)", metavar="OUT.json")
     option("--model", "language model", field="name", default="Llama-3-70B", metavar="NAME")
     text = "deployment of a prefill replica: GPU type and tensor-parallel group"
     option("--prefill", text, default="A100-80GB 1x4", metavar="DEPLOYMENT")

@@ -15,10 +15,9 @@ from .shared import FAILED, OK, say
 
 def bundle_options(p: Parser) -> None:
     """Options for a file with which others can run the command again."""
-    text = "write snapshot, options and plan here, for replay-bundle"
-    p.add_argument("--save-bundle", metavar="BUNDLE.json", help=text)
+    p.add("--save-bundle", "write snapshot, options and plan here, for replay-bundle", metavar="BUNDLE.json")
     text = "replace all names in the bundle, and compute the plan again"
-    p.add_argument("--anonymize-bundle", action="store_true", help=text)
+    p.add("--anonymize-bundle", text, action="store_true")
 
 
 def check_bundle(args: argparse.Namespace) -> None:
@@ -38,7 +37,7 @@ def save_bundle(
 
 
 def replay_bundle_options(p: Parser) -> None:
-    p.add_argument("bundle", metavar="BUNDLE.json", help="a bundle that --save-bundle wrote")
+    p.add("bundle", "a bundle that --save-bundle wrote", metavar="BUNDLE.json")
 
 
 def replay_bundle(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from .._views.tables import counted, format_table
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, library_option, names, shapes
-from .shared import OK, Problems, given, refuse, require_writable, save_figure, say, write_text
+from .shared import OK, Problems, given, refuse, require_writable, save, save_figure, say, write_text
 
 TASKS_SHOWN = 4
 """Tasks named for each node of a report."""
@@ -95,8 +95,8 @@ def generate_options(p: Parser) -> None:
         "asi (default), openb, flextopo-4090 or constrained: asi with MIG, shared cards, RDMA, spreading, "
         "budgets, gangs"
     )
-    p.add_argument("preset", nargs="?", known=presets, metavar="PRESET", help=text)
-    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the cluster here")
+    p.add("preset", text, nargs="?", known=presets, metavar="PRESET")
+    p.add("-o --output", "write the cluster here", required=True, metavar="CLUSTER.json")
     generate("nodes", "number of nodes (default: as in the cluster that the preset imitates)")
     generate("seed")
     generate("layout")
@@ -116,9 +116,8 @@ def generate_options(p: Parser) -> None:
 def generate(args: argparse.Namespace) -> int:
     require_writable(args.output)
     cluster = sim.generate_cluster(**given(args, "preset", "sim.generate_cluster"))
-    cluster.to_json(args.output)
     say(describe(cluster))
-    say(f"wrote {args.output}")
+    save(args.output, cluster)
     return OK
 
 
@@ -208,23 +207,19 @@ def import_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "io.read_kubernetes")
     slurm = functools.partial(library_option, p, "io.read_slurm")
     both = functools.partial(option, also=("io.read_slurm",))
-    p.add_argument(
-        "system", choices=("kubernetes", "kai", "slurm", "asi"), help="the system that wrote the files"
-    )
-    p.add_argument(
+    p.add("system", "the system that wrote the files", choices=("kubernetes", "kai", "slurm", "asi"))
+    p.add(
         "files",
+        "kubernetes: the output of `kubectl get nodes,pods,pdb,priorityclasses -A -o json`, other files "
+        "with objects (JSON or YAML), or a folder of such files. kai: the zip archive of the snapshot "
+        "plugin of KAI-Scheduler. slurm: the output of `scontrol show nodes`, `show jobs -d` and `show "
+        "partitions`, as text or --json, and topology.conf or topology.yaml. asi: the folder with the "
+        "tables of the ASI trace",
         nargs="+",
         metavar="FILE",
-        help=(
-            "kubernetes: the output of `kubectl get nodes,pods,pdb,priorityclasses -A -o json`, other files "
-            "with objects (JSON or YAML), or a folder of such files. kai: the zip archive of the snapshot "
-            "plugin of KAI-Scheduler. slurm: the output of `scontrol show nodes`, `show jobs -d` and `show "
-            "partitions`, as text or --json, and topology.conf or topology.yaml. asi: the folder with the "
-            "tables of the ASI trace"
-        ),
     )
-    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
-    p.add_argument("--report", metavar="REPORT.json", help="write the reading report here, too")
+    p.add("-o --output", "write the snapshot here", required=True, metavar="CLUSTER.json")
+    p.add("--report", "write the reading report here, too", metavar="REPORT.json")
     kubernetes_reading_options(p, "kubernetes, kai: ")
     both(
         "ignore_protection",
@@ -236,10 +231,8 @@ def import_options(p: Parser) -> None:
     text = "slurm: the topology of topology.yaml to use (default: the cluster's default, or the only one)"
     slurm("topology", text, metavar="NAME")
     both("examples", "number of example names in each row of the report")
-    p.add_argument(
-        "--day", type=int, metavar="N", help="asi: day since the trace began (default: none; required)"
-    )
-    p.add_argument("--hour", type=int, metavar="N", help="asi: hour of the day (default: none; required)")
+    p.add("--day", "asi: day since the trace began (default: none; required)", type=int, metavar="N")
+    p.add("--hour", "asi: hour of the day (default: none; required)", type=int, metavar="N")
 
 
 def import_cluster(args: argparse.Namespace) -> int:
@@ -260,15 +253,13 @@ NOT_IN_CSV = {"nodes": 0, "job_gpus": 128, "cores_per_gpu": 12}
 def report_options(p: Parser) -> None:
     report = functools.partial(library_option, p, "fragmentation.report")
     every = functools.partial(report, also=("fragmentation.switch_slots", "fragmentation.unusable_nodes"))
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument(
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add(
         "--shapes",
+        "requests, GPUs x cores; asi: the requests of the ASI paper (default: the requests of the "
+        "cluster's tasks)",
         type=shapes,
         metavar="1x8,8x128",
-        help=(
-            "requests, GPUs x cores; asi: the requests of the ASI paper (default: the requests of the "
-            "cluster's tasks)"
-        ),
     )
     integer = functools.partial(p.add_argument, type=int, metavar="N")
     text = "for each request, name N nodes with GPUs that it cannot use, and their tasks"
@@ -281,8 +272,8 @@ def report_options(p: Parser) -> None:
     text = "size of the jobs counted per switch"
     integer("--job-gpus", field="gpus", default=NOT_IN_CSV["job_gpus"], help=text)
     integer("--cores-per-gpu", default=NOT_IN_CSV["cores_per_gpu"], help="cores per GPU of these jobs")
-    p.add_argument("--csv", action="store_true", help="print only the table, as CSV")
-    p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
+    p.add("--csv", "print only the table, as CSV", action="store_true")
+    p.add("--plot", "also draw the causes", metavar="OUT.png")
 
 
 def report(args: argparse.Namespace) -> int:
@@ -325,8 +316,8 @@ def report(args: argparse.Namespace) -> int:
 
 def replay_options(p: Parser) -> None:
     replay = functools.partial(library_option, p, "sim.replay")
-    p.add_argument("nodes", metavar="NODES.csv", help="the trace's list of nodes")
-    p.add_argument("pods", metavar="PODS.csv", help="the trace's list of pods")
+    p.add("nodes", "the trace's list of nodes", metavar="NODES.csv")
+    p.add("pods", "the trace's list of pods", metavar="PODS.csv")
     placements = tuple(allocation.placement_names())
     replay("placement", ", ".join(placements), choices=placements, metavar="NAME")
     text = "append or remove random pods until they request RATIO times all GPUs (default: unchanged)"
@@ -335,8 +326,8 @@ def replay_options(p: Parser) -> None:
     replay("ignore_departures", "tasks never leave")
     replay("shuffle", "pods arrive in random order")
     replay("seed")
-    p.add_argument("-o", "--output", metavar="CLUSTER.json", help="write the final cluster here")
-    p.add_argument("--progress", action="store_true", help="show a progress bar")
+    p.add("-o --output", "write the final cluster here", metavar="CLUSTER.json")
+    p.add("--progress", "show a progress bar", action="store_true")
 
 
 def replay(args: argparse.Namespace) -> int:
@@ -362,33 +353,28 @@ def replay(args: argparse.Namespace) -> int:
         say(format_table(("when", "requested_pct", "allocated_pct", "fragmented_gpus"), table))
     say(f"{counted(len(timeline), 'arrival')}, {len(result.unplaced):,} not placed")
     say(describe(result.cluster))
-    if args.output:
-        result.cluster.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, result.cluster)
     return OK
 
 
 def anonymize_options(p: Parser) -> None:
-    p.add_argument("input", metavar="IN.json", help="the snapshot")
-    p.add_argument("output", metavar="OUT.json", help="write the snapshot without names here")
-    p.add_argument("--seed", type=int, metavar="N", help="seed for the order of the new names (default: 0)")
+    p.add("input", "the snapshot", metavar="IN.json")
+    p.add("output", "write the snapshot without names here", metavar="OUT.json")
+    p.add("--seed", "seed for the order of the new names (default: 0)", type=int, metavar="N")
 
 
 def anonymize(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.input])
-    io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
-    say(f"wrote {args.output}")
+    save(args.output, io.anonymize(Cluster.from_json(args.input), **given(args, "seed")))
     return OK
 
 
 def plot_options(p: Parser) -> None:
-    p.add_argument(
-        "what", choices=("occupancy", "gpus", "switches", "fragmentation"), help="the figure to draw"
-    )
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("-o", "--output", required=True, metavar="OUT.png", help="write the figure here")
+    p.add("what", "the figure to draw", choices=("occupancy", "gpus", "switches", "fragmentation"))
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("-o --output", "write the figure here", required=True, metavar="OUT.png")
     text = "occupancy: only nodes with N GPUs (default: the most common number)"
-    p.add_argument("--gpus", type=int, metavar="N", help=text)
+    p.add("--gpus", text, type=int, metavar="N")
 
 
 def plot(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from typing import IO, Any, get_args
 
 from .. import control, host, sim
 from .._views.tables import Row, counted, format_table
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
@@ -62,10 +62,8 @@ def open_lines(path: str) -> Iterator[IO[str]]:
             sys.stdin.reconfigure(errors="backslashreplace")
         yield sys.stdin
         return
-    try:
+    with explained(path, "read"):
         file = open(path, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be read: {error.strerror}") from None
     with file:
         yield file
 
@@ -75,10 +73,8 @@ def open_log(path: str | None, mode: str = "w") -> Iterator[IO[str] | None]:
     if path is None:
         yield None
         return
-    try:
+    with explained(path):
         file = open(path, mode, encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
     with file:
         yield file
 
@@ -146,7 +142,8 @@ def failing() -> Iterator[None]:
     try:
         yield
     except BackendError as error:
-        error.exit_code = UNKNOWN_STATE if isinstance(error, host.UnknownState) else FAILED  # type: ignore[attr-defined]
+        code = UNKNOWN_STATE if isinstance(error, host.UnknownState) else FAILED
+        error.exit_code = code  # type: ignore[attr-defined]
         raise
 
 
@@ -171,33 +168,25 @@ def logged(form: str) -> Iterator[Callable[[str], object]]:
 
 
 def control_options(p: Parser) -> None:
-    p.add_argument(
+    p.add(
         "what",
+        "run (default), or show what a controller does",
         nargs="?",
         choices=("run", "status"),
         default="run",
-        help="run (default), or show what a controller does",
     )
-    p.add_argument("--config", metavar="FILE.json", help="with a section `live`: of this host")
+    p.add("--config", "with a section `live`: of this host", metavar="FILE.json")
     flag(p, "--init", "write a configuration of this machine to --config, or to standard output")
-    p.add_argument(
+    p.add(
         "--signals",
+        "recorded windows (default: this host; without `live`, standard input)",
         metavar="FILE.jsonl",
-        help="recorded windows (default: this host; without `live`, standard input)",
     )
     flag(p, "--dry-run", "decide and tell, act on nothing")
-    p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
-    p.add_argument(
-        "--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)"
-    )
-    p.add_argument(
-        "--config-output",
-        metavar="FILE.json",
-        help="of a host: the configuration in effect, to replay the log",
-    )
-    p.add_argument(
-        "--log", choices=("text", "json"), default="text", help="of a host: form of the lines of output"
-    )
+    p.add("--audit", "write the audit log; of a host, append to it", metavar="LOG.jsonl")
+    p.add("--windows", "of a host: stop after so many (default: no limit)", type=int, metavar="N")
+    p.add("--config-output", "of a host: the configuration in effect, to replay the log", metavar="FILE.json")
+    p.add("--log", "of a host: form of the lines of output", choices=("text", "json"), default="text")
 
 
 def control_init(path: str | None) -> int:
@@ -209,11 +198,8 @@ def control_init(path: str | None) -> int:
     if path is None:
         say(text.rstrip())
         return OK
-    try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    with explained(path), open(path, "x", encoding="utf-8") as file:
+        file.write(text)
     say(f"{path}: written; check its tenants, then run gpusched control --config {path} --dry-run")
     return OK
 
@@ -310,24 +296,21 @@ def simulate_host_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "sim.simulate_host")
     default = ["static", "guards", "placement", "mig", "full", "ours"]
     text = f"variants of the controller to compare: {', '.join(VARIANTS)}"
-    p.add_argument("--variants", nargs="+", choices=VARIANTS, default=default, metavar="NAME", help=text)
-    p.add_argument("--seeds", type=int, default=7, metavar="N", help="number of runs per variant")
-    p.add_argument(
-        "--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow"
-    )
+    p.add("--variants", text, nargs="+", choices=VARIANTS, default=default, metavar="NAME")
+    p.add("--seeds", "number of runs per variant", type=int, default=7, metavar="N")
+    p.add("--first-seed", "seed of the first run; the others follow", type=int, default=0, metavar="N")
     option("duration_s", metavar="SECONDS")
     option("scenario", "table3 or a harder one", metavar="NAME")
     text = "treatment of requests while a tenant is paused (default: as in the scenario)"
-    p.add_argument("--pause-mode", choices=("shed", "queue", "mbb"), help=text)
+    p.add("--pause-mode", text, choices=("shed", "queue", "mbb"))
     text = (
         "change each setting of the controller alone instead (threshold, persistence, window, dwell, levels)"
     )
     flag(p, "--sensitivity", text)
-    text = "write the audit log of the last variant's first run here"
-    p.add_argument("--audit", metavar="LOG.jsonl", help=text)
+    p.add("--audit", "write the audit log of the last variant's first run here", metavar="LOG.jsonl")
     text = "write the configuration of this run here, for replay-audit"
-    p.add_argument("--config-output", metavar="FILE.json", help=text)
-    p.add_argument("--plot", metavar="OUT.png", help="draw the timeline of this run: p99, actions, instance")
+    p.add("--config-output", text, metavar="FILE.json")
+    p.add("--plot", "draw the timeline of this run: p99, actions, instance", metavar="OUT.png")
 
 
 def simulate_host(args: argparse.Namespace) -> int:
@@ -371,10 +354,10 @@ def simulate_host(args: argparse.Namespace) -> int:
 
 
 def replay_audit_options(p: Parser) -> None:
-    p.add_argument("log", metavar="LOG.jsonl", help="the audit log")
-    p.add_argument("--config", required=True, metavar="FILE.json", help="the configuration of this log")
+    p.add("log", "the audit log", metavar="LOG.jsonl")
+    p.add("--config", "the configuration of this log", required=True, metavar="FILE.json")
     flag(p, "--dry-run", "the log is of a dry run")
-    p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
+    p.add("--plot", "also draw the timeline", metavar="OUT.png")
 
 
 def replay_audit(args: argparse.Namespace) -> int:

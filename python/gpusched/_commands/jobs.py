@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag, level, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, say
+from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, save, say
 
 BEST_SO_FAR = "stop after this time and return the best result so far"
 JOB = "name of a job of the cluster with pending pods, or of a pending task, or JOB.json"
@@ -66,19 +66,15 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
     if found.victims:
         losers = counted(found.lost_gangs, "gang or single task", "gangs and single tasks")
         say(f"lost work {found.cost:,.0f} GPU-seconds, of {losers}")
-    if args.output is not None and plan is not None:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, plan)
     return OK
 
 
 def preempt_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "preemption.preempt")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument(
-        "tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang"
-    )
-    p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang (default: the TASKs)")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("tasks", "name of a pending task of the cluster; several are a gang", nargs="*", metavar="TASK")
+    p.add("--job", "all pending tasks of a job, as a gang (default: the TASKs)", metavar="JOB")
     library_option(
         p, "preemption.preempt_gang", "objective", "for gangs: least lost work, or fewest lost gangs"
     )
@@ -86,17 +82,12 @@ def preempt_options(p: Parser) -> None:
     option("qos", "service class of the task (default: as the task says)")
     option("score")
     option("alpha", metavar="WEIGHT")
-    text = "exceed disruption budgets if there is no other solution"
-    p.add_argument("--break-budgets", action="store_true", help=text)
-    p.add_argument(
-        "--replace-victims", action="store_true", help="restart victims on other nodes if they fit there"
-    )
+    p.add("--break-budgets", "exceed disruption budgets if there is no other solution", action="store_true")
+    p.add("--replace-victims", "restart victims on other nodes if they fit there", action="store_true")
     option("now", "the time of the decision (default: the snapshot's)", metavar="SECONDS")
     option("search_limit", "maximum number of victim sets to try per node")
     option("time_limit", BEST_SO_FAR, metavar="SECONDS")
-    p.add_argument(
-        "-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan"
-    )
+    p.add("-o --output", "write evictions and placements here, as a plan", metavar="PLAN.json")
     bundle_options(p)
 
 
@@ -134,9 +125,7 @@ def preempt(args: argparse.Namespace) -> int:
         say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")
     if not decision.proven:
         say("a limit ended the search: there may be a better result")
-    if args.output is not None and plan is not None:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, plan)
     return OK
 
 
@@ -190,23 +179,28 @@ def level_options(option: Callable[..., None]) -> None:
     option("mode", "whether the level is required (default: as the job says, else preferred)")
 
 
+def save_cluster(args: argparse.Namespace, cluster: Cluster, jobs: list[Any]) -> None:
+    """Writes the snapshot with the pending pods of jobs from files, if requested."""
+    if args.write_cluster is not None:
+        described = [job for job in jobs if isinstance(job, dict)]
+        save(args.write_cluster, allocation.with_job(cluster, *described))
+
+
 def allocate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("jobs", nargs="+", metavar="JOB", file=True, help=JOB)
-    p.add_argument(
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("jobs", JOB, nargs="+", metavar="JOB", file=True)
+    p.add(
         "--policy",
+        "one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: "
+        "exact, joint)",
         choices=("exact", "entropy", "joint", "size_sorted"),
-        help=(
-            "one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: "
-            "exact, joint)"
-        ),
     )
     level_options(option)
     option("time_limit", BEST_SO_FAR, metavar="SECONDS", also=("allocation.allocate_many",))
     text = "write the snapshot with the pending pods of jobs from files here"
-    p.add_argument("--write-cluster", metavar="OUT.json", help=text)
-    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the placements here, as a plan")
+    p.add("--write-cluster", text, metavar="OUT.json")
+    p.add("-o --output", "write the placements here, as a plan", metavar="PLAN.json")
     bundle_options(p)
 
 
@@ -240,14 +234,8 @@ def allocate(args: argparse.Namespace) -> int:
             say(f"{a.job}: not placed: {a.reason}")
     plan = allocation.to_plan(*in_order)
     save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
-    if args.write_cluster is not None:
-        allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(
-            args.write_cluster
-        )
-        say(f"wrote {args.write_cluster}")
-    if args.output is not None and plan.placements:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save_cluster(args, cluster, jobs)
+    save(args.output, plan if plan.placements else None)
     return OK if all(a.placed for a in found) else FAILED
 
 
@@ -273,8 +261,8 @@ ADMIT_PRICES = {
 
 def admit_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "admission.admit")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("job", metavar="JOB", file=True, help=JOB)
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("job", JOB, metavar="JOB", file=True)
     for name, text in ADMIT_SWITCHES.items():
         flag(p, f"--no-{name}", text)
     for price, text in ADMIT_PRICES.items():
@@ -289,18 +277,17 @@ def admit_options(p: Parser) -> None:
     level_options(option)
     option("now", "time of the decision, for lost work (default: the snapshot's)", metavar="SECONDS")
     text = "no task leaves these nodes or moves onto them, names separated by commas (default: none)"
-    p.add_argument("--exempt", type=names, metavar="NODES", help=text)
+    p.add("--exempt", text, type=names, metavar="NODES")
     text = (
         "these tasks are neither moved nor evicted, names separated by commas; * stands for any characters, "
         "as in 'inference/*' (default: none)"
     )
-    p.add_argument("--spare", type=names, metavar="TASKS", help=text)
+    p.add("--spare", text, type=names, metavar="TASKS")
     text = 'a mapping with the list "quotas": tenants and their limits (default: none)'
-    p.add_argument("--quotas", metavar="QUOTAS.json", help=text)
+    p.add("--quotas", text, metavar="QUOTAS.json")
     text = "write the snapshot with the pending pods of a job from a file here"
-    p.add_argument("--write-cluster", metavar="OUT.json", help=text)
-    text = "write evictions, moves and placements here, as a plan"
-    p.add_argument("-o", "--output", metavar="PLAN.json", help=text)
+    p.add("--write-cluster", text, metavar="OUT.json")
+    p.add("-o --output", "write evictions, moves and placements here, as a plan", metavar="PLAN.json")
     bundle_options(p)
 
 
@@ -322,9 +309,7 @@ def admit(args: argparse.Namespace) -> int:
     options |= {name: False for name in ADMIT_SWITCHES if getattr(args, f"no_{name}")}
     made = admission.admit(cluster, job, **options)
     save_bundle(args, "admit", cluster, {"job": job, **options}, made.plan if made.admitted else None)
-    if args.write_cluster is not None:
-        allocation.with_job(cluster, *([job] if isinstance(job, dict) else [])).to_json(args.write_cluster)
-        say(f"wrote {args.write_cluster}")
+    save_cluster(args, cluster, [job])
     if not made.admitted:
         say("not admitted: " + made.reason)
         return FAILED
@@ -343,7 +328,5 @@ def admit(args: argparse.Namespace) -> int:
     parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost_parts.items() if value)
     bound = "no plan costs less" if made.proven else f"no plan costs less than {made.bound:,.0f}"
     say(f"cost {made.cost:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
-    if args.output is not None:
-        made.plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, made.plan)
     return OK

@@ -16,22 +16,18 @@ API_OPTIONS = ("kubeconfig", "context", "in_cluster", "allow_missing", "page_siz
 
 def snapshot_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "io.read_kubernetes")
-    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
+    p.add("-o --output", "write the snapshot here", required=True, metavar="CLUSTER.json")
     text = "write the objects instead, for import kubernetes, without commands and environment of containers"
-    p.add_argument("--raw", action="store_true", help=text)
-    p.add_argument(
-        "--report", metavar="REPORT.json", help="write a report on listing and reading the objects here"
-    )
+    p.add("--raw", text, action="store_true")
+    p.add("--report", "write a report on listing and reading the objects here", metavar="REPORT.json")
     text = "credentials (default: as kubectl: KUBECONFIG, else ~/.kube/config)"
-    p.add_argument("--kubeconfig", metavar="FILE", help=text)
-    p.add_argument(
-        "--context", metavar="NAME", help="context of the kubeconfig (default: its current context)"
-    )
+    p.add("--kubeconfig", text, metavar="FILE")
+    p.add("--context", "context of the kubeconfig (default: its current context)", metavar="NAME")
     flag(p, "--in-cluster", "use the service account of the pod that runs this command (default: no)")
     text = "continue without kinds that cannot be listed, except nodes and pods (default: no)"
     flag(p, "--allow-missing", text)
-    p.add_argument("--page-size", type=int, metavar="N", help="objects per request (default: 500)")
-    p.add_argument("--timeout-s", type=float, metavar="SECONDS", help="limit for each request (default: 60)")
+    p.add("--page-size", "objects per request (default: 500)", type=int, metavar="N")
+    p.add("--timeout-s", "limit for each request (default: 60)", type=float, metavar="SECONDS")
     kubernetes_reading_options(p, "")
     option("ignore_protection", "ignore marks that protect pods from eviction, such as safe-to-evict=false")
     option("examples", "number of example names in each row of the report")

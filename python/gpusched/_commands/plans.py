@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, Repeatable, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, refuse, require_writable, save_figure, say, write_text
+from .shared import FAILED, OK, Problems, given, refuse, require_writable, save, save_figure, say, write_text
 
 
 def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
@@ -52,9 +52,9 @@ LAST = (
 
 def consolidate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "consolidation.consolidate")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    p.add_argument("--last", metavar="PLAN.json", help=LAST)
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("-o --output", "write the plan here", metavar="PLAN.json")
+    p.add("--last", LAST, metavar="PLAN.json")
     option("preset", PRESET)
     policies_by_kind = consolidation.policy_names()
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in policies_by_kind.items())
@@ -85,9 +85,9 @@ def consolidate_options(p: Parser) -> None:
         "continue the search for this time and keep the best plan (default: 0)",
         metavar="SECONDS",
     )
-    p.add_argument("--report", action="store_true", help="print costs and gains in detail")
+    p.add("--report", "print costs and gains in detail", action="store_true")
     bundle_options(p)
-    p.add_argument("--progress", action="store_true", help="show a progress bar")
+    p.add("--progress", "show a progress bar", action="store_true")
 
 
 def consolidate(args: argparse.Namespace) -> int:
@@ -119,9 +119,7 @@ def consolidate(args: argparse.Namespace) -> int:
         say()
         say(str(consolidation.value_report(cluster, plan)).rstrip())
         print_refusals(plan)
-    if args.output:
-        plan.to_json(args.output)
-        say(f"wrote {args.output}")
+    save(args.output, plan)
     code = print_check(checked)
     save_bundle(args, "consolidate", cluster, options, plan)
     return FAILED if plan.goal_reached is False else code
@@ -129,7 +127,7 @@ def consolidate(args: argparse.Namespace) -> int:
 
 def frontier_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "consolidation.frontier")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
     option("points")
     option(
         "price", "lowest price of the search, in thousandths of a GPU (of a node) per move", metavar="PRICE"
@@ -141,8 +139,8 @@ def frontier_options(p: Parser) -> None:
     for name in ("depth", "seed", "threads"):
         option(name)
     option("time_limit", "stop after this time and return the points so far", metavar="SECONDS")
-    p.add_argument("--plot", metavar="OUT.png", help="also draw the points and their bounds")
-    p.add_argument("--progress", action="store_true", help="show a progress bar")
+    p.add("--plot", "also draw the points and their bounds", metavar="OUT.png")
+    p.add("--progress", "show a progress bar", action="store_true")
 
 
 def frontier(args: argparse.Namespace) -> int:
@@ -306,8 +304,8 @@ def print_check(checked: verify.Report) -> int:
 
 
 def verify_options(p: Parser) -> None:
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("plan", metavar="PLAN.json", help="the plan")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("plan", "the plan", metavar="PLAN.json")
     library_option(p, "verify.plan", "max_violations", "number of violations to print; all are counted")
 
 
@@ -322,9 +320,9 @@ def verify_plan(args: argparse.Namespace) -> int:
 
 
 def explain_options(p: Parser) -> None:
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("plan", metavar="PLAN.json", help="a plan for this snapshot")
-    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of nodes")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("plan", "a plan for this snapshot", metavar="PLAN.json")
+    p.add("node", "names of nodes", nargs="+", type=names, metavar="NODE")
     scope_options(p)
     library_option(p, "consolidation.consolidate", "price", PLAN_PRICE, metavar="PRICE")
     library_option(p, "consolidation.consolidate", "objective")
@@ -345,9 +343,9 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def explain_move_options(p: Parser) -> None:
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("task", metavar="TASK", help="name of a task")
-    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of possible target nodes")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("task", "name of a task", metavar="TASK")
+    p.add("node", "names of possible target nodes", nargs="+", type=names, metavar="NODE")
     option = functools.partial(library_option, p, "consolidation.explain_move")
     option("plan", "a plan that is applied before the move (default: none)", metavar="PLAN.json")
     scope_options(p, "consolidation.explain_move")
@@ -371,15 +369,15 @@ def explain_move(args: argparse.Namespace) -> int:
 
 
 def export_options(p: Parser) -> None:
-    p.add_argument("plan", metavar="PLAN.json", help="the plan")
-    p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="output format")
+    p.add("plan", "the plan", metavar="PLAN.json")
+    p.add("--to", "output format", choices=("csv", "kubernetes", "koordinator"), default="csv")
     text = (
         "the snapshot; required for koordinator; for kubernetes, it lets the command check disruption budgets"
     )
-    p.add_argument("--cluster", metavar="CLUSTER.json", help=text)
+    p.add("--cluster", text, metavar="CLUSTER.json")
     text = "namespace of tasks without one in their names (default: the namespace called default)"
-    p.add_argument("--default-namespace", metavar="NAME", help=text)
-    p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    p.add("--default-namespace", text, metavar="NAME")
+    p.add("-o --output", "default: standard output", metavar="FILE")
 
 
 def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:

@@ -214,25 +214,23 @@ SOLVERS = ("auto", "highs", "cbc", "scipy")
 
 def serving_curve_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "serving.curve")
-    p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
+    p.add("request", REQUEST, metavar="REQUEST.yaml|json")
     text = "write the points with their plans here, or a plot (default: none)"
-    p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help=text)
+    p.add("-o --output", text, metavar="CURVE.json|svg|png|pdf")
     text = "requests per second of all kinds together (default: the request's)"
-    p.add_argument("--rates", type=rates, action=Repeatable, metavar="R1,R2,...", help=text)
+    p.add("--rates", text, type=rates, action=Repeatable, metavar="R1,R2,...")
     text = (
         "a set of targets in seconds, in addition to the targets of the options; may be repeated (default: "
         "none)"
     )
-    p.add_argument(
-        "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05", help=text
-    )
+    p.add("--targets", text, type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05")
     rates_options(p, "serving.curve")
     option("max_deployments", MAX_DEPLOYMENTS)
     option("solver", "solver of the mixed-integer programs", choices=SOLVERS)
     option("time_limit", "limit for each plan (default: no limit)", metavar="SECONDS")
     option("mip_gap", metavar="PART")
     option("threads")
-    p.add_argument("--progress", action="store_true", help="show a progress bar")
+    p.add("--progress", "show a progress bar", action="store_true")
 
 
 def own_targets(targets: Mapping[tuple[str, str], Mapping[str, float]], replaced: set[str]) -> list[str]:
@@ -277,20 +275,20 @@ def plan_serving_options(p: Parser) -> None:
     plan_or_sweep = functools.partial(plan_only, also=("serving.sweep_budgets",))
     option = functools.partial(plan_only, also=("serving.sweep_budgets", "serving.replan"))
     replan = functools.partial(library_option, p, "serving.replan")
-    p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
-    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    p.add("request", REQUEST, metavar="REQUEST.yaml|json")
+    p.add("-o --output", "write the plan here", metavar="PLAN.json")
     text = "find the cheapest plan within this time (default: find the fastest plan)"
     plan_only("deadline", text, metavar="SECONDS")
     text = "make a plan for each of these budgets (default: the request's budget)"
-    p.add_argument("--budgets", type=budgets, action=Repeatable, metavar="B1,B2,...", help=text)
+    p.add("--budgets", text, type=budgets, action=Repeatable, metavar="B1,B2,...")
     rates_options(p, "serving.plan_serving", ("serving.replan",))
     plan_only("goal", "with rates: the cheapest rental, or the most requests per second for the budget")
     plan_or_sweep("composition")
     plan_or_sweep("routing")
     plan_or_sweep("uniform_tp", "all replicas are tensor-parallel groups of the same degree")
     text = "with rates: print the price ranges in which the rental stays the cheapest"
-    p.add_argument("--price-ranges", action="store_true", help=text)
-    p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
+    p.add("--price-ranges", text, action="store_true")
+    p.add("--replan-from", "change this plan as little as possible", metavar="PLAN.json")
     replan("max_starts", "with --replan-from: maximum number of replicas to start")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
     option("max_deployments", MAX_DEPLOYMENTS)
@@ -298,7 +296,7 @@ def plan_serving_options(p: Parser) -> None:
     option("time_limit", metavar="SECONDS")
     option("mip_gap", metavar="PART")
     option("threads")
-    p.add_argument("--progress", action="store_true", help="show a progress bar")
+    p.add("--progress", "show a progress bar", action="store_true")
 
 
 def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]:
@@ -317,15 +315,11 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
         f"--{name.replace('_', '-').removesuffix('-s')}" for name in RENTAL if getattr(args, name) is not None
     ]
     if args.budgets is not None and rental:
-        problems.append(
-            f"{', '.join(rental)}: not with --budgets, which plan a batch; see serving-curve"
-        )
+        problems.append(f"{', '.join(rental)}: not with --budgets, which plan a batch; see serving-curve")
     if args.price_ranges and (args.budgets is not None or args.goal == "most_rate"):
         problems.append("--price-ranges: only for the cheapest plan for rates")
     if args.budgets is not None and args.deadline is not None:
-        problems.append(
-            "--deadline: not with --budgets; the cheapest plan does not depend on the budget"
-        )
+        problems.append("--deadline: not with --budgets; the cheapest plan does not depend on the budget")
     return problems
 
 

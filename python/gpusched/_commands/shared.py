@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..errors import BackendError, InvalidInput, repr_text
+from ..errors import BackendError, InvalidInput, explained, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ..model import Cluster, Plan
 
 OK, FAILED, BAD_INPUT, UNKNOWN_STATE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 
@@ -110,12 +112,9 @@ def read_mapping(path: str) -> dict[str, Any]:
 
 
 def write_json(path: str, document: dict[str, Any]) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    with explained(path), open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
 
 
 def save_figure(path: str, draw: Callable[[], Axes]) -> None:
@@ -153,14 +152,18 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list
     return list(matched)
 
 
+def save(path: str | None, document: Cluster | Plan | None) -> None:
+    """Writes a snapshot or a plan if there is one, and a file for it."""
+    if path is not None and document is not None:
+        document.to_json(path)
+        say(f"wrote {path}")
+
+
 def write_text(path: str | None, text: str) -> None:
     """Writes to a file, or to standard output if the path is None."""
     if path is None:
         print(text, end="")
         return
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    with explained(path), open(path, "w", encoding="utf-8") as file:
+        file.write(text)
     say(f"wrote {path}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import io, topology
 from .._views.tables import counted, format_table
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from ..model import Cluster
 from .arguments import Parser, flag
 from .shared import OK, given, read_mapping, refuse, require_writable, say, write_text
@@ -27,11 +27,8 @@ def kind_of_topology(path: str) -> str:
     """
     if not os.path.isfile(path):
         return "cluster"
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            start = file.read(1 << 16)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
+    with explained(path, "opened"), open(path, encoding="utf-8", errors="replace") as file:
+        start = file.read(1 << 16)
     if LABEL_TOPOLOGY.search(start):
         return "labels"
     name = os.path.basename(path)
@@ -99,21 +96,19 @@ def topology_options(p: Parser) -> None:
     text = (
         "show a network or a machine; or watch a machine, and publish its FlexTopo object whenever it changes"
     )
-    p.add_argument("what", choices=("show", "watch"), help=text)
+    p.add("what", text, choices=("show", "watch"))
     text = (
         "a cluster; a machine in the format of nvidia-smi topo -m, NCCL, hwloc or FlexTopo; Slurm's "
         "topology.conf; or a Topology of Kueue or KAI"
     )
-    p.add_argument("file", nargs="?", metavar="FILE", help=text)
+    p.add("file", text, nargs="?", metavar="FILE")
     text = "for a Topology of Kueue or KAI: output of `kubectl get nodes -o json` (default: in FILE)"
-    p.add_argument("--node-labels", metavar="NODES.json", help=text)
-    p.add_argument("--this-machine", action="store_true", help="read this machine with the hwloc library")
-    p.add_argument("--dot", action="store_true", help="write a drawing for Graphviz")
-    text = "with --dot: draw only the domains"
-    p.add_argument("--no-nodes", dest="nodes", action="store_const", const=False, help=text)
+    p.add("--node-labels", text, metavar="NODES.json")
+    p.add("--this-machine", "read this machine with the hwloc library", action="store_true")
+    p.add("--dot", "write a drawing for Graphviz", action="store_true")
+    p.add("--no-nodes", "with --dot: draw only the domains", dest="nodes", action="store_const", const=False)
     flag(p, "--cores", "with --dot of a machine: draw every core")
-    text = "output file of --dot and watch (default: standard output)"
-    p.add_argument("-o", "--output", metavar="FILE", help=text)
+    p.add("-o --output", "output file of --dot and watch (default: standard output)", metavar="FILE")
     watch_options(p)
 
 
@@ -170,21 +165,20 @@ WATCH_OPTIONS = ("name", "holders", "once", "interval_s", "poll_s", "kubectl")
 
 def watch_options(p: Parser) -> None:
     text = "watch: name of the object (default: the host name with --this-machine; required with FILE)"
-    p.add_argument("--name", metavar="NODE", help=text)
+    p.add("--name", text, metavar="NODE")
     text = (
         'watch: file with the holders of GPUs and cores, such as {"team/pod": {"gpus": [0, 1], "cores": '
-        '[0]}} '
+        "[0]}} "
         "(default: the holders of the first reading)"
     )
-    p.add_argument("--holders", metavar="FILE", help=text)
-    text = "watch: publish once and exit (default: no)"
-    p.add_argument("--once", action="store_const", const=True, help=text)
+    p.add("--holders", text, metavar="FILE")
+    p.add("--once", "watch: publish once and exit (default: no)", action="store_const", const=True)
     text = "watch: seconds between readings of the hardware (default: 60)"
-    p.add_argument("--interval-s", "--interval", type=float, metavar="SECONDS", help=text)
+    p.add("--interval-s --interval", text, type=float, metavar="SECONDS")
     text = "watch: seconds between readings of the holders (default: 1)"
-    p.add_argument("--poll-s", type=float, metavar="SECONDS", help=text)
+    p.add("--poll-s", text, type=float, metavar="SECONDS")
     text = "watch: publish with kubectl apply (default: to --output)"
-    p.add_argument("--kubectl", action="store_const", const=True, help=text)
+    p.add("--kubectl", text, action="store_const", const=True)
 
 
 def kubectl_apply(document: dict[str, Any]) -> None:
@@ -220,14 +214,12 @@ def write_atomically(path: str, document: dict[str, Any]) -> None:
     target = os.path.realpath(path)
     regular = os.path.isfile(target) or not os.path.exists(target)
     written = f"{target}.new" if regular else target
-    try:
+    with explained(path):
         with open(written, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
             file.write("\n")
         if regular:
             os.replace(written, target)
-    except OSError as error:
-        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def watch_topology(args: argparse.Namespace) -> int:

@@ -69,7 +69,12 @@ EXTENSION_TABLES: dict[tuple[str, ...], tuple[Kind, ...]] = {
     ("gpu_model", "across", "within", "cluster", "domain"): ("text", "whole", "whole", "text", "text"),
     ("node", "cause", "gpus", "tasks"): ("text", "text", "number", "texts"),
     ("gpu_model", "servers", "hp", "hp_and_lp", "standby_servers", "standby_used"): (
-        "text", "whole", "number", "number", "whole", "number",
+        "text",
+        "whole",
+        "number",
+        "number",
+        "whole",
+        "number",
     ),  # fmt: skip
 }
 """Column kinds of the tables that the extension makes. It passes only the column names."""

@@ -56,13 +56,11 @@ def replace_instance(
 ) -> Outcome:
     """Replaces a tenant's own instance, and nothing else.
 
-    The new instance comes first if it fits beside the old one; otherwise the old one is destroyed first,
-    after `stop`. If
-    a step fails, what was made is removed and what was removed is made again. After a failure that freezes
-    nothing more
-    is tried. `switch_over` is called when the new instance exists; if that fails, the tenant may have moved
-    or not, so it
-    is called for the old instance before the new one is destroyed.
+    The new instance comes first if it fits beside the old one; otherwise the old one is destroyed
+    first, after `stop`. If a step fails, what was made is removed and what was removed is made
+    again. After a failure that freezes nothing more is tried. `switch_over` is called when the new
+    instance exists; if that fails, the tenant may have moved or not, so it is called for the old
+    instance before the new one is destroyed.
     """
     old, new = before.instance, after.instance
     end = Outcome()
@@ -149,11 +147,10 @@ def recover_change(
 ) -> Configuration:
     """Brings a change that was cut off to its end, and returns where the tenant is.
 
-    The tenant goes to the new instance if it was told to run there, else to the old one if it stands, else to
-    the new
-    one, else the old one is made again. It is told by `switch_over` before the other instance goes. The
-    instance that
-    stays gets the compute instance that it lacks, and the claim to the other placement is given up.
+    The tenant goes to the new instance if it was told to run there, else to the old one if it
+    stands, else to the new one, else the old one is made again. It is told by `switch_over` before
+    the other instance goes. The instance that stays gets the compute instance that it lacks, and
+    the claim to the other placement is given up.
     """
     old, new = before.instance, after.instance
     old_stands, new_stands = old in backend.read(old.gpu), new in backend.read(new.gpu)
@@ -189,7 +186,8 @@ def resume_obstacle(backend: MigBackend, name: str, entry: TenantEntry) -> str:
         if instance is places[0] and not stands:
             return f"{name!r}: its instance, {instance}, does not stand"
         if instance is not places[0] and stands:
-            return f"{name!r}: {instance}, where it was to go, stands as well: remove it, or start the controller again, which does"
+            stands_too = f"{name!r}: {instance}, where it was to go, stands as well"
+            return f"{stands_too}: remove it, or start the controller again, which does"
     return ""
 
 

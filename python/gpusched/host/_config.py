@@ -178,7 +178,8 @@ def _problems(live: Live, host: Mapping[str, Any]) -> Iterator[str]:
     if live.pci and len(live.pci) != gpus:
         yield f"/live/pci: {len(live.pci)} elements; expected one per GPU: {gpus}"
     if len(live.numa_disks) > nodes:
-        yield f"/live/numa_disks: {len(live.numa_disks)} elements; expected at most one per NUMA node: {nodes}"
+        found = f"{len(live.numa_disks)} elements"
+        yield f"/live/numa_disks: {found}; expected at most one per NUMA node: {nodes}"
     if len(live.root_nics) > roots:
         yield f"/live/root_nics: {len(live.root_nics)} elements; expected at most one per PCIe root: {roots}"
     given, live.tenants = live.tenants, {}
@@ -192,7 +193,8 @@ def _problems(live: Live, host: Mapping[str, Any]) -> Iterator[str]:
         # A limit of one tenant must not hit another, and two must not restore over each other.
         parts = [part for part in tenant.cgroup.split("/") if part not in ("", ".")]
         if not parts or ".." in parts:
-            yield f"/live/tenants/{name}/cgroup: {tenant.cgroup!r}; expected a folder below the control groups"
+            expected = "expected a folder below the control groups"
+            yield f"/live/tenants/{name}/cgroup: {tenant.cgroup!r}; {expected}"
         for other, theirs in groups.items():
             least = min(len(parts), len(theirs))
             if parts[:least] == theirs[:least]:

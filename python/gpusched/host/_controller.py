@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import control
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, explained
 from . import _files, _service
 from ._actuator import Actuator, Ended, Mps, hook_arguments, hook_failure
 from ._config import read_live
@@ -33,10 +33,9 @@ LONGEST_PAUSE_S = 0.05  # after which the loop looks for requests
 class Controller:
     """The tail-latency controller of this machine.
 
-    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a file to
-    which the lines
-    of the audit log are appended; empty: none. Not for several threads at once, except for `stop` and
-    `request_resume`.
+    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a
+    file to which the lines of the audit log are appended; empty: none. Not for several threads at
+    once, except for `stop` and `request_resume`.
 
     Raises InvalidInput with all problems of the configuration. Nothing is touched before `start`.
     """
@@ -72,13 +71,12 @@ class Controller:
         """Locks the journal and the control groups, looks for what the host offers, and recovers from a
         crash.
 
-        Flags whose interface is missing are switched off. A dry run changes nothing and locks nothing. `step`
-        and `run`
-        call this if it was not called.
+        Flags whose interface is missing are switched off. A dry run changes nothing and locks
+        nothing. `step` and `run` call this if it was not called.
 
-        Returns lines for the operator. Raises `UnknownState` if the instances require manual repair or the
-        journal cannot
-        be read, and BackendError if another controller runs or the machine has no GPU.
+        Returns lines for the operator. Raises `UnknownState` if the instances require manual repair
+        or the journal cannot be read, and BackendError if another controller runs or the machine
+        has no GPU.
         """
         if self._core is not None:
             raise InvalidInput("start: called twice")
@@ -136,10 +134,8 @@ class Controller:
 
     def _lock(self) -> None:
         path = self._live.journal + ".lock"
-        try:
+        with explained(path, "opened"):
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
         self._locks.append(lock)
         # A command that a killed controller left behind may still run; it ends soon.
         self._wait_until(
@@ -158,7 +154,8 @@ class Controller:
         process, started = self._journal.program()
         self._wait_until(
             lambda: not is_running(process, started),
-            f"{self._live.journal}: a tenant's program, started by a controller that is gone, is running (process {process})",
+            f"{self._live.journal}: a tenant's program, started by a controller that is gone, is running "
+            f"(process {process})",
         )
 
     def _wait_until(self, done: Callable[[], bool], why: str) -> None:
@@ -218,9 +215,8 @@ class Controller:
                     found = by_id.get(ours.id)
                     if found is None or found.multiprocessorCount != ours.sm_count:
                         sms = f"{found.multiprocessorCount} SMs for {key}" if found else f"no {key}"
-                        self._say(
-                            f"GPU {number}: the driver has {sms}, the table of {self._devices[number]} {ours.sm_count} SMs"
-                        )
+                        table = f"the table of {self._devices[number]} {ours.sm_count} SMs"
+                        self._say(f"GPU {number}: the driver has {sms}, {table}")
 
     def _probe_mig(self) -> None:
         self._eyes = self._mig  # the backend that windows look with
@@ -274,9 +270,8 @@ class Controller:
             if one.get("client_of") and tenant.mps_pipe:
                 status = attempt(Mps(self._hooks, tenant.mps_pipe).probe)
                 answer = "answers" if status == "ok" else f"does not answer: {status}"
-                self._say(
-                    f"{name}: MPS daemon {answer}{'' if tenant.restart else '; quotas reach new clients only'}"
-                )
+                new_only = "" if tenant.restart else "; quotas reach new clients only"
+                self._say(f"{name}: MPS daemon {answer}{new_only}")
                 mps |= status == "ok"
         self._switch_off("guard_io", "" if io else "no other tenant's io.max can be written")
         self._switch_off("pin", "" if pin else "no protected tenant's cores can be set")
@@ -309,15 +304,12 @@ class Controller:
             if one["protected"]:
                 one["start"] = self._at(one["name"]).document()
         for name, one in carryover.items():
-            counts = (
-                len(one.get("structural", ())),
-                len(one.get("blocked", ())),
-                one.get("cooldown_windows", 0),
-            )
-            if any(counts):
+            actions, blocked = len(one.get("structural", ())), len(one.get("blocked", ()))
+            cooldown = one.get("cooldown_windows", 0)
+            if actions or blocked or cooldown:
                 self._say(
-                    f"{name}: remembered: {counts[0]} structural actions, {counts[1]} changes not to be repeated, "
-                    f"{counts[2]} windows of cool-down"
+                    f"{name}: remembered: {actions} structural actions, {blocked} changes not to be "
+                    f"repeated, {cooldown} windows of cool-down"
                 )
         return carryover
 
@@ -409,10 +401,9 @@ class Controller:
         """Runs a window each `window_s` until `stop` or the last of `windows`, then ends all limits of block
         I/O.
 
-        A window that a long change delayed begins at once, and windows that were missed are not made up for.
-        A request to
-        resume is answered before the next window and puts off no window that is due. `say` is called with
-        each line.
+        A window that a long change delayed begins at once, and windows that were missed are not
+        made up for. A request to resume is answered before the next window and puts off no window
+        that is due. `say` is called with each line.
 
         Returns the number of windows. What a window or `say` raises surfaces after the limits have ended.
         """
@@ -532,13 +523,10 @@ class Controller:
         """An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after
         `release` the controller is enabled.
 
-        Refused, with the reasons, unless the instance of every frozen tenant stands where the journal has it,
-        nothing
-        stands where it was to go, and no program is running any more. Then the tenant is told to run in its
-        instance, the
-        change that was cut off leaves the journal, and the next window looks at the instances once more. A
-        dry run looks
-        only. Returns lines.
+        Refused, with the reasons, unless the instance of every frozen tenant stands where the
+        journal has it, nothing stands where it was to go, and no program is running any more. Then
+        the tenant is told to run in its instance, the change that was cut off leaves the journal,
+        and the next window looks at the instances once more. A dry run looks only. Returns lines.
         """
         self._require_start()
         waiting = self._frozen()
@@ -597,9 +585,9 @@ class Controller:
     def offer(self, newcomer: control.Newcomer) -> control.AdmissionAnswer:
         """A newcomer arrives: as `AdmissionQueue.offer`, with the state of the last window.
 
-        The program `live.admission.start` starts an admitted newcomer; if it fails, the newcomer is rejected.
-        Newcomers are
-        queued, not admitted, while a tenant waits for an operator, after `release`, and in a dry run.
+        The program `live.admission.start` starts an admitted newcomer; if it fails, the newcomer is
+        rejected. Newcomers are queued, not admitted, while a tenant waits for an operator, after
+        `release`, and in a dry run.
         """
         answer = self._queue.offer(self._require_start(), newcomer, open=self._open_to_newcomers())
         return self._start_newcomer(answer)

@@ -63,7 +63,8 @@ class Gpu:
     def __str__(self) -> str:
         shown = ", ".join(f"{key} at {start}" for key, start in self.instances) or "no instances"
         mig = f"MIG {self.mig}" + (f", {shown}" if self.mig == "on" else "")
-        return f"GPU {self.index}: {self.name}, {self.pci or 'PCI address unknown'}, NUMA node {self.numa}, {mig}"
+        address = self.pci or "PCI address unknown"
+        return f"GPU {self.index}: {self.name}, {address}, NUMA node {self.numa}, {mig}"
 
 
 @dataclass

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import BackendError
+from ..errors import BackendError, explained
 from ._failures import Failure
 from ._places import Configuration, Instance, profiles
 
@@ -42,9 +42,8 @@ class Journal:
     """The journal in a file. Each `save` is one transaction, on the disk before it returns (WAL,
     `synchronous=FULL`).
 
-    A reader finds the state before a save or after it, whenever the writer or the machine stops. `read_only`
-    changes
-    nothing, and a file that is missing reads as empty.
+    A reader finds the state before a save or after it, whenever the writer or the machine stops.
+    `read_only` changes nothing, and a file that is missing reads as empty.
 
     Raises BackendError for a file that is no journal, that is damaged, or that another version wrote.
     """
@@ -179,13 +178,13 @@ class Journal:
     def _require_journal(self) -> None:
         if os.path.islink(self.path):
             raise BackendError(f"{self.path} is a link; a journal must be a file")
-        try:
-            with open(self.path, "rb") as file:
-                head = file.read(64)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise BackendError(f"{self.path}: cannot be read: {error.strerror}") from None
+        head = b""
+        with (
+            explained(self.path, "read"),
+            contextlib.suppress(FileNotFoundError),
+            open(self.path, "rb") as file,
+        ):
+            head = file.read(64)
         if head.lstrip()[:1] == b"{":
             raise BackendError(
                 f"{self.path} is a journal of the former C++ controller, which this version does not read: "
@@ -262,9 +261,8 @@ class Journal:
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
         try:
-            yield
-        except OSError as error:
-            raise BackendError(f"{self.path}: cannot be opened: {error.strerror}") from None
+            with explained(self.path, "opened"):
+                yield
         except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
             raise BackendError(f"{self.path}: cannot be read: {error}") from None
 

@@ -150,9 +150,8 @@ class Lines:
 class LatencyFile(Source):
     """The tail of a file to which a service appends lines. Lines from before the first window are left out.
 
-    A file that was replaced (rotated) is read to its end and the new one from its beginning. One that became
-    shorter is
-    read again from its beginning.
+    A file that was replaced (rotated) is read to its end and the new one from its beginning. One
+    that became shorter is read again from its beginning.
     """
 
     def __init__(self, path: str, tau_ms: float) -> None:
@@ -207,12 +206,10 @@ class LatencyFile(Source):
 class LatencySocket(Source):
     """A Unix datagram socket that services send lines to, several per datagram if they like, up to 64 KiB.
 
-    The rest of a longer datagram is left out and counts as a line that cannot be read. The socket's mode is
-    0666, so the
-    right to enter its folder is the right to send. A thread takes datagrams as they come: the kernel holds
-    few, and then
-    the service would wait. A socket file that no process serves is replaced; one that was removed is made
-    again.
+    The rest of a longer datagram is left out and counts as a line that cannot be read. The socket's
+    mode is 0666, so the right to enter its folder is the right to send. A thread takes datagrams as
+    they come: the kernel holds few, and then the service would wait. A socket file that no process
+    serves is replaced; one that was removed is made again.
     """
 
     def __init__(self, path: str, tau_ms: float) -> None:
@@ -306,11 +303,10 @@ def histogram_quantile(q: float, buckets: Histogram) -> float:
     """The quantile by Prometheus' rule (`histogram_quantile`): linear within the bucket that holds rank q x
     total.
 
-    The first bucket begins at 0 if its bound is above 0; otherwise its bound is the answer. Above the highest
-    finite
-    bound, that bound is the answer. NaN without observations, with fewer than two buckets, or without the
-    bucket +Inf.
-    Source: Prometheus' documentation of the query functions.
+    The first bucket begins at 0 if its bound is above 0; otherwise its bound is the answer. Above
+    the highest finite bound, that bound is the answer. NaN without observations, with fewer than
+    two buckets, or without the bucket +Inf. Source: Prometheus' documentation of the query
+    functions.
     """
     found = _cumulative(buckets)
     if found is None or not 0 <= q <= 1:
@@ -385,10 +381,9 @@ class LatencyHistogram(Source):
     """A histogram that a service exports to Prometheus, from a file that is replaced or from an address,
     `http://...`.
 
-    A window is the difference of two readings, series by series. A new series, or one with lower counts (a
-    restart),
-    counts from its next reading on. A window in which no series goes on is not known. `ms_per_unit`: of the
-    bounds.
+    A window is the difference of two readings, series by series. A new series, or one with lower
+    counts (a restart), counts from its next reading on. A window in which no series goes on is not
+    known. `ms_per_unit`: of the bounds.
     """
 
     TIMEOUT_S = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,13 +20,12 @@ class Row(NamedTuple):
     size: int
 
 
-class MigBackend(ABC):
+class MigBackend:
     """The GPU instances of the host's GPUs. A call that fails raises `Failure`.
 
-    A backend destroys only the instances that it owns: those named at construction, and those that it
-    created. An
-    instance that appears in another way is foreign. Starts are always explicit, and a success counts only
-    if the listing agrees. The MIG mode is never changed and no GPU is reset.
+    A backend destroys only the instances that it owns: those named at construction, and those that
+    it created. An instance that appears in another way is foreign. Starts are always explicit, and
+    a success counts only if the listing agrees. The MIG mode is never changed and no GPU is reset.
     """
 
     name = ""
@@ -144,19 +142,21 @@ class MigBackend(ABC):
             )
         return [instance for instance in found if instance is not None]
 
-    @abstractmethod
-    def _rows(self, gpu: int) -> list[Row]: ...
+    # A backend without one of these does not support it.
 
-    @abstractmethod
+    def _rows(self, gpu: int) -> list[Row]:
+        raise Failure("not_supported")
+
     def _make(self, new: Instance) -> tuple[str, set[int]]:
         """Asks for an instance. Returns the status and the ids that the driver says it created."""
+        raise Failure("not_supported")
 
-    @abstractmethod
     def _remove(self, gpu: int, number: int) -> None:
         """Destroys the compute instances of a GPU instance, then the GPU instance."""
+        raise Failure("not_supported")
 
-    @abstractmethod
-    def _give_compute(self, instance: Instance, number: int) -> None: ...
+    def _give_compute(self, instance: Instance, number: int) -> None:
+        raise Failure("not_supported")
 
 
 class NoMig(MigBackend):
@@ -166,27 +166,6 @@ class NoMig(MigBackend):
 
     def read(self, gpu: int) -> list[Instance]:
         return sorted(one for one in self.owned if one.gpu == gpu)
-
-    def create(self, new: Instance) -> None:
-        raise Failure("not_supported")
-
-    def destroy(self, old: Instance) -> None:
-        raise Failure("not_supported")
-
-    def complete(self, instance: Instance) -> None:
-        raise Failure("not_supported")
-
-    def _rows(self, gpu: int) -> list[Row]:
-        return []
-
-    def _make(self, new: Instance) -> tuple[str, set[int]]:
-        return "not_supported", set()
-
-    def _remove(self, gpu: int, number: int) -> None:
-        raise Failure("not_supported")
-
-    def _give_compute(self, instance: Instance, number: int) -> None:
-        raise Failure("not_supported")
 
 
 class MemoryMeter:
@@ -211,7 +190,8 @@ class MemoryMeter:
             lines = []
             for name, mib in used.items():
                 if isinstance(mib, str):
-                    text = f"not known to {source.name}: {mib}; while it is not, the instance is not made smaller"
+                    text = f"not known to {source.name}: {mib}; "
+                    text += "while it is not, the instance is not made smaller"
                 else:
                     text = f"{mib:.0f} MiB, by {source.name}"
                 lines.append(f"{name}: memory in use {text}")

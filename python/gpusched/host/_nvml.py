@@ -127,9 +127,6 @@ class Nvml:
     def instance(self, gpu: Any, number: int) -> Any:
         return self.call("nvmlDeviceGetGpuInstanceById", gpu, number)
 
-    def destroy_instance(self, gpu: Any, number: int) -> None:
-        self.call("nvmlGpuInstanceDestroy", self.instance(gpu, number))
-
     def compute_instances(self, gpu: Any, number: int) -> list[Any]:
         """All compute instances of a GPU instance, of any profile."""
         instance = self.instance(gpu, number)
@@ -156,10 +153,6 @@ class Nvml:
                 self.call("nvmlGpuInstanceCreateComputeInstance", instance, info.id)
                 return
         raise Failure("not_supported", f"no compute instance of {slices} slices")
-
-    def destroy_compute_instances(self, gpu: Any, number: int) -> None:
-        for one in self.compute_instances(gpu, number):
-            self.call("nvmlComputeInstanceDestroy", one)
 
     def memory_used(self, gpu: Any) -> dict[tuple[int, int], float | str]:
         """MiB that are not free, by profile id and first slice, for each instance with a MIG device."""
@@ -272,5 +265,7 @@ class NvmlMig(MigBackend):
             self._nvml.create_compute_instance(gpu, number, profile.compute_slices, profile.media)
 
     def _remove(self, gpu: int, number: int) -> None:
-        self._nvml.destroy_compute_instances(self._handles[gpu], number)
-        self._nvml.destroy_instance(self._handles[gpu], number)
+        handle = self._handles[gpu]
+        for one in self._nvml.compute_instances(handle, number):
+            self._nvml.call("nvmlComputeInstanceDestroy", one)
+        self._nvml.call("nvmlGpuInstanceDestroy", self._nvml.instance(handle, number))

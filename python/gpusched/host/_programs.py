@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from ..errors import BackendError
+from ..errors import BackendError, explained
 
 MOST_OUTPUT = 1 << 20
 PATIENCE_S = 5.0  # for a program that was killed
@@ -78,9 +78,9 @@ class Programs:
     def run(self, arguments: Sequence[str], given: str = "") -> Result:
         """Runs a program with `given` on its standard input.
 
-        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A process
-        that the
-        program leaves behind is not waited for. Raises BackendError if the program cannot be started.
+        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A
+        process that the program leaves behind is not waited for. Raises BackendError if the program
+        cannot be started.
         """
         require_ends_of_programs()
         with tempfile.TemporaryFile() as output:
@@ -110,7 +110,7 @@ class Programs:
         )
 
     def _start(self, arguments: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-        try:
+        with explained(arguments[0], "started"):
             return subprocess.Popen(
                 list(arguments),
                 stdin=subprocess.PIPE,
@@ -119,5 +119,3 @@ class Programs:
                 pass_fds=(self._held,) if self._held >= 0 else (),
                 start_new_session=True,  # the program and all that it starts can be killed together
             )
-        except OSError as error:
-            raise BackendError(f"{arguments[0]}: cannot be started: {error.strerror}") from None

@@ -55,14 +55,14 @@ def recover(
 ) -> Recovery:
     """Ends limits and changes that a controller left behind, and saves the result.
 
-    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change that was
-    cut off stays in
-    the journal and is a problem.
+    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change
+    that was cut off stays in the journal and is a problem.
     """
     out = Recovery()
     if not boot:
         out.problems.append(
-            f"the identity of the running kernel (boot_id) cannot be read, so nothing says whether {journal.path} is of this boot"
+            "the identity of the running kernel (boot_id) cannot be read, so nothing says whether "
+            f"{journal.path} is of this boot"
         )
         return out
     first = "as_configured" if not journal.found else "as_recorded" if journal.boot == boot else "restarted"
@@ -80,7 +80,8 @@ def recover(
         out.problems += [f"{name!r}: {note}" for note in notes]
         if mig.name == "none" and verdict == "failed":
             out.problems.append(
-                f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: start once with one"
+                f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: "
+                "start once with one"
             )
         if verdict in ("failed", "missing"):
             why = f" ({status})" if status != "ok" else ""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._optional import require
-from ..errors import BackendError
+from ..errors import BackendError, explained
 
 logger = logging.getLogger("gpusched.host")
 
@@ -158,19 +158,18 @@ class AuditFile:
 
     def __init__(self, path: str) -> None:
         self.must = True  # at the end, a log that cannot be written must not keep limits from being ended
-        try:
-            self._file = (
-                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) if path else -1
-            )
+        self._file = -1
+        if not path:
+            return
+        with explained(path, "opened"):
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             # The process that wrote it before may have died in the middle of a line.
-            if path and os.path.isfile(path) and os.path.getsize(path) > 0:
+            if os.path.isfile(path) and os.path.getsize(path) > 0:
                 with open(path, "rb") as old:
                     old.seek(-1, os.SEEK_END)
                     torn = old.read(1) != b"\n"
                 if torn:
                     self.write("\n")
-        except OSError as error:
-            raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
 
     def write(self, text: str) -> None:
         data = memoryview(text.encode())

@@ -28,9 +28,8 @@ MOST = float(1 << 63)
 def interrupts(text: str) -> list[int]:
     """Interrupts of devices by core, from /proc/interrupts: the rows with a number that are no timer's.
 
-    The other rows (LOC, RES, ...) and timers say how busy a core is, not which device disturbs it. A core
-    that is off has 0.
-    Raises ValueError for other text.
+    The other rows (LOC, RES, ...) and timers say how busy a core is, not which device disturbs it.
+    A core that is off has 0. Raises ValueError for other text.
     """
     heading, *rows = text.splitlines() or [""]
     names = heading.split()
@@ -109,10 +108,9 @@ def source_of(latency: Latency | None, tau_ms: float) -> Source | None:
 class Signals:
     """Reads windows. Nothing raises.
 
-    A tenant without a source of latencies is there as long as its control group is. PCIe counters are those
-    of whole
-    GPUs: a tenant's traffic is inferred, as at least its block I/O, once that moves with the traffic of its
-      GPU's root.
+    A tenant without a source of latencies is there as long as its control group is. PCIe counters
+    are those of whole GPUs: a tenant's traffic is inferred, as at least its block I/O, once that
+    moves with the traffic of its GPU's root.
     `handles`: of `Nvml.find`, by the host's GPU.
     """
 

@@ -1,5 +1,4 @@
-// The module gpusched.io: the reader of Kubernetes objects, and reading reports.
-#include "io/cluster_reading.hpp"
+// The module gpusched.io: readers of clusters (Kubernetes, KAI, Slurm), and reading reports.
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/documents.hpp"
@@ -8,18 +7,47 @@
 #include "support/sources.hpp"
 
 #include <gpusched/core/file.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/kubernetes.hpp>
+#include <gpusched/io/slurm.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace gpusched::python {
 
 namespace {
+
+/// A cluster from another system, with a report on how it was read.
+struct ClusterReading {
+    ClusterPtr cluster{};
+    io::ReadingReport report{};
+
+    /// From the result of a reader of the library.
+    template <class Reading>
+    static ClusterReading of(Reading read) {
+        return {std::make_shared<Cluster>(Cluster::build(read.cluster)), std::move(read.report)};
+    }
+};
+
+/// Texts and their names in messages.
+struct Sources {
+    std::vector<std::string> contents{}, names{};
+    [[nodiscard]] std::vector<io::NamedText> texts() const {
+        std::vector<io::NamedText> out;
+        for (std::size_t i = 0; i < contents.size(); ++i) out.push_back({contents[i], names[i]});
+        return out;
+    }
+    void add(std::string content, std::string name) {
+        contents.push_back(std::move(content));
+        names.push_back(std::move(name));
+    }
+    /// Adds a document from `json.load`. Returns false for other objects.
+    bool add_document(py::handle source) {
+        if (!is_mapping(source)) return false;
+        add(json_text(to_document(source, "<dict>")), "<dict>");
+        return true;
+    }
+};
 
 using io::AbsentKind;
 using io::ReadingReport;
@@ -27,15 +55,12 @@ using io::ReadingRow;
 
 void bind_import_report(py::module_& m) {
     const auto of = [](const char* name) { return doc(std::string("io::") + name); };
-    auto row = py::class_<ReadingRow>(m, "ReadingRow", of("ReadingRow").c_str());
-    define_record(row);
+    auto row = bind_record<ReadingRow>(m, "ReadingRow");
     const auto fields = Keywords<ReadingRow>().fields();
     row.def(py::init([fields](const py::kwargs& given) { return fields.read("ReadingRow", given); }),
-            fields.documented("__init__(self", of("ReadingRow")).c_str());
-    auto absent = py::class_<AbsentKind>(m, "AbsentKind", of("AbsentKind").c_str());
-    define_record(absent);
-    auto report = py::class_<ReadingReport>(m, "ReadingReport", of("ReadingReport").c_str());
-    define_record(report);
+            fields.documented(of("ReadingRow")));
+    bind_record<AbsentKind>(m, "AbsentKind");
+    auto report = bind_record<ReadingReport>(m, "ReadingReport");
     report
         .def(py::init([](const Typed<"Sequence[ReadingRow]">& rows) {
                  ReadingReport made;
@@ -43,8 +68,7 @@ void bind_import_report(py::module_& m) {
                      made.rows.push_back(one.cast<ReadingRow>());
                  return made;
              }),
-             py::arg("rows"),
-             documented("__init__(self, rows)", "Makes the report of a custom reader.").c_str())
+             py::arg("rows"), documented("Makes the report of a custom reader."))
         .def("__str__", [](const ReadingReport& r) { return io::reading_report_to_text(r); })
         .def("__repr__",
              [](const ReadingReport& r) {
@@ -52,7 +76,7 @@ void bind_import_report(py::module_& m) {
              })
         .def(
             "to_json", [](const ReadingReport& r) { return io::reading_report_to_json(r); },
-            documented("to_json(self)", doc("io::reading_report_to_json")).c_str());
+            documented(doc("io::reading_report_to_json")));
 }
 
 /// The text of a gzip archive, with Python's gzip; other texts stay as they are.
@@ -74,15 +98,10 @@ std::string unpacked(std::string text, const std::string& name) {
 
 /// A document, or the texts of the files at a path.
 void take_source(const py::handle& source, Sources& out) {
-    if (is_mapping(source)) {
-        out.contents.push_back(json_text(to_document(source, "<dict>")));
-        out.names.emplace_back("<dict>");
-        return;
-    }
+    if (out.add_document(source)) return;
     const std::vector<std::string> path{path_text(py::reinterpret_borrow<py::object>(source))};
     for (auto& file : unlocked([&] { return io::kubernetes_files(path); })) {
-        out.contents.push_back(unpacked(unlocked([&] { return read_file(file); }), file));
-        out.names.push_back(std::move(file));
+        out.add(unpacked(unlocked([&] { return read_file(file); }), file), file);
     }
 }
 
@@ -111,23 +130,43 @@ std::string archived_text(const py::object& path, const std::string& name) {
 
 /// A document, an archive, or the text of a file.
 void take_kai_source(const py::object& source, Sources& out) {
-    if (is_mapping(source)) {
-        out.contents.push_back(json_text(to_document(source, "<dict>")));
-        out.names.emplace_back("<dict>");
-        return;
-    }
-    auto name = path_text(source);
+    if (out.add_document(source)) return;
+    const auto name = path_text(source);
     auto text = unlocked([&] { return read_file(name); });
     const bool packed =
         text.starts_with("PK") || py::module_::import("zipfile").attr("is_zipfile")(source).cast<bool>();
-    out.contents.push_back(packed ? archived_text(source, name) : std::move(text));
-    out.names.push_back(std::move(name));
+    out.add(packed ? archived_text(source, name) : std::move(text), name);
 }
 
-}  // namespace
+/// A document or a file.
+void take_slurm_source(const py::handle& source, Sources& out) {
+    if (out.add_document(source)) return;
+    const auto path = path_text(py::reinterpret_borrow<py::object>(source));
+    out.add(unlocked([&] { return read_file(path); }), path);
+}
+
+void bind_slurm(py::module_& m) {
+    using O = io::SlurmReadOptions;
+    const auto options = Keywords<O>().fields().shared_as("io.read_slurm");
+    m.def(
+        "read_slurm",
+        [options](const py::args& paths, const py::kwargs& keywords) {
+            const auto given = options.read("read_slurm", keywords);
+            Sources read;
+            for (const auto path : paths)
+                if (py::isinstance<py::list>(path) || py::isinstance<py::tuple>(path))
+                    for (const auto one : py::reinterpret_borrow<py::iterable>(path))
+                        take_slurm_source(one, read);
+                else
+                    take_slurm_source(path, read);
+            return unlocked([&] { return ClusterReading::of(io::slurm_from_texts(read.texts(), given)); });
+        },
+        options.documented(doc("io::slurm_from_texts") +
+                               "\n\n`paths`: files, documents from `json.load`, or lists of these.",
+                           "*paths"));
+}
 
 void bind_kubernetes(py::module_& m) {
-    bind_import_report(m);
     py::class_<ClusterReading> reading(
         m, "ClusterReading", "A cluster from another system, with a report on how each part was read.");
     define_value(
@@ -139,8 +178,7 @@ void bind_kubernetes(py::module_& m) {
         .def(py::init([](const ClusterPtr& cluster, const ReadingReport& report) {
                  return ClusterReading{cluster, report};
              }),
-             py::arg("cluster"), py::arg("report"),
-             documented("__init__(self, cluster, report)", "Makes the result of a custom reader.").c_str())
+             py::arg("cluster"), py::arg("report"), documented("Makes the result of a custom reader."))
         .def_readonly("cluster", &ClusterReading::cluster, "The snapshot.")
         .def_readonly("report", &ClusterReading::report,
                       "Report on the parts that were read exactly, approximated, ignored or left out.")
@@ -151,44 +189,50 @@ void bind_kubernetes(py::module_& m) {
                    counted(static_cast<std::int64_t>(r.cluster->task_count()), "task") + ">";
         });
     using O = io::KubernetesReadOptions;
-    const auto options = Keywords<O>().fields().shared_as("io.read_kubernetes");
-    m.def(
-        "read_kubernetes",
-        [options](const Typed<"str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | "
-                              "Mapping[str, Any]]">& paths,
-                  const py::kwargs& keywords) {
-            const auto given = options.read("read_kubernetes", keywords);
-            Sources read;
-            if (py::isinstance<py::list>(paths) || py::isinstance<py::tuple>(paths))
-                for (const auto path : paths) take_source(path, read);
-            else
-                take_source(paths, read);
-            return unlocked(
-                [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
-        },
-        py::arg("paths"),
-        options
-            .documented("read_kubernetes(paths",
-                        doc("io::kubernetes_from_texts") +
-                            "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.")
-            .c_str());
-    const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
-    m.def(
-        "read_kai_snapshot",
-        [kai](const Typed<"str | PathLike[str] | Mapping[str, Any]">& path, const py::kwargs& keywords) {
-            const auto given = kai.read("read_kai_snapshot", keywords);
-            Sources read;
-            take_kai_source(path, read);
-            return unlocked([&] {
-                return ClusterReading::of(io::kai_snapshot_from_text(read.contents[0], given, read.names[0]));
-            });
-        },
-        py::arg("path"),
-        kai.documented("read_kai_snapshot(path",
-                       doc("io::kai_snapshot_from_text") +
-                           "\n\n"
-                           "`path`: the zip archive, its snapshot.json, or this document from `json.load`.")
-            .c_str());
+    Keywords<O>()
+        .fields()
+        .shared_as("io.read_kubernetes")
+        .def(
+            m, "read_kubernetes",
+            [](const O& given,
+               const Typed<"str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | "
+                           "Mapping[str, Any]]">& paths) {
+                Sources read;
+                if (py::isinstance<py::list>(paths) || py::isinstance<py::tuple>(paths))
+                    for (const auto path : paths) take_source(path, read);
+                else
+                    take_source(paths, read);
+                return unlocked(
+                    [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
+            },
+            doc("io::kubernetes_from_texts") +
+                "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.",
+            py::arg("paths"));
+    Keywords<O>()
+        .fields()
+        .shared_as("io.read_kai_snapshot")
+        .def(
+            m, "read_kai_snapshot",
+            [](const O& given, const Typed<"str | PathLike[str] | Mapping[str, Any]">& path) {
+                Sources read;
+                take_kai_source(path, read);
+                return unlocked([&] {
+                    return ClusterReading::of(
+                        io::kai_snapshot_from_text(read.contents[0], given, read.names[0]));
+                });
+            },
+            doc("io::kai_snapshot_from_text") +
+                "\n\n"
+                "`path`: the zip archive, its snapshot.json, or this document from `json.load`.",
+            py::arg("path"));
+}
+
+}  // namespace
+
+void bind_clusters(py::module_& m) {
+    bind_import_report(m);
+    bind_kubernetes(m);
+    bind_slurm(m);
 }
 
 }  // namespace gpusched::python
