@@ -2,12 +2,12 @@
 // Build configuration: symbol visibility and internal assertions.
 #pragma once
 
-/// Exports a symbol from a shared library. It stands before the definitions of public functions in `src/` and in public
-/// classes with virtual functions (docs/abi.md).
+/// Exports a symbol from the shared library: public functions, public classes with virtual functions, and
+/// private functions that tests or templates call (docs/abi.md).
 #define GPUSCHED_EXPORT __attribute__((visibility("default")))
 
-/// `GPUSCHED_ASSERT(condition)` checks an internal invariant, never user input. It is active in debug builds and if
-/// `GPUSCHED_CHECKED` is defined (preset `checked`).
+/// `GPUSCHED_ASSERT(condition)` checks an internal invariant, never user input. It is active in debug builds
+/// and if `GPUSCHED_CHECKED` is defined (preset `checked`).
 #if defined(GPUSCHED_CHECKED) || !defined(NDEBUG)
 #include <cstdio>
 #include <cstdlib>

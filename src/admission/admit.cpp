@@ -205,7 +205,7 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             }
             for (const auto task : cluster.tasks_on(closest_node))
                 if (prices[task].least < never) work.remove(task);
-            made.reason += ", even if all tasks leave that may; the closest node is " +
+            made.reason += ", even after all displaceable tasks leave; the closest node is " +
                            gpusched::quoted(cluster.name(closest_node)) + ": " +
                            describe_obstacle(work, pod, closest_node);
             return;
@@ -213,13 +213,13 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         fewest = std::min(fewest, feasible);
     }
     made.obstacle = as_it_is.obstacle;
-    made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
-                  " could hold one pod if all tasks left that may, but no placement of all " +
-                  number_text(pods.size()) +
-                  " pods was found that also re-places the tasks that must keep running";
+    made.reason = "no placement was found for all " + number_text(pods.size()) +
+                  " pods and the tasks that they displace; " + number_text(fewest) +
+                  (fewest == 1 ? " node" : " nodes") +
+                  " could hold one pod after all displaceable tasks leave";
     if (passes) made.reason += " on nodes that the filter accepts";
     if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
-    if (!made.proven) made.reason += " (the search did not try everything)";
+    if (!made.proven) made.reason += " (the search was incomplete)";
 }
 
 /// Names the limits that prevent the admission, by a plan without them; empty if there is no such plan. The
@@ -419,7 +419,7 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
             if (const auto limits =
                     detail::describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);
                 !limits.empty())
-                made.reason = "the plan that was found exceeds limits: " + limits;
+                made.reason = "no plan within the limits was found; a plan without them shows: " + limits;
     }
     return made;
 }

@@ -16,7 +16,8 @@
 namespace gpusched::admission::detail {
 
 /// The displaced tasks and their means, the placements, the tasks that remain to be placed, and the cost so
-/// far. Only the functions below change the fields, and `undo` reverts them.
+/// far. Numbers change through `set` and the cluster through `change`, so that `undo` can revert them. Lists
+/// grow at the end, and `undo` shortens them.
 struct SearchState {
     /// The state of a task. `lifted`: off its node, without a decision yet. `evicted`: to be placed again
     /// with its gang.

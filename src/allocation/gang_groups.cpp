@@ -355,7 +355,7 @@ class GroupSearch {
                         result.proven = certain || !pods.by_trial;
                     } else {
                         gang_.explain(pods, pods.pods.size() - want[c].size(), result);
-                        result.reason += ", beside those of the other groups";
+                        result.reason += " next to the pods of the other shapes";
                     }
                     cluster_.rollback(start);
                     return;

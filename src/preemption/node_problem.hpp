@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 NodeProblem: one node for one preemptor: its potential victims as bits,
+// SPDX-License-Identifier: Apache-2.0
+// NodeProblem: one node for one preemptor: its potential victims as bits,
 // and its resources without a set of them.
 #pragma once
 

@@ -20,9 +20,9 @@ if(_code EQUAL 0)
 endif()
 # The cause must be where people look. How files include each other, GCC says before its message, one line per file.
 string(REGEX REPLACE "^(In file included from [^\n]*\n| +from [^\n]*\n)+" "" _message "${_out}")
-string(REGEX MATCH "^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*" _first_lines "${_message}")
+string(REGEX MATCH "^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*" _first_lines "${_message}")
 if(NOT _first_lines MATCHES "${_expected}")
-  message(FATAL_ERROR "the file fails to compile, but '${_expected}' is not in the first five lines after the chain of "
+  message(FATAL_ERROR "the file fails to compile, but '${_expected}' is not in the first nine lines after the chain of "
                       "included files:\n${_out}")
 endif()
 if(PRINT)

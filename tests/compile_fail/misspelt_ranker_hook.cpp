@@ -1,4 +1,4 @@
-// expect: member .is_local., which nobody calls: the hook is named .node_local.
+// expect: member .is_local. is never called; the hook is named .node_local.
 // A promise that nobody hears: every placement would ask about every node.
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>

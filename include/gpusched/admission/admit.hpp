@@ -52,8 +52,8 @@ struct Statistics {
     std::int64_t sets_checked =
         0;                         ///< sets of tasks that were checked: does the other task fit without them?
     std::int64_t plans_found = 0;  ///< complete plans
-    std::int64_t unorderable = 0;  ///< of these, rejected because their moves wait for each other in a cycle
-    std::int64_t domains_considered = 0;  ///< searched domains of the required level; else 1
+    std::int64_t unorderable = 0;  ///< of these, rejected: no order of their moves keeps the limits
+    std::int64_t domains_considered = 0;  ///< searches by domain of the required level; else 1
     bool operator==(const Statistics&) const = default;
 };
 template <class F>
@@ -81,8 +81,9 @@ struct Admission {
     std::vector<TaskId> lost{};     ///< evicted tasks that are not placed again, ascending
     /// Ascending; empty unless `Prices::budget_price_s`.
     std::vector<preemption::BrokenBudget> broken_budgets{};
-    /// Without a plan: the obstacle on the closest node even if all tasks leave that may. `gpu` or another
-    /// resource also if displaced tasks fit nowhere, and if a quota rejects the job.
+    /// Without a plan: the resource of the quota that rejects the job; if some pod fits on no node, the
+    /// obstacle on the closest node after all displaceable tasks leave; else the obstacle that `allocate`
+    /// reports.
     Obstacle obstacle = Obstacle::none;
     std::string reason{};  ///< in words; empty if admitted
     Statistics stats{};
@@ -117,9 +118,9 @@ struct Admission {
 /// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, except if it exceeds
 ///     budgets at a price or the pods have local cores, which plans do not describe
 /// @throws InvalidInput as `allocate`, and for options out of range
-/// O(nodes + tasks) and at most `search_limit` steps for each pod, and as many in all for a preferred level;
-/// each step is at most O(nodes) and 2,000 sets of tasks. Twice that if limits prevent the admission, to find
-/// them. Deterministic unless a time limit or a cancellation ends the search.
+/// O(nodes + tasks) plus the steps: at most `search_limit` for each pod, and as many in total again for a
+/// preferred level. A step is O(nodes) and checks at most 2,000 sets of tasks. If limits prevent the
+/// admission, a second search names them. Deterministic unless a time limit or a cancellation ends the search.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
 

@@ -19,8 +19,8 @@ namespace gpusched::admission {
 /// The highest price, in seconds: about 30 years.
 inline constexpr std::int64_t highest_price_s = 1'000'000'000;
 
-/// Prices in seconds. Multiplied by the GPUs of a task, they are costs in GPU-seconds. A task without GPUs
-/// counts as one GPU per 16 cores, and at least as 0.1 GPUs.
+/// Prices in seconds; costs are in GPU-seconds. The prices of moves, restarts and losses are multiplied by the
+/// GPUs of the task. A task without GPUs counts as one GPU per 16 cores, and at least as 0.1 GPUs.
 struct Prices {
     /// The price of a move, 0 to 10^9 s, times the task's `move_cost`.
     std::int64_t move_price_s = 30;
@@ -54,7 +54,8 @@ constexpr void visit_fields(std::type_identity<Prices>, F&& field) {
 struct SearchOptions {
     /// Nesting of displacements, 1 to 16. With 1, every displaced task goes to GPUs that are already free.
     int depth = 3;
-    /// Most steps (tried displacements) per pod, >= 1. Beyond them the best plan so far is returned.
+    /// Most steps (tried displacements and placements) per pod, >= 1. Beyond them the best plan so far is
+    /// returned.
     std::int64_t search_limit = 2000;
 };
 template <class F>

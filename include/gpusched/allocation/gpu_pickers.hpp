@@ -34,8 +34,8 @@ struct FewestCrossings {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
-/// Applies the criteria of FewestCrossings in reverse order, for tasks that are indifferent to the position
-/// of their GPUs.
+/// Takes the GPUs that leave the largest blocks of idle GPUs per socket, then per NUMA node. Ties go to the
+/// fewest sockets, then the fewest NUMA nodes. For tasks without a hardware affinity.
 struct LeastHarm {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };

@@ -279,11 +279,11 @@ struct DotProduct {
     LargestNode largest{};
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         const auto lent = cluster.lent_to(task);
-        const auto cpu_free_milli = detail::part(cluster.cpu_free_milli(node, lent), largest.cpu_milli);
+        const auto cpu_free = detail::part(cluster.cpu_free_milli(node, lent), largest.cpu_milli);
         const auto gpu_free = detail::part(cluster.gpu_free_total_milli(node, lent), largest.gpu_milli);
         const auto cpu = detail::part(cluster.inventory().tasks.cpu_milli[index(task)], largest.cpu_milli);
         const auto gpu = detail::part(cluster.gpu_milli(task), largest.gpu_milli);
-        return detail::score_of_loss(cpu_free_milli * cpu + gpu_free * gpu,
+        return detail::score_of_loss(cpu_free * cpu + gpu_free * gpu,
                                      2 * detail::part_unit * detail::part_unit);
     }
 };

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 PreemptionIndex and OnlinePreemption: repeated preemption decisions
+// SPDX-License-Identifier: Apache-2.0
+// PreemptionIndex and OnlinePreemption: repeated preemption decisions
 // from caches that follow a cluster's events.
 #pragma once
 

@@ -76,14 +76,13 @@ constexpr bool check_locality() {
         "the policy has a hook `is_node_local` that would never be used: expected `bool "
         "is_node_local() const`");
     static_assert(
-        !requires { &T::is_local; },
-        "the policy has a member `is_local`, which nobody calls: the hook is named `node_local`");
+        !requires { &T::is_local; }, "the member `is_local` is never called; the hook is named `node_local`");
     static_assert(
         !requires { &T::nodelocal; },
-        "the policy has a member `nodelocal`, which nobody calls: the hook is named `node_local`");
+        "the member `nodelocal` is never called; the hook is named `node_local`");
     static_assert(
         !requires { &T::node_locality; },
-        "the policy has a member `node_locality`, which nobody calls: the hook is named `node_local`");
+        "the member `node_locality` is never called; the hook is named `node_local`");
     return true;
 }
 
@@ -118,13 +117,11 @@ constexpr bool check_ranker() {
             "policy itself");
     static_assert(
         !requires { &T::prepare_node; },
-        "the policy has a member `prepare_node`, which nobody calls: the hook is named `prepare`");
+        "the member `prepare_node` is never called; the hook is named `prepare`");
     static_assert(
-        !requires { &T::for_tasks; },
-        "the policy has a member `for_tasks`, which nobody calls: the hook is named `for_task`");
+        !requires { &T::for_tasks; }, "the member `for_tasks` is never called; the hook is named `for_task`");
     static_assert(
-        !requires { &T::per_task; },
-        "the policy has a member `per_task`, which nobody calls: the hook is named `for_task`");
+        !requires { &T::per_task; }, "the member `per_task` is never called; the hook is named `for_task`");
     return check_locality<T>();
 }
 
@@ -169,8 +166,8 @@ constexpr bool check_placement() {
                   "std::optional<Destination>");
     static_assert(
         !requires { &T::changed; },
-        "the policy has a member `changed`, which nobody calls: what follows a cluster is a follower "
-        "(model/follower.hpp), brought in step when the policy is asked");
+        "the member `changed` is never called; use Followed (model/follower.hpp), which is updated when "
+        "the policy is called");
     return true;
 }
 
