@@ -116,6 +116,7 @@ TEST_CASE("policies by name keep everything else of the preset") {
             CHECK(named.stats == typed.stats);
             CHECK(con::consolidate(cluster, con::make_policies(preset, names, objective)).plan == typed.plan);
         }
-    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.acceptance = "accept_all"}, {.search = {.max_others = 2}}),
-                           InvalidInput, "max_others: 2; expected default policies of your own");
+    REQUIRE_THROWS_MESSAGE(
+        con::consolidate(cluster, {.acceptance = "accept_all"}, {.search = {.max_others = 2}}), InvalidInput,
+        "max_others: 2; expected default policies of your own");
 }

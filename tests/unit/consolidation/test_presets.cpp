@@ -63,7 +63,8 @@ TEST_CASE("options without effect next to user-defined policies are refused") {
     refused(best, {.objective = con::Objective::nodes},
             "objective: nodes; expected default policies of your own node_weight");
     const auto all = con::with_acceptance(best, con::AcceptAll{});
-    refused(all, {.search = {.max_others = 3}}, "max_others: 3; expected default acceptance takes no limits, PriceLimit");
+    refused(all, {.search = {.max_others = 3}},
+            "max_others: 3; expected default acceptance takes no limits, PriceLimit");
     refused(con::AnyPolicies(all), {.price = 2}, "price: 2; expected default acceptance takes no limits");
     con::validate({.price = 2, .search = {.max_others = 3}}, cluster, best);
     con::validate({.search = {.max_others = 3}}, cluster, con::AnyPolicies(best));
