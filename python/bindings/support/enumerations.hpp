@@ -72,7 +72,7 @@ class type_caster<E> {
 
     bool load(handle source, bool) {
         if (!isinstance<str>(source)) return false;
-        for (const auto& row : names_of<E>())
+        for (const auto& row : gpusched::names_of<E>())
             if (source.equal(str(row.name))) {
                 value = row.value;
                 return true;
