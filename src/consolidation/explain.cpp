@@ -142,7 +142,7 @@ class Explainer {
 
 // Finds the most frequent first obstacle over all nodes that may receive the task.
 Blocker Explainer::find_blocker(TaskId task) const {
-    std::array<std::size_t, enum_names(Obstacle{}).size()> seen{};
+    std::array<std::size_t, names_of<Obstacle>().size()> seen{};
     Blocker blocker{.task = task};
     for (const auto node : after_.nodes()) {
         if (node == after_.node_of(task) || closed_by_[index(node)] != ClosedBy::none) continue;

@@ -143,7 +143,7 @@ class RowReader {
         if constexpr (NamedEnum<T>) {
             std::int64_t number = 0;
             reader.read_integer<std::int64_t>(at, number, 0,
-                                              static_cast<std::int64_t>(enum_names(T{}).size()) - 1);
+                                              static_cast<std::int64_t>(names_of<T>().size()) - 1);
             value = static_cast<T>(number);
         } else if constexpr (std::is_same_v<T, double>) {
             reader.read_field(at, value, NullIfUnknown{});
@@ -231,15 +231,6 @@ static std::uint64_t hash_in(std::string_view line) {
 
 /// The kinds of lines that are not windows.
 enum class Record : std::uint8_t { start, release, outcome, resume, admission };
-constexpr auto enum_names(Record) {
-    return name_table<Record>({
-        {Record::start, "start"},
-        {Record::release, "release"},
-        {Record::outcome, "outcome"},
-        {Record::resume, "resume"},
-        {Record::admission, "admission"},
-    });
-}
 
 /// A tenant's carryover in the record of a start.
 struct NamedCarryover {

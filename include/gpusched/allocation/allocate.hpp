@@ -24,12 +24,6 @@ enum class AllocatePolicy : std::uint8_t {
     entropy,  ///< the paper's Algorithm 2, as written
     exact,    ///< least entropy
 };
-constexpr auto enum_names(AllocatePolicy) {
-    return name_table<AllocatePolicy>({
-        {AllocatePolicy::entropy, "entropy"},
-        {AllocatePolicy::exact, "exact"},
-    });
-}
 
 /// Options of `allocate`.
 struct AllocateOptions {

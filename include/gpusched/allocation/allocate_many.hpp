@@ -27,12 +27,6 @@ enum class JointPolicy : std::uint8_t {
     size_sorted,  ///< the paper's practice: one job after another, the most GPUs first
     joint,        ///< the same, then a local search (not in the paper)
 };
-constexpr auto enum_names(JointPolicy) {
-    return name_table<JointPolicy>({
-        {JointPolicy::size_sorted, "size_sorted"},
-        {JointPolicy::joint, "joint"},
-    });
-}
 
 struct JointOptions {
     /// `size_sorted` places one job after another, the most GPUs first, as the paper does; `joint` adds a

@@ -64,9 +64,6 @@ enum class OldCopy : std::uint8_t {
     stays,   ///< once the new one runs: until then it holds its resources (make before break)
     leaves,  ///< first (break before make, or an eviction): the task is judged as if it were pending
 };
-constexpr auto enum_names(OldCopy) {
-    return name_table<OldCopy>({{OldCopy::stays, "stays"}, {OldCopy::leaves, "leaves"}});
-}
 
 /// Returns the task's obstacle on each node, in the cluster's order of nodes; `Obstacle::none` if it would
 /// fit now.

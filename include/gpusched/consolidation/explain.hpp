@@ -27,18 +27,6 @@ enum class NodeFate : std::uint8_t {
     crowded,         ///< every task on it fits elsewhere alone, but not all of them together
     not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves exceed the limits of the search
 };
-constexpr auto enum_names(NodeFate) {
-    return name_table<NodeFate>({
-        {NodeFate::vacated, "vacated"},
-        {NodeFate::empty, "empty"},
-        {NodeFate::has_fixed, "has_fixed"},
-        {NodeFate::has_stuck, "has_stuck"},
-        {NodeFate::receives, "receives"},
-        {NodeFate::too_dear, "too_dear"},
-        {NodeFate::crowded, "crowded"},
-        {NodeFate::not_worthwhile, "not_worthwhile"},
-    });
-}
 
 /// Why a task must stay.
 enum class FixedBy : std::uint8_t {
@@ -53,20 +41,6 @@ enum class FixedBy : std::uint8_t {
     budget,         ///< it would be down while it moves, and a disruption budget allows no more
     core_member,    ///< its job needs it for `min_members`
 };
-constexpr auto enum_names(FixedBy) {
-    return name_table<FixedBy>({
-        {FixedBy::none, "none"},
-        {FixedBy::daemon, "daemon"},
-        {FixedBy::locked, "locked"},
-        {FixedBy::standby, "standby"},
-        {FixedBy::cpu_local, "cpu_local"},
-        {FixedBy::never_moves, "never_moves"},
-        {FixedBy::exempt_node, "exempt_node"},
-        {FixedBy::no_disruption, "no_disruption"},
-        {FixedBy::budget, "budget"},
-        {FixedBy::core_member, "core_member"},
-    });
-}
 
 /// Why nothing may move onto a node.
 enum class ClosedBy : std::uint8_t {
@@ -77,16 +51,6 @@ enum class ClosedBy : std::uint8_t {
     to_clear,  ///< it is to be cleared itself
     cordoned,  ///< it is unschedulable
 };
-constexpr auto enum_names(ClosedBy) {
-    return name_table<ClosedBy>({
-        {ClosedBy::none, "none"},
-        {ClosedBy::emptied, "emptied"},
-        {ClosedBy::empty, "empty"},
-        {ClosedBy::exempt, "exempt"},
-        {ClosedBy::to_clear, "to_clear"},
-        {ClosedBy::cordoned, "cordoned"},
-    });
-}
 
 /// The smallest change by which a task would find a place after the plan.
 struct LeastChange {
@@ -184,18 +148,6 @@ enum class MoveFate : std::uint8_t {
     refused,      ///< the rule of the options rejects it
     no_turn,      ///< of `order_into_waves` only: possible after the other moves, but it fits into no wave
 };
-constexpr auto enum_names(MoveFate) {
-    return name_table<MoveFate>({
-        {MoveFate::possible, "possible"},
-        {MoveFate::is_there, "is_there"},
-        {MoveFate::not_placed, "not_placed"},
-        {MoveFate::task_stays, "task_stays"},
-        {MoveFate::node_closed, "node_closed"},
-        {MoveFate::obstacle, "obstacle"},
-        {MoveFate::refused, "refused"},
-        {MoveFate::no_turn, "no_turn"},
-    });
-}
 
 /// The obstacles and effects of one move.
 struct MoveExplanation {

@@ -21,35 +21,15 @@ enum class Preset : std::uint8_t {
     fast,  ///< ours: pools per GPU model, least demand first, tightest fit through an index, one round
     best,  ///< ours: as fast, with more rounds, a deeper search, exchanges and an exact search of tiny groups
 };
-constexpr auto enum_names(Preset) {
-    return name_table<Preset>({
-        {Preset::ipc, "ipc"},
-        {Preset::fast, "fast"},
-        {Preset::best, "best"},
-    });
-}
 
 /// The weight of a vacated node.
 enum class Objective : std::uint8_t {
     gpus,   ///< its GPUs; a node without GPUs gains nothing, but is still vacated if nothing is lost
     nodes,  ///< one
 };
-constexpr auto enum_names(Objective) {
-    return name_table<Objective>({
-        {Objective::gpus, "gpus"},
-        {Objective::nodes, "nodes"},
-    });
-}
 
 /// The method by which a bound is proved.
 enum class BoundMethod : std::uint8_t { none, counting, lp };
-constexpr auto enum_names(BoundMethod) {
-    return name_table<BoundMethod>({
-        {BoundMethod::none, "none"},
-        {BoundMethod::counting, "counting"},
-        {BoundMethod::lp, "lp"},
-    });
-}
 
 /// The maximum of `SearchOptions::depth`.
 inline constexpr int most_depth = 16;

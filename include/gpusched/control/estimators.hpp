@@ -76,13 +76,6 @@ struct Freshness {
 
 /// How a load was attributed to a tenant. Only measured and inferred offenders may be throttled.
 enum class Attribution : std::uint8_t { unknown, inferred, measured };
-constexpr auto enum_names(Attribution) {
-    return name_table<Attribution>({
-        {Attribution::unknown, "unknown"},
-        {Attribution::inferred, "inferred"},
-        {Attribution::measured, "measured"},
-    });
-}
 
 /// Correlates a tenant's activity with a pressure; recent windows have more weight.
 ///

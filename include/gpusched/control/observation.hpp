@@ -100,21 +100,6 @@ enum class BackendStatus : std::uint8_t {
     unknown,
     invalid_state
 };
-constexpr auto enum_names(BackendStatus) {
-    return name_table<BackendStatus>({
-        {BackendStatus::ok, "ok"},
-        {BackendStatus::in_use, "in_use"},
-        {BackendStatus::insufficient_resources, "insufficient_resources"},
-        {BackendStatus::no_permission, "no_permission"},
-        {BackendStatus::reset_required, "reset_required"},
-        {BackendStatus::not_supported, "not_supported"},
-        {BackendStatus::not_found, "not_found"},
-        {BackendStatus::gpu_is_lost, "gpu_is_lost"},
-        {BackendStatus::timeout, "timeout"},
-        {BackendStatus::unknown, "unknown"},
-        {BackendStatus::invalid_state, "invalid_state"},
-    });
-}
 
 /// Returns whether a status blocks further actions until an operator resumes.
 [[nodiscard]] constexpr bool freezes(BackendStatus s) noexcept {

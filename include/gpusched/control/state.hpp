@@ -25,46 +25,12 @@ enum class Phase : std::uint8_t {
     hold,
     disabled
 };
-constexpr auto enum_names(Phase) {
-    return name_table<Phase>({
-        {Phase::observe, "observe"},
-        {Phase::suspect, "suspect"},
-        {Phase::guarded, "guarded"},
-        {Phase::reconfig, "reconfig"},
-        {Phase::validate, "validate"},
-        {Phase::cooldown, "cooldown"},
-        {Phase::exhausted, "exhausted"},
-        {Phase::hold, "hold"},
-        {Phase::disabled, "disabled"},
-    });
-}
 
 /// The cause of a high tail; the first one that applies.
 enum class Cause : std::uint8_t { pcie, io, compute, irq, unknown };
-constexpr auto enum_names(Cause) {
-    return name_table<Cause>({
-        {Cause::pcie, "pcie"},
-        {Cause::io, "io"},
-        {Cause::compute, "compute"},
-        {Cause::irq, "irq"},
-        {Cause::unknown, "unknown"},
-    });
-}
 
 /// The levers of the controller.
 enum class Lever : std::uint8_t { none, throttle, quota, pin, move, enlarge, rollback, relax };
-constexpr auto enum_names(Lever) {
-    return name_table<Lever>({
-        {Lever::none, "none"},
-        {Lever::throttle, "throttle"},
-        {Lever::quota, "quota"},
-        {Lever::pin, "pin"},
-        {Lever::move, "move"},
-        {Lever::enlarge, "enlarge"},
-        {Lever::rollback, "rollback"},
-        {Lever::relax, "relax"},
-    });
-}
 
 enum class ActionKind : std::uint8_t {
     throttle_io,  ///< limit the target's block I/O to `value` MB/s until the lease ends
@@ -73,15 +39,6 @@ enum class ActionKind : std::uint8_t {
     pin,          ///< cores of the tenant
     reconfigure   ///< the whole change from `before` to `after`
 };
-constexpr auto enum_names(ActionKind) {
-    return name_table<ActionKind>({
-        {ActionKind::throttle_io, "throttle_io"},
-        {ActionKind::release_io, "release_io"},
-        {ActionKind::set_quota, "set_quota"},
-        {ActionKind::pin, "pin"},
-        {ActionKind::reconfigure, "reconfigure"},
-    });
-}
 
 /// An action. A step has at most two.
 struct Action {

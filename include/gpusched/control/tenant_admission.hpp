@@ -66,13 +66,6 @@ template <PlacementScorer S = WeightedScore>
 
 /// The verdict on a newcomer.
 enum class AdmissionVerdict : std::uint8_t { admitted, queued, rejected };
-constexpr auto enum_names(AdmissionVerdict) {
-    return name_table<AdmissionVerdict>({
-        {AdmissionVerdict::admitted, "admitted"},
-        {AdmissionVerdict::queued, "queued"},
-        {AdmissionVerdict::rejected, "rejected"},
-    });
-}
 
 /// The answer to a newcomer.
 struct AdmissionAnswer {

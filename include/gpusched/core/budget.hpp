@@ -17,14 +17,6 @@ enum class StopReason {
     cancelled,    ///< the caller asked it to stop; the result is valid
     move_budget,  ///< the migration budget was used up
 };
-constexpr auto enum_names(StopReason) {
-    return name_table<StopReason>({
-        {StopReason::completed, "completed"},
-        {StopReason::time_limit, "time_limit"},
-        {StopReason::cancelled, "cancelled"},
-        {StopReason::move_budget, "move_budget"},
-    });
-}
 
 /// Watches a time limit and a stop token during one call of an algorithm, and reports progress.
 ///

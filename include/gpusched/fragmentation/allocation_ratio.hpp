@@ -21,12 +21,6 @@ enum class Accounting : std::uint8_t {
     all,  ///< all tasks; Standby tasks hold the GPUs that they lend, so idle means idle without spot rights
     hp,  ///< HP tasks, as in Figs. 9, 13, 14 and 16 of the ASI paper; LP tasks hold only GPUs lent by Standby
 };
-constexpr auto enum_names(Accounting) {
-    return name_table<Accounting>({
-        {Accounting::all, "all"},
-        {Accounting::hp, "hp"},
-    });
-}
 
 /// A node's capacity and the requests of its tasks by class, in thousandths of a GPU and of a core.
 ///

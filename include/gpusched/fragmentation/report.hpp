@@ -40,13 +40,6 @@ inline constexpr std::array<Shape, 8> asi_shapes{
 
 /// The cause that makes idle GPUs of a node unusable for a request; see `report`.
 enum class Cause : std::uint8_t { fractional, stranded, insufficient_cpu };
-constexpr auto enum_names(Cause) {
-    return name_table<Cause>({
-        {Cause::fractional, "fractional"},
-        {Cause::stranded, "stranded"},
-        {Cause::insufficient_cpu, "insufficient_cpu"},
-    });
-}
 
 /// The idle GPUs of a node that a request cannot use, and the cause.
 struct Unusable {
@@ -72,13 +65,6 @@ enum class GroupBy : std::uint8_t {
     gpu_model,  ///< in order of first appearance; nodes without a model come last, with an empty name
     cluster,    ///< domains of the top network level; last, `unknown_position` for nodes of unknown position
 };
-constexpr auto enum_names(GroupBy) {
-    return name_table<GroupBy>({
-        {GroupBy::none, "none"},
-        {GroupBy::gpu_model, "gpu_model"},
-        {GroupBy::cluster, "cluster"},
-    });
-}
 
 /// The group name of nodes with unknown network position.
 inline constexpr std::string_view unknown_position = "(unknown position)";

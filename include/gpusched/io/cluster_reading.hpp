@@ -27,14 +27,6 @@ enum class Fidelity : std::uint8_t {
     ignored,       ///< the snapshot does not say it
     left_out,      ///< the whole object is not in the snapshot
 };
-constexpr auto enum_names(Fidelity) {
-    return name_table<Fidelity>({
-        {Fidelity::exact, "exact"},
-        {Fidelity::approximated, "approximated"},
-        {Fidelity::ignored, "ignored"},
-        {Fidelity::left_out, "left_out"},
-    });
-}
 
 /// The direction of an approximation's error.
 enum class Errs : std::uint8_t {
@@ -43,14 +35,6 @@ enum class Errs : std::uint8_t {
     too_lax,     ///< the snapshot allows placements that the cluster's scheduler refuses
     either,
 };
-constexpr auto enum_names(Errs) {
-    return name_table<Errs>({
-        {Errs::neither, "neither"},
-        {Errs::too_strict, "too_strict"},
-        {Errs::too_lax, "too_lax"},
-        {Errs::either, "either"},
-    });
-}
 
 /// How one aspect of one kind of object was read.
 struct ReadingRow {

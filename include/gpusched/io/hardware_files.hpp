@@ -44,14 +44,6 @@ struct HardwareReading {
 
 /// The formats of machines.
 enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
-constexpr auto enum_names(HardwareFormat) {
-    return name_table<HardwareFormat>({
-        {HardwareFormat::nvidia_smi, "nvidia_smi"},
-        {HardwareFormat::nccl, "nccl"},
-        {HardwareFormat::hwloc, "hwloc"},
-        {HardwareFormat::flextopo, "flextopo"},
-    });
-}
 
 /// Guesses the format of a text from a few characteristic words; none if it has none of these formats.
 [[nodiscard]] std::optional<HardwareFormat> hardware_format(std::string_view text);

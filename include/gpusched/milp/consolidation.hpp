@@ -20,24 +20,12 @@ enum class ConsolidationForm : std::uint8_t {
     plain,    ///< F1: a binary per task and node
     classes,  ///< F3: an integer per class of equal tasks and node; locked tasks reduce the capacity of nodes
 };
-constexpr auto enum_names(ConsolidationForm) {
-    return name_table<ConsolidationForm>({
-        {ConsolidationForm::plain, "plain"},
-        {ConsolidationForm::classes, "classes"},
-    });
-}
 
 /// The representation of tasks that stay, in the plain form.
 enum class LockForm : std::uint8_t {
     bounds,  ///< columns fixed by their bounds
     rows,    ///< a row each
 };
-constexpr auto enum_names(LockForm) {
-    return name_table<LockForm>({
-        {LockForm::bounds, "bounds"},
-        {LockForm::rows, "rows"},
-    });
-}
 
 /// The objective.
 enum class ConsolidationGoal : std::uint8_t {
@@ -45,13 +33,6 @@ enum class ConsolidationGoal : std::uint8_t {
     nodes,             ///< occupied nodes
     moves,             ///< moves: for `vacated_gpus_at_least`
 };
-constexpr auto enum_names(ConsolidationGoal) {
-    return name_table<ConsolidationGoal>({
-        {ConsolidationGoal::nodes_then_moves, "nodes_then_moves"},
-        {ConsolidationGoal::nodes, "nodes"},
-        {ConsolidationGoal::moves, "moves"},
-    });
-}
 
 /// How a consolidation model is built.
 struct ConsolidationOptions {

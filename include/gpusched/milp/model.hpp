@@ -22,12 +22,6 @@
 namespace gpusched::milp {
 
 enum class Sense : std::uint8_t { minimise, maximise };
-constexpr auto enum_names(Sense) {
-    return name_table<Sense>({
-        {Sense::minimise, "minimise"},
-        {Sense::maximise, "maximise"},
-    });
-}
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 

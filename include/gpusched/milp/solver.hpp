@@ -29,16 +29,6 @@ enum class Status : std::uint8_t {
     cancelled,   ///< the caller stopped it; `x` likewise
     failed,      ///< it gave up, or its solution violates the model; see `message`
 };
-constexpr auto enum_names(Status) {
-    return name_table<Status>({
-        {Status::optimal, "optimal"},
-        {Status::infeasible, "infeasible"},
-        {Status::unbounded, "unbounded"},
-        {Status::time_limit, "time_limit"},
-        {Status::cancelled, "cancelled"},
-        {Status::failed, "failed"},
-    });
-}
 
 /// Options of solvers.
 struct SolveOptions {

@@ -59,12 +59,6 @@ enum class SpotMode : std::uint8_t {
     literal,
     ///< evictions weighed with the pod slots
 };
-constexpr auto enum_names(SpotMode) {
-    return name_table<SpotMode>({
-        {SpotMode::meaning, "meaning"},
-        {SpotMode::literal, "literal"},
-    });
-}
 
 /// When and where every task runs.
 struct SpotSchedule {

@@ -67,32 +67,6 @@ enum class Obstacle : std::uint8_t {
     gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
     disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
 };
-constexpr auto enum_names(Obstacle) {
-    return name_table<Obstacle>({
-        {Obstacle::none, "none"},
-        {Obstacle::cordoned, "cordoned"},
-        {Obstacle::not_eligible, "not_eligible"},
-        {Obstacle::gpu_model, "gpu_model"},
-        {Obstacle::node_selector, "node_selector"},
-        {Obstacle::node_affinity, "node_affinity"},
-        {Obstacle::taint, "taint"},
-        {Obstacle::cpu, "cpu"},
-        {Obstacle::memory, "memory"},
-        {Obstacle::resource, "resource"},
-        {Obstacle::device, "device"},
-        {Obstacle::gpu, "gpu"},
-        {Obstacle::gpu_memory, "gpu_memory"},
-        {Obstacle::hardware, "hardware"},
-        {Obstacle::anti_affinity, "anti_affinity"},
-        {Obstacle::affinity, "affinity"},
-        {Obstacle::network, "network"},
-        {Obstacle::avoid, "avoid"},
-        {Obstacle::near, "near"},
-        {Obstacle::spread, "spread"},
-        {Obstacle::gang, "gang"},
-        {Obstacle::disruption_budget, "disruption_budget"},
-    });
-}
 
 /// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
 ///

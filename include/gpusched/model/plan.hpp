@@ -68,12 +68,6 @@ enum class MoveMode : std::uint8_t {
     copy,     ///< make before break: the task holds both places until its wave ends
     restart,  ///< break before make: the task frees its old place when its wave starts and is down during it
 };
-constexpr auto enum_names(MoveMode) {
-    return name_table<MoveMode>({
-        {MoveMode::copy, "copy"},
-        {MoveMode::restart, "restart"},
-    });
-}
 
 /// The mode of a task with this mobility, which is not Mobility::none.
 [[nodiscard]] constexpr MoveMode move_mode(Mobility how) noexcept {

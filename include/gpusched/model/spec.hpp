@@ -157,12 +157,6 @@ constexpr void visit_fields(std::type_identity<Spread>, F&& field) {
 }
 
 enum class NetworkMode : std::uint8_t { required, preferred };
-constexpr auto enum_names(NetworkMode) {
-    return name_table<NetworkMode>({
-        {NetworkMode::required, "required"},
-        {NetworkMode::preferred, "preferred"},
-    });
-}
 
 /// All members of the task's job in one domain of `level`, required or preferred.
 struct NetworkAffinity {
@@ -177,20 +171,8 @@ constexpr void visit_fields(std::type_identity<NetworkAffinity>, F&& field) {
 }
 
 enum class HardwareLevel : std::uint8_t { numa, socket };
-constexpr auto enum_names(HardwareLevel) {
-    return name_table<HardwareLevel>({
-        {HardwareLevel::numa, "numa"},
-        {HardwareLevel::socket, "socket"},
-    });
-}
 
 enum class HardwareQos : std::uint8_t { guaranteed, best_effort };
-constexpr auto enum_names(HardwareQos) {
-    return name_table<HardwareQos>({
-        {HardwareQos::guaranteed, "guaranteed"},
-        {HardwareQos::best_effort, "best_effort"},
-    });
-}
 
 /// The task's GPUs within one NUMA node or one socket, guaranteed or best effort.
 struct HardwareAffinity {
@@ -270,14 +252,6 @@ enum class Mobility : std::uint8_t {
     suspend,  ///< it is suspended on the old node and resumed on the new one; down in between
     none,     ///< it never moves
 };
-constexpr auto enum_names(Mobility) {
-    return name_table<Mobility>({
-        {Mobility::copy, "copy"},
-        {Mobility::restart, "restart"},
-        {Mobility::suspend, "suspend"},
-        {Mobility::none, "none"},
-    });
-}
 
 /// A machine. Only `name` and the capacities are required.
 struct NodeSpec {

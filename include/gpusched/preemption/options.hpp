@@ -22,12 +22,6 @@ enum class Engine : std::uint8_t {
     masks,  ///< ours: bit masks, classes of identical victims, bounds
     plain,  ///< as published: enumerates the sets
 };
-constexpr auto enum_names(Engine) {
-    return name_table<Engine>({
-        {Engine::masks, "masks"},
-        {Engine::plain, "plain"},
-    });
-}
 
 /// How strictly a preemptor requires GPUs that are close to each other (FlexTopo, Algorithm 1).
 enum class Qos : std::uint8_t {
@@ -35,25 +29,12 @@ enum class Qos : std::uint8_t {
     best_effort,  ///< accepts any GPUs; closeness counts in the score
     none,         ///< ignores closeness
 };
-constexpr auto enum_names(Qos) {
-    return name_table<Qos>({
-        {Qos::guaranteed, "guaranteed"},
-        {Qos::best_effort, "best_effort"},
-        {Qos::none, "none"},
-    });
-}
 
 /// The form of Equation 1 that scores candidates. Both give the same score if all priorities are at least 1.
 enum class ScoreForm : std::uint8_t {
     weighted,  ///< `score` of the sum of `priority_weight`: an additional victim helps only by a better T
     paper,     ///< `paper_score` of the plain sum of priorities: victims with negative priority raise it
 };
-constexpr auto enum_names(ScoreForm) {
-    return name_table<ScoreForm>({
-        {ScoreForm::weighted, "weighted"},
-        {ScoreForm::paper, "paper"},
-    });
-}
 
 /// The highest cost of one task or gang, in thousandths of a GPU-second. The sum of 64 such costs cannot
 /// overflow; longer sums saturate.

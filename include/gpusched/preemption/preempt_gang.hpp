@@ -17,12 +17,6 @@ enum class GangObjective : std::uint8_t {
     cost,        ///< least lost work, then fewest lost gangs
     lost_gangs,  ///< fewest gangs that lose their work, then least lost work
 };
-constexpr auto enum_names(GangObjective) {
-    return name_table<GangObjective>({
-        {GangObjective::cost, "cost"},
-        {GangObjective::lost_gangs, "lost_gangs"},
-    });
-}
 
 /// Nodes for all pods of a gang, and the tasks to evict.
 struct GangDecision {

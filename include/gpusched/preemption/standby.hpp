@@ -76,13 +76,6 @@ enum class StandbyState : std::uint8_t {
     standby,   ///< the owner sleeps; its GPUs may be borrowed
     resuming,  ///< borrowers are leaving; no task may borrow
 };
-constexpr auto enum_names(StandbyState) {
-    return name_table<StandbyState>({
-        {StandbyState::active, "active"},
-        {StandbyState::standby, "standby"},
-        {StandbyState::resuming, "resuming"},
-    });
-}
 
 /// The GPUs of one HP task on its node, and their borrowers. Active -> Standby -> Resuming -> Active.
 ///

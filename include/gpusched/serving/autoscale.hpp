@@ -132,14 +132,6 @@ enum class AutoscalePolicy : std::uint8_t {
     token_rate,   ///< both pools in a fixed ratio, by the decoded tokens per second, after HeteroScale
     fixed,        ///< the initial sizes
 };
-constexpr auto enum_names(AutoscalePolicy) {
-    return name_table<AutoscalePolicy>({
-        {AutoscalePolicy::forecast, "forecast"},
-        {AutoscalePolicy::utilization, "utilization"},
-        {AutoscalePolicy::token_rate, "token_rate"},
-        {AutoscalePolicy::fixed, "fixed"},
-    });
-}
 
 /// Options of autoscaling: targets, times, delays.
 struct AutoscaleOptions {

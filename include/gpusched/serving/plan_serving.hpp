@@ -214,37 +214,18 @@ enum class Composition : std::uint8_t {
     homogeneous,  ///< one type, with unlimited availability (paper, App. K); the best such plan
     uniform,      ///< the same number of each type, as many as the budget pays, up to its availability
 };
-constexpr auto enum_names(Composition) {
-    return name_table<Composition>({
-        {Composition::optimized, "optimized"},
-        {Composition::homogeneous, "homogeneous"},
-        {Composition::uniform, "uniform"},
-    });
-}
 
 /// How requests are routed to replicas.
 enum class Routing : std::uint8_t {
     optimized,    ///< shares that minimise the makespan
     round_robin,  ///< evenly to all replicas that can serve them
 };
-constexpr auto enum_names(Routing) {
-    return name_table<Routing>({
-        {Routing::optimized, "optimized"},
-        {Routing::round_robin, "round_robin"},
-    });
-}
 
 /// The objective of a plan for rates.
 enum class Goal : std::uint8_t {
     cheapest,   ///< the cheapest rental that serves the rates within the targets
     most_rate,  ///< the highest multiple of the rates within the budget and the targets
 };
-constexpr auto enum_names(Goal) {
-    return name_table<Goal>({
-        {Goal::cheapest, "cheapest"},
-        {Goal::most_rate, "most_rate"},
-    });
-}
 
 /// How a serving plan is made.
 struct PlannerOptions {

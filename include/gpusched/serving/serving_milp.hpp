@@ -22,14 +22,6 @@ enum class ServingForm : std::uint8_t {
     mccormick,       ///< E3: a binary per number of copies, and a column for each product T * binary
     rates,           ///< E4: shares per second and 1 / T instead of shares and T; exact and smallest
 };
-constexpr auto enum_names(ServingForm) {
-    return name_table<ServingForm>({
-        {ServingForm::copies, "copies"},
-        {ServingForm::fixed_makespan, "fixed_makespan"},
-        {ServingForm::mccormick, "mccormick"},
-        {ServingForm::rates, "rates"},
-    });
-}
 
 /// How a serving model is built.
 struct ServingMilpOptions {

@@ -28,13 +28,6 @@ enum class Source : std::uint8_t {
     calibrated,  ///< an estimate times the factor measured for this GPU type and model
     estimated,   ///< an estimate; no measurement of this GPU type and model exists
 };
-constexpr auto enum_names(Source) {
-    return name_table<Source>({
-        {Source::measured, "measured"},
-        {Source::calibrated, "calibrated"},
-        {Source::estimated, "estimated"},
-    });
-}
 
 /// A measured throughput, or a load at which latencies were measured. It takes precedence over every
 /// estimate.

@@ -20,12 +20,6 @@ enum class ServingMethod : std::uint8_t {
     milp,           ///< one model that minimises the makespan
     binary_search,  ///< Algorithm 1: bisection on the makespan
 };
-constexpr auto enum_names(ServingMethod) {
-    return name_table<ServingMethod>({
-        {ServingMethod::milp, "milp"},
-        {ServingMethod::binary_search, "binary_search"},
-    });
-}
 
 /// How the serving problem is solved.
 struct ServingSearchOptions {

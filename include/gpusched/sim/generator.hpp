@@ -19,13 +19,6 @@ enum class Layout : std::uint8_t {
     spread,  ///< the node with the most idle GPUs of 30 sampled ones
     packed,  ///< the node with the fewest idle GPUs of 30 sampled ones
 };
-constexpr auto enum_names(Layout) {
-    return name_table<Layout>({
-        {Layout::random, "random"},
-        {Layout::spread, "spread"},
-        {Layout::packed, "packed"},
-    });
-}
 
 /// Shares of nodes and jobs with constraints beyond CPU, memory, GPUs and anti-affinity, each 0 to 1. An
 /// absent share is 0, or the value in docs/sim.md for preset "constrained". All constraints hold in the

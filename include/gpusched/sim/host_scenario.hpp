@@ -261,20 +261,6 @@ enum class HostScenarioName : std::uint8_t {
     /// `table3`.
     two_hosts
 };
-constexpr auto enum_names(HostScenarioName) {
-    return name_table<HostScenarioName>({
-        {HostScenarioName::table3, "table3"},
-        {HostScenarioName::noisy_counters, "noisy_counters"},
-        {HostScenarioName::no_counters, "no_counters"},
-        {HostScenarioName::quota_at_restart, "quota_at_restart"},
-        {HostScenarioName::neighbours, "neighbours"},
-        {HostScenarioName::faults, "faults"},
-        {HostScenarioName::two_services, "two_services"},
-        {HostScenarioName::mixed, "mixed"},
-        {HostScenarioName::llm, "llm"},
-        {HostScenarioName::two_hosts, "two_hosts"},
-    });
-}
 
 /// Returns the scenario of that name; every field may be changed.
 [[nodiscard]] HostScenario host_scenario(HostScenarioName name);

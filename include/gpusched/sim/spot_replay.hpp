@@ -29,14 +29,6 @@ enum class Victims : std::uint8_t {
     spot,        ///< ASI: cheapest first until it fits, on the node that loses the least work
     spot_exact,  ///< this library: the LP pods that lose the least work (preemption::Policy::spot_exact)
 };
-constexpr auto enum_names(Victims) {
-    return name_table<Victims>({
-        {Victims::none, "none"},
-        {Victims::random, "random"},
-        {Victims::spot, "spot"},
-        {Victims::spot_exact, "spot_exact"},
-    });
-}
 
 /// Called with every plan before it is applied, with the time in seconds and the cluster before the change.
 using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& before, const Plan& plan)>;

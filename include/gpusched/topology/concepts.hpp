@@ -42,17 +42,6 @@ concept NetworkGraph =
 /// The kind of a vertex in a machine's graph: the five kinds of FlexTopo (Table 2 of that paper), and the
 /// parts of PCIe.
 enum class HardwareKind : std::uint8_t { socket, core_group, core, numa_node, pcie_root, pcie_switch, gpu };
-constexpr auto enum_names(HardwareKind) {
-    return name_table<HardwareKind>({
-        {HardwareKind::socket, "socket"},
-        {HardwareKind::core_group, "core_group"},
-        {HardwareKind::core, "core"},
-        {HardwareKind::numa_node, "numa_node"},
-        {HardwareKind::pcie_root, "pcie_root"},
-        {HardwareKind::pcie_switch, "pcie_switch"},
-        {HardwareKind::gpu, "gpu"},
-    });
-}
 
 /// The meaning of an edge. The first four are FlexTopo's: socket hosts core group, core group contains core,
 /// core group localized to NUMA node, GPU nearby NUMA node. A socket may also host a NUMA node without cores.
@@ -65,27 +54,9 @@ enum class HardwareRelation : std::uint8_t {
     nvlink,        ///< between two GPUs
     interconnect,  ///< between two sockets
 };
-constexpr auto enum_names(HardwareRelation) {
-    return name_table<HardwareRelation>({
-        {HardwareRelation::hosts, "hosts"},
-        {HardwareRelation::contains, "contains"},
-        {HardwareRelation::localized, "localized"},
-        {HardwareRelation::nearby, "nearby"},
-        {HardwareRelation::pcie, "pcie"},
-        {HardwareRelation::nvlink, "nvlink"},
-        {HardwareRelation::interconnect, "interconnect"},
-    });
-}
 
 /// The state of a vertex that can be allocated.
 enum class HardwareStatus : std::uint8_t { free, allocated, failed };
-constexpr auto enum_names(HardwareStatus) {
-    return name_table<HardwareStatus>({
-        {HardwareStatus::free, "free"},
-        {HardwareStatus::allocated, "allocated"},
-        {HardwareStatus::failed, "failed"},
-    });
-}
 
 /// The bundled property of every vertex.
 struct HardwareVertex {

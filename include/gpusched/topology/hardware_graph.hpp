@@ -68,13 +68,6 @@ constexpr auto enum_names(HardwareChange::Kind) {
 
 /// The locality of a set of GPUs: all in one NUMA node, all in one socket, or neither.
 enum class GpuLocality : std::uint8_t { numa, socket, cross };
-constexpr auto enum_names(GpuLocality) {
-    return name_table<GpuLocality>({
-        {GpuLocality::numa, "numa"},
-        {GpuLocality::socket, "socket"},
-        {GpuLocality::cross, "cross"},
-    });
-}
 
 /// One machine (FlexTopo): sockets, core groups, cores, NUMA nodes, PCIe roots and switches, GPUs, and their
 /// connections.
