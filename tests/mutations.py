@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Feasibility with one rule switched off at a time: the property test `feasibility_rules` must fail each time.
+"""Switches off one rule of feasibility at a time: the property test `feasibility_rules` must then fail.
 
     tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a and
     libgpusched_core.a)

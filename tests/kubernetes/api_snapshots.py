@@ -61,7 +61,8 @@ def definition(kind: Kind, namespaced: bool) -> Object:
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": kind.resource, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "metadata": {"name": kind.resource,
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
         "spec": {"group": kind.group, "scope": "Namespaced" if namespaced else "Cluster", "names": names,
                  "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}]},
     }  # fmt: skip

@@ -102,7 +102,8 @@ class Difference:
 
     def __str__(self) -> str:
         theirs = ", ".join(f"{plugin} ({reason})" for plugin, reason in self.theirs.items()) or "feasible"
-        return f"case {self.case}, pod {self.pod}, node {self.node}: gpusched says {self.ours}, kube-scheduler {theirs}"
+        place = f"case {self.case}, pod {self.pod}, node {self.node}"
+        return f"{place}: gpusched says {self.ours}, kube-scheduler {theirs}"
 
 
 @dataclass

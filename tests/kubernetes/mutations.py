@@ -99,7 +99,8 @@ SPREAD = ("Pod", "spec", "topologySpreadConstraints")
 # By the rule that is left out: how, and the themes of clusters in which it matters.
 MUTATIONS: dict[str, tuple[Callable[[Object], None], tuple[str, ...]]] = {
     "taints": (without("Node", "spec", "taints"), ("taints",)),
-    "cordons": (every(without("Node", "spec", "unschedulable"), without("Node", "spec", "taints")), ("cordons",)),
+    "cordons": (every(without("Node", "spec", "unschedulable"), without("Node", "spec", "taints")),
+        ("cordons",)),
     "tolerations": (without("Pod", "spec", "tolerations"), ("taints",)),
     "effects of tolerations": (without("Pod", "spec", "tolerations", "effect"), ("taints",)),
     "nodeSelector": (without("Pod", "spec", "nodeSelector"), ("selector",)),
@@ -131,12 +132,14 @@ MUTATIONS: dict[str, tuple[Callable[[Object], None], tuple[str, ...]]] = {
     "replicas under the name of cards": (requests_without("nvidia.com/gpu"), ("replicas",)),
     "pod affinity": (without(*AFFINITY), ("affinity",)),
     "pod anti-affinity": (without(*ANTI), ("anti_affinity",)),
-    "selectors of pod affinity": (without(*AFFINITY, REQUIRED, "labelSelector", "matchExpressions"), ("affinity",)),
+    "selectors of pod affinity": (without(*AFFINITY, REQUIRED, "labelSelector", "matchExpressions"),
+        ("affinity",)),
     "namespaces of terms": (
         every(without(*AFFINITY, REQUIRED, "namespaces"), without(*ANTI, REQUIRED, "namespaces")),
         ("namespaces",)),
     "namespaceSelector": (
-        every(without(*AFFINITY, REQUIRED, "namespaceSelector"), without(*ANTI, REQUIRED, "namespaceSelector")), ("namespaces",)),
+        every(without(*AFFINITY, REQUIRED, "namespaceSelector"), without(*ANTI, REQUIRED,
+            "namespaceSelector")), ("namespaces",)),
     "labels of namespaces": (without("Namespace", "metadata", "labels", "team"), ("namespaces",)),
     "topology spread": (without(*SPREAD), ("spread",)),
     "maxSkew": (without(*SPREAD, "maxSkew"), ("spread",)),
@@ -148,5 +151,6 @@ MUTATIONS: dict[str, tuple[Callable[[Object], None], tuple[str, ...]]] = {
     "volumes": (without("Pod", "spec", "volumes"), ("volumes",)),
     "zones of volumes": (without("PersistentVolume", "metadata", "labels"), ("zones",)),
     "ReadWriteOncePod": (
-        every(without("PersistentVolume", "spec", "accessModes"), without("PersistentVolumeClaim", "spec", "accessModes")), ("claims",)),
+        every(without("PersistentVolume", "spec", "accessModes"), without("PersistentVolumeClaim", "spec",
+            "accessModes")), ("claims",)),
 }  # fmt: skip

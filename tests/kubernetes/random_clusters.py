@@ -151,7 +151,8 @@ class Maker:
         conditions = [{"type": "Ready", "status": "True"}]
         return {
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec,
-            "status": {"allocatable": allocatable, "capacity": allocatable | capacity, "conditions": conditions},
+            "status": {"allocatable": allocatable, "capacity": allocatable | capacity,
+                "conditions": conditions},
         }  # fmt: skip
 
     # Pods
@@ -440,7 +441,8 @@ class Maker:
                 volume["metadata"]["labels"][ZONE] = self.pick(("s", "t", "s__u"))
             claim = {
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "metadata": {"name": name, "namespace": space, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+                "metadata": {"name": name, "namespace": space,
+                    "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
                 "spec": {"accessModes": modes, "storageClassName": "", "volumeName": "volume-" + name,
                          "resources": {"requests": {"storage": "1Gi"}}},
                 "status": {"phase": "Bound"},

@@ -20,7 +20,8 @@ import gpusched as gs
 import random_clusters
 from plane import PLURALS, ControlPlane, Object, name_of
 
-THEMES = ("taints", "selector", "node_affinity", "ports", "cards", "instances", "shared", "extended", "resources", "spread", "affinity",
+THEMES = ("taints", "selector", "node_affinity", "ports", "cards", "instances", "shared", "extended",
+    "resources", "spread", "affinity",
           "anti_affinity", "namespaces", "cordons", "pod_count", "volumes", "zones")  # fmt: skip
 
 

@@ -3,9 +3,9 @@
 
     test_exports.py BUILD_FOLDER     with a compile_commands.json; what is not built yet is left out
 
-A definition without GPUSCHED_EXPORT must not be called from another component, a test, a benchmark or the Python
-extension, and it must stand in a namespace `detail`. With static libraries such a mistake links nevertheless;
-this check finds it in their objects.
+A definition without GPUSCHED_EXPORT must not be called from another component, a test, a benchmark or the
+Python extension, and it must stand in a namespace `detail`. With static libraries such a mistake links
+nevertheless; this check finds it in their objects.
 """
 
 import json
@@ -66,7 +66,7 @@ def check(objects):
                 users[name].add(file)
     for name, files in users.items():
         messages.append(
-            f"{text[name]} of {owner[name]}, which keeps it to itself, is called by {', '.join(sorted(files))}"
+            f"{text[name]} of {owner[name]} is not exported, but called by {', '.join(sorted(files))}"
         )
     return sorted(messages)
 
@@ -86,7 +86,7 @@ def self_test():
     ]
     for other in (io, ""):
         assert check([(core, "a.o", {inner}, set()), (other, "c.o", set(), {inner})]) == [
-            "gpusched::detail::f() of gpusched_core, which keeps it to itself, is called by c.o"
+            "gpusched::detail::f() of gpusched_core is not exported, but called by c.o"
         ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/papers*.md: every numbered item of the papers has a row, and every call and command of the rows exists."""
+"""docs/papers*.md: every numbered item of the papers has a row, and its calls and commands exist."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_figures_9_and_16(document: dict[str, Any]) -> None:
 def test_the_two_accountings_differ_if_spot_tasks_run(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure."""
+    """One node of 8 GPUs, all of them held by an LP task: none is idle, and all are in the figure."""
     node = {
         "name": "n",
         "gpu_model": "A",

@@ -470,7 +470,8 @@ def test_newcomers_are_admitted_and_started(
     log = audit.read_text(encoding="utf-8")
     records = [json.loads(line) for line in log.splitlines() if line.startswith('{"record":"admission"')]
     assert [(r["id"], r["verdict"]) for r in records] == [
-        (7, "admitted"), (8, "queued"), (13, "queued"), (9, "rejected"), (8, "admitted"), (13, "rejected"), (21, "queued"),
+        (7, "admitted"), (8, "queued"), (13, "queued"), (9, "rejected"), (8, "admitted"), (13, "rejected"),
+            (21, "queued"),
     ]  # fmt: skip
     assert records[0]["gpu"] == answer.place.gpu and "gpu" not in records[1]
     assert gs.control.replay_audit(log, controller.config).first_difference == -1

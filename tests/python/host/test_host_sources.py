@@ -592,8 +592,10 @@ def test_a_machine_by_nvidia_smi(host: Host, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_parts_and_links() -> None:
-    names = {("NVIDIA A100-SXM4-40GB", 40960): "A100-40GB", ("NVIDIA A100 80GB PCIe", 81920): "A100-80GB", ("Tesla T4", 15360): "",
-             ("NVIDIA A30", 24576): "A30-24GB", ("NVIDIA H100 NVL", 95830): "H100-94GB", ("NVIDIA H200", 143771): "H200-141GB"}  # fmt: skip
+    names = {("NVIDIA A100-SXM4-40GB", 40960): "A100-40GB", ("NVIDIA A100 80GB PCIe", 81920): "A100-80GB",
+        ("Tesla T4", 15360): "",
+             ("NVIDIA A30", 24576): "A30-24GB", ("NVIDIA H100 NVL", 95830): "H100-94GB", ("NVIDIA H200",
+                 143771): "H200-141GB"}  # fmt: skip
     assert all(device_of(name, mib) == device for (name, mib), device in names.items())
     assert pcie_bytes_per_s("5.0 GT/s PCIe", "8") == 4e9 and pcie_bytes_per_s(
         "64.0 GT/s PCIe", "16"

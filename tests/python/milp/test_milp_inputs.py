@@ -61,7 +61,8 @@ def test_models_and_results_pickle():
     same_model(spot, back(spot))
     assert back(spot).schedule_value(pods) == spot.schedule_value(pods)
     tasks = [{"name": "a", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [0]},
-             {"name": "b", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0], "locked": True},
+             {"name": "b", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0],
+              "locked": True},
              {"name": "p", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 3}]  # fmt: skip
     c = cluster(tasks)
     for form in ("plain", "classes"):

@@ -32,7 +32,8 @@ def small(c, rows, row_lower, row_upper, lower, upper, whole, *, maximise=False,
     groups = (ints([0] * len(row_lower)), names(1, "g")) if row_lower else (ints([]), ())
     model = milp.Model.__new__(milp.Model)
     model.__setstate__(
-        (b"small", int(maximise), float(offset), ints(start), ints(index), floats(value), floats(c), floats(lower),
+        (b"small", int(maximise), float(offset), ints(start), ints(index), floats(value), floats(c),
+            floats(lower),
          floats(upper), floats(row_lower), floats(row_upper), bytes(whole), names(len(c), "x"),
          names(len(row_lower), "r"), *groups, ())
     )  # fmt: skip
@@ -220,7 +221,8 @@ def split(columns=60, rows=4):
     rng = random.Random(5)
     matrix = [[rng.randrange(100) for _ in range(columns)] for _ in range(rows)]
     halves = [sum(row) // 2 for row in matrix]
-    return small([rng.randrange(1, 10) for _ in range(columns)], matrix, halves, halves, [0] * columns, [1] * columns,
+    return small([rng.randrange(1, 10) for _ in range(columns)], matrix, halves, halves, [0] * columns,
+        [1] * columns,
                  [1] * columns)  # fmt: skip
 
 

@@ -314,7 +314,8 @@ def fragmented() -> gs.Cluster:
         for n in range(5)
     ]  # fmt: skip
     tasks = [
-        {"name": f"our-{name}-{n}", "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": f"our-node-{n}", "gpus": gpus,
+        {"name": f"our-{name}-{n}", "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0,
+         "node": f"our-node-{n}", "gpus": gpus,
          "job": f"our-job-{n}", "preemptible": True}
         for n in range(5) for name, gpus in (("four", [0, 1, 2, 3]), ("two", [4, 5]))
     ]  # fmt: skip

@@ -94,7 +94,8 @@ def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster
     for wish in (UserDict(job()), MappingProxyType(job()), {"name": "j", "pods": tuple(pods)}):
         assert gs.admit(cluster, wish) == plain  # type: ignore[arg-type]
         assert gs.allocate(cluster, wish) == gs.allocate(cluster, job())  # type: ignore[arg-type]
-        assert gs.preemption.preempt_gang(cluster, wish) == gs.preemption.preempt_gang(cluster, job())  # type: ignore[arg-type]
+        assert gs.preemption.preempt_gang(cluster, wish) == gs.preemption.preempt_gang(cluster,
+            job())  # type: ignore[arg-type]
     task = {"name": "u", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
     assert gs.place(cluster, UserDict(task)) == gs.place(cluster, task)  # type: ignore[arg-type]
     assert gs.consolidate(cluster, goal=UserDict(empty_nodes=np.int32(1))) == gs.consolidate(

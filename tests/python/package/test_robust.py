@@ -26,7 +26,8 @@ c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1,
 p = gs.consolidate(c)
 arguments = [(None,), (None, None), (None, None, None), (c, None), (c, None, None), (None, p), (None, "t1"),
              (None, p, "n0"), (c, p, None), (c, "t1", None), (c, "t1", "n0", None), (p, None)]
-modules = [gs, *(value for name, value in sorted(vars(gs).items()) if inspect.ismodule(value) and name[0] != "_")]
+public = [value for name, value in sorted(vars(gs).items()) if name[0] != "_"]
+modules = [gs, *filter(inspect.ismodule, public)]
 modules = [m for m in modules if m.__name__.startswith("gpusched")]
 seen, calls = set(), 0
 for module in modules:
@@ -39,7 +40,8 @@ for module in modules:
                 continue
             seen.add(id(thing))
             for given in arguments:
-                print(module.__name__, name, getattr(thing, "__name__", ""), len(given), file=sys.stderr, flush=True)
+                called = (module.__name__, name, getattr(thing, "__name__", ""), len(given))
+                print(*called, file=sys.stderr, flush=True)
                 try:
                     thing(*given)
                 except Exception:

@@ -135,7 +135,8 @@ def test_types_of_other_tables_do_not_depend_on_the_rows(tiny: gs.Cluster) -> No
 def test_user_defined_columns_have_their_kind() -> None:
     pytest.importorskip("pandas")
     kinds = {"name": "text", "gpus": "whole", "share": "number", "tasks": "texts"}
-    same_types([Table(kinds, []), Table(kinds, [("a", 1, None, [])]), Table(kinds, [(None, 1, 2, ["t"])])])  # type: ignore[arg-type]
+    same_types([Table(kinds, []), Table(kinds, [("a", 1, None, [])]), Table(kinds, [(None, 1, 2,
+        ["t"])])])  # type: ignore[arg-type]
     # Names alone: as pandas finds them, whatever columns of the library have the name.
     assert list(Table(["gpus"], [(2.5,)]).to_pandas()["gpus"]) == [2.5]
     with refuses("columns['a']: 'txt'; expected one of text, whole, did you mean 'text' or 'texts'"):

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("solver")
 
 
 def test_price_ranges_end_at_changes_of_the_plan() -> None:
-    asked = request(gpus={"H100": {"available": 32, "price": 3.0}, "A100-80GB": {"available": 32, "price": 1.8}},
+    asked = request(gpus={"H100": {"available": 32, "price": 3.0}, "A100-80GB": {"available": 32,
+        "price": 1.8}},
                     measured=[row("H100 1x4", "chat", 10.0), row("A100-80GB 1x4", "chat", 5.0)])  # fmt: skip
     options: dict[str, Any] = {"rate": {"chat": 40.0}, "measured_only": True, "utilization": 1.0}
     plan = serving.plan_serving(asked, **options)

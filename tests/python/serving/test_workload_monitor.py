@@ -182,7 +182,8 @@ def test_a_stream_is_read_only_as_far_as_needed() -> None:
             taken.append(number)
             yield number * 0.5, "w2"
 
-    follow = serving.follow_workload(request((900, 50, 50)), serving.plan_serving(request((900, 50, 50)), time_limit=5), stream(),
+    follow = serving.follow_workload(request((900, 50, 50)), serving.plan_serving(request((900, 50, 50)),
+        time_limit=5), stream(),
                                      monitor={"window_s": 60}, time_limit=5)  # fmt: skip
     next(follow)
     assert len(taken) == 361  # three windows of 120 requests, and the first of the fourth

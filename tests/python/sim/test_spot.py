@@ -165,7 +165,8 @@ def test_bad_rankers_in_python_are_reported(by_hand: gs.sim.SpotTrace) -> None:
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
     called_as = "rankers[1] (<lambda>): f(cluster, task, node)"
     with pytest.raises(gs.errors.InvalidType, match=naming(called_as)):
-        gs.sim.replay_spot(by_hand, rankers=["packing", lambda c, t: 0])  # type: ignore[list-item, return-value]
+        gs.sim.replay_spot(by_hand, rankers=["packing", lambda c,
+            t: 0])  # type: ignore[list-item, return-value]
     with refuses("rankers[1]: 3; expected a name or a callable (cluster, task, node)"):
         gs.sim.replay_spot(by_hand, rankers=["packing", 3])  # type: ignore[list-item]
     with refuses("rankers: 'fgd'; expected no workload"):
@@ -242,7 +243,8 @@ def test_books_balance_and_mechanisms_differ() -> None:
     trace = gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
     assert trace == gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
     frame = trace.to_pandas()
-    results = {v: gs.sim.replay_spot(trace, victims=v) for v in ("none", "random", "spot", "spot_exact")}  # type: ignore[arg-type]
+    results = {v: gs.sim.replay_spot(trace, victims=v) for v in ("none", "random", "spot",
+        "spot_exact")}  # type: ignore[arg-type]
     for result in results.values():
         jobs = result.jobs
         parts = jobs["startup_s"] + jobs["kept_s"] + jobs["lost_s"] + jobs["open_s"]

@@ -216,7 +216,8 @@ TEST_CASE("Mistakes of form and of content come together, and none follows from 
     // Subgroups of a job that could not be read are not judged either.
     const std::string head2 = R"({"format": "gpusched.cluster", "version": 2, "nodes": [)";
     const std::string in_s =
-        R"("tasks": [{"name": "t", "job": "j", "subgroup": "s", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0}])";
+        R"("tasks": [{"name": "t", "job": "j", "subgroup": "s", "gpu_count": 0, "cpu_milli": 0, )"
+        R"("memory_mib": 0}])";
     CHECK_THAT(problems(head2 + good + R"(], "jobs": [{"name": "j", "subgroups": [{"min_members": 1}]}], )" +
                         in_s + "}"),
                MentionsEach({"<text> /jobs/0/subgroups/0 'name' missing"}));

@@ -61,7 +61,8 @@ TEST_CASE("a plan of a batch, by name", "[serving]") {
         R"("optimal":false,"requests_per_s":0.0,"cost":5.0,"cost_per_request":0.0,"rented":{"H100":4},"replicas":[)"
         R"({"model":"Llama-3-8B","deployment":"H100 2x2","count":1,"cost":5.0,"gpus":{"H100":4},"stages":[)"
         R"({"gpu":"H100","degree":2,"layers":16},{"gpu":"H100","degree":2,"layers":16}],"share":{"chat":1.0},)"
-        R"("requests_per_s":{"chat":30.25,"code":2.0},"means":"a pipeline of 2 stages (16 + 16 layers), each a )"
+        R"("requests_per_s":{"chat":30.25,"code":2.0},"means":"a pipeline of 2 stages (16 + 16 layers), )"
+        R"(each a )"
         R"(tensor-parallel group of 2 H100; 4 GPUs","source":{"chat":"measured","code":"estimated"}}],)"
         R"("deployments":0,"left_out":0,"solver":"none","message":"","rentals":[{"gpu":"H100","count":4,"spot":0,)"
         R"("used":4,"per_rental":1,"cost":5.0}],"calibration":{"factors":[],"residuals":[]}})");

@@ -193,10 +193,10 @@ TEST_CASE("A card that is split is not had whole", "[io][kubernetes]") {
 
 TEST_CASE("Older generations of a pool, and unused claims", "[io][kubernetes]") {
     const auto generation = [](const std::string& name, int number, const std::string& devices) {
-        return object(
-            api, "ResourceSlice", name,
-            R"("spec": {"driver": "gpu.nvidia.com", "nodeName": "n0", "pool": {"name": "n0", "generation": )" +
-                std::to_string(number) + R"(}, "devices": [)" + devices + "]}");
+        return object(api, "ResourceSlice", name,
+                      R"("spec": {"driver": "gpu.nvidia.com", "nodeName": "n0", "pool": {"name": "n0", )"
+                      R"("generation": )" +
+                          std::to_string(number) + R"(}, "devices": [)" + devices + "]}");
     };
     const auto reading =
         read({node("n0"), generation("old", 1, device("gpu-0", gpu) + ", " + device("gpu-9", gpu)),

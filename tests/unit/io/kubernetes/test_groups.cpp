@@ -88,11 +88,8 @@ TEST_CASE("Namespaces of a term", "[io][kubernetes]") {
           "n0 ");
     const auto of_team = R"("namespaceSelector": {"matchLabels": {"team": "x"}})";
     CHECK(placed(of_team) == "n0 n1 ");
-    CHECK(
-        placed(
-            of_team,
-            R"({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "x"}}})") ==
-        "n1 ");
+    CHECK(placed(of_team, R"({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", )"
+                          R"("labels": {"team": "x"}}})") == "n1 ");
     auto items = others;
     items.push_back(with(of_team));
     CHECK(row(read(items), "Pod", "namespaceSelector").errs == io::Errs::either);
@@ -129,7 +126,8 @@ TEST_CASE("Selectors with expressions and label keys", "[io][kubernetes]") {
 
 TEST_CASE("Topology spread with DoNotSchedule", "[io][kubernetes]") {
     const auto spread = [](const std::string& rest) {
-        return R"("topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "s"}}, )" +
+        return R"("topologySpreadConstraints": [{"topologyKey": "zone", )"
+               R"("labelSelector": {"matchLabels": {"app": "s"}}, )" +
                rest + "}]";
     };
     const auto make = [&](const std::string& rest, const std::string& metadata = {}) {

@@ -133,16 +133,14 @@ TEST_CASE("PodGroups give priority, preemptibility and topology", "[io][kai]") {
     const auto reading = read_kai(
         {.nodes = {node("n0", {.labels = R"("rack": "r0")"})},
          .pods = {in("low"), in("high"), in("says"), in("unknown"), in("none"), in("lost"), in("far")},
-         .groups =
-             {group("low", R"("minMember": 1, "priorityClassName": "train")"),
-              group("high", R"("priorityClassName": "build")"),
-              group(
-                  "says",
-                  R"("priorityClassName": "build", "preemptibility": "preemptible", "subGroups": [{"name": "s", "minMember": 3}])"),
-              group("unknown", R"("priorityClassName": "odd")"),
-              group("none", R"("topologyConstraint": {"preferredTopologyLevel": "rack"})"),
-              group("far", R"("topologyConstraint": {"requiredTopologyLevel": "zone"})"), R"({"spec": {}})",
-              "3"},
+         .groups = {group("low", R"("minMember": 1, "priorityClassName": "train")"),
+                    group("high", R"("priorityClassName": "build")"),
+                    group("says", R"("priorityClassName": "build", "preemptibility": "preemptible", )"
+                                  R"("subGroups": [{"name": "s", "minMember": 3}])"),
+                    group("unknown", R"("priorityClassName": "odd")"),
+                    group("none", R"("topologyConstraint": {"preferredTopologyLevel": "rack"})"),
+                    group("far", R"("topologyConstraint": {"requiredTopologyLevel": "zone"})"),
+                    R"({"spec": {}})", "3"},
          .raw =
              R"("priorityClasses": [{"metadata": {"name": "train"}, "value": 50}, {"metadata": {"name": "build"}, "value": 100}],
                    "topologies": [{"metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}])"});

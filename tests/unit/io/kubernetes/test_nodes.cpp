@@ -12,7 +12,8 @@ TEST_CASE("Allocatable amounts of a node, and any resource", "[io][kubernetes]")
                         "hugepages-2Mi": "1Gi", "rdma/hca": "64", "nvidia.com/gpu": "0")",
                .capacity = R"("cpu": "96")",
                .labels = R"("zone": "a")"}),
-         R"({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2"}}})",
+         R"({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, )"
+         R"("status": {"capacity": {"cpu": "2"}}})",
          pod("p", {.requests =
                        R"("rdma/hca": "1", "hugepages-2Mi": "4Mi", "ephemeral-storage": "1", "odd": "3")"})});
     const auto& spec = reading.cluster.nodes[0];
@@ -101,9 +102,8 @@ TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]"
              {.spec = R"("tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "down", "value": "",
             "effect": "NoExecute", "tolerationSeconds": 300}])"}),
          pod("all", {.spec = R"("tolerations": [{"operator": "Exists", "value": "dropped"}])"}),
-         pod("odd",
-             {.spec =
-                  R"("tolerations": [{"key": "gpu", "operator": "Gt", "value": "3"}, {"operator": "Equal"}])"}),
+         pod("odd", {.spec = R"("tolerations": [{"key": "gpu", "operator": "Gt", "value": "3"}, )"
+                             R"({"operator": "Equal"}])"}),
          pod("uncordoned",
              {.spec =
                   R"("tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])"}),
@@ -154,9 +154,9 @@ TEST_CASE("Positions in the network come from labels", "[io][kubernetes]") {
     const auto at = [](const std::string& name, const std::string& rack) {
         return node(name, {.labels = R"("block": "b0", "rack": ")" + rack + "\""});
     };
-    const auto topology = object(
-        "kueue.x-k8s.io/v1beta1", "Topology", "t",
-        R"("spec": {"levels": [{"nodeLabel": "block"}, {"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]})");
+    const auto topology = object("kueue.x-k8s.io/v1beta1", "Topology", "t",
+                                 R"("spec": {"levels": [{"nodeLabel": "block"}, {"nodeLabel": "rack"}, )"
+                                 R"({"nodeLabel": "kubernetes.io/hostname"}]})");
     auto reading = read({at("n0", "r0"), at("n1", "r1"), topology});
     CHECK(reading.cluster.nodes[1].network == std::vector<std::string>{"b0", "r1"});
     reading = read({at("n0", "r0"), at("n1", "r1"), topology}, {.network_labels = {"rack"}});

@@ -209,9 +209,9 @@ TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
          object("kueue.x-k8s.io/v1beta1", "Workload", "job-w",
                 R"("spec": {"podSets": [{"count": 3}, {"count": 5, "minCount": 4}]})",
                 R"("ownerReferences": [{"kind": "Job", "name": "queued", "controller": true}])"),
-         object(
-             "jobset.x-k8s.io/v1alpha2", "JobSet", "js",
-             R"("spec": {"replicatedJobs": [{"replicas": 2, "template": {"spec": {"parallelism": 4}}}, {}]})"),
+         object("jobset.x-k8s.io/v1alpha2", "JobSet", "js",
+                R"("spec": {"replicatedJobs": [{"replicas": 2, "template": {"spec": {"parallelism": 4}}}, )"
+                R"({}]})"),
          pod("v0", {.metadata = annotated("scheduling.k8s.io/group-name", "v")}),
          pod("k0", {.metadata = annotated("pod-group-name", "k")}),
          pod("s0", {.metadata = annotated("pod-group-name", "parts")}),
@@ -221,10 +221,9 @@ TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
          pod("j0", {.labels = R"("jobset.sigs.k8s.io/jobset-name": "js")"}),
          pod("js2-0", {.labels = R"("jobset.sigs.k8s.io/jobset-name": "unread")"}),
          pod("js2-1", {.labels = R"("jobset.sigs.k8s.io/jobset-name": "unread")"}),
-         pod("l0",
-             {.labels =
-                  R"("leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "1")",
-              .metadata = annotated("leaderworkerset.sigs.k8s.io/size", "8")}),
+         pod("l0", {.labels = R"("leaderworkerset.sigs.k8s.io/name": "l", )"
+                              R"("leaderworkerset.sigs.k8s.io/group-index": "1")",
+                    .metadata = annotated("leaderworkerset.sigs.k8s.io/size", "8")}),
          pod("p0", {.labels = R"("kueue.x-k8s.io/pod-group-name": "p")",
                     .metadata = annotated("kueue.x-k8s.io/pod-group-total-count", "9")}),
          pod("lost", {.metadata = annotated("pod-group-name", "missing")}),
@@ -288,15 +287,12 @@ TEST_CASE("Pods of one controller are a job, but no gang", "[io][kubernetes]") {
 }
 
 TEST_CASE("A group without a size has the pods that were read", "[io][kubernetes]") {
-    const auto reading = read(
-        {node("n0"),
-         pod("l0",
-             {.labels =
-                  R"("leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "0")"}),
-         pod("l1",
-             {.labels =
-                  R"("leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "0")"}),
-         pod("q0", {.labels = R"("kueue.x-k8s.io/pod-group-name": "q")"})});
+    const auto reading = read({node("n0"),
+                               pod("l0", {.labels = R"("leaderworkerset.sigs.k8s.io/name": "l", )"
+                                                    R"("leaderworkerset.sigs.k8s.io/group-index": "0")"}),
+                               pod("l1", {.labels = R"("leaderworkerset.sigs.k8s.io/name": "l", )"
+                                                    R"("leaderworkerset.sigs.k8s.io/group-index": "0")"}),
+                               pod("q0", {.labels = R"("kueue.x-k8s.io/pod-group-name": "q")"})});
     std::map<std::string, std::int64_t> least;
     for (const auto& job : reading.cluster.jobs) least[job.name] = job.min_members;
     CHECK(least == std::map<std::string, std::int64_t>{{"default/l/0", 2}, {"default/q", 1}});
@@ -324,9 +320,9 @@ TEST_CASE("Subgroups of gangs", "[io][kubernetes]") {
                R"("minSubGroup": 2, "subGroups": [{"name": "ab", "minSubGroup": 2},
                   {"name": "a", "minMember": 1, "parent": "ab"}, {"name": "b", "minMember": 2, "parent": "ab"},
                   {"name": "c", "minMember": 3, "topologyConstraint": {"requiredTopologyLevel": "rack"}}])"),
-         group(
-             run_ai, "some",
-             R"("minSubGroup": 1, "subGroups": [{"name": "r0", "minMember": 4}, {"name": "r1", "minMember": 3}])"),
+         group(run_ai, "some",
+               R"("minSubGroup": 1, "subGroups": [{"name": "r0", "minMember": 4}, {"name": "r1", )"
+               R"("minMember": 3}])"),
          group(vcjob, "mpi", R"("minMember": 5, "minTaskMember": {"master": 1, "worker": 4})"),
          group(vcjob, "loose", R"("minMember": 2, "minTaskMember": {"master": 1, "worker": 4})"),
          kai("d0", "flat", "decode"), kai("p0", "flat", "prefill"), kai("odd", "flat", "encode"),
