@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeBounds and PodBounds: lower bounds on the cost of displacing tasks
-// for a pod on a node, and for all pods.
+// NodeBounds and PodBounds: lower bounds on the cost of displacing tasks, for a pod on a node and for all
+// pods.
 #pragma once
 
 #include "admission/prices.hpp"

@@ -79,7 +79,7 @@ static std::string counted(std::int64_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-// Of several reasons, the one in the options counts.
+// A node of `clear` or `exempt` is closed by these options, whatever else closes it.
 std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after, const Options& options) {
     std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::none);
     for (const auto node : before.nodes()) {
@@ -142,7 +142,7 @@ class Explainer {
 
 // Finds the most frequent first obstacle over all nodes that may receive the task.
 Blocker Explainer::find_blocker(TaskId task) const {
-    std::array<std::size_t, names_of<Obstacle>().size()> seen{};
+    std::array<std::size_t, enumerators<Obstacle>().size()> seen{};
     Blocker blocker{.task = task};
     for (const auto node : after_.nodes()) {
         if (node == after_.node_of(task) || closed_by_[index(node)] != ClosedBy::none) continue;
@@ -165,14 +165,15 @@ Blocker Explainer::find_blocker(TaskId task) const {
         blocker.nodes_refused = 0;
         return blocker;
     }
-    for (const bool kind : {false, true})
+    const auto choose = [&](bool among_unsuitable) {
         for (std::size_t o = 1; o < seen.size(); ++o)
-            if (unsuitable(o) == kind && seen[o] > blocker.nodes_with_obstacle &&
-                (!kind || blocker.obstacle == Obstacle::none ||
-                 unsuitable(static_cast<std::size_t>(blocker.obstacle)))) {
+            if (unsuitable(o) == among_unsuitable && seen[o] > blocker.nodes_with_obstacle) {
                 blocker.obstacle = static_cast<Obstacle>(o);
                 blocker.nodes_with_obstacle = seen[o];
             }
+    };
+    choose(false);
+    if (blocker.obstacle == Obstacle::none) choose(true);
     blocker.change = least_change(task);
     return blocker;
 }

@@ -156,9 +156,8 @@ GPUSCHED_EXPORT Frontier frontier(const Cluster& cluster, const FrontierOptions&
     Problems problems;
     check_fields(problems, options);
     if (options.search.polish_time)
-        problems.add(bad_value("polish_time", number_text(*options.search.polish_time),
-                               "none: frontier() makes one search"));
-    if (options.goal) problems.add("goal: frontier() does not support a goal; expected none");
+        problems.add("frontier() does not support polish_time");
+    if (options.goal) problems.add("frontier() does not support goal");
     problems.throw_if_any();
     detail::require_lp(options.search.bound_method, context);
     return detail::frontier(cluster, make_policies(options.preset, {}, options.objective), options, context);

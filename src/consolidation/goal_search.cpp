@@ -174,22 +174,17 @@ static auto closeness(const Result& found, const GoalCount& goal, const Options&
 // If a plan leaves more nodes empty than requested, searches for plans that vacate all its nodes but one. The
 // nodes with the highest cost are left out first. A node that saves nothing stays vacated.
 template <class Keep>
-static void leave_surplus(const Cluster& cluster, const GoalCount& goal, const AnyPolicies& policies,
-                          const Options& options, ExecutorRef executor, Budget& budget, const Result& best,
-                          Keep&& keep_closer) {
+static void leave_surplus(const Cluster& cluster, const Scope& scope, const GoalCount& goal,
+                          const AnyPolicies& policies, const Options& options, ExecutorRef executor,
+                          Budget& budget, const Result& best, Keep&& keep_closer) {
     static constexpr std::size_t most_tries = 8;
-    const auto cost_of = [&](NodeId node) {
-        std::int64_t cost = 0;
-        for (const auto task : cluster.tasks_on(node))
-            if (!cluster.inventory().tasks.daemon[index(task)])
-                cost += cluster.inventory().tasks.move_cost[index(task)];
-        return cost;
-    };
     for (bool saved = true; saved && best.stats.goal_after > goal.target();) {
         const auto cost = best.stats.relocation_cost;
         auto nodes = best.plan.vacated_nodes;
         std::stable_sort(nodes.begin(), nodes.end(),
-                         [&](NodeId a, NodeId b) { return cost_of(a) > cost_of(b); });
+                         [&](NodeId a, NodeId b) {
+                             return cost_of_leaving(cluster, scope, a) > cost_of_leaving(cluster, scope, b);
+                         });
         saved = false;
         for (std::size_t i = 0; i < std::min(nodes.size(), most_tries) && !saved; ++i) {
             if (budget.exhausted()) return;
@@ -230,7 +225,7 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
         count_and_keep_closer(search(cluster, scope, with_limits(policies, at), at, executor, budget));
     }
     if (goal.of_nodes()) {
-        leave_surplus(cluster, goal, policies, options, executor, budget, best, count_and_keep_closer);
+        leave_surplus(cluster, scope, goal, policies, options, executor, budget, best, count_and_keep_closer);
         return best;
     }
     const auto add_slots = [&](Result& found) {

@@ -39,8 +39,8 @@ class WaveBuilder {
     }
 
     WaveOrder run(std::span<const Step> steps) {
-        // If the chain that would refill a node in use was dropped, everything is ordered again without that
-        // chain. As a last resort no node that must stay in use runs empty at all.
+        // A dropped chain may leave a node empty that must stay in use. Then everything is ordered again
+        // without that chain. In the last attempt no such node may run empty, even for a moment.
         for (int attempt = 1; !order(steps); ++attempt) {
             for (auto home = left_.rbegin(); home != left_.rend(); ++home)
                 cluster_.assign(home->task, home->node, home->gpus);
@@ -142,10 +142,9 @@ class WaveBuilder {
         return disrupted_[index(job)] < limit;
     }
 
-    // Returns whether an earlier move of this wave is no longer allowed next to this one. A task that moves
-    // within a domain of an anti-affinity level counts there twice, which only its own two copies ignore.
-    // Other moves were allowed because a domain was not yet full, or because no task of a `near` set was
-    // running.
+    // Returns whether this move makes an earlier move of the wave impossible. Anti-affinity: a task that
+    // moves within a domain counts there twice, and only its own copies ignore that. Other kinds: the earlier
+    // move was allowed while a domain was not yet full, or while no task of a `near` set was running.
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
@@ -277,7 +276,8 @@ class WaveBuilder {
                 return true;
             }
         }
-        // None of these stops will do until a move is made: later, fewer moves wait and block fewer.
+        // No stop is tried again before the next move: only then fewer moves wait, and fewer stops are
+        // blocked.
         if (!over_budget)
             for (const auto node : stops) tried_[index(node)] = 1;
         return false;

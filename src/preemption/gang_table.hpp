@@ -25,7 +25,7 @@ class GangTable {
 
     /// Returns whether some job is a gang.
     [[nodiscard]] bool any() const noexcept { return gangs_ > 0; }
-    /// Returns whether the job has more than one running task, including evicted tasks.
+    /// Returns whether the job had more than one running task before the evictions of this search.
     [[nodiscard]] bool is_gang(JobId job) const noexcept {
         return index(job) < members_.size() && members_[index(job)] > 1;
     }

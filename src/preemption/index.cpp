@@ -18,7 +18,6 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,26 +26,36 @@ namespace gpusched::preemption {
 namespace detail {
 
 // All properties of a preemptor that affect the answer, given the options of the index.
-using ShapeKey =
-    std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int, std::int64_t,
-               std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int, JobId>;
+struct ShapeKey {
+    std::uint32_t requirement;
+    std::uint64_t requirement_since;
+    std::uint32_t extras;
+    std::uint64_t extras_since;
+    int gpus, share_milli;
+    std::int64_t gpu_memory_mib, cpu_milli, memory_mib, priority;
+    bool borrows, cpu_local;
+    Qos qos;
+    std::optional<HardwareLevel> level;
+    JobId job;
+    auto operator<=>(const ShapeKey&) const = default;
+};
 
 static ShapeKey shape_key(const Inventory& inventory, const Request& r) {
-    return {r.requirement,
-            Inventory::since(inventory.requirement_since, r.requirement),
-            r.extras,
-            Inventory::since(inventory.extras_since, r.extras),
-            r.gpus,
-            r.share_milli,
-            r.gpu_memory_mib,
-            r.cpu_milli,
-            r.memory_mib,
-            r.priority,
-            r.borrows,
-            r.cpu_local,
-            r.qos,
-            r.level ? static_cast<int>(*r.level) : -1,
-            r.job};
+    return {.requirement = r.requirement,
+            .requirement_since = Inventory::since(inventory.requirement_since, r.requirement),
+            .extras = r.extras,
+            .extras_since = Inventory::since(inventory.extras_since, r.extras),
+            .gpus = r.gpus,
+            .share_milli = r.share_milli,
+            .gpu_memory_mib = r.gpu_memory_mib,
+            .cpu_milli = r.cpu_milli,
+            .memory_mib = r.memory_mib,
+            .priority = r.priority,
+            .borrows = r.borrows,
+            .cpu_local = r.cpu_local,
+            .qos = r.qos,
+            .level = r.level,
+            .job = r.job};
 }
 
 /// Ranks by name of the ids at the last rebuild. Later ids are unranked: their names are compared.
@@ -356,9 +365,10 @@ GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(Options options, std::size_t mo
                                detail::policies_with(&detail::PolicyTraits::indexed)));
     check_at_least(problems, "most_shapes", most_shapes, 1);
     if (options.time_limit)
-        problems.add(
-            bad_value("time_limit", number_text(*options.time_limit), "none: the index caches its answers"));
-    if (options.filter) problems.add(bad_value("filter", "one", "none: the index caches its answers"));
+        problems.add("time_limit=" + number_text(*options.time_limit) +
+                     " is not supported by PreemptionIndex, which caches its answers; use preempt()");
+    if (options.filter)
+        problems.add("filter is not supported by PreemptionIndex, which caches its answers; use preempt()");
     problems.throw_if_any();
     state_ = std::make_unique<State>();
     auto& s = *state_;
@@ -436,8 +446,8 @@ GPUSCHED_EXPORT OnlinePreemption::OnlinePreemption(const Cluster& snapshot, Opti
 
 GPUSCHED_EXPORT void OnlinePreemption::require_idle() const {
     if (deciding_)
-        throw InvalidInput("preemption: a decision is being made; call after it, not from its cost function "
-                           "or another thread");
+        throw InvalidInput("OnlinePreemption: a decision is being made; wait until decide() returns, and do "
+                           "not call this from its cost function");
 }
 
 GPUSCHED_EXPORT void OnlinePreemption::require_fit(TaskId task, NodeId node, GpuMask gpus) const {

@@ -14,17 +14,28 @@ namespace gpusched::preemption::detail {
 template <class Set>
 Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, const Request& request,
                          const Options& options, Search<Set>& search) {
-    const auto policy = options.policy.named();
-    if (!policy) return search.in_order(cluster, node, request, options.policy);
     const auto& traits = traits_of(options.policy);
+    const auto keys_by = [&](auto&& key) {
+        std::vector<std::int64_t> keys;
+        for (int i = 0; i < node.size(); ++i) keys.push_back(key(i));
+        return keys;
+    };
+    const auto policy = options.policy.named();
+    if (!policy) {
+        const auto keys = keys_by(
+            [&](int i) { return options.policy.key(cluster, node.victim(i).task, request.now); });
+        return search.first_needed(node, request, keys, traits.objective);
+    }
     if (traits.searches)
         return options.engine == Engine::plain ? search.plain(node, request, traits.objective)
                                                : search.best(node, request, traits.objective);
     switch (*policy) {  // no default, so that the compiler reports a missing policy
     case Policy::spot:
-        return search.cheapest_prefix(node, request);
+        return search.first_that_suffice(node, request, keys_by([&](int i) { return node.first_cost(i); }),
+                                         traits.objective);
     case Policy::first_fit:
-        return search.first_fit(node, request);
+        return search.first_that_suffice(
+            node, request, keys_by([&](int i) { return node.victim(i).priority; }), traits.objective);
     case Policy::reprieve:
         return search.reprieve(cluster, node, request);
     case Policy::imp:

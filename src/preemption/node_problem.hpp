@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeProblem: one node for one preemptor: its potential victims as bits,
-// and its resources without a set of them.
+// NodeProblem: one node for one preemptor: its potential victims as bits, and its resources without some of
+// them.
 #pragma once
 
 #include "preemption/gang_table.hpp"
@@ -246,8 +246,8 @@ class NodeProblem {
     /// All potential victims, except that each unbreakable gang loses only its surplus: its last members in
     /// the order.
     [[nodiscard]] Set all_that_may(const int* order, int count) const;
-    /// The closed set without victim `i`. If its gang then survives, other members return with it, in the
-    /// order of `first`.
+    /// The closed set after victim `i` stays. If the set broke the gang of `i`, other members stay, too, in
+    /// the order of `first`, until the gang survives.
     template <class First>
     [[nodiscard]] Set with_back(Argument set, int i, First&& first) const;
     /// Visits the members elsewhere of the gangs that the closed set breaks.
@@ -311,11 +311,10 @@ class NodeProblem {
     }
     /// Returns whether the set contains more members of the gang than its surplus.
     [[nodiscard]] bool exceeds(Argument set, const Gang<Set>& gang) const {
-        bool more = count_of(set & gang.members) > gang.surplus;
-        for (int s = gang.first_subgroup; s < gang.end_subgroup && !more; ++s) {
-            const auto& one = subgroups_[s];
-            more = count_of(set & one.members) > one.surplus;
-        }
+        bool more = false;
+        for_each_surplus(gang, [&](const Set& members, std::int64_t surplus) {
+            more = more || count_of(set & members) > surplus;
+        });
         return more;
     }
     void find_tight_subgroups(Gang<Set>& gang);

@@ -70,9 +70,11 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     return std::max<std::int64_t>(0, left);  // an overused NUMA node does not reduce the others
 }
 
-/// Returns whether the victims may leave. Each gang leaves completely or keeps the `min_members` of job and
-/// subgroups; only complete gangs have victims on other nodes; gangs of preemptors do not leave completely;
-/// budgets hold or are listed.
+/// Returns whether the victims may leave:
+/// - Each gang leaves completely, or keeps the `min_members` of its job and subgroups.
+/// - Only gangs that leave completely have victims on other nodes.
+/// - Gangs of preemptors do not leave completely.
+/// - Each budget holds, or the decision lists it as broken.
 static bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
     const auto& inv = cluster.inventory();

@@ -28,11 +28,9 @@ namespace gpusched::preemption {
 namespace detail {
 
 /// ASI's rank of a node for a task that fits without evictions: three ordered criteria (section 4.2).
-/// @param borrows whether the task is a spot task
-static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, bool borrows, NodeId node) noexcept {
-    return {allocation::Packing::rank(cluster, borrows ? Lent::yes : Lent::no, node),
-            allocation::Homogeneous::rank(cluster, borrows, node),
-            allocation::EvictionHistory::rank(cluster, borrows, node)};
+static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    return {allocation::Packing{}(cluster, task, node), allocation::Homogeneous{}(cluster, task, node),
+            allocation::EvictionHistory{}(cluster, task, node)};
 }
 
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
@@ -82,8 +80,8 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
         const auto is_better = [&] {
             if (best == none<NodeId> || found != closest) return found < closest;
             if (request.spot) {
-                const auto mine = detail::spot_rank(cluster, request.borrows, node);
-                const auto other = detail::spot_rank(cluster, request.borrows, best);
+                const auto mine = detail::spot_rank(cluster, task, node);
+                const auto other = detail::spot_rank(cluster, task, best);
                 if (mine != other) return mine > other;
             }
             return earlier(node, best);
@@ -224,9 +222,11 @@ static Explanation explain_shortage(const Inventory& inv, const Request& request
     if (missing.locality) return explained(Obstacle::hardware, 0, "no free GPUs have enough local cores");
     if (missing.group != Obstacle::none)
         return explained(missing.group, 0,
-                         std::string("its group constraints exclude it (") + enum_name(missing.group) + ")");
+                         std::string("the task's group constraints exclude this node (") +
+                             enum_name(missing.group) + ")");
     return explained(Obstacle::gang, 0,
-                     "it would fit, but some of them belong to gangs with members that may not be evicted");
+                     "the task would fit, but some of them belong to gangs with members that may not be "
+                     "evicted");
 }
 
 }  // namespace detail

@@ -65,8 +65,8 @@ bool Search<Set>::out_of_steps() {
 }
 
 // Enumerates all sets of at most 10 victims with whole GPUs, each from the set without its lowest member.
-// `Ordinary`: priorities are 1 to 100,000 and have weight. Within a locality a lower sum is then a higher
-// score.
+// `Ordinary`: all priorities are 1 to 100,000 and count in the score. Then, of two sets with the same
+// locality, the one with the lower sum of priorities has the higher score.
 template <class Set>
 template <bool Ordinary>
 Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objective objective) {
@@ -167,7 +167,8 @@ void Search<Set>::start(const Node& node, const Request& request, Objective obje
     reserve_entries(sorted_, node.size() + 1);
 }
 
-// Returns whether the victim must free a resource to be useful. If not, its negative priority can help.
+// Returns whether the victim must free a resource to be useful. Otherwise its negative priority, or that of
+// its gang, can raise the score.
 template <class Set>
 bool Search<Set>::must_free(int i) const noexcept {
     const auto& v = node_->victim(i);
@@ -189,13 +190,13 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     }
     // The first descent reaches a feasible set within size_ + 1 steps: the limit never prevents that.
     limit_ = steps_ + std::max<std::int64_t>(request.search_limit, size_ + 1);
-    // Costly victims are decided on, and excluded, first. Interchangeable victims are neighbours, the
-    // costlier first: if one is chosen, so are all of its kind that follow.
+    // Order of decisions: victims in gangs or budgets first, because the decisions on the other victims do
+    // not depend on them; then costly victims, which are mostly excluded. Below, interchangeable victims
+    // become neighbours, the costlier first: if one is chosen, all that follow it are chosen, too.
     const auto weight = [&](int i) {
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
     };
-    // Victims in gangs or budgets come first: the decisions on the other victims do not depend on them.
     std::sort(order_.begin(), order_.begin() + size_, [&](int a, int b) {
         const auto& v = node.victim(a);
         const auto& w = node.victim(b);
@@ -275,9 +276,9 @@ Set Search<Set>::reach(Argument chosen, Argument rest) const {
     return node_->closed(all);
 }
 
-// `open`: if only GPUs are missing, every victim of the best set frees GPUs. A whole GPU is free after all
-// its victims have left: `open` has the GPUs without an excluded victim. A fraction needs one GPU: `open` has
-// the GPUs that all chosen victims use.
+// `open` has the GPUs that the rest of a branch can still free, and is used only if GPUs alone are missing.
+// Whole GPUs: a GPU is free after all its victims have left, so excluding a victim removes its GPUs from
+// `open`. Fractions: one GPU suffices, so choosing a victim removes all GPUs that it does not use.
 template <class Set>
 GpuMask Search<Set>::open_without(int staying, GpuMask open) const noexcept {
     return request_->fraction ? open : static_cast<GpuMask>(open & ~node_->victim(staying).gpus);
@@ -460,9 +461,9 @@ void Search<Set>::number_positions(const Node& node) {
 }
 
 template <class Set>
-template <class Before>
-Choice<Set> Search<Set>::prefix(const Node& node, const Request& request, Before&& before) {
-    sort_victims(node, before);
+Choice<Set> Search<Set>::prefix(const Node& node, const Request& request,
+                                const std::vector<std::int64_t>& keys) {
+    sort_victims(node, [&](int a, int b) { return keys[a] < keys[b]; });
     Set chosen{};
     for (int i = 0; i < node.size(); ++i) {
         if (!node.is_bound()) {
@@ -490,29 +491,16 @@ Choice<Set> Search<Set>::or_exact(const Node& node, const Request& request, Choi
 }
 
 template <class Set>
-Choice<Set> Search<Set>::cheapest_prefix(const Node& node, const Request& request) {
-    return or_exact(
-        node, request,
-        prefix(node, request, [&](int a, int b) { return node.first_cost(a) < node.first_cost(b); }),
-        Objective::cost);
+Choice<Set> Search<Set>::first_that_suffice(const Node& node, const Request& request,
+                                            const std::vector<std::int64_t>& keys, Objective objective) {
+    return or_exact(node, request, prefix(node, request, keys), objective);
 }
 
 template <class Set>
-Choice<Set> Search<Set>::first_fit(const Node& node, const Request& request) {
-    return or_exact(node, request,
-                    prefix(node, request,
-                           [&](int a, int b) { return node.victim(a).priority < node.victim(b).priority; }),
-                    Objective::fewest);
-}
-
-template <class Set>
-Choice<Set> Search<Set>::in_order(const Cluster& cluster, const Node& node, const Request& request,
-                                  const VictimPolicy& policy) {
-    std::vector<std::int64_t> keys;
-    for (int i = 0; i < node.size(); ++i)
-        keys.push_back(policy.key(cluster, node.victim(i).task, request.now));
-    const auto enough = prefix(node, request, [&](int a, int b) { return keys[a] < keys[b]; });
-    if (!enough.found()) return or_exact(node, request, enough, Objective::cost);
+Choice<Set> Search<Set>::first_needed(const Node& node, const Request& request,
+                                      const std::vector<std::int64_t>& keys, Objective objective) {
+    const auto enough = prefix(node, request, keys);
+    if (!enough.found()) return or_exact(node, request, enough, objective);
     auto leaving = enough.victims;
     if (node.is_bound()) {
         number_positions(node);

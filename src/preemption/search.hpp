@@ -51,15 +51,14 @@ class Search {
     /// Lists all feasible sets of the smallest size; the empty set if it is feasible.
     void minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets);
     // The following skip victims that gangs or budgets do not allow. If they find no set, or one that exceeds
-    // budgets, the exact search decides, by cost (`cheapest_prefix`, `in_order`) or by fewest victims.
-    /// Evicts the cheapest first until the preemptor fits (ASI).
-    [[nodiscard]] Choice<Set> cheapest_prefix(const Node& node, const Request& request);
-    /// Evicts by ascending priority until the preemptor fits.
-    [[nodiscard]] Choice<Set> first_fit(const Node& node, const Request& request);
-    /// Evicts by the caller's order until the preemptor fits, then brings unnecessary victims back in reverse
-    /// order.
-    [[nodiscard]] Choice<Set> in_order(const Cluster& cluster, const Node& node, const Request& request,
-                                       const VictimPolicy& policy);
+    // budgets, the exact search decides by the objective.
+    /// Evicts by ascending key until the preemptor fits.
+    /// @param keys by victim
+    [[nodiscard]] Choice<Set> first_that_suffice(const Node& node, const Request& request,
+                                                 const std::vector<std::int64_t>& keys, Objective objective);
+    /// The same, then brings unnecessary victims back in reverse order.
+    [[nodiscard]] Choice<Set> first_needed(const Node& node, const Request& request,
+                                           const std::vector<std::int64_t>& keys, Objective objective);
     /// Kubernetes: evicts all, then brings back the highest priorities first, among equal ones the longest
     /// running.
     [[nodiscard]] Choice<Set> reprieve(const Cluster& cluster, const Node& node, const Request& request);
@@ -98,8 +97,8 @@ class Search {
     template <class Before>
     void sort_victims(const Node& node, Before&& before);
     void number_positions(const Node& node);
-    template <class Before>
-    [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request, Before&& before);
+    [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request,
+                                     const std::vector<std::int64_t>& keys);
 
     // The state of one search.
     const Node* node_ = nullptr;

@@ -28,12 +28,8 @@ namespace gpusched::allocation {
 /// lend. O(GPUs of the node).
 struct Packing {
     static constexpr bool node_local = true;
-    /// @param lent whether the task may take capacity that Standby tasks lend
-    static std::int64_t rank(const Cluster& cluster, Lent lent, NodeId node) noexcept {
-        return -cluster.gpu_free_total_milli(node, lent);
-    }
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        return rank(cluster, cluster.lent_to(task), node);
+        return -cluster.gpu_free_total_milli(node, cluster.lent_to(task));
     }
 };
 
@@ -44,8 +40,7 @@ struct Packing {
 /// count. O(tasks on the node).
 struct Homogeneous {
     static constexpr bool node_local = true;
-    /// @param spot_task whether the task to be placed is a spot task
-    static std::int64_t rank(const Cluster& cluster, bool spot_task, NodeId node) noexcept {
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         const auto& t = cluster.inventory().tasks;
         bool spot = false, others = false;
         for (const auto neighbour : cluster.tasks_on(node)) {
@@ -53,10 +48,7 @@ struct Homogeneous {
             (cluster.may_borrow(neighbour) ? spot : others) = true;
         }
         if (!spot && !others) return 0;
-        return spot_task == others ? -1 : 1;
-    }
-    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        return rank(cluster, cluster.may_borrow(task), node);
+        return cluster.may_borrow(task) == others ? -1 : 1;
     }
 };
 
@@ -67,13 +59,9 @@ struct Homogeneous {
 /// evictions of those tasks on other nodes do not count. O(1).
 struct EvictionHistory {
     static constexpr bool node_local = true;
-    /// @param spot_task whether the task to be placed is a spot task
-    static std::int64_t rank(const Cluster& cluster, bool spot_task, NodeId node) noexcept {
-        const auto evictions = cluster.inventory().nodes.eviction_count[index(node)];
-        return spot_task ? -evictions : evictions;
-    }
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        return rank(cluster, cluster.may_borrow(task), node);
+        const auto evictions = cluster.inventory().nodes.eviction_count[index(node)];
+        return cluster.may_borrow(task) ? -evictions : evictions;
     }
 };
 

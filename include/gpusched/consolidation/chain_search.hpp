@@ -72,7 +72,7 @@ struct EmptyNodes {
 /// the steps in their order are valid make-before-break moves.
 template <class Policies>
 class ChainSearch {
-    // Time of joining, ordering and counting one move afterwards, measured as 2.8 us.
+    // Time to reserve for joining, ordering and counting each move after the search; measured: 2.8 us.
     static constexpr double ordering_s_per_move = 3e-6;
     // Destinations are compared in batches, so that a success does not have to consider all of them. At first
     // only a few are listed, else the time would grow with the square of the group.

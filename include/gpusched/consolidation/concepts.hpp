@@ -107,8 +107,9 @@ struct ChainSet {
 
 /// Decides whether the chains found for a node are worth it. Called whenever a task of the node has found a
 /// place; after a refusal the node is given up. With `Switches::shortest_chains_first` it is also called
-/// before chains are tried, as if every level of nesting moved the task that is cheapest to move. It must be
-/// monotone: more moves never turn a refusal into an acceptance.
+/// before deeper chains are tried, with the least that they can cost: one more move per level of nesting,
+/// each at the lowest `move_cost` of any movable task. It must be monotone: more moves never turn a refusal
+/// into an acceptance.
 ///
 /// Optional hook: `with_limits(options)` returns the same acceptance with the limits `max_others` and `price`
 /// of the options. Without it these options are rejected.

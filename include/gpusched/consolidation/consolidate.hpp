@@ -29,7 +29,7 @@ namespace gpusched::consolidation {
 ///     reached
 /// @throws InvalidInput for options out of range
 /// @note same snapshot, options and seed give the same plan for any number of threads, unless a time limit or
-///     a cancellation strikes. Distinct calls may run at once.
+///     a cancellation ends the search. Distinct calls may run at once.
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Options& options = {},
                                  const Context& context = {});
 

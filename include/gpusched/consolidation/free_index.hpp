@@ -87,16 +87,16 @@ class BucketLists {
 /// Keys include lent capacity, which LP tasks may take, so that no node that could hold a task is left out;
 /// the caller checks each offered node. The order of nodes with equal keys has no meaning.
 ///
-/// A follower (follower.hpp): within `Followed` it holds all nodes that are not cordoned. A search indexes
-/// one group after another with `reset`, and calls `usage_changed` for every node that it changes, also after
-/// `undo`.
+/// It has two uses. As a follower (follower.hpp) it holds all nodes that receive tasks
+/// (`NodeTable::receives`). In a search it holds one group: the search calls `reset` for every group, and
+/// `usage_changed` for every node that it changes, also after `undo`.
 class FreeIndex {
   public:
     FreeIndex() = default;
     /// Empty until `reset`.
     explicit FreeIndex(const Cluster& cluster) { prepare(cluster); }
 
-    /// Indexes all nodes that are not cordoned.
+    /// Indexes all nodes that receive tasks.
     void rebuild(const Cluster& cluster) {
         prepare(cluster);
         grow(cluster.node_slots());
@@ -253,7 +253,7 @@ class FreeIndex {
         known_.clear();
     }
 
-    const Scope* scope_ = nullptr;  // of the group; null = all nodes that are not cordoned
+    const Scope* scope_ = nullptr;  // of the group; null = all nodes that receive tasks
     std::int64_t cpu_step_ = 1000;
     int most_gpus_ = 0;                          // of any node
     detail::BucketLists whole_{0}, partial_{0};  // of slots

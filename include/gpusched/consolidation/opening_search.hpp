@@ -107,8 +107,8 @@ class OpeningSearch {
 
     // Returns whether the chains gain anything. With `clear` it suffices that nothing is lost.
     [[nodiscard]] bool pays(const ChainSet& chains) const {
-        if (chains.opened <= 0)
-            return true;  // a node without weight costs nothing to open, and gains nothing
+        // Counts nodes instead of their cost: opening a node without weight costs nothing, but gains nothing.
+        if (chains.opened <= 0) return true;
         const auto value = value_milli(chains.gain, chains.cost, options_.price);
         return options_.clear ? value >= chains.opening : value > chains.opening;
     }

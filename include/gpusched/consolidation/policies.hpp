@@ -34,8 +34,8 @@ struct RandomGroups {
 /// One pool per GPU model. Models share a pool if a movable task may run on both.
 ///
 /// A group can only use the free capacity within it, so pools are cut only above `largest_group` nodes: the
-/// time of a search grows with the square of its group. The nodes are dealt to the parts `dealt_together` at
-/// a time. That makes the parts alike and keeps neighbours in memory together.
+/// time of a search grows with the square of its group. Runs of `dealt_together` nodes go to the parts in
+/// turn. So the parts are similar, and neighbours in memory stay together.
 struct ByGpuModel {
     static constexpr std::size_t largest_group = 5'000, dealt_together = 64;
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
@@ -76,8 +76,9 @@ struct LeastDemand {
     }
 };
 
-/// Least demand divided by the cube root of the node's GPUs first; nodes without GPUs last. For the objective
-/// `gpus`: a large node is worth more demand, but not so much more that no small node is vacated.
+/// Orders nodes by demand divided by the cube root of their GPUs, lowest first; nodes without GPUs last. For
+/// the objective `gpus`: a large node may have more demand than a small one, but not in proportion to its
+/// GPUs, or no small node would be vacated.
 struct LeastDemandForSize {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto gpus = cluster.gpu_count(node);
@@ -220,8 +221,8 @@ class CapacityAfter {
 
 }  // namespace detail
 
-/// All movable tasks in the order of the node, if the task fits without them: the paper's rule, as far as it
-/// is specified. A victim without a place stays, and the next one is tried, until the task fits.
+/// The paper's rule, as far as it is specified: all movable tasks of the node, in its order, if the task fits
+/// without them. The search moves them one by one until the task fits; a victim that finds no place stays.
 struct FirstVictims {
     static constexpr bool may_skip_victims = true;
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
@@ -266,7 +267,7 @@ struct PriceLimit {
 
 // ---- sets of policies -----------------------------------------------------------------------------------
 
-/// Switches of the frame around the policies.
+/// Settings of the search that calls the policies.
 struct Switches {
     /// Maximum of `SearchOptions::depth`, 1 .. 16.
     int deepest = most_depth;
@@ -277,13 +278,13 @@ struct Switches {
     bool shallow_round_first = false;
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// A request fails without a search if a request for no more failed in the same round. A heuristic: moves
-    /// made since then may have freed a place.
+    /// A request fails at once if an earlier request of the same round, for at most as much, failed. A
+    /// heuristic: moves made since then may have freed a place.
     bool remember_failures = true;
-    /// Search several times and continue from the best plan: with the policies; with the nodes first whose
-    /// own moves cost the least for their weight; in one round as `fast`; and with the paper's policies. The
-    /// last only if partitioner, destinations and ejection rule are those of `best`: a caller's own may be
-    /// meant as limits.
+    /// Search four times, and continue from the best plan: with these policies; with these policies, trying
+    /// nodes by the cost of their own moves per weight; with one shallow round, as `fast`; and with the
+    /// paper's policies. The last search is skipped unless partitioner, destination ranking and ejection rule
+    /// are those of `best`, because a caller's own may be meant as limits.
     bool several_starts = false;
     /// Steps, >= 0, of exchanging vacated nodes for others after the rounds, for each node that may be
     /// vacated (beyond a thousand nodes, for each fifth node); 0 = none. Ignored with a migration budget.

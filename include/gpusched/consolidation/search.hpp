@@ -100,7 +100,7 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
 
     auto best = appraised(rounds->joined().plan(budget, rounds->joined().chains()));
     SearchCounters others;  // of the searches other than `rounds`
-    bool continued = true;  // whether `policies` have tried to continue from the best plan
+    bool continued = true;  // whether the rounds of the best plan ended with `policies` and found no more
     const auto start = [&](const auto& with, bool by_price, bool continues) {
         if (budget.exhausted()) return;
         auto other = std::make_unique<Rounds>(cluster, scope, options, executor, budget, noise);

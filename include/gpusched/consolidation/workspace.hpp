@@ -25,9 +25,9 @@ namespace gpusched::consolidation::detail {
 
 /// Remembers requests that found no place, so that no harder one is tried.
 ///
-/// A request fails without a search if one failed that asked for no more of anything, was allowed at least
-/// the same depth and may run on the same nodes. This is a heuristic: a request that failed may succeed after
-/// later moves, so every round begins without failures.
+/// A request fails at once if a failed one asked for at most as much of every resource, with at least the
+/// same depth, and may run on the same nodes. This is a heuristic: later moves may free a place for it, so
+/// every round begins without failures.
 ///
 /// A failed search does not consider its source, the node that is being vacated. That node may be a
 /// destination later, so each failure stores its source. Failures of tasks with extras, avoid, near or spread
@@ -46,9 +46,9 @@ class FailedRequests {
     }
     /// @param source the node that is being vacated
     void add(const Cluster& cluster, TaskId task, int depth, NodeId source);
-    /// Returns the one node that the failures which dominate the request did not consider: their source.
-    /// Returns `none` if they have several sources: then each search has considered the sources of the
-    /// others.
+    /// Returns the common source of all failures that dominate the request: the one node that no failed
+    /// search considered. Returns `none` if they have several sources, since each search considered the
+    /// sources of the others.
     [[nodiscard]] NodeId unseen(const Cluster& cluster, TaskId task, int depth) const {
         const auto& request = requests_[index(task)];
         auto source = none<NodeId>;
@@ -195,7 +195,9 @@ struct Workspace {
     // Facts about a node in one place: searches read those of many distant nodes. 0 = nothing is known.
     struct Notes {
         std::uint32_t listed = 0;      // number of the last list of destinations that has the node
-        std::uint32_t no_victims = 0;  // number of the current failures, plus a depth
+        // `failures_` plus the greatest depth, >= 1, at which no task can leave. `forget_failures` raises
+        // `failures_` by `most_depth`, so that older entries count as unknown.
+        std::uint32_t no_victims = 0;
     };
     // Advances a number. On overflow it restarts, and the column of all nodes is cleared.
     static void next(std::uint32_t& number, std::vector<Notes>& notes, std::uint32_t Notes::*column,

@@ -19,9 +19,9 @@ namespace gpusched::control {
 /// Appends one window as a line of JSON, with the newline. Allocates nothing once `line` has grown.
 ///
 /// The line has the raw observation, the hash of the options, the state of each protected tenant after the
-/// step, the actions (the wished ones in a dry run), the events with their reasons, and the placements that
-/// were examined. Numbers have the shortest form that reads back to the same bits. Unknown values and values
-/// that are not finite are null.
+/// step, the actions (in a dry run, those that would be taken), the events with their reasons, and the
+/// placements that were examined. Numbers have the shortest form that reads back to the same bits. Unknown
+/// values and values that are not finite are null.
 void append_audit_line(std::string& line, const Observation& seen, const ControllerState& state,
                        const StepResult& result, std::uint64_t hash);
 

@@ -116,7 +116,7 @@ class Runner {
         }
     }
 
-    /// Enables control from the next window on (row 24).
+    /// Enables control from the next window on (row 24 of the decision table in docs/control.md).
     void enable() noexcept { seen_.enabled = true; }
 
     [[nodiscard]] const ControllerState& state() const noexcept { return state_; }

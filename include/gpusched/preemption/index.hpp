@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PreemptionIndex and OnlinePreemption: repeated preemption decisions
-// from caches that follow a cluster's events.
+// PreemptionIndex and OnlinePreemption: repeated decisions from caches that follow a cluster's events.
 #pragma once
 
 #include <gpusched/preemption/preempt.hpp>
@@ -95,7 +94,7 @@ class OnlinePreemption {
     [[nodiscard]] const Decision* decide(TaskId preemptor);
 
   private:
-    struct Receiving {  // which tasks the node accepted before it failed
+    struct Receiving {  // schedulability and taints of a node before it failed
         bool schedulable = true;
         std::vector<Taint> taints{};
     };

@@ -219,7 +219,7 @@ TEST_CASE("goals that mean nothing are refused") {
     con::FrontierOptions frontier;
     frontier.goal = Goal{.empty_nodes = 1};
     REQUIRE_THROWS_MESSAGE(con::frontier(cluster, frontier), InvalidInput,
-                           "goal: frontier() does not support");
+                           "frontier() does not support goal");
 }
 
 TEST_CASE("slots are made on nodes that stay in use") {

@@ -503,7 +503,7 @@ TEST_CASE("nodes that a filter refuses are no candidates") {
     }
     Options with;
     with.filter = allocation::AnyNode{};
-    REQUIRE_THROWS_MESSAGE(PreemptionIndex(with), InvalidInput, "filter: one; expected none");
+    REQUIRE_THROWS_MESSAGE(PreemptionIndex(with), InvalidInput, "filter is not supported by PreemptionIndex");
 }
 
 TEST_CASE("the largest costs add up without overflow") {
