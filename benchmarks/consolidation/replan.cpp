@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec&, const Cluster& before) {
         con::Options options{.seed = seed,
                              .threads = runs.threads,
-                             .search = {.record_chains = true, .bound_method = con::BoundMethod::none}};
+                             .search = {.bound_method = con::BoundMethod::none, .record_chains = true}};
         const auto last = to_spec(con::consolidate(before, options).plan, before);
         std::map<std::string, std::string> planned;
         for (const auto& move : last.moves) planned[move.task] = move.to;

@@ -155,8 +155,7 @@ GPUSCHED_EXPORT Frontier frontier(const Cluster& cluster, const FrontierOptions&
     validate(options, cluster);
     Problems problems;
     check_fields(problems, options);
-    if (options.search.polish_time)
-        problems.add("frontier() does not support polish_time");
+    if (options.search.polish_time) problems.add("frontier() does not support polish_time");
     if (options.goal) problems.add("frontier() does not support goal");
     problems.throw_if_any();
     detail::require_lp(options.search.bound_method, context);

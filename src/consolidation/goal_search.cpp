@@ -181,10 +181,9 @@ static void leave_surplus(const Cluster& cluster, const Scope& scope, const Goal
     for (bool saved = true; saved && best.stats.goal_after > goal.target();) {
         const auto cost = best.stats.relocation_cost;
         auto nodes = best.plan.vacated_nodes;
-        std::stable_sort(nodes.begin(), nodes.end(),
-                         [&](NodeId a, NodeId b) {
-                             return cost_of_leaving(cluster, scope, a) > cost_of_leaving(cluster, scope, b);
-                         });
+        std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+            return cost_of_leaving(cluster, scope, a) > cost_of_leaving(cluster, scope, b);
+        });
         saved = false;
         for (std::size_t i = 0; i < std::min(nodes.size(), most_tries) && !saved; ++i) {
             if (budget.exhausted()) return;

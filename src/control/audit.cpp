@@ -143,7 +143,7 @@ class RowReader {
         if constexpr (NamedEnum<T>) {
             std::int64_t number = 0;
             reader.read_integer<std::int64_t>(at, number, 0,
-                                              static_cast<std::int64_t>(names_of<T>().size()) - 1);
+                                              static_cast<std::int64_t>(enumerators<T>().size()) - 1);
             value = static_cast<T>(number);
         } else if constexpr (std::is_same_v<T, double>) {
             reader.read_field(at, value, NullIfUnknown{});

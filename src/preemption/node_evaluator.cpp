@@ -22,8 +22,8 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     };
     const auto policy = options.policy.named();
     if (!policy) {
-        const auto keys = keys_by(
-            [&](int i) { return options.policy.key(cluster, node.victim(i).task, request.now); });
+        const auto keys =
+            keys_by([&](int i) { return options.policy.key(cluster, node.victim(i).task, request.now); });
         return search.first_needed(node, request, keys, traits.objective);
     }
     if (traits.searches)

@@ -101,7 +101,8 @@ GPUSCHED_EXPORT double paper_score(std::int64_t priority_sum, double topology, d
 GPUSCHED_EXPORT const Registry<VictimPolicy>& victim_policies() {
     static const auto all = [] {
         Registry<VictimPolicy> r("policy");
-        for (const auto& row : names_of<Policy>()) r.add(row.name, [policy = row.value] { return policy; });
+        for (const auto& row : enumerators<Policy>())
+            r.add(row.name, [policy = row.value] { return policy; });
         return r;
     }();
     return all;

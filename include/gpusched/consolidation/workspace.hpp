@@ -194,7 +194,7 @@ struct Workspace {
 
     // Facts about a node in one place: searches read those of many distant nodes. 0 = nothing is known.
     struct Notes {
-        std::uint32_t listed = 0;      // number of the last list of destinations that has the node
+        std::uint32_t listed = 0;  // number of the last list of destinations that has the node
         // `failures_` plus the greatest depth, >= 1, at which no task can leave. `forget_failures` raises
         // `failures_` by `most_depth`, so that older entries count as unknown.
         std::uint32_t no_victims = 0;

@@ -39,11 +39,12 @@ namespace detail {
 template <auto value>
 [[nodiscard]] consteval std::string_view identifier() {
     // g++: "... [with auto value = gpusched::Colour::red; ...]", clang: "... [value = gpusched::Colour::red]";
-    // a number without an enumerator is "(gpusched::Colour)7".
+    // a number without an enumerator is "(gpusched::Colour)7", but an unnamed namespace may stand in brackets.
     std::string_view text = __PRETTY_FUNCTION__;
     text.remove_prefix(text.rfind("value = ") + 8);
     text = text.substr(0, text.find_first_of(";]"));
-    return text.front() == '(' ? std::string_view() : text.substr(text.rfind(':') + 1);
+    const auto last = text.find_last_of(":)");
+    return last != text.npos && text[last] == ')' ? std::string_view() : text.substr(last + 1);
 }
 
 template <auto value>
@@ -73,7 +74,7 @@ concept NamedEnum = std::is_enum_v<E> && (detail::HasNameTable<E> || detail::enu
 
 /// The enumerators in the order of their values, with their names.
 template <NamedEnum E>
-[[nodiscard]] constexpr auto names_of() {
+[[nodiscard]] constexpr auto enumerators() {
     if constexpr (detail::HasNameTable<E>)
         return enum_names(E{});
     else
@@ -86,7 +87,7 @@ template <NamedEnum E>
 /// The enumerator's name; "unknown" for any other number.
 template <NamedEnum E>
 [[nodiscard]] constexpr const char* enum_name(E value) noexcept {
-    for (const auto& [enumerator, name] : names_of<E>())
+    for (const auto& [enumerator, name] : enumerators<E>())
         if (enumerator == value) return name;
     return "unknown";
 }

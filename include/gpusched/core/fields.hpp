@@ -194,10 +194,11 @@ constexpr void narrow(Within<T>& range, const Rule& rule) {
 template <class T, class Owner = std::string_view>
 void check_enumerator(Problems& problems, std::string_view name, const T& value, const Owner& owner) {
     if constexpr (NamedEnum<T>) {
-        for (const auto& row : names_of<T>())
+        for (const auto& row : enumerators<T>())
             if (row.value == value) return;
         std::string names;
-        for (const auto& row : names_of<T>()) names.append(names.empty() ? "one of " : ", ").append(row.name);
+        for (const auto& row : enumerators<T>())
+            names.append(names.empty() ? "one of " : ", ").append(row.name);
         problems.add(bad_value(name, std::to_string(static_cast<int>(value)), names, owner_text(owner)));
     } else if constexpr (requires { value.has_value(); }) {
         if (value) check_enumerator(problems, name, *value, owner);

@@ -346,7 +346,7 @@ class Reader {
     }
     template <class E>
     void read_name(std::uint32_t at, E& out) {
-        static constexpr auto names = names_of<E>();
+        static constexpr auto names = enumerators<E>();
         for (const auto& [value, name] : names) {
             if (kind(at) == Kind::string && document_.string(document_[at]) == name) {
                 out = value;

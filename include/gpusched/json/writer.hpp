@@ -242,7 +242,7 @@ class Writer {
     }
     template <class E>
     void write_enumerator(E value) {
-        static constexpr auto names = names_of<E>();
+        static constexpr auto names = enumerators<E>();
         for (const auto& [known, name] : names)
             if (known == value) return write(std::string_view(name));
         throw InvalidInput("enumerator " + std::to_string(static_cast<int>(value)) + " has no name");

@@ -24,7 +24,7 @@ template <>
 struct OptionType<f::GroupBy> {
     static f::GroupBy read(const std::string& field, py::handle value) {
         if (value.is_none()) return f::GroupBy::none;
-        for (const auto& [by, name] : names_of<f::GroupBy>())
+        for (const auto& [by, name] : enumerators<f::GroupBy>())
             if (by != f::GroupBy::none && py::isinstance<py::str>(value) && value.equal(py::str(name)))
                 return by;
         bad_option(field, value, "None, 'gpu_model' or 'cluster'");

@@ -34,7 +34,7 @@ constexpr std::size_t write_literal(char* out) {
     };
     put("Literal[");
     bool first = true;
-    for (const auto& row : names_of<E>()) {
+    for (const auto& row : enumerators<E>()) {
         put(first ? "'" : ", '");
         put(row.name);
         put("'");
@@ -72,7 +72,7 @@ class type_caster<E> {
 
     bool load(handle source, bool) {
         if (!isinstance<str>(source)) return false;
-        for (const auto& row : gpusched::names_of<E>())
+        for (const auto& row : gpusched::enumerators<E>())
             if (source.equal(str(row.name))) {
                 value = row.value;
                 return true;

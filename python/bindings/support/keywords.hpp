@@ -130,14 +130,14 @@ class Keywords {
     template <Described Base = O>
     Keywords& fields(std::initializer_list<std::string_view> names = {}) {
         visit_fields(std::type_identity<Base>{}, [&](const char* name, auto member, const auto&... rules) {
-            if (names.size() != 0 && std::find(names.begin(), names.end(), name) == names.end()) return;
-            if (find(name) != nullptr) return;
-            if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, IsLevel> || ...))
-                level(name, member);
-            else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
-                inlined([member](auto& options) -> auto& { return options.*member; });
-            else
-                add_field(name, member, {}, {}, rules...);
+            if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...)) {
+                inlined([member](auto& options) -> auto& { return options.*member; }, names);
+            } else if (is_wanted(name, names)) {
+                if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, IsLevel> || ...))
+                    level(name, member);
+                else
+                    add_field(name, member, {}, {}, rules...);
+            }
         });
         return *this;
     }
@@ -294,17 +294,22 @@ class Keywords {
         return *this;
     }
 
+    /// Is the field not a keyword yet, and among the names (all, if there are none)?
+    bool is_wanted(std::string_view name, std::initializer_list<std::string_view> names) const {
+        return find(name) == nullptr &&
+               (names.size() == 0 || std::find(names.begin(), names.end(), name) != names.end());
+    }
+
     /// The fields of a struct within `O`.
     template <class Of>
-    void inlined(Of of) {
+    void inlined(Of of, std::initializer_list<std::string_view> names) {
         using Inner = std::remove_cvref_t<decltype(of(defaults_))>;
         visit_fields(std::type_identity<Inner>{}, [&](const char* name, auto member, const auto&... rules) {
-            if (find(name) != nullptr) return;
             const auto inner = [of, member](auto& options) -> auto& { return of(options).*member; };
             using T = std::remove_cvref_t<decltype(inner(defaults_))>;
             if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
-                inlined(inner);
-            else
+                inlined(inner, names);
+            else if (is_wanted(name, names))
                 add<T>(name, inner, doc(detail::documented_name<Inner>() + "::" + name), {}, rules...);
         });
     }

@@ -174,7 +174,7 @@ struct OptionType<E> {
             py::isinstance<py::str>(value) ? OptionType<std::string>::read(field, value) : std::string();
         std::string expectation;
         std::vector<std::string_view> names;
-        for (const auto& [enumerator, name] : names_of<E>()) {
+        for (const auto& [enumerator, name] : enumerators<E>()) {
             if (text == name) return enumerator;
             names.emplace_back(name);
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";

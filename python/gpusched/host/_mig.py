@@ -167,6 +167,12 @@ class NoMig(MigBackend):
     def read(self, gpu: int) -> list[Instance]:
         return sorted(one for one in self.owned if one.gpu == gpu)
 
+    def destroy(self, old: Instance) -> None:
+        raise Failure("not_supported")
+
+    def complete(self, instance: Instance) -> None:
+        raise Failure("not_supported")
+
 
 class MemoryMeter:
     """Memory in use of the protected tenants' instances. While it is not known, no instance is made smaller."""

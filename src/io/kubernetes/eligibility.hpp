@@ -66,7 +66,7 @@ inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
     NodeMatch out{.key = text_at(match, "key")};
     const auto op = text_at(match, "operator");
     bool known = false;
-    for (const auto& [value, name] : names_of<MatchOperator>())
+    for (const auto& [value, name] : enumerators<MatchOperator>())
         if (op == name) out.op = value, known = true;
     for (const auto& value : match["values"].items()) {
         auto text = value.text();

@@ -117,7 +117,8 @@ TEST_CASE("a frontier without bounds has none, and bad options are named") {
     REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "points: 0; expected 1 1000");
     options.points = 3;
     options.search.polish_time = 1.0;
-    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput, "frontier() does not support polish_time");
+    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, options), InvalidInput,
+                           "frontier() does not support polish_time");
     CHECK(con::frontier(Cluster()).points.empty());
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("cores of a configuration are written in four words, or as many as hol
 TEST_CASE("verdicts on placements are written by their names") {
     const auto o = test::control_options();
     StepResult result;
-    for (const auto& [verdict, name] : names_of<CandidateVerdict>())
+    for (const auto& [verdict, name] : enumerators<CandidateVerdict>())
         result.candidates.push_back({.tenant = 0, .gpu = 1, .score = 0.5, .verdict = verdict});
     std::string line;
     append_audit_line(line, Observation{}, initial_state(o), result, 0);

@@ -16,6 +16,10 @@
 
 using namespace gpusched;
 
+namespace {
+enum class Local : std::uint8_t { unused, of_this_file };
+}
+
 template <class A, class B>
 concept mixes = requires(A a, B b) { a = b; } || requires(A a, B b) { a == b; } || std::convertible_to<A, B>;
 
@@ -117,7 +121,8 @@ TEST_CASE("an order by keys keeps equal ones as they were") {
 TEST_CASE("enumerators have names") {
     CHECK(std::string(enum_name(StopReason::move_budget)) == "move_budget");
     CHECK(std::string(enum_name(static_cast<StopReason>(99))) == "unknown");
-    static_assert(NamedEnum<StopReason> && !NamedEnum<LpStatus> && !NamedEnum<int>);
+    CHECK(std::string(enum_name(Local::of_this_file)) == "of_this_file");
+    static_assert(NamedEnum<StopReason> && !NamedEnum<NodeId> && !NamedEnum<int>);
 }
 
 TEST_CASE("a reference to a function leaves its object as const as it is") {

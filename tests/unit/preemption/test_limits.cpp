@@ -140,5 +140,6 @@ TEST_CASE("time limits that make no sense are refused") {
     const auto cluster = Cluster::build(long_searches(1));
     CHECK_THROWS_MESSAGE(preempt(cluster, cluster.find_task("p"), {.time_limit = -1.0}), InvalidInput,
                          "time_limit: -1; expected 0");
-    CHECK_THROWS_MESSAGE(PreemptionIndex({.time_limit = 1.0}), InvalidInput, "time_limit=1 is not supported by PreemptionIndex");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({.time_limit = 1.0}), InvalidInput,
+                         "time_limit=1 is not supported by PreemptionIndex");
 }
