@@ -15,7 +15,7 @@ namespace gpusched::bench {
 template <NamedEnum E>
 std::vector<std::string> names_of() {
     std::vector<std::string> names;
-    for (const auto& row : enumerators<E>()) names.emplace_back(row.name);
+    for (const auto& row : gpusched::enumerators<E>()) names.emplace_back(row.name);
     return names;
 }
 
@@ -24,7 +24,7 @@ std::vector<std::string> names_of() {
 template <NamedEnum E>
 E enumerator(std::string_view name) {
     std::string expected;
-    for (const auto& row : enumerators<E>()) {
+    for (const auto& row : gpusched::enumerators<E>()) {
         if (name == row.name) return row.value;
         expected.append(expected.empty() ? "" : ", ").append(row.name);
     }

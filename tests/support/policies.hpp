@@ -10,7 +10,7 @@ namespace testing_support {
 
 inline std::vector<gpusched::preemption::Policy> all_policies() {
     std::vector<gpusched::preemption::Policy> found;
-    for (const auto& row : enumerators<gpusched::preemption::Policy>()) found.push_back(row.value);
+    for (const auto& row : gpusched::enumerators<gpusched::preemption::Policy>()) found.push_back(row.value);
     return found;
 }
 
