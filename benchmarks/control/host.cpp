@@ -232,7 +232,7 @@ int main(int argc, char** argv) {
     std::uint64_t first = 0;
     line.option("--scenarios", names, "scenarios of the host");
     line.option("--variants", variants, "variants of the controller")
-        ->check(CLI::IsMember(bench::enumerators<control::Variant>()));
+        ->check(CLI::IsMember(bench::names_of<control::Variant>()));
     line.flag("--overrides", overrides, "add the rows of the sensitivity table");
     line.option("--seeds", count, "how many seeds")->check(bench::at_least(1));
     line.option("--first", first, "first seed");
@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
     line.flag("--oracle", oracle, "add the best fixed placement");
     line.read();
     if (all) {
-        names = bench::enumerators<sim::HostScenarioName>();
+        names = bench::names_of<sim::HostScenarioName>();
         overrides = true;
     }
     std::vector<std::uint64_t> seeds(count);
