@@ -314,7 +314,7 @@ static void bring_together(const Cluster& cluster, const allocation::detail::Gan
                            NodeBounds& bounds, const Options& options) {
     constexpr std::size_t most_domains = 8;
     const auto pods = gang.pods;
-    if (gang.region || pods.size() < 2 || search.solutions().empty()) return;
+    if (gang.required_level || pods.size() < 2 || search.solutions().empty()) return;
     const auto& inv = cluster.inventory();
     std::vector<DomainId> used;
     for (const auto& p : search.solutions().back().placements)
@@ -389,8 +389,8 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     detail::Search search(cluster, std::move(work), pods, options, passes, scope, prices, gangs, bounds,
                           budget, made.stats);
     search.offer(std::move(known));
-    const auto regions = gang.region ? detail::regions_of(cluster, pods, *gang.region, bounds)
-                                     : std::vector<detail::Region>(1);
+    const auto regions = gang.required_level ? detail::regions_of(cluster, pods, *gang.required_level, bounds)
+                                             : std::vector<detail::Region>(1);
     for (const auto& region : regions) {
         if (region.least >= search.best()) break;
         search.run(region.nodes);

@@ -134,9 +134,9 @@ GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const PriceTable&
             cluster, node, [&](TaskId task) { return estimate(cluster, task); }, row(estimates_, node));
 }
 
-/// Computes the costs of places for tasks with g GPUs. A node with m such places frees m g GPUs minus its
-/// idle ones, so each place costs at least 1/m of that. The usual cost is that of the last place if as many
-/// places are needed as the pods have GPUs for.
+/// Computes the cost of a place for a task with g GPUs. m places on a node take m g GPUs; freeing those that
+/// are not idle costs at least 1/m per place. The usual cost is that of the n-th cheapest place, if the pods
+/// request as many GPUs as n such places.
 void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) {
     const auto& inv = cluster.inventory();
     place_of_size_.assign(width_, 0);
@@ -337,9 +337,8 @@ GPUSCHED_EXPORT std::int64_t PodBounds::of_region(std::span<const NodeId> region
     return least;
 }
 
-/// Bounds for equal pods that need one node each. If nothing must be evicted for good, displaced tasks beyond
-/// some size add the cost of their places: these are on nodes without pods, because
-/// such tasks do not fit on a node with a pod.
+/// Bounds for equal pods on a node each. A displaced task with more GPUs than remain next to a pod needs a
+/// node without pods. The cost of that place is added, unless GPUs must be evicted for good anyway.
 bool PodBounds::find(std::span<const std::uint8_t> inside) {
     const auto pod = pods_.front();
     const auto requested = inv_.tasks.gpu_count[index(pod)];
@@ -362,8 +361,8 @@ bool PodBounds::find(std::span<const std::uint8_t> inside) {
     };
     auto least = total();
     if (needed_milli_ <= 0) {
-        // One size for all nodes: tasks that leave for one displaced task may also leave for
-        // another one of a different size.
+        // Adds the places of one size only: the same tasks can make place for displaced tasks of several
+        // sizes.
         const auto without = nodes;
         for (int size = left + 1; size <= requested; ++size) {
             if (!bounds_.has_size(size) || bounds_.place_of_size(size) == 0) continue;

@@ -56,7 +56,7 @@ void Search::lose(const Item& item) {
         job != none<JobId> && state_.broken[index(job)] == 1)
         return;
     const auto before = state_.mark();
-    if (state_.evict(item.task, false, cut_)) {
+    if (state_.evict(item.task, false, incomplete_)) {
         state_.set(state_.fate[index(item.task)], lost);
         state_.set(state_.cost, state_.cost + price.lose - price.least);
         state_.set(state_.lost_milli, state_.lost_milli + snapshot_.gpu_milli(item.task));
@@ -67,11 +67,11 @@ void Search::lose(const Item& item) {
 
 bool Search::out() {
     if (stats_.steps >= stop_at_ || stats_.steps >= limit_) {
-        cut_ = stopped_ = true;
+        incomplete_ = hit_step_limit_ = true;
         return true;
     }
     if (stats_.steps % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed) {
-        cut_ = true;
+        incomplete_ = true;
         return true;
     }
     return false;
@@ -101,7 +101,7 @@ bool Search::may_go(const Item& item, NodeId node) const {
 void Search::descend() {
     if (bound() >= best_ || out()) return;
     ++stats_.steps;
-    if (lends_) cut_ = true;  // the choice of borrowed GPUs is not varied
+    if (lends_) incomplete_ = true;  // the choice of borrowed GPUs is not varied
     // Skips members of gangs that were evicted for good.
     const auto size = state_.todo.size();
     boost::container::small_vector<Item, 8> skipped;
@@ -137,23 +137,22 @@ bool Search::looks_beyond_its_node(TaskId task) const {
 
 void Search::place(const Item& item) {
     if (looks_beyond_its_node(item.task)) {
-        cut_ = true;
+        incomplete_ = true;
         if (item.depth == 0) lower_bound_ = 0;
     }
     const bool may_lose = item.depth > 0 && state_.fate[index(item.task)] == lifted;
-    if (loses_at_once_ && may_lose) lose(item);
+    if (evicts_before_places_ && may_lose) lose(item);
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
-    if (loses_at_once_) return;
+    if (evicts_before_places_) return;
     const auto& price = prices_[item.task];
-    // Tries the cheaper alternative first. If tasks must be evicted for good anyway, a place costs the loss
-    // of other tasks.
-    const bool estimated = state_.lost_milli < needed_milli_ && !loses_early_;
+    // The cheaper alternative first. If GPUs are short, a place costs the eviction of other tasks.
+    const bool estimated = state_.lost_milli < needed_milli_ && !evicts_first_;
     const auto scarce = estimated ? bounds_.place_estimate(snapshot_, item.task) : 0;
     const auto chain =
         std::min(price.move, price.replace) + std::max(bounds_.elsewhere(snapshot_, item.task), scarce);
-    const bool early = loses_early_ && (solutions_.empty() ||
-                                        state_.lost_milli + snapshot_.gpu_milli(item.task) <= needed_milli_);
+    const bool early = evicts_first_ && (solutions_.empty() ||
+                                         state_.lost_milli + snapshot_.gpu_milli(item.task) <= needed_milli_);
     const bool first = may_lose && (price.lose <= chain || early);
     if (first) lose(item);
     place_by_displacing(item);
@@ -173,12 +172,13 @@ void Search::place_directly(const Item& item) {
         return false;
     });
     const bool root = item.depth == 0 && pods_.size() == 1;
-    const bool cut_before = cut_;
-    if (root) cut_ = false;
+    // For a single pod, the bound of this part drops to 0 only if this part was incomplete.
+    const bool cut_before = incomplete_;
+    if (root) incomplete_ = false;
     for (const auto node : nodes) put(item, node);
-    if (more && bound() < best_) cut_ = true;
-    if (root && cut_) lower_bound_ = 0;
-    cut_ = cut_ || cut_before;
+    if (more && bound() < best_) incomplete_ = true;
+    if (root && incomplete_) lower_bound_ = 0;
+    incomplete_ = incomplete_ || cut_before;
 }
 
 /// Places the task on a node on which it fits now, by each useful means, and continues the search.
@@ -197,9 +197,9 @@ void Search::put(const Item& item, NodeId node) {
         }
         if (state_.work.is_fraction(task) || inv_.nodes.hardware[index(node)] != NodeTable::no_hardware ||
             inv_.tasks.gpu_memory_mib[i] > 0)
-            cut_ = true;  // other GPUs of the node are not tried
+            incomplete_ = true;  // other GPUs of the node are not tried
     }
-    if (!inv_.selection_memberships(task).empty()) cut_ = true;  // depends on the order of placements
+    if (!inv_.selection_memberships(task).empty()) incomplete_ = true;  // depends on the order of placements
     gpus |= free_devices_for(state_.work, task, node);
     const auto borrowed = PriceTable::borrowed_milli(state_.work, task, node, gpus);
     if (borrowed > 0 && !options_.standby) return;
@@ -214,7 +214,7 @@ void Search::put(const Item& item, NodeId node) {
             state_.set(state_.moves, state_.moves + 1);
             cost += prices_[task].move - prices_[task].least;
         } else if (how == replaced && state_.fate[i] == lifted) {
-            possible = state_.evict(task, true, cut_);
+            possible = state_.evict(task, true, incomplete_);
             cost = state_.cost + recall + prices_[task].replace - prices_[task].least;
         } else if (how == placed) {
             state_.set(state_.pods_left, state_.pods_left - 1);
@@ -253,7 +253,7 @@ void Search::place_by_displacing(const Item& item) {
     const bool deepest = item.depth >= depth_;
     if (deepest) {
         // The depth limit is no proof that there is no solution.
-        if (bound() < best_) cut_ = true;
+        if (bound() < best_) incomplete_ = true;
         return;
     }
     const auto home = item.depth == 0 ? none<NodeId> : snapshot_.node_of(item.task);
@@ -276,7 +276,7 @@ void Search::place_by_displacing(const Item& item) {
         // By estimate no better node is left. Estimates can be wrong, so some more are tried.
         const bool few = !root && (item.depth > 0 || state_.cost + entry.estimate >= best_);
         if (out() || (few && ++tried > most_nodes)) {
-            cut_ = true;
+            incomplete_ = true;
             if (root)
                 lower_bound_ = std::min(
                     lower_bound_, least + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
@@ -294,22 +294,22 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     if (bound() >= best_) return;
     ++stats_.steps;
     const bool root = item.depth == 0 && pods_.size() == 1;
-    bool was_cut = cut_;
-    cut_ = false;
+    bool was_cut = incomplete_;
+    incomplete_ = false;
     std::vector<Cover> covers;
-    if (!covers_.find(item.task, node, best_ - 1 - state_.cost, covers)) cut_ = true;
+    if (!covers_.find(item.task, node, best_ - 1 - state_.cost, covers)) incomplete_ = true;
     const auto loss = needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0;
-    if (root && cut_) lower_bound_ = std::min(lower_bound_, node_bound + loss);
-    was_cut = was_cut || cut_;
+    if (root && incomplete_) lower_bound_ = std::min(lower_bound_, node_bound + loss);
+    was_cut = was_cut || incomplete_;
     const auto outer = stop_at_;
     for (const auto& cover : covers) {
         if (state_.cost + cover.least >= best_) continue;
         // For one pod, adds the cost of the most expensive place among the displaced tasks.
         const auto least = cover.least + std::max(cover.most, loss);
         if (root && least >= best_) continue;
-        cut_ = stats_.steps >= outer || stats_.steps >= limit_;
-        stopped_ = stopped_ || cut_;
-        if (!cut_) {
+        incomplete_ = stats_.steps >= outer || stats_.steps >= limit_;
+        hit_step_limit_ = hit_step_limit_ || incomplete_;
+        if (!incomplete_) {
             if (item.depth == 0)
                 stop_at_ =
                     std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, state_.pods_left) +
@@ -325,10 +325,10 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
             state_.undo(before);
             stop_at_ = outer;
         }
-        if (root && cut_) lower_bound_ = std::min(lower_bound_, least);
-        was_cut = was_cut || cut_;
+        if (root && incomplete_) lower_bound_ = std::min(lower_bound_, least);
+        was_cut = was_cut || incomplete_;
     }
-    cut_ = was_cut;
+    incomplete_ = was_cut;
 }
 
 void Search::run(std::span<const NodeId> region) {
@@ -350,7 +350,7 @@ void Search::run(std::span<const NodeId> region) {
         limit_ = total;
         // Passes for several pods are short, so that there are several passes.
         stop_at_ = pods_.size() == 1 ? total : std::min(total, stats_.steps + 8 * share * state_.pods_left);
-        cut_ = stopped_ = false;
+        incomplete_ = hit_step_limit_ = false;
         lower_bound_ = never;
         state_.todo.clear();
         // The largest pod is placed first: it is last in the list.
@@ -364,19 +364,19 @@ void Search::run(std::span<const NodeId> region) {
         state_.undo(before);
         state_.todo.clear();
         // The omitted parts cost at least the returned bound.
-        if (!cut_) return never;
+        if (!incomplete_) return never;
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
-    loses_early_ = false;
+    evicts_first_ = false;
     // Several pods have several passes, of depth 2 until a solution is found or the second pass ends.
     const bool one = pods_.size() == 1;
     depth_ = one ? options_.search.depth : std::min(options_.search.depth, 2);
     for (std::int64_t share = 32;; share *= one ? 8 : 3) {
         const auto bound = pass(share);
         const bool complete =
-            !stopped_ && depth_ == options_.search.depth;  // a longer pass finds nothing new
+            !hit_step_limit_ && depth_ == options_.search.depth;  // a longer pass finds nothing new
         found_bound = found_bound == never ? bound : bound == never ? never : std::max(found_bound, bound);
-        if (bound >= best_ || !cut_) {
+        if (bound >= best_ || !incomplete_) {
             found_bound = bound;
             break;
         }
@@ -399,18 +399,19 @@ void Search::run(std::span<const NodeId> region) {
         }
         if (complete || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
             break;
-        if (!solutions_.empty() || loses_early_) depth_ = options_.search.depth;
-        loses_early_ = !loses_early_;  // the estimates may have been wrong
+        if (!solutions_.empty() || evicts_first_) depth_ = options_.search.depth;
+        evicts_first_ = !evicts_first_;  // the estimates may have been wrong
     }
     // No solution, perhaps because displaced tasks took the places of later pods.
-    if (solutions_.empty() && cut_ && options_.evictions && budget_.reason() == StopReason::completed) {
+    if (solutions_.empty() && incomplete_ && options_.evictions &&
+        budget_.reason() == StopReason::completed) {
         constexpr std::int64_t most_of_pod = 256;
         const auto before = stats_.steps;
         const auto most = std::min(left_for_losses_, most_of_pod * state_.pods_left);
         total = before + most;
-        loses_at_once_ = true;
+        evicts_before_places_ = true;
         static_cast<void>(pass(most));
-        loses_at_once_ = false;
+        evicts_before_places_ = false;
         left_for_losses_ -= std::min(left_for_losses_, stats_.steps - before);
         limit_ = limit;
     }
@@ -446,10 +447,10 @@ void Search::finish() {
     for (const auto& c : state_.changes) state_.work.assign(c.task, c.to, c.gpus);
     if (!possible || solution.cost >= best_) {
         ++stats_.unorderable;
-        cut_ = true;
+        incomplete_ = true;
         return;
     }
-    if (solution.cost > state_.cost) cut_ = true;
+    if (solution.cost > state_.cost) incomplete_ = true;
     best_ = solution.cost;
     std::sort(solution.evictions.begin(), solution.evictions.end());
     solutions_.push_back(std::move(solution));

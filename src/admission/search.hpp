@@ -95,13 +95,13 @@ class Search {
     bool by_region_ = false;
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
-    bool lends_ = false;                // some task is on Standby
-    int depth_ = 0;                     // limit of the current pass
-    bool loses_early_ = false;          // first evict displaced tasks for good while some must be
-    bool loses_at_once_ = false;        // evict displaced tasks for good before searching a place
-    std::int64_t left_for_losses_ = 0;  // steps left for passes with loses_at_once_
-    bool cut_ = false;                  // a part was omitted that may hold a cheaper solution
-    bool stopped_ = false;              // because of a limit on steps
+    bool lends_ = false;                 // some task is on Standby
+    int depth_ = 0;                      // limit of the current pass
+    bool evicts_first_ = false;          // first evict displaced tasks for good while some must be
+    bool evicts_before_places_ = false;  // evict displaced tasks for good before searching a place
+    std::int64_t left_for_losses_ = 0;   // steps left for passes with evicts_before_places_
+    bool incomplete_ = false;            // a part was omitted that may hold a cheaper solution
+    bool hit_step_limit_ = false;        // because of a limit on steps
     std::vector<Solution> solutions_;
 };
 

@@ -44,10 +44,11 @@ struct SearchState {
     void change(TaskId task, NodeId node, GpuMask gpus);
     /// Removes a displaced task from its node, adds its least price, and adds it to `todo`.
     void lift(TaskId task, int depth);
-    /// Records an eviction, and of all members of the gang if it or a subgroup falls below `min_members`.
+    /// Records the eviction of a task. Evicts the whole gang if the gang or a subgroup falls below
+    /// `min_members`.
     /// @param again whether the task is placed again
-    /// @param cut set to true if the gang could also be split in another way
-    /// @return false if limits or members of the gang do not allow it
+    /// @param cut set to true if another split of the gang would be possible
+    /// @return false if a limit or a member of the gang forbids it
     bool evict(TaskId task, bool again, bool& cut);
     /// Returns whether the disruption budgets allow that the task is down together with the evicted tasks.
     [[nodiscard]] bool may_be_down(TaskId task) const;

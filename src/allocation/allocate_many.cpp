@@ -226,7 +226,7 @@ class JointSearch {
         placed_[j] = Allocation{};
     }
     static void close_one(Gang& gang, const Allocation& was, Rng& rng) {
-        if (was.per_domain.empty() || gang.fine != was.level) return;
+        if (was.per_domain.empty() || gang.count_level != was.level) return;
         gang.closed.assign(gang.domains(), 0);
         gang.closed[index(rng.pick(std::span(was.per_domain)).domain)] = 1;
     }

@@ -101,10 +101,11 @@ void Gang::read_levels() {
         if (const auto wish = wish_of(c); wish && !own) own = wish;
     level = !options.level && own ? own->level : fragmentation::detail::checked_level(inv, options.level);
     const auto require = [&](Level l, bool affinity) {
-        if (!affinity && (!network_region || depth_of(*network_region) < depth_of(l))) network_region = l;
-        if (region && depth_of(*region) >= depth_of(l)) return;
-        region = l;
-        region_is_affinity = affinity;
+        if (!affinity && (!required_network_level || depth_of(*required_network_level) < depth_of(l)))
+            required_network_level = l;
+        if (required_level && depth_of(*required_level) >= depth_of(l)) return;
+        required_level = l;
+        required_by_affinity = affinity;
     };
     for (const auto& c : classes) {
         if (const auto wish = wish_of(c); wish && wish->mode == NetworkMode::required)
@@ -135,10 +136,11 @@ void Gang::read_levels() {
             preferred.push_back(wish.level);
         }
     }
-    fine = region && depth_of(*region) > depth_of(level) ? *region : level;
+    count_level = required_level && depth_of(*required_level) > depth_of(level) ? *required_level : level;
     for (auto& c : classes)
         for (const auto& m : inv.affinity_memberships(c.sample))
-            c.follows_first = c.follows_first || depth_of(inv.group_sets[m.set].level) > depth_of(fine);
+            c.follows_first =
+                c.follows_first || depth_of(inv.group_sets[m.set].level) > depth_of(count_level);
 }
 
 std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
@@ -160,8 +162,8 @@ std::vector<std::int64_t> Gang::gpus_per_domain() const {
     return milli;
 }
 
-Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
-    Rooms room;
+PodCapacity Gang::rooms(const PodClass& c, std::size_t next) const {
+    PodCapacity room;
     const auto most = static_cast<std::int64_t>(c.pods.size() - next);
     room.node.resize(cluster.node_slots());
     room.domain.assign(domains(), 0);
@@ -207,7 +209,7 @@ bool Gang::is_tied(const PodClass& c) const {
     return !inv.anti_affinity_memberships(c.sample).empty() || !inv.selection_memberships(c.sample).empty() ||
            std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
                return inv.group_sets[m.set].kind != GroupKind::network &&
-                      (!region || depth_of(*region) < depth_of(inv.group_sets[m.set].level));
+                      (!required_level || depth_of(*required_level) < depth_of(inv.group_sets[m.set].level));
            });
 }
 
@@ -352,7 +354,7 @@ bool Gang::fits_without(Obstacle kind) const {
         for (const auto& m : inv.affinity_memberships(c.sample))
             together = together || inv.group_sets[m.set].kind != GroupKind::network;
     }
-    if (kind == Obstacle::network    ? !network_region
+    if (kind == Obstacle::network    ? !required_network_level
         : kind == Obstacle::affinity ? !together
         : kind >= Obstacle::avoid    ? !selection
                                      : !limits)
@@ -360,8 +362,9 @@ bool Gang::fits_without(Obstacle kind) const {
     std::map<DomainId, std::vector<NodeId>> parts;
     for (const auto node : cluster.nodes())
         if (inv.nodes.receives(node) && (closed.empty() || !closed[domain(node)]))
-            parts[kind == Obstacle::network || !network_region ? none<DomainId>
-                                                               : inv.domain(*network_region, node)]
+            parts[kind == Obstacle::network || !required_network_level
+                      ? none<DomainId>
+                      : inv.domain(*required_network_level, node)]
                 .push_back(node);
     const bool tied =
         selection || (limits && kind != Obstacle::anti_affinity) || (together && kind != Obstacle::affinity);
@@ -390,14 +393,14 @@ bool Gang::explain_groups(Allocation& result) const {
     result.obstacle = kind;
     result.reason = std::string(enum_name(kind)) + ": ";
     if (kind == Obstacle::network)
-        result.reason += "no domain of level " + std::to_string(network_region.value_or(level)) +
-                         " holds all groups, which must share one; the whole cluster does";
+        result.reason += "no domain of level " + std::to_string(required_network_level.value_or(level)) +
+                         " holds all pods, although the whole cluster does";
     else if (kind == Obstacle::affinity)
-        result.reason += "no domain holds the pods that must share one; without that constraint all fit";
+        result.reason += "no domain holds all pods with a common affinity; they fit without that constraint";
     else if (kind == Obstacle::near)
-        result.reason += "what the pods want near is too far away; without that constraint all fit";
+        result.reason += "the required neighbours are too far away; the pods fit without that constraint";
     else
-        result.reason += "the pods' groups keep them too far apart; without that constraint all fit";
+        result.reason += "group constraints keep the pods too far apart; they fit without that constraint";
     return true;
 }
 

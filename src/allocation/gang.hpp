@@ -21,6 +21,7 @@ struct PodClass {
     TaskId sample = none<TaskId>;
     std::uint32_t group = 0;
     std::vector<std::uint32_t> pods{};  // positions in the gang
+    /// The pods have group constraints, so their number on a domain is counted by placing them.
     bool by_trial = false;
     /// The first pod restricts the nodes of the others within a domain, so trials may count fewer pods than
     /// could fit.
@@ -30,8 +31,8 @@ struct PodClass {
 /// A deeper level has a larger depth; nodes are deepest.
 inline int depth_of(Level level) noexcept { return level == node_level ? INT32_MAX : level; }
 
-/// How many pods of a class fit, per node and per domain of the level at which the gang is spread.
-struct Rooms {
+/// The number of pods of a class that fit, per node and per domain of the level at which the gang is spread.
+struct PodCapacity {
     std::vector<std::int32_t> node{};
     std::vector<std::int64_t> domain{};
 };
@@ -43,15 +44,15 @@ class Gang {
     Gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options, Budget* budget);
 
     [[nodiscard]] Allocation place() const;
-    /// True if a limit of the caller is exhausted.
+    /// Checks the caller's limits now.
     [[nodiscard]] bool out_of_time() const { return budget != nullptr && budget->exhausted(); }
-    /// The same, 20 ms later: in that time a simple rule may still place the pods.
+    /// True 20 ms after a limit was reached, which is time for a simple rule to place the pods.
     [[nodiscard]] bool out_of_grace() const {
         if (!out_of_time()) return false;
         if (!ended_at_) ended_at_ = budget->elapsed_s();
         return budget->elapsed_s() > *ended_at_ + 0.02;
     }
-    /// True if a limit of the caller was hit, so that parts of the search may be missing.
+    /// True if an earlier check ended the search. Does not look at the clock.
     [[nodiscard]] bool was_cut() const {
         return budget != nullptr && budget->reason() != StopReason::completed;
     }
@@ -62,25 +63,26 @@ class Gang {
     const AllocateOptions& options;
     Budget* budget;
     std::vector<PodClass> classes{};
-    Level level = node_level;       // the entropy is measured at this level
-    std::optional<Level> region{};  // the deepest level that must be one domain
-    bool region_is_affinity = false;
-    std::optional<Level> network_region{};  // the same without affinity groups
-    std::vector<Level> preferred{};         // levels that break ties, in order
-    Level fine = node_level;  // pods are counted at this level: the deeper of `level` and `region`
+    Level level = node_level;               // the entropy is measured at this level
+    std::optional<Level> required_level{};  // the deepest level that must be one domain
+    bool required_by_affinity = false;
+    std::optional<Level> required_network_level{};  // the same without affinity groups
+    std::vector<Level> preferred{};                 // levels that break ties, in order
+    Level count_level =
+        node_level;  // pods are counted at this level: the deeper of `level` and `required_level`
     std::size_t group_count = 0;
     std::vector<std::uint8_t> closed{};  // by domain: takes no pods; empty = none is closed
     bool explains = true;                // whether to give a reason if it places nothing
 
-    [[nodiscard]] std::size_t domains() const { return inv.domain_count(fine); }
-    [[nodiscard]] std::size_t domain(NodeId node) const { return index(inv.domain(fine, node)); }
+    [[nodiscard]] std::size_t domains() const { return inv.domain_count(count_level); }
+    [[nodiscard]] std::size_t domain(NodeId node) const { return index(inv.domain(count_level, node)); }
     /// Free thousandths of a GPU on schedulable nodes, per domain. Includes lent GPUs if some pod may borrow.
     [[nodiscard]] std::vector<std::int64_t> gpus_per_domain() const;
     /// Thousandths of a GPU of one pod.
     [[nodiscard]] std::int64_t weight(const PodClass& pods_alike) const;
 
     /// Counts the pods of the class, from its `next`-th on, that nodes and domains can hold.
-    [[nodiscard]] Rooms rooms(const PodClass& pods_alike, std::size_t next = 0) const;
+    [[nodiscard]] PodCapacity rooms(const PodClass& pods_alike, std::size_t next = 0) const;
     /// Returns the most pods of a class that the nodes can hold without its group constraints.
     [[nodiscard]] std::int64_t room_without_groups(const PodClass& pods_alike,
                                                    std::span<const NodeId> nodes) const;
@@ -126,7 +128,7 @@ class Gang {
     [[nodiscard]] bool fits_without(Obstacle kind) const;
     void make_classes();
     void read_levels();
-    void place_alike(Allocation& result) const;
+    void place_uniform(Allocation& result) const;
     [[nodiscard]] std::vector<std::vector<std::uint32_t>> preferred_groups(AllocatePolicy policy) const;
     [[nodiscard]] std::optional<std::vector<std::int64_t>>
     spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePolicy policy) const;
@@ -136,6 +138,6 @@ class Gang {
 };
 
 /// Places a gang of several classes. Defined in gang_groups.cpp.
-void place_groups(const Gang& gang, Allocation& result);
+void place_mixed(const Gang& gang, Allocation& result);
 
 }  // namespace gpusched::allocation::detail

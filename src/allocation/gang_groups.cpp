@@ -114,10 +114,11 @@ class GroupSearch {
     [[nodiscard]] std::vector<Domains> regions() const {
         Domains all;
         for (std::uint32_t d = 0; d < nodes_.size(); ++d)
-            if (std::any_of(rooms_.begin(), rooms_.end(), [&](const Rooms& r) { return r.domain[d] > 0; }))
+            if (std::any_of(rooms_.begin(), rooms_.end(),
+                            [&](const PodCapacity& r) { return r.domain[d] > 0; }))
                 all.push_back(d);
-        if (!gang_.region) return {all};
-        const auto groups = gang_.groups_at(*gang_.region);
+        if (!gang_.required_level) return {all};
+        const auto groups = gang_.groups_at(*gang_.required_level);
         std::map<std::uint32_t, Domains> members;
         for (const auto d : all) members[groups[d]].push_back(d);
         std::vector<std::pair<std::int64_t, Domains>> ranked;
@@ -364,19 +365,19 @@ class GroupSearch {
             }
         }
         cluster_.rollback(start);
-        GPUSCHED_ASSERT(gang_.region);  // otherwise all pods would have been placed
-        result.obstacle = gang_.region_is_affinity ? Obstacle::affinity : Obstacle::network;
+        GPUSCHED_ASSERT(gang_.required_level);  // otherwise all pods would have been placed
+        result.obstacle = gang_.required_by_affinity ? Obstacle::affinity : Obstacle::network;
         result.reason = std::string(enum_name(result.obstacle)) + ": no domain of level " +
-                        std::to_string(gang_.region.value_or(gang_.level)) +
+                        std::to_string(gang_.required_level.value_or(gang_.level)) +
                         (certain ? " holds" : " was found that holds") +
-                        " all groups, which must share one; the whole cluster does";
+                        " all pods, although the whole cluster does";
     }
 
     const Gang& gang_;
     Cluster& cluster_;
     std::vector<std::size_t> by_size_;             // classes, the largest pods first
     std::vector<std::vector<NodeId>> nodes_;       // [domain]
-    std::vector<Rooms> rooms_;                     // [class], alone
+    std::vector<PodCapacity> rooms_;               // [class], alone
     std::vector<std::vector<std::int64_t>> most_;  // [class][domain]: upper bound
     std::vector<std::int64_t> gpus_;               // [domain]: free, in thousandths
     std::vector<std::int32_t> node_room_;
@@ -387,6 +388,6 @@ class GroupSearch {
     std::int64_t steps_anywhere_ = packing_steps;  // for the searches in regions
 };
 
-void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
+void place_mixed(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
 
 }  // namespace gpusched::allocation::detail

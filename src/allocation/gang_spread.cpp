@@ -47,14 +47,15 @@ Allocation Gang::place() const {
     Allocation result;
     result.level = level;
     if (classes.size() == 1)
-        place_alike(result);
+        place_uniform(result);
     else
-        place_groups(*this, result);
+        place_mixed(*this, result);
     if (result.placed && !holds_in_some_order(cluster, pods, result.pods)) {
         result = {};
         result.level = level;
         result.obstacle = Obstacle::spread;
-        result.reason = "spread: the pods found room, but in no order in which each is possible";
+        result.reason =
+            "spread: places exist for all pods, but no order in which each pod fits when it is placed";
         result.proven = false;
     }
     if (budget != nullptr && !result.proven) result.stop_reason = budget->reason();
@@ -65,7 +66,7 @@ std::vector<std::vector<std::uint32_t>> Gang::preferred_groups(AllocatePolicy po
     std::vector<std::vector<std::uint32_t>> groups;
     if (policy == AllocatePolicy::exact)
         for (const auto l : preferred)
-            if (!region || depth_of(*region) < depth_of(l)) groups.push_back(groups_at(l));
+            if (!required_level || depth_of(*required_level) < depth_of(l)) groups.push_back(groups_at(l));
     return groups;
 }
 
@@ -75,8 +76,8 @@ std::optional<std::vector<std::int64_t>> Gang::spread(std::span<const std::int64
                                                       AllocatePolicy policy) const {
     const bool literal = policy == AllocatePolicy::entropy;
     const auto groups = preferred_groups(policy);
-    if (!region) return literal ? entropy_greedy(room, count) : least_entropy(room, count, groups);
-    if (*region == fine) {  // one domain for all
+    if (!required_level) return literal ? entropy_greedy(room, count) : least_entropy(room, count, groups);
+    if (*required_level == count_level) {  // one domain for all
         std::size_t best = room.size();
         for (std::size_t d = 0; d < room.size(); ++d)
             if (room[d] >= count && (best == room.size() || (!literal && room[d] < room[best]))) best = d;
@@ -85,8 +86,8 @@ std::optional<std::vector<std::int64_t>> Gang::spread(std::span<const std::int64
         counts[best] = count;
         return counts;
     }
-    const auto region_of = groups_at(*region);
-    const auto regions = inv.domain_count(*region);
+    const auto region_of = groups_at(*required_level);
+    const auto regions = inv.domain_count(*required_level);
     std::vector<std::vector<std::uint32_t>> members(regions);
     for (std::size_t d = 0; d < room.size(); ++d)
         if (room[d] > 0) members[region_of[d]].push_back(static_cast<std::uint32_t>(d));
@@ -152,7 +153,7 @@ bool Gang::put_counts(const std::vector<std::int64_t>& counts, std::span<const s
     return true;
 }
 
-void Gang::place_alike(Allocation& result) const {
+void Gang::place_uniform(Allocation& result) const {
     const auto& c = classes.front();
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
@@ -254,20 +255,20 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;
     const auto room = rooms(c, next);
     const auto all = std::accumulate(room.domain.begin(), room.domain.end(), std::int64_t{0});
-    const auto of_region = region_is_affinity ? Obstacle::affinity : Obstacle::network;
-    if (region && all >= count && (kind == Obstacle::none || kind == of_region)) {
-        std::vector<std::int64_t> holds(inv.domain_count(*region), 0);
+    const auto of_region = required_by_affinity ? Obstacle::affinity : Obstacle::network;
+    if (required_level && all >= count && (kind == Obstacle::none || kind == of_region)) {
+        std::vector<std::int64_t> holds(inv.domain_count(*required_level), 0);
         for (const auto node : cluster.nodes())
-            holds[index(inv.domain(*region, node))] += room.node[index(node)];
+            holds[index(inv.domain(*required_level, node))] += room.node[index(node)];
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
         result.reason = std::string(enum_name(result.obstacle)) +
-                        ": all pods must be in one domain of level " + std::to_string(*region) + "; ";
+                        ": all pods must be in one domain of level " + std::to_string(*required_level) + "; ";
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
-            result.reason += "the one in which the others were tried does not hold all" + of_pods;
+            result.reason += "the domain of the placed pods does not hold all" + of_pods;
         else
-            result.reason += gpusched::quoted(inv.domain_name(*region, make_id<DomainId>(best))) +
+            result.reason += gpusched::quoted(inv.domain_name(*required_level, make_id<DomainId>(best))) +
                              " comes closest and holds " + std::to_string(holds[best]) + of_pods +
                              ", all domains " + std::to_string(all);
         return;
@@ -282,8 +283,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                       : !only_network                                ? Obstacle::affinity
                       : groups.empty()                               ? selection_obstacle(inv, task)
                                                                      : Obstacle::network;
-    result.reason = std::string(enum_name(result.obstacle)) +
-                    ": with the constraints of its groups, the nodes hold " +
+    result.reason = std::string(enum_name(result.obstacle)) + ": with group constraints, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }
 

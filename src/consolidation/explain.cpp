@@ -394,7 +394,7 @@ Explanation Explainer::explain_node(NodeId node) {
         std::to_string(weight) + (options_.objective == Objective::gpus ? " GPUs" : " node");
     std::int64_t opened_weight = 0;
     if (result.fate == NodeFate::not_worthwhile && !is_worth(weight, cost, options_.price)) {
-        result.fate = NodeFate::too_dear;
+        result.fate = NodeFate::too_costly;
         result.text += ": at the price of " + std::to_string(options_.price) + " its moves, of cost " +
                        std::to_string(cost) + ", cost more than its weight of " + weight_text;
     } else if (result.fate == NodeFate::not_worthwhile) {
@@ -403,7 +403,7 @@ Explanation Explainer::explain_node(NodeId node) {
             result.fate = NodeFate::crowded;
             result.text += ": each of its tasks fits elsewhere alone, but not all of them together";
         } else if (opened_weight > 0 && !is_worth_opening(weight, cost, opened_weight)) {
-            result.fate = NodeFate::too_dear;
+            result.fate = NodeFate::too_costly;
             result.text += ": at the open price of " + std::to_string(*options_.open_price) +
                            " the cost of opening empty nodes of weight " + std::to_string(opened_weight) +
                            " for its tasks is at least its weight of " + weight_text;

@@ -71,7 +71,7 @@ class DomainEditor {
                 if (level.nodes[id] == 0) level.free.push_back(id);
     }
 
-    /// Is this the current path of the node?
+    /// Returns whether this is the current path of the node.
     [[nodiscard]] bool is_on(NodeId node, const std::vector<std::string>& path) const {
         const auto n = index(node);
         if (static_cast<std::size_t>(out_.network_depth_[n]) != path.size()) return false;

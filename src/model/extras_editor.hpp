@@ -33,7 +33,7 @@ inline void widen_rows(std::vector<std::int64_t>& table, std::size_t before, std
     table = std::move(wider);
 }
 
-/// Does the condition single out nodes by a label that differs for each node?
+/// Returns whether the condition singles out nodes by a label that differs for each node.
 inline bool singles_out(const NodeMatch& match) {
     return match.key == "kubernetes.io/hostname" &&
            (match.op == MatchOperator::in || match.op == MatchOperator::not_in);

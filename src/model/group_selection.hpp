@@ -152,7 +152,7 @@ class GroupSelection {
         if (set.kind == GroupKind::spread) spread_.release(set.rule);
     }
 
-    /// Can the term select a task, if tasks are members only of groups for which `has_members` is true?
+    /// Returns whether the term can select a task, if only groups with `has_members` have members.
     template <class HasMembers>
     [[nodiscard]] static bool selects_any(const Term& term, HasMembers&& has_members) {
         if (term.kind != GroupKind::near) return has_members(term.group);

@@ -15,7 +15,7 @@
 
 namespace gpusched::detail {
 
-/// Is the list in the natural order of names?
+/// Returns whether the list is in the natural order of names.
 template <class Named>
 [[nodiscard]] bool is_in_name_order(const std::vector<Named>& list) {
     return std::is_sorted(list.begin(), list.end(),

@@ -43,7 +43,7 @@ inline auto identity(const TaskAffinities& x) {
 }
 inline auto identity(const std::vector<std::uint32_t>& x) { return std::tie(x); }
 
-/// Are the values equal when they are interned?
+/// Returns whether the values are equal when they are interned.
 template <class T>
 [[nodiscard]] bool same(const T& a, const T& b) {
     return identity(a) == identity(b);

@@ -19,7 +19,7 @@
 
 namespace gpusched::admission {
 
-/// The cost of a plan by parts, in thousandths of a GPU-second. A part of one task saturates at 7.0 * 10^10
+/// The cost of a plan by parts, in thousandths of a GPU-second. The part of one task is at most 7.0 * 10^10
 /// GPU-seconds.
 struct Cost {
     std::int64_t moves = 0;      ///< moves, by `move_price_s`

@@ -27,8 +27,7 @@ enum class AllocatePolicy : std::uint8_t {
 
 /// Options of `allocate`.
 struct AllocateOptions {
-    /// How pods of one shape are spread: `exact` has the least entropy; `entropy` is the paper's Algorithm 2,
-    /// as written.
+    /// How pods of one shape are spread.
     AllocatePolicy policy = AllocatePolicy::exact;
     /// The level at which the entropy is measured, -1 (nodes) to the deepest level of the network. Absent =
     /// the level of the pods' own `network_affinity`, else the deepest level at which the position of some
@@ -38,9 +37,8 @@ struct AllocateOptions {
     /// pods' `network_affinity` at `level`, else preferred. A level that the pods themselves require binds in
     /// any case.
     std::optional<NetworkMode> mode{};
-    /// Wishes at other levels. `required`: one domain there as well. `preferred`, at levels above `level`
-    /// only: breaks ties of least entropy, the first in the list first. Algorithm 2 ignores the preferred
-    /// ones.
+    /// Affinities at other levels. `required`: one domain there as well. `preferred`, at levels above `level`
+    /// only: breaks ties of least entropy, in the order of the list; Algorithm 2 ignores them.
     std::vector<NetworkAffinity> further{};
     /// The group of each pod, 0 to groups - 1, one entry per pod. Only `traffic` distinguishes groups of
     /// identical pods. Empty = identical pods form a group; groups are numbered by their first pods.
@@ -98,8 +96,8 @@ struct Allocation {
 ///   count respects idle healthy GPUs, GPU memory, guaranteed locality, cores, memory, models, labels, taints
 ///   and group constraints.
 /// - Pods of one shape are placed by `options.policy`. Ties of least entropy leave the largest block free.
-/// - Within a domain the nodes that hold most are used first and the last pods go to the tightest node. GPUs
-///   are chosen as the pods wish (ByWish).
+/// - Within a domain, nodes that hold most pods come first; the last pods go to the tightest node. `ByWish`
+///   chooses the GPUs.
 /// - Pods of several shapes are placed by a search: one domain for all if it finds one, else greedily,
 ///   improved by moves and exchanges. If that finds no placement, an exact search finds one or proves that
 ///   there is none, within a limit of 200,000 steps.
@@ -113,7 +111,7 @@ struct Allocation {
 /// @return see Allocation; the cluster is not changed
 /// @throws InvalidInput for pods that are placed, unknown or listed twice, and options out of range
 /// One shape: O(nodes + switches log switches). Several: O(shapes x nodes) per trial, a few hundred trials.
-/// Deterministic, unless a time limit or a cancellation strikes.
+/// Deterministic, unless a time limit or a cancellation ends the search.
 [[nodiscard]] Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
                                   const AllocateOptions& options = {}, const Context& context = {});
 

@@ -78,7 +78,8 @@ struct JointAllocations {
 /// @return see JointAllocations; the cluster is not changed
 /// @throws InvalidInput as `allocate`, for pods in two jobs, a job with a time limit of its own, and options
 ///     out of range
-/// @note same input, options and seed give the same result, unless a time limit or a cancellation strikes
+/// @note same input, options and seed give the same result, unless a time limit or a cancellation
+/// ends the search
 /// O(jobs) calls of `allocate`, then at most `node_visits` nodes.
 [[nodiscard]] JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
                                              const JointOptions& options = {}, const Context& context = {});

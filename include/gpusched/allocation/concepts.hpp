@@ -76,8 +76,8 @@ concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId tas
     { policy(cluster, task, node, rng) } -> detail::Mask;
 };
 
-/// Returns the load of a node, independent of the task; the least loaded node wins. Loads are compared, so
-/// the types of scores of rankers are allowed. See PowerOfD.
+/// Measures the load of a node, independent of the task; the least loaded node wins. Loads have the same types
+/// as scores of rankers. See PowerOfD.
 template <class L>
 concept NodeLoad = requires(const L& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> detail::RankerScore;

@@ -23,9 +23,8 @@
 
 namespace gpusched::allocation {
 
-/// Makes policies from the inventory of the clusters that they serve. Some policies are also made from the
-/// workload that is expected to come, which must not be empty for these. An entry expects a workload if its
-/// factory takes one:
+/// Makes policies by name. A factory takes the inventory of the cluster; it may also take the expected
+/// workload, which must then not be empty:
 ///
 ///     auto rankers = allocation::rankers();
 ///     rankers.add<Mine>("mine");
@@ -35,7 +34,7 @@ namespace gpusched::allocation {
 ///         return Expecting{expected};
 ///     });
 ///
-/// If the workload is made from a list of tasks, the entry may state how much of the list it should cover.
+/// A factory with a workload may set the options with which the workload is made from tasks.
 template <class Policy>
 class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmentation::Workload&> {
     using Base = Registry<Policy, const Inventory&, const fragmentation::Workload&>;
@@ -76,8 +75,7 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
 
     /// Returns whether policies of that name use the workload; false for an unknown name.
     [[nodiscard]] bool expects_workload(std::string_view name) const { return expecting_.contains(name); }
-    /// Returns how these policies' workload is made from a list of tasks; the defaults for policies that use
-    /// none.
+    /// Returns the options with which the policy's workload is made; the defaults if it uses none.
     [[nodiscard]] fragmentation::WorkloadOptions workload_options(std::string_view name) const {
         const auto found = expecting_.find(name);
         return found == expecting_.end() ? fragmentation::WorkloadOptions{} : found->second;

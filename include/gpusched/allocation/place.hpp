@@ -59,10 +59,10 @@ template <class R, class P, class F = AnyNode>
 /// Complexity: O(nodes).
 [[nodiscard]] std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task);
 
-/// When the old copy of a placed task leaves if the task goes elsewhere.
+/// The old copy of a placed task during a move.
 enum class OldCopy : std::uint8_t {
-    stays,   ///< once the new one runs: until then it holds its resources (make before break)
-    leaves,  ///< first (break before make, or an eviction): the task is judged as if it were pending
+    stays,   ///< keeps its resources until the new copy runs (make before break)
+    leaves,  ///< frees its resources first (break before make, or an eviction)
 };
 
 /// Returns the task's obstacle on each node, in the cluster's order of nodes; `Obstacle::none` if it would

@@ -14,11 +14,10 @@ using SwitchCounts = std::vector<std::int64_t>;
 
 /// Algorithm 2 of the ASI paper (section 4.1), as written.
 ///
-/// Takes one switch after another, each as much as it can give and the job still needs. The next switch is
-/// always the one with which the plan so far has the least entropy. The entropy of a plan is that of its
-/// parts divided by the amount allocated so far, as the algorithm reads. Entropies closer than 1e-12 tie, and
-/// ties go to the lower index. So the first switch is always the first that can give anything, and the result
-/// is not optimal: capacities {1, 3} give 2 pods as 1 + 1.
+/// Takes switches one by one. Each gives as many pods as it can hold and the job still needs. The next switch
+/// is the one that gives the plan so far the least entropy, with parts relative to the pods placed so far.
+/// Entropies within 1e-12 tie; ties go to the lower index. So the first switch with capacity always comes
+/// first, and the result is not optimal: capacities {1, 3} give 2 pods as 1 + 1.
 ///
 /// @param capacity pods that each switch can hold, >= 0
 /// @param pods how many the job has, >= 0

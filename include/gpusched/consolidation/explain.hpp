@@ -23,7 +23,7 @@ enum class NodeFate : std::uint8_t {
     has_fixed,       ///< a task on it must not be moved
     has_stuck,       ///< a task on it fits on no other node after the plan
     receives,        ///< its own tasks could leave, but the plan moves or places others there
-    too_dear,        ///< moving its tasks, or opening empty nodes for them, costs more than its weight
+    too_costly,      ///< moving its tasks, or opening empty nodes for them, costs more than its weight
     crowded,         ///< every task on it fits elsewhere alone, but not all of them together
     not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves exceed the limits of the search
 };

@@ -21,7 +21,8 @@ namespace gpusched::consolidation {
 /// With at most 1,000 nodes the complete search of the preset runs as well: the plan is worth at least 99.5 %
 /// of a new one. With more nodes that is not guaranteed (figures in docs/consolidation.md).
 ///
-/// @param last the last plan; if its moves name their chains (`SearchOptions::record_chains`), their order is kept
+/// @param last the last plan; if its moves name their chains (`SearchOptions::record_chains`), their order is
+///     kept
 /// @param options as for `consolidate`, without a goal
 /// @return, throws, determinism: as `consolidate(cluster, options, context)`
 [[nodiscard]] Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options = {},

@@ -128,7 +128,7 @@ class AnySolver {
 ///
 /// @param solver "auto", "highs", "cbc", or a solver of your own
 /// @throws InvalidInput for malformed models and options; BackendError if the solver is missing
-/// @note deterministic on one thread unless a time limit strikes
+/// @note deterministic on one thread unless a time limit ends the search
 [[nodiscard]] Solution solve(const Model& model, const SolveOptions& options = {},
                              const AnySolver& solver = "auto", const Context& context = {});
 
@@ -159,7 +159,7 @@ namespace detail {
 /// Clp.
 ///
 /// Use it as `const Context context{.lp = milp::clp()};`. Install Clp (Debian, Ubuntu: apt-get install
-/// coinor-libclp-dev) and configure with -DGPUSCHED_WITH_CLP=ON. Deterministic unless a time limit strikes.
+/// coinor-libclp-dev) and configure with -DGPUSCHED_WITH_CLP=ON. Deterministic unless a time limit ends the search.
 [[nodiscard]] const LpSolver* clp() noexcept;
 
 }  // namespace gpusched::milp

@@ -189,7 +189,7 @@ struct NodeTable : SlotTable {
     /// Unused parts of arrays over all GPUs, by length: their first index. Empty = there never were any.
     std::vector<std::vector<std::uint32_t>> free_gpus;
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
-    /// Does the node accept eligible tasks?
+    /// Returns whether the node accepts eligible tasks.
     [[nodiscard]] bool receives(NodeId node) const noexcept { return cordon[index(node)] != Cordon::closed; }
     [[nodiscard]] bool is_cordoned(NodeId node) const noexcept { return cordon[index(node)] != Cordon::none; }
 };
@@ -488,7 +488,7 @@ class Inventory {
         return eligible_(requirement, node_class);
     }
 
-    /// May the task run on that node (model, labels, taints, node names)?
+    /// Returns whether the task may run on that node (model, labels, taints, node names).
     [[nodiscard]] bool eligible(TaskId task, NodeId node) const {
         const auto i = index(task);
         return eligible(tasks.requirement[i], nodes.node_class[index(node)]) &&

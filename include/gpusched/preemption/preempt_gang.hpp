@@ -50,7 +50,8 @@ struct GangResult {
 /// (`network_affinity`). If members already run, it is their domain. Without such a requirement the domain is
 /// the cluster.
 ///
-/// In each domain the pods are placed in sequence, the largest first, each by `options.policy`. A pod that
+/// In each domain the pods are placed in sequence, the largest first, each by `options.policy`. Nodes are compared
+/// by the policy's objective; the node orders of `reprieve` and `first_fit` apply to `preempt` only. A pod that
 /// fits as it is evicts no task, and no pod evicts another. An exact search first tests whether all pods fit
 /// without evictions. Gangs of victims and disruption budgets bind as in `preempt`, for all pods together,
 /// and the gangs of the pods stay intact.

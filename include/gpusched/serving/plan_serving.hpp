@@ -316,7 +316,7 @@ struct ServingInstance {
 ///
 /// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are additions.
 /// @throws InvalidInput with every problem; BackendError if the solver is missing
-/// @note deterministic on one thread unless a time limit strikes
+/// @note deterministic on one thread unless a time limit ends the search
 [[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options = {},
                                        const milp::AnySolver& solver = "auto", const Context& context = {});
 

@@ -102,7 +102,7 @@ struct RentalSolution {
 /// / h_cw x_cw <= y_c; `pieces` sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts`
 /// sum of y_c over equal deployments - start_c <= running_c, and sum_c start_c <= max_starts.
 /// @throws InvalidInput for malformed problems and options; BackendError if the solver is missing
-/// @note deterministic on one thread unless a time limit strikes
+/// @note deterministic on one thread unless a time limit ends the search
 [[nodiscard]] RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,
                                           const milp::SolveOptions& options, const milp::AnySolver& solver,
                                           const Context& context = {});

@@ -23,7 +23,7 @@ struct CurvePoint {
 /// @param rates   requests/s of all kinds together, each > 0; empty = those of the request
 /// @param targets each replaces the targets that it sets in the options; empty = the targets of the options
 /// @throws InvalidInput with every problem; BackendError if the solver is missing
-/// @note deterministic on one thread unless a time limit strikes; the limit applies to each plan
+/// @note deterministic on one thread unless a time limit ends the search; the limit applies to each plan
 [[nodiscard]] std::vector<CurvePoint> curve(const ServingRequest& request, const std::vector<double>& rates,
                                             const std::vector<LatencyTargets>& targets,
                                             const PlannerOptions& options, const milp::AnySolver& solver,
@@ -44,7 +44,7 @@ struct BudgetPlan {
 /// @param budgets $/h, each >= 0, in any order, no duplicates
 /// @param options without a deadline, because the cheapest plan does not depend on the budget
 /// @throws InvalidInput with every problem; BackendError if the solver is missing
-/// @note deterministic on one thread unless a time limit strikes
+/// @note deterministic on one thread unless a time limit ends the search
 [[nodiscard]] std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
                                                     const std::vector<double>& budgets,
                                                     const PlannerOptions& options = {},

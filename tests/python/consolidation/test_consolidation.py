@@ -657,7 +657,7 @@ def test_empty_nodes_are_opened_at_a_price() -> None:
         gs.consolidate(cluster, open_price=700)
     assert (
         gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate
-        == "too_dear"
+        == "too_costly"
     )
     closed = gs.consolidation.bound(cluster)
     opened = gs.consolidation.bound(cluster, open_price=1000)

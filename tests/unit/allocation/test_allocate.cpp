@@ -287,7 +287,7 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     CHECK_FALSE(nowhere.placed);
     CHECK(nowhere.proven);
     CHECK_THAT(nowhere.reason,
-               Mentions("network: no domain of level 0 holds all groups share whole cluster does"));
+               Mentions("network: no domain of level 0 holds all pods although whole cluster does"));
 }
 
 TEST_CASE("a job that is not in the snapshot brings its least numbers along") {

@@ -51,7 +51,7 @@ TEST_CASE("a required level is named if the whole cluster could hold the gang", 
     INFO(found.reason);
     CHECK(found.obstacle == Obstacle::network);
     CHECK_THAT(found.reason,
-               Mentions("network: no domain of level -1 holds all groups share whole cluster does"));
+               Mentions("network: no domain of level -1 holds all pods although whole cluster does"));
 }
 
 TEST_CASE("members that run in two domains are no matter of affinity", "[allocation]") {

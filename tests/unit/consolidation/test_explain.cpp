@@ -66,9 +66,9 @@ TEST_CASE("a node can be too costly at the price") {
         return con::explain(cluster, Plan{}, a, {.price = price, .objective = objective}).fate;
     };
     CHECK(fate(1333, con::Objective::gpus) == NodeFate::not_worthwhile);
-    CHECK(fate(1334, con::Objective::gpus) == NodeFate::too_dear);
+    CHECK(fate(1334, con::Objective::gpus) == NodeFate::too_costly);
     CHECK(fate(333, con::Objective::nodes) == NodeFate::not_worthwhile);
-    CHECK(fate(334, con::Objective::nodes) == NodeFate::too_dear);
+    CHECK(fate(334, con::Objective::nodes) == NodeFate::too_costly);
     CHECK_THAT(con::explain(cluster, Plan{}, a, {.price = 1334}).text,
                Mentions("node 'a' stays occupied price of 1334 moves cost 3 more weight 4 GPUs"));
 }

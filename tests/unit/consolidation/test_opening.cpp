@@ -157,7 +157,7 @@ TEST_CASE("explanations consider that empty nodes may be opened at a price") {
     CHECK(con::explain(cluster, {}, a, options).fate == con::NodeFate::has_stuck);
     options.open_price = 2000;
     const auto dear = con::explain(cluster, {}, a, options);
-    CHECK(dear.fate == con::NodeFate::too_dear);
+    CHECK(dear.fate == con::NodeFate::too_costly);
     CHECK_THAT(dear.text,
                Mentions("node 'a' stays occupied open price of 2000 opening empty nodes of weight 8 "
                         "at least weight of 8 GPUs"));
