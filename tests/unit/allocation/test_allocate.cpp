@@ -152,7 +152,7 @@ TEST_CASE("the binding constraint is named with figures") {
     CHECK_THAT(refused(spec, pods(9, 8)), Mentions("gpu: hold 1 of the 9 pods like 'job-0'; 8 if only GPUs"));
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};
-    CHECK_THAT(refused(uneven(), request), Mentions("anti_affinity: constraints groups hold 7" + of));
+    CHECK_THAT(refused(uneven(), request), Mentions("anti_affinity: group constraints hold 7" + of));
     request = pods(8, 4);
     request.pod.hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
     CHECK_THAT(refused(uneven(), request), Mentions("hardware: hold 0" + of));

@@ -100,5 +100,5 @@ TEST_CASE("a domain that holds all pods of a shape is not reported as closest", 
     const auto found = refused(spec);
     CHECK_THAT(found.reason,
                Mentions("network: one domain of level 0; does not hold all of the 2 pods like 'p2', "
-                        "other groups"));
+                        "other shapes"));
 }
