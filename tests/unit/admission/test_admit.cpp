@@ -100,7 +100,8 @@ TEST_CASE("a chain of three moves, because two would leave a task without a plac
         CHECK_FALSE(none_left.admitted);
         CHECK(none_left.proven);
         CHECK(none_left.obstacle == Obstacle::gpu);
-        CHECK_THAT(none_left.reason, Mentions("fits on no node, even after all displaceable tasks leave closest node"));
+        CHECK_THAT(none_left.reason,
+                   Mentions("fits on no node, even after all displaceable tasks leave closest node"));
     }
 }
 
