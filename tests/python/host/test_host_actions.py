@@ -293,8 +293,11 @@ def test_a_change_that_fails_at_any_call_says_what_stands(after: Configuration, 
         mig = FakeMig(fail_at, status, after_effect, every)
         moved: list[bool] = []
         waits: list[int] = []
-        end = replace_instance(mig, BEFORE, after, lambda to: moved.append(to == after), None,
-            waits.append)
+
+        def record(to: Configuration, moved: list[bool] = moved) -> None:
+            moved.append(to == after)
+
+        end = replace_instance(mig, BEFORE, after, record, None, waits.append)
         assert Instance(0, "1g", 2) in mig.layouts[0] and Instance(1, "2g", 0) in mig.layouts[1]
         assert len(waits) <= 3 * RETRIES
         old, new = BEFORE.instance in mig.layouts[0], after.instance in mig.layouts[after.gpu]
@@ -396,8 +399,8 @@ def test_sigkill_at_any_point_of_a_resumption(tmp_path: Path) -> None:
         def resume() -> None:
             with world.instrumented(), Journal(world.live.journal) as journal:  # noqa: B023
                 mig = world.mig(journal)  # noqa: B023
-                Actuator(mig, world.programs, world.live, world.host, journal).resume(["T1"],
-                    False)
+                actuator = Actuator(mig, world.programs, world.live, world.host, journal)  # noqa: B023
+                actuator.resume(["T1"], False)
 
         if not world.killed(point, resume):
             break

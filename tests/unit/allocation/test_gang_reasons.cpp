@@ -99,6 +99,6 @@ TEST_CASE("a domain that holds all pods of a shape is not reported as closest", 
     for (auto& task : spec.tasks) task.network_affinity = NetworkAffinity{0, NetworkMode::required};
     const auto found = refused(spec);
     CHECK_THAT(found.reason,
-               Mentions("network: one domain of level 0; does not hold all of the 2 pods like 'p2', "
+               Mentions("network: one domain of level 0; does not hold all of the 2 pods like 'p2' "
                         "other shapes"));
 }
