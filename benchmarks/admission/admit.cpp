@@ -219,7 +219,7 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
                     const bool runs = std::any_of(found->replaced.begin(), found->replaced.end(),
                                                   [&](const Placement& p) { return p.task == task; });
                     lost += !runs;
-                    const admission::Options prices;
+                    const admission::Prices prices;
                     cost += cluster.gpu_milli(task) * (runs ? prices.restart_s : prices.loss_s);
                 }
             }
