@@ -29,8 +29,9 @@ inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, No
     return std::min(most, pods);
 }
 
-/// The number of pods like `task`, which has GPUs, for which the node has GPUs.
-inline std::int64_t gpu_room(const Cluster& cluster, TaskId task, NodeId node) {
+/// The number of pods like `task`, which has GPUs, for which the node has GPUs. Inlined, because `pod_room` is
+/// called for every node.
+[[gnu::always_inline]] inline std::int64_t gpu_room(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     const auto candidates = candidate_gpus(cluster, task, node);
