@@ -72,6 +72,7 @@ class BatchPlanner {
         if (best_.status == milp::Status::infeasible) best_.status = milp::Status::failed;
         best_.replicas = before_.replicas;
         best_.rented = before_.rented;
+        best_.rentals = before_.rentals;
         best_.cost = before_.cost;
         best_.makespan = before_.makespan;
         best_.requests_per_s = before_.requests_per_s;

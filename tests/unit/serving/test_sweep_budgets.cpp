@@ -101,6 +101,9 @@ TEST_CASE("more money is never worse with any solver", "[serving]") {
                 double cost = 0;
                 for (const auto& replicas : plan.replicas) cost += replicas.cost;
                 CHECK(cost == Catch::Approx(plan.cost));
+                double rent = 0;
+                for (const auto& rented : plan.rentals) rent += rented.cost;
+                CHECK(rent == Catch::Approx(plan.cost));
                 CHECK(plan.cost <= plans[i].budget + 1e-9);
                 asked.budget = plans[i].budget;
                 first = 0;
