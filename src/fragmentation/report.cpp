@@ -65,11 +65,12 @@ namespace detail {
 constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
 }  // namespace detail
 
-GPUSCHED_EXPORT ReportMetric::Where ReportMetric::where(const Inventory& inventory, NodeId node) const {
+GPUSCHED_EXPORT ReportMetric::NodeFacts ReportMetric::facts_of(const Inventory& inventory,
+                                                               NodeId node) const {
     if (!detail::counts(inventory.nodes, node, true, options_.max_gpus_per_node)) return {};
-    Where out{true,
-              detail::counts(inventory.nodes, node, options_.include_cordoned, options_.max_gpus_per_node),
-              0};
+    NodeFacts out{
+        true, detail::counts(inventory.nodes, node, options_.include_cordoned, options_.max_gpus_per_node),
+        0};
     if (options_.by == GroupBy::gpu_model) out.key = detail::model_index(inventory, node);
     if (options_.by == GroupBy::cluster)
         out.key = inventory.network_depth(node) == 0 ? detail::nowhere : index(inventory.domain(0, node));
@@ -90,9 +91,9 @@ GPUSCHED_EXPORT ReportMetric::ReportMetric(const Inventory& inventory, std::span
     const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> keys;
     if (options.by == GroupBy::none) keys.push_back(0);
-    where_.resize(inventory.nodes.names.size());
+    facts_.resize(inventory.nodes.names.size());
     for (const auto node : nodes) {
-        const auto& here = where_[index(node)] = where(inventory, node);
+        const auto& here = facts_[index(node)] = facts_of(inventory, node);
         if (here.shown) keys.push_back(here.key);
     }
     std::sort(keys.begin(), keys.end());
@@ -102,7 +103,7 @@ GPUSCHED_EXPORT ReportMetric::ReportMetric(const Inventory& inventory, std::span
             rows_.push_back({.group = group_name(inventory, key), .shape = shape});
     group_of_node_.resize(inventory.nodes.names.size(), not_counted);
     for (const auto node : nodes)
-        if (const auto& here = where_[index(node)]; here.counted)
+        if (const auto& here = facts_[index(node)]; here.counted)
             group_of_node_[index(node)] = static_cast<std::uint32_t>(
                 std::lower_bound(keys.begin(), keys.end(), here.key) - keys.begin());
 }
@@ -114,10 +115,10 @@ GPUSCHED_EXPORT void ReportMetric::renew(const Inventory& inventory) {
 }
 
 GPUSCHED_EXPORT bool ReportMetric::renew(const Inventory& inventory, NodeId node) {
-    if (index(node) < where_.size() && where(inventory, node) == where_[index(node)]) {
+    if (index(node) < facts_.size() && facts_of(inventory, node) == facts_[index(node)]) {
         const auto group = group_of_node_[index(node)];
         if (group == not_counted ||
-            rows_[group * shapes_.size()].group == group_name(inventory, where_[index(node)].key))
+            rows_[group * shapes_.size()].group == group_name(inventory, facts_[index(node)].key))
             return false;
     }
     renew(inventory);

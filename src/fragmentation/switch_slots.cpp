@@ -23,9 +23,9 @@ GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, const SwitchSlotO
     switch_level_ = checked_level(inventory, options.level);
     const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> models;
-    where_.resize(inventory.nodes.names.size());
+    facts_.resize(inventory.nodes.names.size());
     for (const auto node : nodes) {
-        const auto& here = where_[index(node)] = where(inventory, node);
+        const auto& here = facts_[index(node)] = facts_of(inventory, node);
         if (here.shown) models.push_back(here.model);
     }
     std::sort(models.begin(), models.end());
@@ -46,7 +46,7 @@ GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, const SwitchSlotO
     std::array<std::uint32_t, 4> its_cells{};
     cells_of_node_.resize(inventory.nodes.names.size());
     for (const auto node : nodes) {
-        const auto& [shown, counted, model, cluster, domain] = where_[index(node)];
+        const auto& [shown, counted, model, cluster, domain] = facts_[index(node)];
         if (counted) {
             const auto row = static_cast<std::size_t>(std::lower_bound(models.begin(), models.end(), model) -
                                                       models.begin());
@@ -60,7 +60,7 @@ GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, const SwitchSlotO
     }
 }
 
-GPUSCHED_EXPORT SlotSums::Where SlotSums::where(const Inventory& inventory, NodeId node) const {
+GPUSCHED_EXPORT SlotSums::NodeFacts SlotSums::facts_of(const Inventory& inventory, NodeId node) const {
     if (!counts(inventory.nodes, node, true, options_.max_gpus_per_node)) return {};
     return {true, counts(inventory.nodes, node, options_.include_cordoned, options_.max_gpus_per_node),
             model_index(inventory, node), inventory.domain(cluster_level_, node),
@@ -68,12 +68,12 @@ GPUSCHED_EXPORT SlotSums::Where SlotSums::where(const Inventory& inventory, Node
 }
 
 GPUSCHED_EXPORT bool SlotSums::holds(const Inventory& inventory, NodeId node) const {
-    return inventory.network_levels() == network_levels_ && index(node) < where_.size() &&
-           where_[index(node)] == where(inventory, node);
+    return inventory.network_levels() == network_levels_ && index(node) < facts_.size() &&
+           facts_[index(node)] == facts_of(inventory, node);
 }
 
 GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
-    if (!where_[index(node)].counted) return 0;
+    if (!facts_[index(node)].counted) return 0;
     const auto cpu_each = std::int64_t{1000} * options_.cores_per_gpu;
     if (options_.accounting == Accounting::hp) {
         const auto requests = requests_on(cluster, node);
@@ -163,7 +163,7 @@ GPUSCHED_EXPORT void LargestJobMetric::renew(const Inventory& inventory) {
 }
 GPUSCHED_EXPORT bool LargestJobMetric::renew(const Inventory& inventory, NodeId node) {
     bool same = holds(inventory, node);
-    if (same && where_[index(node)].counted)
+    if (same && facts_[index(node)].counted)
         for (const auto cell : cells_of_node_[index(node)])
             same = same && names_[cell] == domain_name(inventory, cells_[cell]);
     if (!same) renew(inventory);

@@ -155,9 +155,9 @@ RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack
 bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
                    const milp::AnySolver& solver, const Context& context);
 
-/// Adds a sentence to the message of a plan for each deployment and workload whose measured latencies cover
-/// too few loads: they end at half of its throughput or less, although the highest load counts as its
-/// throughput; or the lowest load misses a target that an idle replica meets, and nothing is known below it.
+/// Adds hints to the message of a plan: one for each deployment and workload with latencies measured at too
+/// few loads. Either they end at half of the throughput or less, although the highest load counts as the
+/// throughput. Or the lowest load misses a target that an idle replica meets, and lower loads are unknown.
 void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options);
 
 }  // namespace gpusched::serving::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of parts of a serving request, and where a document reports them.
+// Problems of parts of a serving request, with their places in documents.
 #pragma once
 
 #include <gpusched/core/checks.hpp>

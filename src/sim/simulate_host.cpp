@@ -197,21 +197,21 @@ class HostSimulation {
         for (;;) {
             double first = next_tick_;
             for (const auto& t : trios_) first = std::min({first, t.t2.next, t.t3.next});
-            Service* whose = nullptr;
+            Service* first_service = nullptr;
             for (auto& s : services_)
                 if (const double at = first_event(s); at <= first) {
                     first = at;
-                    whose = &s;
+                    first_service = &s;
                 }
             if (first > o_.duration_s) break;
             // Must be computed before time advances: afterwards rounding changes the due time.
-            const bool transferred = whose != nullptr && pcie_due(*whose) == first;
+            const bool transferred = first_service != nullptr && pcie_due(*first_service) == first;
             progress(first);
             if (transferred) {
-                const auto r = whose->pcie.top().request;
-                whose->pcie.pop();
-                enter_compute(*whose, r);
-            } else if (whose != nullptr && handle(*whose, first)) {
+                const auto r = first_service->pcie.top().request;
+                first_service->pcie.pop();
+                enter_compute(*first_service, r);
+            } else if (first_service != nullptr && handle(*first_service, first)) {
                 continue;
             } else if (!toggle(first)) {
                 tick();

@@ -89,9 +89,9 @@ struct Interference {
     }
 };
 
-/// Prefers nodes that meet the task's network wish (`network_affinity`, also a required one) best. The score
-/// is the number of other members of its job in the node's domain of the wished level. 0 everywhere for tasks
-/// without a job or such a wish.
+/// Prefers nodes that meet the task's `network_affinity` best, also a required one. The score
+/// is the number of other members of its job in the node's domain of that level. 0 everywhere for tasks
+/// without a job or such an affinity.
 ///
 /// A node of unknown position is a domain of its own. O(tasks) per placement, or for every node if it is
 /// called node by node.

@@ -17,9 +17,9 @@ struct EnumName {
     const char* name = nullptr;
 };
 
-/// A table of names for an enumeration whose names differ from its identifiers or whose values are not 0, 1,
-/// 2 and so on. It comes from a function `enum_names` next to the enumeration, which is found by
-/// argument-dependent lookup. Its argument only selects the enumeration:
+/// A table of names. An enumeration needs one only if its names differ from its identifiers, or if its values
+/// are not 0, 1, 2 and so on. The table comes from a function `enum_names` next to the enumeration, which is
+/// found by argument-dependent lookup. Its argument only selects the enumeration:
 ///
 ///     enum class Mode : std::uint8_t { static_, dynamic };
 ///     constexpr auto enum_names(Mode) {

@@ -39,8 +39,8 @@ concept NodeMetric = std::copyable<typename M::State> && std::equality_comparabl
                          metric.result(total);
                      };
 
-/// The base of a metric whose states are structs of numbers with a table of fields. The result is the sum of
-/// each field over the nodes.
+/// The base of a metric that sums up each field over the nodes. The state of a node is a struct of numbers with
+/// a table of fields.
 template <Described Sums>
 struct SumOfFields {
     using State = Sums;

@@ -163,17 +163,17 @@ class ReportMetric {
 
   private:
     // The properties of a node that decide its group and the list of groups.
-    struct Where {
+    struct NodeFacts {
         bool shown = false, counted = false;
         std::size_t key = 0;  // groups are sorted by key
-        bool operator==(const Where&) const = default;
+        bool operator==(const NodeFacts&) const = default;
     };
-    [[nodiscard]] Where where(const Inventory& inventory, NodeId node) const;
+    [[nodiscard]] NodeFacts facts_of(const Inventory& inventory, NodeId node) const;
     [[nodiscard]] std::string group_name(const Inventory& inventory, std::size_t key) const;
 
     ReportOptions options_;
     std::uint64_t serial_;  // of the inventory
-    std::vector<Where> where_;
+    std::vector<NodeFacts> facts_;
     std::vector<Shape> shapes_;
     std::vector<std::uint32_t> group_of_node_;  // not_counted = the node is ignored
     Report rows_;                               // empty rows, [group][shape]

@@ -62,16 +62,16 @@ class SlotSums {
         DomainId domain = none<DomainId>;
     };
     // The properties of a node that decide its cells and the list of models.
-    struct Where {
+    struct NodeFacts {
         bool shown = false, counted = false;
         std::size_t model = 0;
         DomainId cluster = none<DomainId>, domain = none<DomainId>;
-        bool operator==(const Where&) const = default;
+        bool operator==(const NodeFacts&) const = default;
     };
     /// @throws InvalidInput if an option is out of range
     SlotSums(const Inventory& inventory, const SwitchSlotOptions& options);
 
-    [[nodiscard]] Where where(const Inventory& inventory, NodeId node) const;
+    [[nodiscard]] NodeFacts facts_of(const Inventory& inventory, NodeId node) const;
     /// Returns false if the cells changed because the node was added, changed or removed. Domains are
     /// compared by id.
     [[nodiscard]] bool holds(const Inventory& inventory, NodeId node) const;
@@ -82,7 +82,7 @@ class SlotSums {
     std::uint64_t serial_;           // of the inventory
     std::vector<std::string> rows_;  // GPU models in order of first appearance, then "*" for all together
     std::vector<Cell> cells_;
-    std::vector<Where> where_;  // by node
+    std::vector<NodeFacts> facts_;  // by node
     // The cells of a node that counts: across and within for its model, then for all models.
     std::vector<std::array<std::uint32_t, 4>> cells_of_node_;
 };

@@ -22,7 +22,7 @@ class Document;
 
 namespace gpusched::serving {
 
-/// Where a number of a plan comes from.
+/// The source of a number of a plan.
 enum class Source : std::uint8_t {
     measured,    ///< a row of `measured`
     calibrated,  ///< an estimate times the factor measured for this GPU type and model
