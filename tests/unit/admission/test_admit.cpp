@@ -18,7 +18,7 @@ using namespace gpusched::admission;
 using testing_support::verified;
 using testing_support::waiting;
 
-namespace {
+namespace admit_tests {
 
 ClusterSpec nodes(int count, int gpus = 8) {
     ClusterSpec spec;
@@ -45,8 +45,6 @@ ClusterSpec fragmented(int count) {
     }
     return spec;
 }
-
-}  // namespace
 
 TEST_CASE("documents of plans know the parts of the cost") {
     std::vector<std::string_view> parts;
@@ -302,3 +300,5 @@ TEST_CASE("limits of admission leave a valid answer") {
         CHECK(again.stats == all.stats);
     }
 }
+
+}  // namespace admit_tests

@@ -12,7 +12,7 @@ using namespace gpusched::admission;
 using testing_support::run;
 using testing_support::waiting;
 
-namespace {
+namespace moves_tests {
 
 ClusterSpec switches(const std::vector<std::pair<std::string, int>>& nodes) {
     ClusterSpec spec;
@@ -43,8 +43,6 @@ char switch_of(const allocation::ClusterWithJob& with, const Placement& placemen
 }
 
 constexpr auto required = NetworkMode::required;
-
-}  // namespace
 
 TEST_CASE("space under one switch is made by the cheapest moves") {
     auto spec = switches({{"a0", 4}, {"a1", 4}, {"b0", 4}, {"b1", 4}, {"c0", 8}});
@@ -168,3 +166,5 @@ TEST_CASE("space that only a chain of moves can make") {
     flat.search.depth = 1;
     CHECK_FALSE(by_moves(with, flat).admitted);
 }
+
+}  // namespace moves_tests

@@ -12,7 +12,7 @@ using namespace gpusched;
 using namespace gpusched::admission;
 using testing_support::waiting;
 
-namespace {
+namespace places_tests {
 
 ClusterSpec nodes(int count) {
     ClusterSpec spec;
@@ -41,8 +41,6 @@ Options counted() {
     options.prices.work = false;
     return options;
 }
-
-}  // namespace
 
 TEST_CASE("a gang on nodes of 4 + 2 and 4 + 1 + 1: three moves for each pod, proven") {
     // To free 8 GPUs, 4 + 2 must leave; and on the destination of the 4, 2 more must leave.
@@ -105,3 +103,5 @@ TEST_CASE("on a full cluster the tasks with the least work are lost, wherever th
     CHECK(gang.cost.lost_work == 4 * (100 + 100 + 50'000 + 50'000) * std::int64_t{1000});
     CHECK(gang.cost.moves == 4 * 30 * 1000);
 }
+
+}  // namespace places_tests

@@ -8,7 +8,7 @@
 using namespace gpusched;
 using namespace gpusched::allocation;
 
-namespace {
+namespace composition_tests {
 
 ClusterSpec nodes(int count) {
     ClusterSpec spec;
@@ -93,8 +93,6 @@ struct Counting {
         return Packing{}(cluster, task, node);
     }
 };
-
-}  // namespace
 
 TEST_CASE("archetypes are all that the algorithms need") {
     auto spec = nodes(6);
@@ -240,3 +238,5 @@ TEST_CASE("large nodes of other classes stay below empty ones in the published G
     Rng rng(0);
     CHECK(policy(cluster, make_id<TaskId>(1), rng)->node == make_id<NodeId>(0));
 }
+
+}  // namespace composition_tests

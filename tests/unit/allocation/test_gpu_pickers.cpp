@@ -10,7 +10,7 @@
 using namespace gpusched;
 using namespace gpusched::allocation;
 
-namespace {
+namespace gpu_pickers_tests {
 
 TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share = 1000, std::vector<int> held = {}) {
     TaskSpec t;
@@ -40,8 +40,6 @@ template <class P>
 GpuMask pick(const P& picker, const Cluster& cluster, const char* task) {
     return picker(cluster, cluster.find_task(task), make_id<NodeId>(0));
 }
-
-}  // namespace
 
 TEST_CASE("a fraction goes to the tightest GPU, the lowest among equals") {
     const auto cluster =
@@ -113,3 +111,5 @@ TEST_CASE("FGD's GPU is the first of the best truncated score") {
     // On GPU 1, 200 useless ones remain (F + 0.2); on GPU 0 and 3 nothing does: the lower of the two.
     CHECK(pick(FgdGpus{metric}, cluster, "new") == gpu_bit(0));
 }
+
+}  // namespace gpu_pickers_tests

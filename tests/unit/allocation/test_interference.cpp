@@ -18,7 +18,7 @@
 using namespace gpusched;
 using namespace gpusched::allocation;
 
-namespace {
+namespace interference_tests {
 
 NodeSpec node(std::string name, std::int64_t gpus) {
     NodeSpec n;
@@ -64,8 +64,6 @@ ClusterSpec sample() {
     spec.tasks.push_back(standby);
     return spec;
 }
-
-}  // namespace
 
 TEST_CASE("a slowdown curve is linear between its values") {
     const SlowdownCurve curve{{100, 100, 300, 700}};
@@ -307,3 +305,5 @@ TEST_CASE("offline fractions share GPUs with online ones up to a limit") {
     CHECK(passes(200, fuller, offline));  // GPU 1 or 2
     CHECK(passes(0, fuller, fuller.find_task("whole")));
 }
+
+}  // namespace interference_tests

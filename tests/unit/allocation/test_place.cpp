@@ -9,7 +9,7 @@
 using namespace gpusched;
 using namespace gpusched::allocation;
 
-namespace {
+namespace place_tests {
 
 ClusterSpec nodes(int count, std::int64_t gpus = 8) {
     ClusterSpec spec;
@@ -33,8 +33,6 @@ TaskSpec task(std::string name, std::int64_t gpus, std::int64_t cores = 1) {
     t.cpu_milli = cores * 1000;
     return t;
 }
-
-}  // namespace
 
 TEST_CASE("place takes the best feasible node, and the first of equals") {
     auto spec = nodes(4);
@@ -319,3 +317,5 @@ TEST_CASE("a placement policy may be a plain function") {
     CHECK(AnyPlacement(copy)(cluster, make_id<TaskId>(0), rng) ==
           Destination{make_id<NodeId>(1), gpu_bit(3)});
 }
+
+}  // namespace place_tests

@@ -13,7 +13,7 @@ using namespace gpusched::allocation;
 using testing_support::node;
 using testing_support::task;
 
-namespace {
+namespace rankers_tests {
 
 TaskSpec on(TaskSpec t, std::string where, std::vector<int> gpus) {
     t.node = std::move(where);
@@ -44,8 +44,6 @@ struct Sample {
                                        rng);
     }
 };
-
-}  // namespace
 
 TEST_CASE("packing prefers the least idle GPU capacity") {
     Sample s;
@@ -212,3 +210,5 @@ TEST_CASE("lexicographic scores compare one after the other, weighted ones add u
     STATIC_REQUIRE(is_node_local<Lexicographic<Packing, BestFit>>);
     STATIC_REQUIRE(!is_node_local<Lexicographic<Packing, Random>>);
 }
+
+}  // namespace rankers_tests

@@ -8,7 +8,7 @@
 using namespace gpusched;
 using namespace gpusched::allocation;
 
-namespace {
+namespace wishes_tests {
 
 NodeSpec node(std::string name, std::string sw, const char* hardware = nullptr) {
     NodeSpec n;
@@ -41,8 +41,6 @@ TaskSpec wishing(TaskSpec t, HardwareLevel level, HardwareQos qos = HardwareQos:
     t.hardware_affinity = {{level, qos}};
     return t;
 }
-
-}  // namespace
 
 TEST_CASE("a preferred network places a task near its job's members") {
     const NetworkAffinity wish{1, NetworkMode::preferred};
@@ -123,3 +121,5 @@ TEST_CASE("by wish keeps together the tasks that prefer it, and otherwise saves 
     CHECK(place(cluster, cluster.find_task("careless"))->gpus == (gpu_bit(3) | gpu_bit(4)));
     CHECK(place(cluster, cluster.find_task("numa"))->gpus == (gpu_bit(4) | gpu_bit(5)));
 }
+
+}  // namespace wishes_tests

@@ -11,7 +11,7 @@
 using namespace gpusched;
 using namespace gpusched::control;
 
-namespace {
+namespace carryover_tests {
 
 struct Run : test::ControlRun {
     explicit Run(ControllerOptions options, const ControllerCarryover& carryover = {})
@@ -41,8 +41,6 @@ ControllerOptions structural_only() {
     o.flags.guard_io = o.flags.guard_mps = o.flags.pin = o.flags.relax = false;
     return o;
 }
-
-}  // namespace
 
 TEST_CASE("a restart respects the dwell, and the time that it took") {
     for (const double down_s : {0.0, 1.9, 100.0}) {
@@ -214,3 +212,5 @@ TEST_CASE("a carryover is read back from its document, and other documents are r
                       "/T1/structural/1/ago_s number null", "/T1/floor/quota_percent 50 100 40",
                       "/T1/blocked/0/to/gpu index gpus 7", "/T1/blocked/0 'from' missing"}));
 }
+
+}  // namespace carryover_tests

@@ -12,7 +12,7 @@
 using namespace gpusched;
 using namespace gpusched::control;
 
-namespace {
+namespace floor_tests {
 
 struct Run : test::ControlRun {
     explicit Run(ControllerOptions options, const ControllerCarryover& carryover = {})
@@ -42,8 +42,6 @@ ControllerOptions quick(bool predict) {
     o.loss_budget = 1;
     return o;
 }
-
-}  // namespace
 
 TEST_CASE("a tenant far below its target keeps its start configuration") {
     for (const bool predict : {false, true}) {
@@ -191,3 +189,5 @@ TEST_CASE("so it does with a quota") {
         CHECK(run.state.tenants[0].place.current.quota_percent == 100);
     }
 }
+
+}  // namespace floor_tests

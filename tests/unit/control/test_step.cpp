@@ -18,7 +18,7 @@ using test::control_window;
 using test::profile_of;
 using Run = test::ControlRun;
 
-namespace {
+namespace step_tests {
 
 void slow(Observation& seen) { seen.tenants[0].p99_ms = 20; }
 void busy_root(Observation& seen) {
@@ -38,8 +38,6 @@ ControllerOptions only(Variant variant) {
     o.flags = variant_flags(variant);
     return o;
 }
-
-}  // namespace
 
 TEST_CASE("nothing happens without a high tail or under static flags") {
     Run quiet(control_options());
@@ -592,3 +590,5 @@ TEST_CASE("traffic of network interfaces counts as others' on its root, and its 
     CHECK(log.find(R"("nic":[1.2e+10,0])") != std::string::npos);
     CHECK(replay_audit(log, o).first_difference < 0);
 }
+
+}  // namespace step_tests

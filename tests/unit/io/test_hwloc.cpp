@@ -12,7 +12,7 @@
 using namespace gpusched;
 using Catch::Approx;
 
-namespace {
+namespace hwloc_tests {
 
 /// Version 2: two packages with a NUMA node each (and one without CPUs); two GPUs below one host bridge.
 const std::string version_2 = R"(<?xml version="1.0"?>
@@ -72,8 +72,6 @@ const topology::HardwareVertex& gpu(const topology::HardwareGraph& graph, int id
             return graph.vertex(v);
     throw std::out_of_range("gpu");
 }
-
-}  // namespace
 
 TEST_CASE("a topology of hwloc becomes a machine", "[io]") {
     if (!io::reads_xml()) return;
@@ -302,3 +300,5 @@ TEST_CASE("texts without a topology of hwloc are refused", "[io]") {
             "<u64values>0 1 2</u64values></distances2>"),
         "2 indexes 4 values");
 }
+
+}  // namespace hwloc_tests

@@ -12,7 +12,7 @@
 
 using namespace gpusched;
 
-namespace {
+namespace kubernetes_topology_tests {
 
 const std::string object =
     R"({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Topology", "metadata": {"name": "t"},
@@ -23,8 +23,6 @@ std::string node(const std::string& name, const std::string& labels) {
 }
 
 std::string list(const std::string& items) { return R"({"kind": "List", "items": [)" + items + "]}"; }
-
-}  // namespace
 
 TEST_CASE("a Topology and labels of nodes become a network", "[io]") {
     const auto levels = io::topology_levels_from_text(object);
@@ -105,3 +103,5 @@ TEST_CASE("real Topology objects", "[io]") {
           "kai-scheduler/fairshare-example-config.yaml", "kai-scheduler/two-queue-simulation-config.yaml"})
         CHECK_THROWS_WITH(read(name), Mentions("one object Topology"));
 }
+
+}  // namespace kubernetes_topology_tests

@@ -9,7 +9,7 @@
 
 using namespace gpusched;
 
-namespace {
+namespace node_resource_topology_tests {
 
 const std::string object = R"({"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
  "metadata": {"name": "w0"}, "topologyPolicies": ["SingleNUMANodeContainerLevel"], "zones": [
@@ -20,8 +20,6 @@ const std::string object = R"({"apiVersion": "topology.node.k8s.io/v1alpha2", "k
   {"name": "node-0", "type": "Node", "parent": "package-0",
    "resources": [{"name": "cpu", "available": "2"}, {"name": "memory", "capacity": "2Gi", "available": "1024Mi"},
                  {"name": "amd.com/gpu", "capacity": "1"}]}]})";
-
-}  // namespace
 
 TEST_CASE("a NodeResourceTopology gives the free resources of each NUMA node", "[io]") {
     const auto nodes = io::node_resource_topology_from_text(object);
@@ -84,3 +82,5 @@ TEST_CASE("texts without a NodeResourceTopology are refused", "[io]") {
                       Mentions("node 'n' 65 GPUs 64"));
     CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"), Mentions("at most 65536 cores"));
 }
+
+}  // namespace node_resource_topology_tests

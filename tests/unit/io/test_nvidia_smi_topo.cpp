@@ -12,7 +12,7 @@
 using namespace gpusched;
 using topology::GpuLocality;
 
-namespace {
+namespace nvidia_smi_topo_tests {
 
 /// Two sockets with a switch each; tabs, a short row, and an empty cell before N/A.
 const std::string two_by_two =
@@ -34,8 +34,6 @@ int count(const topology::HardwareGraph& graph, topology::HardwareKind kind) {
     for (const auto v : graph.vertices()) found += graph.vertex(v).kind == kind;
     return found;
 }
-
-}  // namespace
 
 TEST_CASE("a matrix of nvidia-smi becomes a machine", "[io]") {
     const auto [graph, notes] = io::nvidia_smi_topo_from_text(two_by_two);
@@ -197,3 +195,5 @@ TEST_CASE("real matrices of nvidia-smi", "[io]") {
     CHECK(nps4.graph.pcie_root_of(0b1100).has_value());
     CHECK(!nps4.graph.pcie_root_of(0b0011).has_value());
 }
+
+}  // namespace nvidia_smi_topo_tests

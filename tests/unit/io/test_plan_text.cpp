@@ -10,7 +10,7 @@
 
 using namespace gpusched;
 
-namespace {
+namespace plan_text_tests {
 
 std::string golden(const std::string& file) { return read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file); }
 
@@ -36,8 +36,6 @@ ClusterSpec cluster() {
                   {.name = "cpu-0", .cpu_milli = 2000, .memory_mib = 4096}};
     return spec;
 }
-
-}  // namespace
 
 TEST_CASE("A plan as CSV", "[io]") {
     CHECK(io::plan_to_csv(plan()) == golden("plan.csv"));
@@ -169,3 +167,5 @@ TEST_CASE("Koordinator options and tasks are checked together", "[io]") {
                MentionsEach({"name_prefix 'Bad' Kubernetes 200", "scheduler_name '' Kubernetes", "ttl_s 0 1",
                              "unknown task 'nobody'"}));
 }
+
+}  // namespace plan_text_tests

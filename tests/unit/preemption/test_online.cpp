@@ -12,7 +12,7 @@ using testing_support::machine;
 using testing_support::pending;
 using testing_support::running;
 
-namespace {
+namespace online_tests {
 
 Cluster two_machines() {
     return Cluster::build({.nodes = {machine("n"), machine("m")},
@@ -36,8 +36,6 @@ void check_like_preempt(OnlinePreemption& online, TaskId task) {
     CHECK(decision->gpus == expected.decision->gpus);
     CHECK(decision->victims == expected.decision->victims);
 }
-
-}  // namespace
 
 TEST_CASE("decisions follow the events that are reported") {
     OnlinePreemption online(two_machines());
@@ -119,3 +117,5 @@ TEST_CASE("while a decision is being made no event is taken") {
     own.remove(own.cluster().find_task("a"));
     CHECK_FALSE(own.cluster().is_placed(own.cluster().find_task("a")));
 }
+
+}  // namespace online_tests

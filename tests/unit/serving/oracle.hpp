@@ -2,11 +2,11 @@
 #pragma once
 
 #include <gpusched/core/rng.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace testing_support {
 using namespace gpusched;
 using namespace gpusched::serving;
 
-inline constexpr double infinity = std::numeric_limits<double>::infinity();
+using milp::infinity;
 
 /// One kind of requests per model, so that the best routing has a closed form: a model is done after f / sum y h.
 struct Oracle {

@@ -14,7 +14,7 @@
 using namespace gpusched;
 using namespace gpusched::serving;
 
-namespace {
+namespace rental_tests {
 
 bool no_solver() { return milp::available_solvers().empty(); }
 
@@ -100,8 +100,6 @@ RentalProblem random_rental(Rng& rng) {
     if (rng.uniform() < 0.3) p.budget = 5 + 20 * rng.uniform();
     return p;
 }
-
-}  // namespace
 
 TEST_CASE("the cheapest rental equals enumeration", "[serving][rental]") {
     if (no_solver()) return;
@@ -214,3 +212,5 @@ TEST_CASE("malformed rental problems", "[serving][rental]") {
     REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "budget -1");
     REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "max_starts -1");
 }
+
+}  // namespace rental_tests

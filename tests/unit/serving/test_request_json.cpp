@@ -15,7 +15,7 @@
 using namespace gpusched;
 using namespace gpusched::serving;
 
-namespace {
+namespace request_json_tests {
 
 std::vector<std::string> problems_of(const std::string& text, const RequestRates& rates = {}) {
     return testing_support::problems_in<InvalidInput>(
@@ -41,8 +41,6 @@ std::string one(const std::string& gpu, const std::string& model, const std::str
 }
 const std::string a_gpu = R"({"type": "H100", "available": 1})", a_model = R"({"type": "Llama-3-8B", )",
                   a_load = R"({"input": 1, "output": 1, "requests": 1})";
-
-}  // namespace
 
 TEST_CASE("a batch is read with the catalogue and Table 1", "[serving]") {
     const auto request = request_from_json(batch);
@@ -269,3 +267,5 @@ TEST_CASE("a batch has a budget and no targets; requests with rates need no budg
                           "rate": 0}}}}})"),
         MentionsEach({"r /models every rate 0"}));
 }
+
+}  // namespace request_json_tests

@@ -11,7 +11,7 @@
 using namespace gpusched;
 using namespace gpusched::serving;
 
-namespace {
+namespace sweep_budgets_tests {
 
 ServingRequest request() {
     return {paper_gpus_dense(),
@@ -29,8 +29,6 @@ std::vector<std::string> problems_of(const ServingRequest& r, const std::vector<
             milp::AnySolver("none", [](const auto&, const auto&, const auto&) { return milp::Solution{}; }));
     });
 }
-
-}  // namespace
 
 TEST_CASE("a sweep has the plan of each budget, smallest first", "[serving]") {
     if (milp::available_solvers().empty()) return;
@@ -132,3 +130,5 @@ TEST_CASE("all mistakes in a sweep are reported at once", "[serving]") {
     CHECK(found.size() == 6);
     CHECK_THAT(problems_of(request(), {}, {}), MentionsEach({"budgets none least one"}));
 }
+
+}  // namespace sweep_budgets_tests
