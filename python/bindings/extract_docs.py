@@ -84,7 +84,7 @@ def to_numpydoc(lines: list[str]) -> str:
                 current = [name.strip("`"), text.strip()]
             if title and not (title == "Parameters" and current[0] in CPP_ONLY):
                 sections.setdefault(title, []).append(current)
-        elif current is not None and stripped:
+        elif current is not None and stripped and not stripped.startswith("Complexity:"):
             current[1] += " " + stripped
         else:
             current = None

@@ -53,8 +53,7 @@ static void check_goal(Problems& problems, const Options& options, const Cluster
         problems.add(std::string("goal: ") +
                      (goal.slots ? "empty_nodes and slots" : "neither empty_nodes nor slots") +
                      "; expected one of the two");
-    if (goal.empty_nodes && goal.count)
-        problems.add(bad_value("count", std::to_string(*goal.count), "none with empty_nodes", "goal"));
+    if (goal.empty_nodes && goal.count) problems.add("goal: count cannot be combined with empty_nodes");
     if (goal.slots) {
         check_fields(problems, *goal.slots, "goal: slots");
         if (*goal.slots == SlotShape{})
@@ -63,11 +62,9 @@ static void check_goal(Problems& problems, const Options& options, const Cluster
     }
     check_goal_names(problems, goal, cluster);
     if (options.preset == Preset::ipc)
-        problems.add(bad_value("preset", enum_name(options.preset), "fast or best with a goal"));
-    if (options.objective != Objective{})
-        problems.add(bad_value("objective", enum_name(options.objective), "the default with a goal"));
-    if (options.search.polish_time)
-        problems.add(bad_value("polish_time", number_text(*options.search.polish_time), "none with a goal"));
+        problems.add("preset: ipc cannot be combined with goal; expected fast or best");
+    if (options.objective != Objective{}) problems.add("objective cannot be combined with goal");
+    if (options.search.polish_time) problems.add("polish_time cannot be combined with goal");
 }
 
 static void check_options(Problems& problems, const Options& options, const Cluster& cluster) {

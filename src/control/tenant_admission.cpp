@@ -18,7 +18,7 @@ static void validate(const Newcomer& n, const Host& host) {
     Problems problems;
     check_fields(problems, n);
     if (n.tau_ms > 0 && n.alone_ms == 0)
-        problems.add(bad_value("alone_ms", number_text(n.alone_ms), "above 0 where there is a target"));
+        problems.add(bad_value("alone_ms", number_text(n.alone_ms), "above 0 if tau_ms is set"));
     std::vector<std::string_view> known;
     for (const auto& gpu : host.gpus)
         for (const auto& profile : mig_device(gpu.device).profiles)

@@ -104,8 +104,7 @@ GPUSCHED_EXPORT SwitchSlotMetric::SwitchSlotMetric(const Inventory& inventory,
                                                    const SwitchSlotOptions& options)
     : SlotSums(inventory, options) {
     if (options.gpus_per_pod && options.accounting == Accounting::hp)
-        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
-                                     "none with accounting 'hp', whose slots are the paper's estimate"));
+        throw InvalidInput("gpus_per_pod cannot be combined with accounting 'hp'");
     if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)
         throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
                                      "a divisor of gpus, which is " + number_text(options.gpus)));

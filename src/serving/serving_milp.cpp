@@ -328,8 +328,8 @@ GPUSCHED_EXPORT std::vector<double> ServingMilp::encode(const ServingAllocation&
                 throw InvalidInput(bad_value("share", number_text(share), "0 to 1"));
             const int j = static_cast<int>(w);
             if (replicas == 0 || x(i, j) < 0)
-                throw InvalidInput(bad_value("share", number_text(share),
-                                             "0 where there is no replica that can serve the workload"));
+                throw InvalidInput(
+                    bad_value("share", number_text(share), "0, because no replica can serve the workload"));
             busy[c] += seconds[c][w] * share;
             if (form == ServingForm::copies)
                 for (int k = 0; k < replicas; ++k) set(x(i, j, k), share / replicas);

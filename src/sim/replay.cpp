@@ -191,9 +191,9 @@ class Replay {
             std::string gpus;
             for_each_gpu(chosen.gpus,
                          [&](int gpu) { gpus += (gpus.empty() ? "" : ", ") + std::to_string(gpu); });
-            throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
-                               " does not fit where it was sent, node " +
-                               gpusched::quoted(cluster_.name(chosen.node)) + ": " +
+            throw InvalidInput("placement: the policy chose node " +
+                               gpusched::quoted(cluster_.name(chosen.node)) + " for task " +
+                               gpusched::quoted(cluster_.name(task)) + ", but the task does not fit there: " +
                                (obstacle != Obstacle::none ? describe_obstacle(cluster_, task, chosen.node)
                                                            : "not on GPUs [" + gpus + "]"));
         }

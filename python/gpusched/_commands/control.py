@@ -264,7 +264,7 @@ def control_host(args: argparse.Namespace) -> int:
             recorded = controller.take_log()
             if log is not None:
                 log.write(recorded)
-                log.flush()  # whoever reads along, or a crash, loses no window
+                log.flush()  # other readers see every window, also after a crash
             document = json.loads(recorded)
             summary.take(document)
             time = document["observation"]["time_s"]

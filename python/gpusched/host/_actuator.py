@@ -166,7 +166,7 @@ class Actuator:
         run_hook(self._programs, program, at, self._report.notes)
 
     def remember(self, core: control.Controller, now_s: float) -> None:
-        """Brings what must outlive the controller into the journal, if it is more than the same grown older."""
+        """Saves the state to the journal if more than ages changed."""
         if core.deeds == self._deeds:
             return
         status = attempt(self.journal.remember, core.carryover, now_s)
@@ -174,7 +174,7 @@ class Actuator:
             self._deeds = core.deeds
         elif not self._forgetful:
             path = self.journal.path
-            self._report.notes.append(f"{path}: what must outlive the controller cannot be written: {status}")
+            self._report.notes.append(f"{path}: cannot save the state that the next start needs: {status}")
         self._forgetful = status != "ok"
 
     def retry_releases(self) -> bool:

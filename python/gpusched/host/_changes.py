@@ -145,12 +145,12 @@ def recover_change(
     switch_over: TenantMove,
     wait: Wait,
 ) -> Configuration:
-    """Brings a change that was cut off to its end, and returns where the tenant is.
+    """Completes an interrupted change and returns the tenant's configuration.
 
-    The tenant goes to the new instance if it was told to run there, else to the old one if it
-    stands, else to the new one, else the old one is made again. It is told by `switch_over` before
-    the other instance goes. The instance that stays gets the compute instance that it lacks, and
-    the claim to the other placement is given up.
+    Chooses the new instance if `switch_over` had already sent the tenant there, else the old one
+    if it exists, else the new one. If neither exists, it creates the old one again. It calls
+    `switch_over` before it removes the other instance. The instance that stays gets the compute
+    instance that it lacks, and the claim to the other placement is given up.
     """
     old, new = before.instance, after.instance
     old_stands, new_stands = old in backend.read(old.gpu), new in backend.read(new.gpu)
@@ -186,8 +186,8 @@ def resume_obstacle(backend: MigBackend, name: str, entry: TenantEntry) -> str:
         if instance is places[0] and not stands:
             return f"{name!r}: its instance, {instance}, does not stand"
         if instance is not places[0] and stands:
-            stands_too = f"{name!r}: {instance}, where it was to go, stands as well"
-            return f"{stands_too}: remove it, or start the controller again, which does"
+            still_exists = f"{name!r}: {instance}, the destination of the interrupted move, still exists"
+            return f"{still_exists}: remove it, or start the controller again, which does"
     return ""
 
 
@@ -209,7 +209,7 @@ def resume_settle(backend: MigBackend, name: str, entry: TenantEntry, switch_ove
             switch_over(entry.now)
         except Failure as failure:
             raise Failure(
-                failure.status, f"{name!r}: cannot be told to run where it was: {failure.status}"
+                failure.status, f"{name!r}: switch_over failed to return it to {entry.now}: {failure.status}"
             ) from None
         # An instance that appears there later is foreign.
         backend.disown(other)

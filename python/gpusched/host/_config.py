@@ -97,7 +97,7 @@ def read_live(given: Mapping[str, Any] | str) -> tuple[dict[str, Any], Live]:
         raise InvalidInput(f"configuration: no JSON: {error}") from None
     config = control.Controller(document).config
     if "live" not in document:
-        raise InvalidInput("/live: missing; expected how the host is reached")
+        raise InvalidInput("/live: missing; expected an object")
     problems: list[str] = []
     live: Live = _read(Live, document["live"], "/live", problems)
     problems += _problems(live, config["host"])
@@ -210,7 +210,7 @@ def _problems(live: Live, host: Mapping[str, Any]) -> Iterator[str]:
 def _tenant_problems(tenant: Tenant, protected: bool, place: str) -> Iterator[str]:
     latency = tenant.latency
     if latency is None and protected:
-        yield f"{place}/latency: missing; expected where the protected tenant's latencies come from"
+        yield f"{place}/latency: missing; expected file, socket or prometheus for a protected tenant"
     if latency is not None:
         if sum(map(bool, (latency.file, latency.socket, latency.prometheus))) != 1:
             yield f"{place}/latency: expected exactly one of file, socket and prometheus"

@@ -520,13 +520,13 @@ class Controller:
         return bool(self._frozen())
 
     def resume(self) -> list[str]:
-        """An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after
-        `release` the controller is enabled.
+        """Resumes frozen tenants, after an operator has looked (HOLD ends after ten fresh windows), and
+        enables the controller after `release`.
 
-        Refused, with the reasons, unless the instance of every frozen tenant stands where the
-        journal has it, nothing stands where it was to go, and no program is running any more. Then
-        the tenant is told to run in its instance, the change that was cut off leaves the journal,
-        and the next window looks at the instances once more. A dry run looks only. Returns lines.
+        Each instance must be at its recorded place, its destination must be empty, and no program
+        may be running; otherwise the lines returned say what is wrong. Calls `switch_over` for each
+        tenant, removes the interrupted change from the journal, and reads the instances again in the
+        next window. A dry run changes nothing.
         """
         self._require_start()
         waiting = self._frozen()

@@ -101,7 +101,7 @@ inline GangNeeds kai_needs(const Place& spec, const std::string& name, ReportBui
     needs.subgroups = subgroups.needs().subgroups;
     if (subgroups.are_left_out())
         report.approximated("PodGroup", "subgroups", Errs::too_lax,
-                            "some occur twice, or have an impossible parent: those are left out", name);
+                            "duplicates and subgroups with an impossible parent are left out", name);
     else if (subgroups.all_must_run())
         report.exact("PodGroup", "subgroups");
     else

@@ -197,7 +197,7 @@ def test_the_two_accountings_differ_if_spot_tasks_run(
     ]
     assert gs.fragmentation.unusable_nodes(cluster, (8, 129), accounting="hp")[0].gpus == 8
     assert len(gs.fragmentation.unusable_nodes(cluster, (8, 129))) == 0
-    with refuses("gpus_per_pod: 8; expected none accounting 'hp'"):
+    with refuses("gpus_per_pod cannot be combined with accounting 'hp'"):
         gs.fragmentation.switch_slots(cluster, gpus_per_pod=8, accounting="hp")
     with pytest.raises(gs.InvalidInput, match="accounting: 'lp'"):
         gs.fragmentation.report(cluster, accounting="lp")  # type: ignore[arg-type]

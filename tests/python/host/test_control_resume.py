@@ -153,7 +153,7 @@ def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable
     running.wait("T1: reconfig -> hold (row 15, cause unknown): timeout")
     assert host.journal().tenants["T1"].pending is not None
     running.resume()
-    running.wait("where it was to go, stands as well: remove it")
+    running.wait("the destination of the interrupted move, still exists: remove it")
     # The operator removes it, and the program works again.
     state = json.loads(host.read("smi.json"))
     old = [

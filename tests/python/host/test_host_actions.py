@@ -378,9 +378,8 @@ def test_a_resumption_at_every_state_of_a_change(tmp_path: Path, backend: str) -
         assert actuator.journal.tenants["T1"].pending is not None
         world.programs.failing_switches = 1
         reasons, notes = actuator.resume(["T1"], False)
-        assert (
-            "cannot be told to run where it was: not_supported" in reasons[0] and "warm-up failed" in notes[0]
-        )
+        assert "switch_over failed to return it to" in reasons[0] and ": not_supported" in reasons[0]
+        assert "warm-up failed" in notes[0]
         assert actuator.journal.tenants["T1"].pending is not None
         with mock.patch.object(Journal, "save", side_effect=Failure("insufficient_resources")):
             assert "cannot be written" in actuator.resume(["T1"], False)[0][0]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidate.hpp>
@@ -194,7 +195,7 @@ TEST_CASE("goals that mean nothing are refused") {
     refused({}, "goal: neither empty_nodes nor slots;");
     refused({.empty_nodes = 1, .slots = SlotShape{.gpu_count = 1}}, "goal: empty_nodes and slots;");
     refused({.empty_nodes = 0}, "goal: empty_nodes: 0; expected 1");
-    refused({.empty_nodes = 1, .count = 2}, "goal: count: 2; expected none with empty_nodes");
+    refused({.empty_nodes = 1, .count = 2}, "goal: count cannot be combined with empty_nodes");
     refused({.slots = SlotShape{}}, "goal: slots: all 0; expected gpu_count cpu_milli memory_mib above 0");
     refused({.slots = SlotShape{.gpu_count = 65}}, "goal: slots: gpu_count: 65; expected 0 64");
     refused({.slots = SlotShape{.gpu_count = 1, .cpu_milli = -1}}, "goal: slots: cpu_milli: -1; expected 0");
@@ -212,7 +213,8 @@ TEST_CASE("goals that mean nothing are refused") {
     options.preset = con::Preset::ipc;
     options.objective = con::Objective::nodes;
     options.search.polish_time = 1;
-    for (const auto* field : {"preset: ipc", "objective: nodes", "polish_time: 1"})
+    for (const auto* field : {"preset: ipc cannot be combined with goal", "objective cannot be combined",
+                              "polish_time cannot be combined"})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, options), InvalidInput, field);
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, con::presets::best(), for_nodes(1)), InvalidInput,
                            "goal: no effect policies of your own");
@@ -327,7 +329,7 @@ TEST_CASE("a goal that is there already has statistics of the cluster as it is")
 
 TEST_CASE("a goal of as many empty nodes as best reaches is reached") {
     int asked = 0;
-    for (std::uint64_t seed = 0; seed < 250; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances(250u); ++seed) {
         Rng rng(seed + 90);
         const auto spec =
             random_cluster(rng, {.min_nodes = 3, .max_nodes = 14, .min_tasks = 6, .max_tasks = 36});
@@ -344,12 +346,12 @@ TEST_CASE("a goal of as many empty nodes as best reaches is reached") {
         REQUIRE(verify::plan(spec, to_spec(found.plan, cluster)).ok);
         ++asked;
     }
-    CHECK(asked > 100);
+    CHECK(asked > testing_support::instances(100));
 }
 
 TEST_CASE("a goal vacates no more nodes than requested if that takes moves") {
     int moved = 0, more = 0;
-    for (std::uint64_t seed = 180; seed < 260; ++seed) {
+    for (std::uint64_t seed = 180; seed < 180 + testing_support::instances(80u); ++seed) {
         Rng rng(seed);
         const auto spec =
             random_cluster(rng, {.min_nodes = 5, .max_nodes = 40, .min_tasks = 10, .max_tasks = 90});
@@ -370,6 +372,6 @@ TEST_CASE("a goal vacates no more nodes than requested if that takes moves") {
         }
     }
     INFO(more << " of " << moved);
-    CHECK(moved > 100);
+    CHECK(moved > testing_support::instances(100));
     CHECK(more == 0);
 }

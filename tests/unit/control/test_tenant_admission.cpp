@@ -207,7 +207,7 @@ TEST_CASE("newcomers that cannot be are refused by message") {
     AdmissionQueue queue(0);
     CHECK_THROWS_WITH(queue.offer(s.state, s.seen, s.o, {.tau_ms = -1}), Mentions("tau_ms -1"));
     CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.tau_ms = 15}),
-                      Mentions("alone_ms 0; above 0 target"));
+                      Mentions("alone_ms 0; above 0 tau_ms"));
     // A target that it misses by itself is no matter of waiting.
     CHECK(AdmissionQueue().offer(s.state, s.seen, s.o, {.tau_ms = 5, .alone_ms = 6}).verdict ==
           AdmissionVerdict::rejected);

@@ -89,7 +89,7 @@ TEST_CASE("slots with accounting hp count nodes with an HP task and a known swit
     CHECK(jobs({.gpus = 2}) == 1);
     CHECK(jobs({.gpus = 1, .cores_per_gpu = 28}) == 2);
     REQUIRE_THROWS_MESSAGE(jobs({.gpus = 8, .gpus_per_pod = 8}), InvalidInput,
-                           "gpus_per_pod: 8; expected none with accounting 'hp'");
+                           "gpus_per_pod cannot be combined with accounting 'hp'");
 }
 
 TEST_CASE("every server weighs the same in the published ratios") {

@@ -259,7 +259,7 @@ TEST_CASE("a user-defined policy is used, notified of changes, and checked") {
         return [=](const Cluster&, TaskId, Rng&) { return std::optional(allocation::Destination{n, gpus}); };
     };
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(0), 1)), InvalidInput,
-                           "task 'y' not fit node 'a' GPUs [0]");
+                           "node 'a' task 'y' not fit GPUs [0]");
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "task 'x' not exist");
 }
 
