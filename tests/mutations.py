@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TEST = ROOT / "tests/property/feasibility_rules.cpp"
+TEST = ROOT / "tests/property/model/feasibility_rules.cpp"
 
 FEASIBILITY = "src/model/feasibility.cpp"
 NODE_MATCH = "src/model/node_match.hpp"
@@ -105,7 +105,7 @@ def compiler_and_flags(build: Path) -> list[str]:
     """How the build compiles the test, without its folders of headers, precompiled headers, input and output.
     """
     commands = json.loads((build / "compile_commands.json").read_text())
-    words = shlex.split(next(one["command"] for one in commands if one["file"] == str(TEST)))
+    words = shlex.split(next(one["command"] for one in commands if "test_property_model" in one["command"]))
     words = words[words.index(next(w for w in words if w.endswith("++") or "++-" in w)) :]
     kept = [w for w in words if w.startswith(("-D", "-std", "-f")) and not w.startswith("-fpch")]
     systems = [part for at, w in enumerate(words) if w == "-isystem" for part in words[at : at + 2]]

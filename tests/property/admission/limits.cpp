@@ -18,7 +18,7 @@
 
 using namespace gpusched;
 
-namespace {
+namespace limits_tests {
 
 /// The cheapest way of letting the pending tasks in, by trying all: which tasks are evicted, every order of moves of the others, and all
 /// places of pods and evicted tasks. Whole GPUs only.
@@ -355,8 +355,6 @@ std::int64_t counted_cost(const ClusterSpec& spec, const admission::Options& opt
     return cost;
 }
 
-}  // namespace
-
 TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better way, and none where none is "
           "said to be") {
     int disturbed = 0, refused = 0, cheaper = 0, missed = 0, circles = 0, proven = 0, limited = 0,
@@ -413,3 +411,5 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
     CHECK(proven > testing_support::instances(50'000));
     CHECK((cheaper + missed) * 100 <= disturbed);
 }
+
+}  // namespace limits_tests

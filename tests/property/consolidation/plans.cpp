@@ -115,7 +115,7 @@ TEST_CASE("plans keep to the options") {
     REQUIRE(cleared > instances(500));
 }
 
-namespace {
+namespace plans_tests {
 
 /// A snapshot and a valid plan with at least one move, to be spoiled.
 struct Case {
@@ -476,8 +476,6 @@ const Spoiler spoilers[] = {
      "bound: vacated_nodes_at_most"},
 };
 
-}  // namespace
-
 TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
     std::map<std::string, int> rejected;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {
@@ -596,3 +594,5 @@ TEST_CASE("a search may run out of time at any look at the clock") {
         REQUIRE(verify::plan(spec, to_spec(result.plan, cluster)).ok);
     }
 }
+
+}  // namespace plans_tests

@@ -16,7 +16,7 @@
 using namespace gpusched;
 using namespace gpusched::milp;
 
-namespace {
+namespace priority_packing_tests {
 
 struct Random {
     ClusterSpec spec;
@@ -222,8 +222,6 @@ struct Size {
     }
 };
 
-}  // namespace
-
 TEST_CASE("packing models of 300 random clusters have the documented size") {
     Rng rng(23);
     std::map<std::string, int> seen;
@@ -365,3 +363,5 @@ TEST_CASE("priority packings of 150 random clusters are lexicographically optima
     CHECK(moved > 5);
     CHECK(waiting > 30);
 }
+
+}  // namespace priority_packing_tests

@@ -22,7 +22,7 @@ using namespace gpusched;
 using namespace gpusched::preemption;
 using namespace testing_support;
 
-namespace {
+namespace optimum_tests {
 
 struct Option {
     NodeId node;
@@ -120,8 +120,6 @@ void check_decision(const ClusterSpec& spec, const Cluster& cluster, TaskId task
     for (const auto victim : d.victims) after.remove(victim);
     REQUIRE((spec.tasks[index(task)].gpu_count == 0 || gpus_fit(after, task, d.node, d.gpus)));
 }
-
-}  // namespace
 
 TEST_CASE("all engines agree with exhaustive enumeration") {
     Rng rng(20261121);
@@ -247,3 +245,5 @@ TEST_CASE("spot policies lose the least work") {
     CHECK(evicting > 500);
     CHECK(prefix_worse > 20);
 }
+
+}  // namespace optimum_tests

@@ -25,7 +25,7 @@
 using namespace gpusched;
 using namespace gpusched::preemption;
 
-namespace {
+namespace verified_tests {
 
 /// A snapshot in which much waits and much may be evicted.
 ClusterSpec random_spec(Rng& rng, double extras = 0, double selected = 0) {
@@ -144,8 +144,6 @@ const auto policies = [] {
     for (const auto policy : testing_support::all_policies()) found.emplace_back(policy);
     return found;
 }();
-
-}  // namespace
 
 TEST_CASE("no policy evicts without a valid placement, and all find one if it exists") {
     std::map<std::string, int> evicting;
@@ -267,3 +265,5 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
     CHECK(nothing > 1000);
     CHECK(relaxed > 1000);
 }
+
+}  // namespace verified_tests

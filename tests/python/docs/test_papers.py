@@ -135,9 +135,9 @@ def has_options(words: list[str], source: Path) -> None:
 
 
 def in_ctest(pattern: str) -> bool:
-    """True if a test of ctest has a name with this pattern: `component.case` or `property.name.case`."""
+    """True if a test of ctest has a name with this pattern: `component.case` or `property.component.case`."""
     folders = [path.name + "." for path in (ROOT / "tests" / "unit").iterdir() if path.is_dir()]
-    properties = [f"property.{path.stem}." for path in (ROOT / "tests" / "property").glob("*.cpp")]
+    properties = ["property." + name for name in folders]
     cases = [
         case
         for path in (ROOT / "tests").rglob("*.cpp")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/core/rng.hpp>
@@ -49,7 +50,7 @@ TEST_CASE("jobs that want others near come after them in the plan") {
 
 TEST_CASE("no job stays after the job that it must be near has left") {
     int several = 0, wishes = 0;
-    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances(400u); ++seed) {
         Rng rng(seed);
         ClusterSpec spec;
         for (int n = 0; n < 8; ++n) {
@@ -98,6 +99,6 @@ TEST_CASE("no job stays after the job that it must be near has left") {
         CHECK(found.order.size() == static_cast<std::size_t>(found.placed));
         several += found.placed > 1;
     }
-    CHECK(several > 200);
-    CHECK(wishes > 300);
+    CHECK(several > testing_support::instances(200));
+    CHECK(wishes > testing_support::instances(300));
 }

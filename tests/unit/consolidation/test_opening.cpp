@@ -2,6 +2,7 @@
 // Empty nodes that are opened at a price.
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/explain.hpp>
@@ -173,7 +174,7 @@ TEST_CASE("explanations consider that empty nodes may be opened at a price") {
 
 TEST_CASE("a plan that may open nodes is worth no less than one that may not") {
     int opened = 0;
-    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances(150u); ++seed) {
         Rng rng(seed + 400);
         auto spec = random_cluster(rng, {.min_nodes = 4, .max_nodes = 14, .min_tasks = 6, .max_tasks = 30});
         for (int n = 0; n < 3; ++n) {
@@ -204,5 +205,5 @@ TEST_CASE("a plan that may open nodes is worth no less than one that may not") {
         to_goal.open_price = 1000;
         CHECK(con::consolidate(cluster, to_goal).stats.goal_after >= closest.stats.goal_after);
     }
-    CHECK(opened > 5);
+    CHECK(opened > testing_support::instances(5));
 }

@@ -8,7 +8,7 @@
 using namespace gpusched;
 using namespace gpusched::milp;
 
-namespace {
+namespace spot_schedule_tests {
 
 SpotTask lp(int arrival, int pods, int gpus, std::vector<int> checkpoints) {
     return {
@@ -37,8 +37,6 @@ double optimum(SpotProblem p, double alpha, SpotMode mode) {
     CHECK(spot_value(p, m.decode(s.x), mode).objective == Catch::Approx(s.objective).margin(1e-6));
     return s.objective;
 }
-
-}  // namespace
 
 TEST_CASE("the reference instances' optima") {
     if (available_solvers().empty()) return;
@@ -113,3 +111,5 @@ TEST_CASE("malformed spot problems are reported field by field") {
     refused("task 'lp' max_delay with hp only", [](auto& p) { p.tasks[0].max_delay = 1; });
     refused("task 'hp' max_delay -1", [](auto& p) { p.tasks[1].max_delay = -1; });
 }
+
+}  // namespace spot_schedule_tests

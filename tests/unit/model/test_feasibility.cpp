@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each obstacle by hand; random clusters are compared with the naive rules in tests/property/model_reference.cpp.
+// Each obstacle by hand; random clusters are compared with the naive rules in tests/property/model/reference.cpp.
 #include "support/catch.hpp"
 
 #include <gpusched/model/feasibility.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes, tasks and jobs that come, change and go: handles, slots, refusals, copies. Random changes: property/model_membership.
+// Nodes, tasks and jobs that come, change and go: handles, slots, refusals, copies. Random changes: property/model/membership.
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>

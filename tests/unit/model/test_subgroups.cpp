@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subgroups of jobs: what is refused, and how they come, change and go. Random changes: property/model_membership.
+// Subgroups of jobs: what is refused, and how they come, change and go. Random changes: property/model/membership.
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>

@@ -4,7 +4,7 @@
 
 using namespace kubernetes_text;
 
-namespace {
+namespace pods_tests {
 
 std::string container(const std::string& name, const std::string& requests, const std::string& rest = {}) {
     return R"({"name": ")" + name + R"(", "resources": {"requests": {)" + requests + "}}" + more(rest) + "}";
@@ -16,8 +16,6 @@ std::pair<std::int64_t, std::int64_t> request(const PodText& text) {
     const auto reading = read({node("n0"), pod("p", text)});
     return {task(reading, "p").cpu_milli, task(reading, "p").memory_mib};
 }
-
-}  // namespace
 
 TEST_CASE("Requests of containers add up", "[io][kubernetes]") {
     CHECK(request({.containers = container("a", R"("cpu": "500m", "memory": "1Gi")") + ", " +
@@ -172,3 +170,5 @@ TEST_CASE("Times become seconds, and the latest is now", "[io][kubernetes]") {
     CHECK(task(reading, "c").start_time == 0);
     CHECK(reading.cluster.now == 1795361060);
 }
+
+}  // namespace pods_tests

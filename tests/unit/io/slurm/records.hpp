@@ -85,7 +85,7 @@ inline std::string refusal(const std::vector<std::string>& texts, const io::Slur
 
 /// A sample of this project.
 inline std::string sample(const std::string& name) {
-    return read_file(std::string(GPUSCHED_TEST_DATA_DIR) + "/io/slurm/" + name);
+    return read_file(GPUSCHED_TEST_DATA_DIR "/io/slurm/" + name);
 }
 
 }  // namespace slurm_text
