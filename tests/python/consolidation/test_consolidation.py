@@ -572,7 +572,7 @@ def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
         ({"slots": {}}, "goal: slots: all amounts are 0"),
         ({"slots": 8}, "goal: /slots: object, found 8"),
         ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal: empty_nodes and slots; expected one"),
-        ({"empty_nodes": 1, "count": 2}, "goal: count: 2; expected none empty_nodes"),
+        ({"empty_nodes": 1, "count": 2}, "goal: count cannot be combined with empty_nodes"),
         ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal: gpu_model: 'nothing'"),
         (3, "goal: object, found 3"),
     ],

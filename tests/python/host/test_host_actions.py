@@ -372,7 +372,7 @@ def test_a_resumption_at_every_state_of_a_change(tmp_path: Path, backend: str) -
         actuator.mig.adopt(world.after.instance)
         actuator.mig.create(world.after.instance)
         reasons, _ = actuator.resume(["T1"], False)
-        assert "stands as well: remove it, or start the controller again" in reasons[0]
+        assert "still exists: remove it, or start the controller again" in reasons[0]
         actuator.mig.destroy(world.after.instance)
         assert actuator.resume(["T1"], True) == ([], [])  # a dry run looks only
         assert actuator.journal.tenants["T1"].pending is not None
