@@ -255,10 +255,7 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, s
         const bool more = line.ends_with('\\');
         if (more) line.remove_suffix(1);
         joined += line;
-        if (more && !text.empty()) {
-            joined += ' ';
-            continue;
-        }
+        if (more && !text.empty()) continue;
         detail::slurm_line(joined, concat(source, ":", first, ": "), network, problems);
         joined.clear();
     }
