@@ -46,6 +46,6 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_milp(m);
     gp::bind_serving(m);
     m.attr("keywords") = gp::keywords_by_function();
-    gp::allow_old_protocols(m);
+    gp::check_pickles(m);
     gp::explain_arguments(m);
 }

@@ -23,10 +23,10 @@ namespace config_detail {
 /// Resolves the fields of a host that no field table covers: device names, and tenants with their references.
 static Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocument&& given) {
     Host host = std::move(given);
-    const auto gpus = reader.place_of(at, "gpus"), tenants = reader.place_of(at, "tenants");
-    if (reader.kind(gpus) == json::Kind::array) {
+    const auto gpus = reader.document().find(at, "gpus"), tenants = reader.document().find(at, "tenants");
+    if (gpus && reader.kind(*gpus) == json::Kind::array) {
         auto gpu = host.gpus.begin();
-        reader.each_element(gpus, [&](std::uint32_t place) {
+        reader.each_element(*gpus, [&](std::uint32_t place) {
             try {
                 static_cast<void>(mig_device((gpu++)->device));
             } catch (const InvalidInput& e) {
@@ -34,9 +34,9 @@ static Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocu
             }
         });
     }
-    if (!given.listed || reader.kind(tenants) != json::Kind::array) return host;
+    if (!given.listed || !tenants || reader.kind(*tenants) != json::Kind::array) return host;
     auto tenant = given.listed->begin();
-    reader.each_element(tenants, [&](std::uint32_t place) {
+    reader.each_element(*tenants, [&](std::uint32_t place) {
         const auto& from = *tenant++;
         const auto named = reader.place_of(place, "name");
         if (from.name.empty() && reader.kind(place) == json::Kind::object) reader.expected(named, "a name");
@@ -52,7 +52,7 @@ static Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocu
     });
     tenant = given.listed->begin();
     auto out = host.tenants.begin();
-    reader.each_element(tenants, [&](std::uint32_t place) {
+    reader.each_element(*tenants, [&](std::uint32_t place) {
         const auto& owner = (tenant++)->owner;
         auto& client_of = (out++)->client_of;
         if (!owner || owner->empty()) return;
@@ -97,8 +97,8 @@ ControllerOptions detail::read_config(const json::Document& document, std::uint3
     json::Reader reader(document, problems, version);
     ControllerOptions options = std::move(given.options);
     options.flags = given.flags;
-    if (version > 0)
-        options.host = config_detail::settle_host(reader, reader.place_of(at, "host"), std::move(given.host));
+    if (const auto host = document.find(at, "host"); version > 0 && host)
+        options.host = config_detail::settle_host(reader, *host, std::move(given.host));
     problems.throw_if_any();
     validate(options);
     return options;

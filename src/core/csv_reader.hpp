@@ -151,23 +151,9 @@ class Reader {
     }
     // The parser handles C strings only, and accepts any bytes.
     bool check_text() {
-        if (text_.size() > largest_document) {
-            problems_.add(source_ + ": expected at most " + std::to_string(largest_document) + " bytes");
-            return false;
-        }
-        const auto line_of = [&](std::size_t at) {
-            return 1 + static_cast<std::size_t>(
-                           std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-        };
-        if (const auto at = text_.find('\0'); at != text_.npos) {
-            add(line_of(at), "holds a NUL byte");
-            return false;
-        }
-        if (const auto at = find_invalid_utf8(text_); at != text_.npos) {
-            add(line_of(at), "is not UTF-8");
-            return false;
-        }
-        return true;
+        const auto before = problems_.count();
+        collect(problems_, [&] { require_text(text_, source_); });
+        return problems_.count() == before;
     }
     [[nodiscard]] std::string listed() const {
         std::string out;

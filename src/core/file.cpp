@@ -3,7 +3,9 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,6 +25,16 @@ using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
 }
 
 }  // namespace file_detail
+
+GPUSCHED_EXPORT void require_text(std::string_view text, std::string_view source) {
+    if (text.size() > largest_document)
+        throw InvalidInput(concat(source, ": expected at most ", largest_document, " bytes"));
+    const auto invalid = find_invalid_utf8(text), nul = text.find('\0');
+    const auto at = std::min(invalid, nul);
+    if (at == text.npos) return;
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    throw InvalidInput(concat(source, ":", line, at == nul ? ": holds a NUL byte" : ": is not UTF-8"));
+}
 
 GPUSCHED_EXPORT std::string read_file(const std::string& path) {
     const file_detail::OpenFile file(std::fopen(path.c_str(), "rb"));

@@ -3,6 +3,7 @@
 // document, and the report of how its parts were read.
 #pragma once
 
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/json/document.hpp>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -54,6 +56,50 @@ template <class T>
 void add_once(std::vector<T>& list, T value) {
     if (!contains(list, value)) list.push_back(std::move(value));
 }
+
+/// The memory that a value takes, about, with all that it holds.
+template <class T>
+[[nodiscard]] std::size_t bytes_of(const T& value) {
+    auto bytes = sizeof(T);
+    if constexpr (std::is_same_v<T, std::string>) {
+        bytes += value.size() > 15 ? value.size() + 16 : 0;
+    } else if constexpr (requires { value.has_value(); }) {
+        bytes += value ? bytes_of(*value) : 0;
+    } else if constexpr (requires { typename T::mapped_type; }) {
+        for (const auto& [key, mapped] : value) bytes += 48 + bytes_of(key) + bytes_of(mapped);
+    } else if constexpr (requires { value.begin(); }) {
+        for (const auto& one : value) bytes += bytes_of(one);
+    } else if constexpr (Described<T>) {
+        visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
+            bytes += bytes_of(value.*member) - sizeof(value.*member);
+        });
+    }
+    return bytes;
+}
+
+/// Limits the memory for what an input multiplies: a few bytes can stand for a million hosts, and every pod can
+/// be a member of every other pod's group.
+struct Expansion {
+    static constexpr std::size_t of_any_text = std::size_t{64} << 20, of_each_byte = 64;
+
+    explicit Expansion(std::size_t text_size) : left(of_any_text + of_each_byte * text_size) {}
+
+    std::size_t left;     ///< bytes
+    std::string place{};  ///< the current place in the input, for messages
+
+    /// @throws InvalidInput if the rest is smaller
+    void take(std::size_t bytes) {
+        if (bytes > left)
+            throw InvalidInput(concat(place, "stands for too much: the input may expand to at most ",
+                                      of_any_text >> 20, " MiB, and ", of_each_byte,
+                                      " bytes for each of its bytes"));
+        left -= bytes;
+    }
+    /// Names that are about to be written.
+    void take_names(std::size_t count, std::size_t size) {
+        take(count > left ? count : count * (sizeof(std::string) + 16 + size));
+    }
+};
 
 /// Counts for each aspect of each kind of object how it was read.
 class ReportBuilder {

@@ -50,6 +50,9 @@ class FlexTopoReader {
             auto& item = items_[i];
             switch (item.vertex.kind) {
             case Kind::socket:
+                if (sockets.size() == HardwareParts::most_sockets)
+                    throw InvalidInput(
+                        concat(source_, ": expected at most ", HardwareParts::most_sockets, " sockets"));
                 for (const auto other : sockets)
                     parts.join(other, i, Relation::interconnect, options_.interconnect_gb_s);
                 sockets.push_back(i);

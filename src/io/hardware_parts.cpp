@@ -90,6 +90,8 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
     }
     for (const auto& [id, socket] : socket_of)
         if (!sockets.contains(socket)) sockets[socket] = add(Kind::socket, socket);
+    if (sockets.size() > most_sockets)
+        throw InvalidInput(concat(source, ": ", sockets.size(), " sockets; expected at most ", most_sockets));
     for (auto i = sockets.begin(); i != sockets.end(); ++i)
         for (auto j = std::next(i); j != sockets.end(); ++j)
             join(i->second, j->second, Relation::interconnect, options.interconnect_gb_s);

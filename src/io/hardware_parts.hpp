@@ -32,6 +32,8 @@ class HardwareParts {
     using Edge = std::size_t;
     using Kind = topology::HardwareKind;
     using Relation = topology::HardwareRelation;
+    /// Every socket is connected to every other.
+    static constexpr std::size_t most_sockets = 256;
 
     Vertex add(Kind kind, int id);
     void join(Vertex a, Vertex b, Relation relation, double gb_s = std::numeric_limits<double>::infinity());

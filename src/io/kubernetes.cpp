@@ -93,11 +93,12 @@ static std::vector<std::string> place_in_network(const Objects& objects, const K
 /// Turns sorted objects into a snapshot, part by part.
 class Reader {
   public:
+    /// @param text_size of all texts together
     /// @param kai additions of KAI-Scheduler; null = none
-    Reader(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report,
-           const Kai* kai = nullptr)
+    Reader(const Objects& objects, const KubernetesReadOptions& options, std::size_t text_size,
+           ReportBuilder& report, const Kai* kai = nullptr)
         : objects_(objects), options_(options), report_(report), kai_(kai), cards_(options.gpu_resources),
-          claims_(objects, cards_, report) {}
+          claims_(objects, cards_, report), left_(text_size) {}
 
     /// @throws InvalidInput if there is no node
     ClusterSpec read(const std::string& source) {
@@ -134,13 +135,17 @@ class Reader {
         }
         gangs.jobs(cluster_);
         fill_resources();
-        Groups groups(pods_, index, namespaces, cluster_, report_);
-        for (std::size_t i = 0; i < pods_.size(); ++i)
+        Groups groups(pods_, index, namespaces, cluster_, left_, report_);
+        for (std::size_t i = 0; i < pods_.size(); ++i) {
+            left_.place = concat(source, ": affinity, spread and ports up to pod ", pods_[i].id.full(), ": ");
             if (pods_[i].readable)
                 part(pods_[i], "pod affinity and spread", [&] { groups.fill(pods_[i], cluster_.tasks[i]); });
+        }
+        left_.place = source + ": host ports of pods: ";
         groups.list_members();
         groups.keep_apart(volumes.users());
-        Budgets(pods_, index, owners, cluster_, report_).read(objects_);
+        left_.place = source + ": budgets: ";
+        Budgets(pods_, index, owners, cluster_, left_, report_).read(objects_);
         const auto levels = place_in_network(objects_, options_, cluster_, report_);
         for (std::size_t i = 0; kai_ != nullptr && i < pods_.size(); ++i)
             kai_->place(pods_[i], levels, cluster_.tasks[i]);
@@ -388,6 +393,7 @@ class Reader {
     const Kai* kai_;
     CardNames cards_;
     Claims claims_;
+    Expansion left_;
     ClusterSpec cluster_;
     std::vector<Node> nodes_;                             // as cluster_.nodes
     std::vector<Pod> pods_;                               // as cluster_.tasks
@@ -417,7 +423,9 @@ GPUSCHED_EXPORT ClusterReading kubernetes_from_texts(std::span<const NamedText> 
     detail::kubernetes::Objects objects;
     std::vector<std::vector<json::Document>> documents;
     std::string sources;
+    std::size_t size = 0;
     for (const auto& text : texts) {
+        size += text.text.size();
         if (const auto found = detail::found_snapshot(text.text);
             found.is_not_of(detail::System::kubernetes)) {
             problems.add(text.source + ": expected objects of Kubernetes, found " + found.description);
@@ -432,7 +440,7 @@ GPUSCHED_EXPORT ClusterReading kubernetes_from_texts(std::span<const NamedText> 
         for (const auto& document : of_text) objects.take(document, report, problems);
     problems.throw_if_any();
     ClusterReading out;
-    out.cluster = detail::kubernetes::Reader(objects, options, report).read(sources);
+    out.cluster = detail::kubernetes::Reader(objects, options, size, report).read(sources);
     out.report = report.take();
     return out;
 }
@@ -516,7 +524,7 @@ GPUSCHED_EXPORT ClusterReading kai_snapshot_from_text(std::string_view text,
         own.schedulers.push_back(name.empty() ? "kai-scheduler" : name);
     }
     ClusterReading out;
-    out.cluster = detail::kubernetes::Reader(objects, own, report, &kai).read(source);
+    out.cluster = detail::kubernetes::Reader(objects, own, text.size(), report, &kai).read(source);
     out.report = report.take();
     return out;
 }

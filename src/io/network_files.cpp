@@ -82,7 +82,8 @@ class SlurmNetwork {
   public:
     static constexpr std::size_t most_levels = 16;
 
-    explicit SlurmNetwork(Problems& problems) : problems_(problems) {}
+    /// @param text_size  of the text with the lists of hosts
+    SlurmNetwork(Problems& problems, std::size_t text_size) : problems_(problems), left_(text_size) {}
 
     void add(const std::string& where, bool block, const std::string& name, std::string_view switches,
              std::string_view nodes) {
@@ -129,7 +130,9 @@ class SlurmNetwork {
         std::map<std::string_view, std::string_view> seen;
         for (std::size_t d = 0; d < domains_.size(); ++d) {
             const auto path = path_to(d);
+            left_.place = domains_[d].where + in_quotes(domains_[d].name) + " with its nodes ";
             for (const auto& node : domains_[d].nodes) {
+                left_.take(node.size() + bytes_of(path) + sizeof(NetworkReading::Node) + 100);
                 if (const auto [other, added] = seen.emplace(node, domains_[d].name); !added) {
                     problems_.add(domains_[d].where + "node " + in_quotes(node) + " is below " +
                                   in_quotes(other->second) + " already");
@@ -152,15 +155,18 @@ class SlurmNetwork {
 
     void list(const std::string& where, const char* key, std::string_view text,
               std::vector<std::string>& out) {
-        if (text.empty() || left_.exceeded) return;  // later lists cannot be judged
-        if (auto names = slurm::host_list(text, left_))
-            out = std::move(*names);
-        else
-            problems_.add(where + key + ": expected names such as node[01-04,7], " +
-                          (left_.exceeded
-                               ? concat("at most ", slurm::most_hosts, " in all; beyond that with ")
-                               : std::string("found ")) +
-                          in_quotes(text));
+        if (text.empty() || exceeded_) return;  // later lists cannot be judged
+        left_.place = concat(where, key, ": ", in_quotes(text), " ");
+        try {
+            if (auto names = slurm::host_list(text, left_))
+                out = std::move(*names);
+            else
+                problems_.add(where + key + ": expected names such as node[01-04,7], found " +
+                              in_quotes(text));
+        } catch (const InvalidInput& error) {
+            exceeded_ = true;
+            problems_.add(error.what());
+        }
     }
 
     /// From the root down to the domain.
@@ -188,7 +194,8 @@ class SlurmNetwork {
     std::vector<Domain> domains_;
     std::map<std::string, std::size_t> index_;
     std::vector<int> sizes_;
-    slurm::HostBudget left_;
+    Expansion left_;
+    bool exceeded_ = false;  // a list stands for more than is left
 };
 
 /// Reads one line without comments, with continuations joined: words key=value.
@@ -241,10 +248,9 @@ static std::string slurm_hosts(const Place& place, Problems& problems) {
 
 GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, std::string_view source_name) {
     const std::string source(source_name);
-    if (text.size() > largest_document)
-        throw InvalidInput(concat(source, ": expected at most ", largest_document, " bytes"));
+    require_text(text, source);
     Problems problems;
-    detail::SlurmNetwork network(problems);
+    detail::SlurmNetwork network(problems, text.size());
     std::string joined;
     std::size_t first = 0;
     for (std::size_t number = 1; !text.empty(); ++number) {
@@ -255,10 +261,7 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, s
         const bool more = line.ends_with('\\');
         if (more) line.remove_suffix(1);
         joined += line;
-        if (more && !text.empty()) {
-            joined += ' ';
-            continue;
-        }
+        if (more && !text.empty()) continue;
         detail::slurm_line(joined, concat(source, ":", first, ": "), network, problems);
         joined.clear();
     }
@@ -295,7 +298,7 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
             (options.topology.empty() ? concat("; ", meant.size(), " are the default of the cluster")
                                       : ", found " + detail::in_quotes(options.topology)));
     const auto& topology = meant.front();
-    detail::SlurmNetwork network(problems);
+    detail::SlurmNetwork network(problems, text.size());
     std::vector<std::string> notes;
     const auto each = [&](const detail::Place& list, const char* name, const char* below, bool block) {
         if (!list.is(json::Kind::array)) problems.add(topology.where() + "expected an array of " + name);
@@ -331,8 +334,9 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
 GPUSCHED_EXPORT NetworkReading read_slurm_topology(const std::string& path,
                                                    const SlurmTopologyOptions& options) {
     const auto text = read_file(path);
-    if (path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json"))
-        return slurm_topology_from_yaml(text, options, path);
+    const auto begin = detail::slurm::first_content(text);
+    const bool conf = begin.empty() || begin.find('=') != begin.npos;  // SwitchName=, BlockName=
+    if (!conf || detail::slurm::is_list(text)) return slurm_topology_from_yaml(text, options, path);
     return slurm_topology_from_conf(text, path);
 }
 

@@ -311,6 +311,7 @@ GPUSCHED_EXPORT HardwareReading nvidia_smi_topo_from_text(std::string_view text,
     using detail::SmiEntry;
     const std::string source(source_name);
     require_fields(options);
+    require_text(text, source);
     Problems problems;
     auto devices = detail::SmiParser(text, source, problems).take();
     problems.throw_if_any();

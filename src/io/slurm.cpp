@@ -32,8 +32,10 @@ namespace gpusched::io::detail::slurm {
 /// Turns records into a snapshot, part by part.
 class Reader {
   public:
-    Reader(const Records& records, const SlurmReadOptions& options, ReportBuilder& report)
-        : records_(records), options_(options), report_(report) {}
+    /// @param text_size  of all texts together
+    Reader(const Records& records, const SlurmReadOptions& options, std::size_t text_size,
+           ReportBuilder& report)
+        : records_(records), options_(options), report_(report), left_(text_size) {}
 
     /// @throws InvalidInput if there is no node
     ClusterSpec read(const std::string& source) {
@@ -41,16 +43,17 @@ class Reader {
             report_.absent("Job", "allocations and pending jobs: only the sums that nodes report");
         if (!records_.any_partitions)
             report_.absent("Partition", "tiers of priority, preemptible jobs, and partitions without a job");
-        read_partitions();
+        read_partitions(source);
         read_nodes(source);
         Cards cards(names(), gres_, report_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             cards.drain(n, cluster_.nodes[n].name, drained_[n]);
             cards.fill(n, gres_[n], cluster_.nodes[n]);
         }
-        Eligibility eligibility(cluster_.nodes, hosts_, report_);
+        Eligibility eligibility(cluster_.nodes, left_, report_);
         HeldResources held(cluster_.nodes, report_);
         for (const auto& job : records_.jobs) {
+            left_.place = source + ": job " + job.id + ": ";
             try {
                 read_job(job, cards, eligibility);
             } catch (const Unreadable& bad) {
@@ -69,7 +72,7 @@ class Reader {
     }
 
   private:
-    void read_partitions() {
+    void read_partitions(const std::string& source) {
         std::set<std::int64_t> tiers;
         bool some_on = false, some_off = false;
         for (const auto& partition : records_.partitions) {
@@ -88,8 +91,12 @@ class Reader {
             if (!partition.state.empty() && !contains(partition.state, "UP"))
                 report_.ignored("Partition", "state", Errs::too_lax,
                                 "is not up: its pending jobs count as startable", partition.name);
-            if (auto names = host_list(partition.nodes, hosts_))
-                for (const auto& name : *names) nodes_of_partitions_[name].push_back(partition.name);
+            left_.place = source + ": partition " + partition.name + ": ";
+            if (auto names = host_list(partition.nodes, left_))
+                for (const auto& name : *names) {
+                    left_.take(100 + bytes_of(partition.name));
+                    nodes_of_partitions_[name].push_back(partition.name);
+                }
             else if (!value_of(partition.nodes).empty())
                 report_.ignored(
                     "Partition", "nodes", Errs::either,
@@ -131,6 +138,7 @@ class Reader {
                                  Errs::either);
             } else {
                 nodes_.push_back(node);
+                left_.place = source + ": node " + node.name + ": ";
                 read_node(nodes_.back());
             }
         }
@@ -159,6 +167,7 @@ class Reader {
         drained_.push_back(gres_or_report(node.gres_drained, "GresDrain", node));
         used_.push_back(gres_or_report(node.gres_used, "GresUsed", node));
         label_node(node, out);
+        left_.take(bytes_of(out.labels) + bytes_of(node.partitions));
         read_state(node, out);
         cluster_.nodes.push_back(std::move(out));
         report_.exact("Node", "CPUs and memory");
@@ -238,13 +247,13 @@ class Reader {
 
     void read_running(const JobRecord& job, bool ending, bool suspended, const Cards& cards,
                       Eligibility& eligibility) {
-        auto hosts = host_list(job.nodes, hosts_);
+        auto hosts = host_list(job.nodes, left_);
         std::unordered_set<std::string> known;
         if (hosts) std::erase_if(*hosts, [&](const std::string& name) { return !known.insert(name).second; });
         if (!hosts)
             throw Unreadable{job.id + ": expected its nodes such as gpu[01-04], found " +
                              (job.nodes.empty() ? "none" : in_quotes(job.nodes))};
-        const auto shares = running_shares(job, *hosts, hosts_, report_);
+        const auto shares = running_shares(job, *hosts, left_, report_);
         const auto rules = eligibility.of_job(job, hosts->size());
         const bool any_model = requests_any_gpu(job);
         for (std::size_t i = 0; i < hosts->size(); ++i) {
@@ -365,7 +374,7 @@ class Reader {
         out.cpu_milli = 1000 * std::min(share.cpus, most_of_a_node / 1000);
         out.memory_mib = std::min(share.memory_mib, most_of_a_node);
         out.eviction_count = job.requeues.value_or(0);
-        Eligibility::of_task(rules, i, out);
+        Eligibility::of_task(rules, i, left_, out);
         if (of > 1) out.anti_affinity.push_back({.group = "slurm/nodes-of." + job.id});
         std::int64_t tier = 0;
         bool is_protected = false;
@@ -405,6 +414,7 @@ class Reader {
         if (has_any(job.sharing, "USER", "MCS", "TOPO"))
             report_.ignored("Job", "shares nodes with its like only", Errs::too_lax,
                             "shares them with any job", job.id);
+        left_.take(bytes_of(task) + gres.size() * sizeof(Gres) + 400);
         cluster_.tasks.push_back(std::move(task));
         home_.push_back(home);
         requested_.push_back(gres);
@@ -499,7 +509,7 @@ class Reader {
     const Records& records_;
     const SlurmReadOptions& options_;
     ReportBuilder& report_;
-    HostBudget hosts_;
+    Expansion left_;
     ClusterSpec cluster_;
     std::vector<NodeRecord> nodes_;                         // as cluster_.nodes
     std::vector<std::vector<Gres>> gres_, drained_, used_;  // by node
@@ -532,18 +542,6 @@ static bool is_topology(std::string_view text) {
     return false;
 }
 
-/// Whether a text that is not JSON is topology.yaml: it has a list of topologies.
-static bool is_topology_list(std::string_view text) {
-    while (!text.empty()) {
-        auto line = trimmed(take_line(text));
-        if (line.empty() || line.front() == '#' || line == "---") continue;
-        while (!line.empty() && (line.front() == '-' || line.front() == ' ')) line.remove_prefix(1);
-        if (line.starts_with("topology:") || line.starts_with("cluster_default:")) return true;
-        if (!line.empty()) return false;
-    }
-    return false;
-}
-
 /// Recognises the kind of each text and reads it.
 class Input {
   public:
@@ -562,7 +560,7 @@ class Input {
         if (begin[first] == '{' || begin[first] == '[') return take_json(text);
         if (TextRecords::recognises(begin)) return TextRecords(records_, report_).take(begin, text.source);
         if (is_topology(begin)) return network(slurm_topology_from_conf(begin, text.source), text.source);
-        if (is_topology_list(begin)) return network(of_yaml(begin, text.source), text.source);
+        if (is_list(begin)) return network(of_yaml(begin, text.source), text.source);
         auto rest = begin.substr(first);
         problems_.add(text.source + expected_ + "a text that begins with " +
                       in_quotes(trimmed(take_line(rest))));
@@ -625,13 +623,15 @@ GPUSCHED_EXPORT ClusterReading slurm_from_texts(std::span<const NamedText> texts
     detail::slurm::Records records;
     detail::slurm::Input input(options, records, report, problems);
     std::string sources;
+    std::size_t size = 0;
     for (const auto& text : texts) {
+        size += text.text.size();
         input.take(text);
         sources += (sources.empty() ? "" : ", ") + text.source;
     }
     problems.throw_if_any();
     ClusterReading out;
-    out.cluster = detail::slurm::Reader(records, options, report).read(sources);
+    out.cluster = detail::slurm::Reader(records, options, size, report).read(sources);
     input.place(out.cluster);
     out.report = report.take();
     return out;

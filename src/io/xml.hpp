@@ -27,11 +27,10 @@ class XmlText {
     /// Deepest nesting of elements that is read.
     static constexpr int deepest = 128;
 
-    /// @throws InvalidInput with line and column if the text is not XML or has no element
+    /// @throws InvalidInput with the line if the text is not UTF-8 or not XML
     XmlText(std::string_view text, std::string source, Problems& problems)
         : source_(std::move(source)), problems_(problems) {
-        if (text.size() > largest_document)
-            throw InvalidInput(concat(source_, ": expected at most ", largest_document, " bytes"));
+        require_text(text, source_);  // the parser accepts any bytes
         for (std::size_t at = 0; at < text.size(); ++at)
             if (text[at] == '\n') line_ends_.push_back(at);
         const auto result =

@@ -9,7 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <charconv>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -60,11 +63,13 @@ struct Builder : DocumentBuilder {
         last_owner.resize(key_count(), UINT32_MAX);
         for (const auto at : document.children(object)) {
             auto& owner = last_owner[document[at].key];
-            if (owner == object)  // JSON allows it, and readers disagree about which one counts
+            if (owner == object) {  // JSON allows it, and readers disagree about which one counts
                 problems.add(problems.full() ? std::string()
                                              : document.where(object) + "key " +
                                                    gpusched::quoted(printable(document.key(document[at]))) +
                                                    " appears more than once");
+                hide(at);
+            }
             owner = object;
         }
         return true;
@@ -258,11 +263,27 @@ GPUSCHED_EXPORT std::optional<std::uint32_t> Document::find(std::uint32_t object
     return std::nullopt;
 }
 
+GPUSCHED_EXPORT std::uint64_t Document::next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
 GPUSCHED_EXPORT std::string Document::pointer(std::uint32_t at) const {
-    std::string path;
-    for (std::uint32_t here = 0; here != at;) {
+    // The last child found on each level: without it, the positions of all elements of a list take quadratic
+    // time.
+    struct Found {
+        std::uint64_t document = 0;
+        std::uint32_t parent = 0, child = 0;
         std::size_t position = 0;
-        auto child = here + 1;
+    };
+    thread_local std::array<Found, deepest_nesting + 1> last;
+    std::string path;
+    std::size_t level = 0;
+    for (std::uint32_t here = 0; here != at;) {
+        auto& known = last[level++];
+        if (known.document != id_ || known.parent != here || known.child > at)
+            known = {id_, here, here + 1, 0};
+        auto& [document, parent, child, position] = known;
         for (; values_[child].end <= at; child = values_[child].end) ++position;
         path += '/';
         if (values_[here].kind == Kind::array) {

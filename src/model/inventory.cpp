@@ -66,6 +66,14 @@ struct InventoryBuilder {
         // All columns exist before the first row is written.
         for (const auto& node : spec.nodes) (void)extras.add_columns(node.resources);
         for (const auto& task : spec.tasks) (void)extras.add_columns(task.resources);
+        // Every node has an amount of every resource.
+        constexpr std::size_t most_names = 512, most_amounts = std::size_t{1} << 22;
+        if (const auto names = out.resource_names.size();
+            names > most_names && spec.nodes.size() > most_amounts / names) {
+            problems.add(concat("resources: ", names, " names on ", spec.nodes.size(),
+                                " nodes; expected at most ", most_names, " names"));
+            problems.throw_if_any();
+        }
         LabelKeys selected;
         for (const auto& task : spec.tasks) add_class_keys(task, selected);
         SharedValues attributes(out.node_attributes);

@@ -187,11 +187,11 @@ static bool keeps(const KindTimes& times, const std::vector<LatencyTarget>& targ
 }
 
 double simulated_capacity(const KindTimes& times, const std::vector<LatencyTarget>& targets, double limit,
-                          const std::vector<double>& spacing) {
+                          const std::vector<double>& spacing, const std::function<bool()>& stop) {
     if (!idle_keeps(times, targets)) return 0;
     if (targets.empty() || keeps(times, targets, limit, spacing)) return limit;
     double low = 0, high = limit;
-    for (int i = 0; i < 7; ++i) {
+    for (int i = 0; i < 7 && !stop(); ++i) {
         const double middle = (low + high) / 2;
         (keeps(times, targets, middle, spacing) ? low : high) = middle;
     }

@@ -124,8 +124,9 @@ std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, bo
 /// Simulates the requests/s within the targets, at most `limit`, by bisection to 1 %; 0 if an idle replica
 /// misses them.
 /// @param spacing times between arrivals at one request per second
+/// @param stop    ends the bisection; the result is then too small
 double simulated_capacity(const KindTimes& times, const std::vector<LatencyTarget>& targets, double limit,
-                          const std::vector<double>& spacing);
+                          const std::vector<double>& spacing, const std::function<bool()>& stop);
 
 /// The source of latencies that are simulated with a throughput of this source.
 inline Source simulated_source(Source throughput) {

@@ -43,6 +43,8 @@ class BindingLimits {
         auto found = by_kind();
         if (found.empty()) found = by_limit();
         if (found.empty()) found = by_limits_together();
+        if (found.empty() && instance_.out_of_time())
+            found.emplace_back("the time limit ended the search for the limits that prevent a plan");
         if (found.empty())
             found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
         return found;
@@ -180,8 +182,13 @@ class BindingLimits {
     }
 
     [[nodiscard]] ServingPlan plan_of(const ServingRequest& request, const PlannerOptions& options) const {
-        const RentalInstance instance(request, options, instance_.solver(), instance_.context());
-        return plan_rental(instance).plan;
+        if (instance_.out_of_time()) return {};
+        const auto rest = in_remaining_time(options);
+        return plan_rental(RentalInstance(request, rest, instance_.solver(), instance_.context())).plan;
+    }
+    [[nodiscard]] PlannerOptions in_remaining_time(PlannerOptions options) const {
+        options.search.solve.time_limit = instance_.remaining_s();
+        return options;
     }
 
     /// $/h of the cheapest plan without a budget; for goal `most_rate`, of the cheapest plan that serves
@@ -189,7 +196,8 @@ class BindingLimits {
     [[nodiscard]] std::optional<double> least_budget() const {
         auto rich = request_;
         rich.budget = plenty_.budget;
-        const RentalInstance instance(rich, options_, instance_.solver(), instance_.context());
+        const auto rest = in_remaining_time(options_);
+        const RentalInstance instance(rich, rest, instance_.solver(), instance_.context());
         const auto plan = plan_rental(instance).plan;
         if (!plan.has_plan()) return std::nullopt;
         if (instance.goal() == RentalGoal::cost) {
@@ -214,7 +222,8 @@ class BindingLimits {
     [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
         auto changed = request_;
         changed.available[g] = plenty_.available[g];
-        const RentalInstance instance(changed, options_, instance_.solver(), instance_.context());
+        const auto rest = in_remaining_time(options_);
+        const RentalInstance instance(changed, rest, instance_.solver(), instance_.context());
         const auto plan = plan_rental(instance).plan;
         if (!plan.has_plan()) return std::nullopt;
         const int piece = instance.offers()[g].gpus;

@@ -69,9 +69,12 @@ GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const Pl
     if (detail::is_rental(request, options)) {
         plan = detail::plan_rental_explained(detail::RentalInstance(request, options, solver, context)).plan;
     } else {
+        const Budget budget(context, options.search.solve.time_limit);
         plan = detail::plan_batch(request, options, solver, context);
         plan.calibration = calibrate(request, options.estimate);
-        detail::explain_batch(plan, request, options, solver, context);
+        auto rest = options;
+        rest.search.solve.time_limit = budget.remaining_s();
+        detail::explain_batch(plan, request, rest, solver, context);
     }
     detail::add_measurement_hints(plan, request, options);
     return plan;
@@ -249,9 +252,11 @@ static ReplanResult replan_batch(const ServingRequest& request, const std::vecto
     }
     result.plan = described(request, change.instance, plan);
     result.plan.deployments = static_cast<int>(change.instance.deployments.size());
+    auto rest = options.planner;
+    rest.search.solve.time_limit = budget.remaining_s();
     if (best.has_plan())
         join(result.plan);
-    else if (explain_batch(result.plan, request, options.planner, solver, context) && options.max_starts)
+    else if (explain_batch(result.plan, request, rest, solver, context) && options.max_starts)
         result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
                                       "; with more there is a plan");
     add_measurement_hints(result.plan, request, options.planner);

@@ -25,10 +25,11 @@ class PlanLatencies {
 
     /// Simulates a plan and sets its latencies. With targets it simulates several times and keeps the longest
     /// latencies, since one of many plans could meet the targets by chance.
-    /// @return whether all targets are met every time
+    /// @return whether all targets are met every time; false if the time does not suffice
     bool simulate(ServingPlan& plan) const {
         if (!instance_.has_rates() || plan.rate <= 0) return true;
         for (std::uint64_t seed = 0; seed < (instance_.any_targets() ? simulations : 1); ++seed) {
+            if (instance_.out_of_time()) return false;
             auto once = simulated_latencies(plan, seed);
             for (std::size_t i = 0; seed > 0 && i < once.size(); ++i)
                 for (const auto& field : latency_percentiles) {
@@ -160,6 +161,7 @@ class RatePlanner {
         const auto& search_options = instance_.options().search;
         const auto goal = instance_.goal();
         const auto bound = instance_.solve(instance_.problem(1, false, false), goal);
+        bool unfinished = false;
         ServingPlan best;
         best.status = bound.status;
         best.solver = bound.solver;
@@ -168,7 +170,11 @@ class RatePlanner {
             search(goal, bound.has_plan() && goal == RentalGoal::cost ? bound.bound : 0);
             if (best_)
                 best = std::move(*best_);
-            else if (bound.has_plan()) {
+            else if (instance_.out_of_time()) {
+                best.status = milp::Status::time_limit;
+                best.message = "the time limit ended the search before it found a plan";
+                unfinished = true;
+            } else if (bound.has_plan()) {
                 best.status = milp::Status::failed;
                 best.message = "no plan was found that meets the targets in its simulation";
             }
@@ -196,7 +202,7 @@ class RatePlanner {
                                    : "the solver stopped before it proved the plan optimal";
         }
         const bool refused =
-            !best.has_plan() && (bound.status == milp::Status::infeasible || bound.has_plan());
+            !best.has_plan() && !unfinished && (bound.status == milp::Status::infeasible || bound.has_plan());
         return {std::move(best), cheapest_, refused};
     }
 
@@ -205,7 +211,7 @@ class RatePlanner {
     enum class Outcome : std::uint8_t {
         kept,       ///< the plan meets the targets
         missed,     ///< the simulation of the plan misses a target: fill less
-        no_rental,  ///< GPUs or budget do not suffice: fill more
+        no_rental,  ///< GPUs or budget do not suffice: fill more; also if there is no time left
     };
 
     /// Runs the searches below.
@@ -247,6 +253,7 @@ class RatePlanner {
         double low = least;
         double high = best_ ? best_->cost : std::min(instance_.request().budget, instance_.all_money());
         for (int i = 0; i < 7; ++i) {
+            if (instance_.out_of_time()) return;
             const bool first = !best_ && i == 0;  // the largest budget
             const double middle = first ? high : (low + high) / 2;
             if (!first && high - low <= 1e-6 * high) return;
@@ -316,7 +323,7 @@ class RatePlanner {
             const auto few = instance_.solve(p, RentalGoal::starts);
             // `low` starts do not suffice; `starts_` do.
             int low = few.has_plan() ? few.starts - 1 : starts_;
-            while (starts_ - low > 1) {
+            while (starts_ - low > 1 && !instance_.out_of_time()) {
                 const int middle = low == few.starts - 1 ? few.starts : (low + starts_) / 2;
                 p.max_starts = middle;
                 const auto cheap = solve_frugally(p, RentalGoal::cost);
@@ -336,6 +343,7 @@ class RatePlanner {
     /// Solves one rental, and keeps its plan if it meets the targets and is the best so far.
     /// @param only the only deployment to use; absent = all
     Outcome attempt(RentalGoal goal, double part, bool separate, std::optional<std::size_t> only = {}) {
+        if (instance_.out_of_time()) return Outcome::no_rental;
         auto p = instance_.problem(part, separate);
         for (std::size_t c = 0; only && c < p.configurations.size(); ++c)
             if (c != *only)

@@ -140,7 +140,8 @@ GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
     std::vector<std::vector<std::vector<detail::Job>>> queues;
     std::vector<std::size_t> turn(plan.size(), 0);
     for (const auto& replicas : plan)
-        queues.emplace_back(static_cast<std::size_t>(std::max(replicas.count, 1)));
+        queues.emplace_back(
+            static_cast<std::size_t>(std::clamp(replicas.count, 1, std::max(options.requests, 1))));
     double all = 0;
     for (const auto& kind : kinds) all += kind.requests;
     Rng rng(options.seed);

@@ -11,6 +11,11 @@ namespace gpusched {
 /// Largest size of a document or table, in bytes.
 inline constexpr std::size_t largest_document = std::size_t{1} << 30;
 
+/// @throws InvalidInput with the line unless a text has at most `largest_document` bytes and is UTF-8 without
+/// NUL bytes
+/// @param source name of the text in messages
+void require_text(std::string_view text, std::string_view source);
+
 /// The contents of a file.
 /// @throws BackendError if it cannot be read
 /// @throws InvalidInput if it has more than `largest_document` bytes

@@ -70,8 +70,8 @@ constexpr void visit_fields(std::type_identity<SlurmTopologyOptions>, F&& field)
                                                       const SlurmTopologyOptions& options = {},
                                                       std::string_view source = "<text>");
 
-/// Reads the network of Slurm's topology.conf, or of topology.yaml if the file's name ends in .yaml, .yml or
-/// .json.
+/// Reads the network of Slurm's topology.conf, or of topology.yaml if the text is a list of topologies in
+/// YAML or JSON.
 ///
 /// Switches without a parent are roots; there may be several. Each block is a domain. The block sizes after
 /// the first, in nodes, join neighbouring blocks to domains above. Rings and tori become domains without the

@@ -84,7 +84,8 @@ class Document {
     /// The member of an object; none if it has no such key, or the value is not an object.
     [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t object, std::string_view key) const;
 
-    /// JSON pointer (RFC 6901) of a value; empty for the whole document. Searches from the top.
+    /// JSON pointer (RFC 6901) of a value; empty for the whole document. Searches from the top, or from the
+    /// value before it that this thread searched last.
     [[nodiscard]] std::string pointer(std::uint32_t at) const;
     /// Source and pointer, for the start of a message.
     [[nodiscard]] std::string where(std::uint32_t at) const;
@@ -96,6 +97,10 @@ class Document {
 
   private:
     friend struct DocumentBuilder;
+    /// Differs for documents with different content.
+    static std::uint64_t next_id() noexcept;
+
+    std::uint64_t id_ = next_id();
     std::string source_;
     std::vector<Value> values_;
     std::string strings_;
@@ -146,6 +151,11 @@ struct DocumentBuilder {
         added.integer = static_cast<std::int64_t>(document.strings_.size());
         added.size = static_cast<std::uint32_t>(value.size());
         document.strings_ += value;
+    }
+    /// Renames a member to a name that readers ignore.
+    void hide(std::uint32_t member) {
+        auto& value = document.values_[member];
+        value.key = document.keys_.intern("x-" + std::string(document.key(value))).first;
     }
     void set_key(std::string_view key) { next_key = document.keys_.intern(key).first; }
     [[nodiscard]] std::size_t key_count() const { return document.keys_.size(); }

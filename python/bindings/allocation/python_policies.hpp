@@ -27,14 +27,14 @@ struct PythonPolicy {
 };
 struct PythonFilter : PythonPolicy {
     bool operator()(const Cluster&, TaskId task, NodeId node) const {
-        const py::gil_scoped_acquire lock;  // algorithms without the lock also call it
+        const WithLock lock;  // algorithms without the lock also call it
         return OptionType<bool>::read(answer_about(task, node), ask(task, node));
     }
 };
 
 struct PythonRanker : PythonPolicy {
     std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
-        const py::gil_scoped_acquire lock;
+        const WithLock lock;
         return whole_number(answer_about(task, node), ask(task, node));
     }
 };

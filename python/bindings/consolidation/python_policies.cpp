@@ -93,7 +93,7 @@ class PythonNodeOrder {
         : name_(std::move(name)), function_(shared_object(std::move(function))) {}
 
     PythonNodeOrder for_round(const Cluster& cluster) const {
-        const py::gil_scoped_acquire lock;
+        const WithLock lock;
         auto order = *this;
         order.keys_ =
             std::make_shared<const NumberByNode>(ask(name_, *function_, std::make_shared<Cluster>(cluster)));

@@ -79,16 +79,25 @@ void bind_import_report(py::module_& m) {
             documented(doc("io::reading_report_to_json")));
 }
 
+/// Most bytes that an archive may unpack to: a few can stand for a thousand times as many.
+std::size_t most_unpacked(std::size_t packed) {
+    return std::min(largest_document, (std::size_t{16} << 20) + 64 * packed);
+}
+[[noreturn]] void refuse_unpacked(const std::string& name, std::size_t packed) {
+    throw InvalidInput(concat(name, ": expected at most ", most_unpacked(packed),
+                              " bytes unpacked: 16 MiB, and 64 "
+                              "for each byte of the archive; unpack it first"));
+}
+
 /// The text of a gzip archive, with Python's gzip; other texts stay as they are.
 std::string unpacked(std::string text, const std::string& name) {
     if (!text.starts_with("\x1f\x8b")) return text;
     try {
         const auto file = py::module_::import("gzip").attr("GzipFile")(
             py::arg("fileobj") = py::module_::import("io").attr("BytesIO")(py::bytes(text)));
-        auto out = file.attr("read")(largest_document + 1).cast<std::string>();
-        if (out.size() > largest_document)
-            throw InvalidInput(name + ": expected at most " + std::to_string(largest_document) +
-                               " bytes unpacked");
+        const auto most = most_unpacked(text.size());
+        auto out = file.attr("read")(most + 1).cast<std::string>();
+        if (out.size() > most) refuse_unpacked(name, text.size());
         return out;
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_Exception)) throw;
@@ -106,7 +115,7 @@ void take_source(const py::handle& source, Sources& out) {
 }
 
 /// The text of snapshot.json in a zip archive, with Python's zipfile.
-std::string archived_text(const py::object& path, const std::string& name) {
+std::string archived_text(const py::object& path, const std::string& name, std::size_t packed) {
     const auto zipfile = py::module_::import("zipfile");
     try {
         const auto archive = zipfile.attr("ZipFile")(path);
@@ -117,10 +126,10 @@ std::string archived_text(const py::object& path, const std::string& name) {
         if (found == names.end())
             throw InvalidInput(name + ": expected a zip archive with snapshot.json, found " +
                                std::to_string(names.size()) + " other files");
-        if (archive.attr("getinfo")(*found).attr("file_size").cast<std::uint64_t>() > largest_document)
-            throw InvalidInput(name + ": snapshot.json: expected at most " +
-                               std::to_string(largest_document) + " bytes");
-        return archive.attr("read")(*found).cast<std::string>();
+        const auto most = most_unpacked(packed);
+        auto out = archive.attr("open")(*found).attr("read")(most + 1).cast<std::string>();
+        if (out.size() > most) refuse_unpacked(name + ": snapshot.json", packed);
+        return out;
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_Exception) || error.matches(PyExc_OSError)) throw;
         throw InvalidInput(
@@ -135,7 +144,7 @@ void take_kai_source(const py::object& source, Sources& out) {
     auto text = unlocked([&] { return read_file(name); });
     const bool packed =
         text.starts_with("PK") || py::module_::import("zipfile").attr("is_zipfile")(source).cast<bool>();
-    out.add(packed ? archived_text(source, name) : std::move(text), name);
+    out.add(packed ? archived_text(source, name, text.size()) : std::move(text), name);
 }
 
 /// A document or a file.

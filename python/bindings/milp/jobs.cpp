@@ -26,6 +26,14 @@ constexpr void visit_fields(std::type_identity<NamedPacking>, F&& field) {
     visit_fields(std::type_identity<milp::PackingResult>{}, field);
     field("cluster", &NamedPacking::cluster);
 }
+static void validate(const NamedPacking& packing) {
+    for (const auto task : packing.cluster->tasks()) {
+        const bool known = index(task) < packing.placement.size();
+        if (const auto node = known ? packing.placement[index(task)] : none<NodeId>;
+            !known || (node != none<NodeId> && index(node) >= packing.cluster->node_count()))
+            throw InvalidInput("the placement has other tasks or nodes than the cluster");
+    }
+}
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
     visit_fields(std::type_identity<milp::PackingModel>{}, field);

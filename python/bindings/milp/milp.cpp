@@ -54,12 +54,12 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 // Called at once, so that progress is visible even if the solver reports none.
                 if (budget.exhausted())
                     return milp::Solution{.status = milp::Status::cancelled, .bound = worst, .solver = name};
-                const py::gil_scoped_acquire lock;
+                const WithLock lock;
                 const Watched watched(budget);
                 auto o = dict_from(options);
                 o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
                 o["go_on"] = watched.go_on();
-                const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
+                const auto given = call_python(*held, std::make_shared<milp::Model>(model), o);
                 const std::string owner = "solver's answer";
                 if (!is_mapping(given)) bad_option(owner, given, "a dict with status, x, bound");
                 const py::dict answer(given);

@@ -6,6 +6,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <tuple>
@@ -77,7 +78,10 @@ void define_view_pickling(py::class_<View, Rest...>& type) {
     define_pickling(
         type, [](const View& v) { return std::tuple(v.cluster, v.at()); },
         [](const std::tuple<ClusterPtr, std::size_t>& state) {
-            return View{std::get<0>(state), make_id<decltype(View::id)>(std::get<1>(state))};
+            const auto& [cluster, at] = state;
+            const auto count = std::is_same_v<View, NodeView> ? cluster->node_count() : cluster->task_count();
+            if (at >= count) throw InvalidInput(concat("position ", at, " of ", count));
+            return View{cluster, make_id<decltype(View::id)>(at)};
         });
 }
 

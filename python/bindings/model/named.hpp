@@ -70,6 +70,11 @@ struct RecordOf<Named<T>> {
     static py::tuple values(const Named<T>& record) { return record.values; }
     static Named<T> record(const py::tuple& values) {
         detail::require_all_fields<T>(values);
+        std::size_t i = 0;
+        visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
+            using V = std::remove_cvref_t<decltype(std::declval<const T&>().*member)>;
+            static_cast<void>(values[i++].template cast<typename Shown<V>::type>());
+        });
         return {values};
     }
 

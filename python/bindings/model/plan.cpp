@@ -340,7 +340,7 @@ void bind_plan(py::module_& m) {
         "apply",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto named = named_plan(plan);
-            const py::gil_scoped_release unlocked;
+            const WithoutLock unlocked;
             const auto with = with_brought(cluster, named);
             return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
         },

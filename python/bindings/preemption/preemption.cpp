@@ -34,7 +34,7 @@ struct PythonOfTask {
 
 struct PythonCost : PythonOfTask {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
-        const py::gil_scoped_acquire lock;
+        const WithLock lock;
         const auto answer = ask("cost", task, now);
         const auto gpu_s = OptionType<double>::read("cost", answer);
         constexpr auto most = static_cast<double>(p::largest_cost) / 1000;
@@ -48,7 +48,7 @@ struct PythonCost : PythonOfTask {
 /// A victim order written in Python.
 struct PythonOrder : PythonOfTask {
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
-        const py::gil_scoped_acquire lock;
+        const WithLock lock;
         return whole_number("the policy's result for task " + gpusched::quoted(cluster->name(task)),
                             ask("policy", task, now));
     }

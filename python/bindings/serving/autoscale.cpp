@@ -191,9 +191,9 @@ void bind_simulation(py::module_& m) {
             const auto rows = read_arrivals("arrivals", arrivals);
             s::Autoscaler scaler(o);
             const auto decide = [&](const s::PoolWindow& window) {
-                const py::gil_scoped_acquire held;
+                const WithLock held;
                 if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                return own ? OptionType<s::PoolSizes>::read("policy's answer", policy(window))
+                return own ? OptionType<s::PoolSizes>::read("policy's answer", call_python(policy, window))
                            : scaler.step(window);
             };
             return unlocked([&] { return s::simulate_autoscaling(rows, o, decide, o); });

@@ -32,6 +32,13 @@ constexpr void visit_fields(std::type_identity<NamedServingSolution>, F&& field)
     visit_fields(std::type_identity<serving::ServingSolution>{}, field);
     field("problem", &NamedServingSolution::problem);
 }
+static void validate(const NamedServingSolution& solution) {
+    const auto& [replicas, share] = solution.allocation;
+    const auto configurations = replicas.empty() ? 0 : solution.problem.configurations.size();
+    bool fits = replicas.size() == configurations && share.size() == configurations;
+    for (const auto& row : share) fits = fits && row.size() == solution.problem.workloads.size();
+    if (!fits) throw InvalidInput("the allocation has other configurations or workloads than the problem");
+}
 
 namespace {
 

@@ -68,6 +68,9 @@ constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
     field("planner", &PlannedServing::planner);
     field("chosen_solver", &PlannedServing::chosen_solver);
 }
+inline void validate(const PlannedServing& plan) {
+    if (plan.rented.size() > plan.gpus.size()) throw InvalidInput("it rents GPUs of unknown types");
+}
 
 /// A pair of indices of GPU types.
 template <>

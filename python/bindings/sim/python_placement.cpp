@@ -36,7 +36,7 @@ void PythonPlacement::Mirror::catch_up(const Cluster& with) {
 
 std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster& cluster, TaskId task,
                                                                    Rng&) {
-    const py::gil_scoped_acquire lock;
+    const WithLock lock;
     auto& mirror = mirror_.of(cluster);
     mirror.catch_up(cluster);
     auto answer = ask_function("placement", *policy_, "(cluster, task)", mirror.cluster,

@@ -80,8 +80,8 @@ sim::PlanObserver python_observer(const py::object& function) {
     if (PyCallable_Check(function.ptr()) == 0)
         bad_option("observer", function, "a callable (now_s, cluster, plan) or None");
     return [shared = shared_object(function)](std::int64_t now_s, const Cluster& before, const Plan& plan) {
-        const py::gil_scoped_acquire lock;
-        (*shared)(now_s, std::make_shared<Cluster>(before), NamedPlan{to_spec(plan, before)});
+        const WithLock lock;
+        call_python(*shared, now_s, std::make_shared<Cluster>(before), NamedPlan{to_spec(plan, before)});
     };
 }
 

@@ -52,6 +52,9 @@ void bind_timeline(py::module_& m, const char* name, const char* text, const cha
         visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
             (*made).*member = values[i++].template cast<std::remove_cvref_t<decltype((*made).*member)>>();
         });
+        visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
+            if (((*made).*member).size() != made->size()) throw InvalidInput("columns of different lengths");
+        });
         return made;
     });
 }

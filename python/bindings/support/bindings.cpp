@@ -1,6 +1,8 @@
 // Docstrings, text from other sources, and pickles with old protocols.
 #include "support/bindings.hpp"
 
+#include <gpusched/core/errors.hpp>
+
 namespace gpusched::python {
 
 void Docstring::add_to(py::detail::function_record& function) const {
@@ -35,20 +37,29 @@ py::list foreign_texts(const std::vector<std::string>& texts) {
     return out;
 }
 
-void allow_old_protocols(const py::handle& scope) {
-    // For these protocols, Python calls the constructor of pybind11's base class, which ends the process.
+void refuse_without_value() {
+    throw InvalidInput(
+        "an object has no value: `__new__` made it, without a call of its class or the state of a "
+        "pickle");
+}
+
+void check_pickles(const py::handle& scope) {
+    // For the old protocols, Python calls the constructor of pybind11's base class, which ends the process.
     // Protocol 2 calls a method of the object instead, and its result is also valid for the older protocols.
     const auto reduce = py::module_::import("builtins").attr("object").attr("__reduce_ex__");
     const auto metaclass = reinterpret_cast<PyObject*>(py::detail::get_internals().default_metaclass);
     for (const auto member : scope.attr("__dict__").attr("values")()) {
         if (py::isinstance<py::module_>(member)) {
-            allow_old_protocols(member);
+            check_pickles(member);
         } else if (py::isinstance(member, metaclass)) {
+            // pybind11 calls this for an object without a value.
+            auto* const type = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr()));
+            type->operator_new = [](std::size_t) -> void* { refuse_without_value(); };
             member.attr("__reduce_ex__") =
                 py::cpp_function([reduce](const py::object& self,
                                           int protocol) { return reduce(self, std::max(protocol, 2)); },
                                  py::name("__reduce_ex__"), py::is_method(member), py::arg("protocol"));
-            allow_old_protocols(member);
+            check_pickles(member);
         }
     }
 }

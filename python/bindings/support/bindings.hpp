@@ -9,6 +9,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,9 +17,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#ifdef __GLIBCXX__
+#include <cxxabi.h>
+#endif
+
+namespace gpusched::python {
+
+/// @throws InvalidInput for an object that `__new__` made and that has no value yet
+[[noreturn]] void refuse_without_value();
+
+}  // namespace gpusched::python
 
 namespace pybind11::detail {
 
@@ -30,7 +43,11 @@ template <class T>
 class type_caster<std::shared_ptr<T>> : public copyable_holder_caster<T, std::shared_ptr<T>> {
   public:
     bool load(handle source, bool convert) {
-        return !source.is_none() && copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
+        try {
+            return !source.is_none() && copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
+        } catch (const cast_error&) {
+            gpusched::python::refuse_without_value();
+        }
     }
 };
 
@@ -98,18 +115,70 @@ inline Docstring documented(std::string text, std::string rest = {}) {
 py::str foreign_text(std::string_view text);
 py::list foreign_texts(const std::vector<std::string>& texts);
 
-/// Adds support for the pickle protocols 0 and 1 to all classes of a module.
-void allow_old_protocols(const py::handle& scope);
+/// Adds support for the pickle protocols 0 and 1 to all classes of a module, and refuses objects without a
+/// value: a pickle can leave out the state of an object, and pybind11 would make one of undefined memory.
+void check_pickles(const py::handle& scope);
 
 /// Lets error messages of all functions name the wrong argument and the expectation. Call it after all
 /// functions are bound.
 void explain_arguments(const py::module_& m);
 
+/// Calls Python's C API to wait for the interpreter lock, or to run Python code. If the interpreter has shut
+/// down meanwhile, waits until the process ends: before 3.14, Python ends a thread that is not the main one by
+/// unwinding its stack, and the destructors of C++ must not run without the lock.
+template <class F>
+void until_exit(F&& call) {
+#ifdef __GLIBCXX__
+    try {
+        call();
+    } catch (const abi::__forced_unwind&) {
+        while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+#else
+    call();
+#endif
+}
+
+/// Holds the interpreter lock.
+class WithLock {
+  public:
+    WithLock() {
+        until_exit([&] { lock_.emplace(); });
+    }
+
+  private:
+    std::optional<py::gil_scoped_acquire> lock_;
+};
+
+/// Releases the interpreter lock, and waits for it at the end.
+class WithoutLock {
+  public:
+    WithoutLock() : state_(PyEval_SaveThread()) {}
+    WithoutLock(const WithoutLock&) = delete;
+    WithoutLock& operator=(const WithoutLock&) = delete;
+    ~WithoutLock() {
+        until_exit([&] { PyEval_RestoreThread(state_); });
+    }
+
+  private:
+    PyThreadState* state_;
+};
+
 /// Runs a short computation without the interpreter lock.
 template <class F>
 auto unlocked(F&& f) {
-    const py::gil_scoped_release released;
+    const WithoutLock released;
     return std::forward<F>(f)();
+}
+
+/// Calls a Python function from an algorithm that runs without the interpreter lock.
+template <class... Arguments>
+py::object call_python(const py::object& function, Arguments&&... arguments) {
+    const auto tuple = py::make_tuple(std::forward<Arguments>(arguments)...);
+    PyObject* result = nullptr;
+    until_exit([&] { result = PyObject_CallObject(function.ptr(), tuple.ptr()); });
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
 }
 
 /// A number with its noun: `1 node`, `2 nodes`.

@@ -30,7 +30,7 @@ Keywords<WithProgress<Options>> keywords_with_progress() {
 /// held.
 inline std::shared_ptr<py::object> shared_object(py::object object) {
     return {new py::object(std::move(object)), [](py::object* held) {
-                const py::gil_scoped_acquire lock;
+                const WithLock lock;
                 delete held;
             }};
 }
@@ -60,11 +60,12 @@ class Call {
                         .executor = executor_,
                         .progress =
                             [&](const Progress& p) {
-                                const py::gil_scoped_acquire lock;
+                                const WithLock lock;
                                 if (raised) return;
                                 try {
                                     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                                    if (!progress_.is_none()) progress_(p.phase, p.done, p.total);
+                                    if (!progress_.is_none())
+                                        call_python(progress_, p.phase, p.done, p.total);
                                 } catch (py::error_already_set&) {
                                     raised = std::current_exception();
                                     stop.request_stop();
@@ -85,7 +86,7 @@ class Call {
             }
         } close{progress_};
         auto result = [&] {
-            const py::gil_scoped_release unlocked;
+            const WithoutLock unlocked;
             try {
                 return std::forward<F>(algorithm)(std::as_const(context));
             } catch (...) {

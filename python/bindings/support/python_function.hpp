@@ -39,7 +39,7 @@ template <class... Arguments>
 py::object ask_function(const std::string& name, const py::object& function, const char* parameters,
                         Arguments&&... arguments) {
     try {
-        return function(std::forward<Arguments>(arguments)...);
+        return call_python(function, std::forward<Arguments>(arguments)...);
     } catch (const py::error_already_set& error) {
         // An error without a traceback was raised by the call, not within the function.
         if (error.matches(PyExc_TypeError) && (!error.trace() || error.trace().is_none()) &&

@@ -98,7 +98,10 @@ void bind_vertex(py::module_& m) {
     define_pickling(
         type, [](const V& v) { return std::tuple(v.tree, static_cast<std::uint32_t>(v.id)); },
         [](const std::tuple<TreePtr, std::uint32_t>& state) {
-            return V{std::get<0>(state), static_cast<NetworkTree::Vertex>(std::get<1>(state))};
+            const auto& [network, at] = state;
+            const V vertex{network, static_cast<NetworkTree::Vertex>(at)};
+            if (at >= vertex.of().vertex_count()) throw InvalidInput(concat("vertex ", at, " of its tree"));
+            return vertex;
         });
 }
 

@@ -24,7 +24,7 @@ verify::Options with_rule(const VerifyArguments& arguments) {
         bad_option("rule", arguments.own_rule, "a callable (task, node), or None");
     options.rule = [function = shared_object(arguments.own_rule)](const TaskSpec& task, const NodeSpec& node,
                                                                   std::span<const verify::Copy>) {
-        const py::gil_scoped_acquire lock;
+        const WithLock lock;
         const auto answer = ask_function("rule", *function, "(task, node)", task.name, node.name);
         return py::cast<bool>(py::bool_(answer)) ? std::string() : "refuses it";
     };
@@ -56,14 +56,14 @@ void bind_verify(py::module_& parent) {
             if (py::isinstance<Cluster>(cluster)) {
                 const auto snapshot = cluster.cast<ClusterPtr>();
                 const auto named = named_plan(plan);
-                const py::gil_scoped_release unlocked;
+                const WithoutLock unlocked;
                 auto data = snapshot->to_spec();
                 add(data, named.brought);
                 return verify::plan(data, named.spec, o);
             }
             auto snapshot = read_cluster(cluster, "cluster", "a Cluster, a dict or the path of a file");
             const auto named = named_plan(plan);
-            const py::gil_scoped_release unlocked;
+            const WithoutLock unlocked;
             add(snapshot, named.brought);
             // Rejects invalid snapshots. The check itself uses the data as it was read.
             static_cast<void>(Cluster::build(snapshot));

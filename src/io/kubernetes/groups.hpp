@@ -188,8 +188,9 @@ class Namespaces {
 class Groups {
   public:
     Groups(const std::vector<Pod>& pods, const PodIndex& index, const Namespaces& namespaces,
-           ClusterSpec& cluster, ReportBuilder& report)
-        : pods_(pods), index_(index), namespaces_(namespaces), cluster_(cluster), report_(report) {
+           ClusterSpec& cluster, Expansion& left, ReportBuilder& report)
+        : pods_(pods), index_(index), namespaces_(namespaces), cluster_(cluster), left_(left),
+          report_(report) {
         std::set<std::string_view> names;
         hosts_differ_ = true;
         for (const auto& node : cluster.nodes) {
@@ -229,6 +230,7 @@ class Groups {
                 auto& task = cluster_.tasks[i];
                 add_once(task.groups, port_group(port, address));
                 const auto avoid = [&](const std::string& other) {
+                    left_.take_names(1, port.size() + other.size() + 32);
                     add_once(task.avoid, Avoid{port_group(port, other), node_level});
                 };
                 // Every address conflicts with itself and the wildcard; the wildcard conflicts with every
@@ -327,6 +329,7 @@ class Groups {
             found->second = index_.selected(scope, selector);
             if (without_terminating)
                 std::erase_if(found->second, [&](std::size_t i) { return pods_[i].terminating; });
+            left_.take_names(found->second.size(), name.size() + sizeof(std::size_t));
         }
         return name;
     }
@@ -381,6 +384,7 @@ class Groups {
     const PodIndex& index_;
     const Namespaces& namespaces_;
     ClusterSpec& cluster_;
+    Expansion& left_;
     ReportBuilder& report_;
     bool hosts_differ_ = false;
     std::map<std::string, std::vector<std::size_t>> members_;                     // by group

@@ -167,8 +167,8 @@ class Owners {
 class Budgets {
   public:
     Budgets(const std::vector<Pod>& pods, const PodIndex& index, const Owners& owners, ClusterSpec& cluster,
-            ReportBuilder& report)
-        : pods_(pods), index_(index), owners_(owners), cluster_(cluster), report_(report),
+            Expansion& left, ReportBuilder& report)
+        : pods_(pods), index_(index), owners_(owners), cluster_(cluster), left_(left), report_(report),
           of_pod_(pods.size()) {}
 
     void read(const Objects& objects) {
@@ -220,6 +220,7 @@ class Budgets {
             if (!pod.bound() || pod.phase == "Pending" || pod.terminating ||
                 (!pod.ready && guards_healthy_only))
                 continue;
+            left_.take_names(1, cluster_.tasks[i].name.size());
             out.tasks.push_back(cluster_.tasks[i].name);
             ++of_pod_[i];
         }
@@ -283,6 +284,7 @@ class Budgets {
     const PodIndex& index_;
     const Owners& owners_;
     ClusterSpec& cluster_;
+    Expansion& left_;
     ReportBuilder& report_;
     std::vector<int> of_pod_;  // number of its budgets
 };

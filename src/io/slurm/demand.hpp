@@ -56,7 +56,7 @@ inline std::int64_t part_of(std::int64_t sum, std::size_t i, std::size_t n) {
 /// whole.
 /// @throws Unreadable
 inline std::vector<Share> running_shares(const JobRecord& job, const std::vector<std::string>& nodes,
-                                         HostBudget& hosts, ReportBuilder& report) {
+                                         Expansion& left, ReportBuilder& report) {
     std::vector<Share> out(nodes.size());
     std::unordered_map<std::string_view, std::size_t> place;
     for (std::size_t i = 0; i < nodes.size(); ++i) place.emplace(nodes[i], i);
@@ -67,6 +67,7 @@ inline std::vector<Share> running_shares(const JobRecord& job, const std::vector
         const auto list = gres_or_throw(part.gres, job);
         const auto add = [&](std::size_t i) {
             auto& share = out[i];
+            left.take(list.size() * sizeof(Gres));
             share.cpus += part.cpus;
             share.memory_mib = std::min(share.memory_mib + part.memory_mib, most_of_anything);
             share.gres.insert(share.gres.end(), list.begin(), list.end());
@@ -78,7 +79,7 @@ inline std::vector<Share> running_shares(const JobRecord& job, const std::vector
             if (p < out.size()) add(p);
             continue;
         }
-        const auto names = host_list(part.nodes, hosts);
+        const auto names = host_list(part.nodes, left);
         if (!names)
             throw Unreadable{job.id + ": expected nodes such as gpu[01-04], found " + in_quotes(part.nodes)};
         for (const auto& name : *names)
@@ -96,6 +97,7 @@ inline std::vector<Share> running_shares(const JobRecord& job, const std::vector
         if (gres) continue;
         for (auto item : all_gres) {
             split = true;
+            left.take(sizeof(Gres));
             item.count = part_of(item.count, i, out.size());
             out[i].gres.push_back(std::move(item));
         }

@@ -138,8 +138,8 @@ inline void label_node(const NodeRecord& node, NodeSpec& out) {
 class Eligibility {
   public:
     /// @param nodes with labels
-    Eligibility(const std::vector<NodeSpec>& nodes, HostBudget& hosts, ReportBuilder& report)
-        : hosts_(hosts), report_(report) {
+    Eligibility(const std::vector<NodeSpec>& nodes, Expansion& left, ReportBuilder& report)
+        : left_(left), report_(report) {
         for (const auto& node : nodes) {
             names_.insert(node.name);
             for (const auto& [key, value] : node.labels) {
@@ -182,6 +182,7 @@ class Eligibility {
                 auto term = all;
                 if (!partition.empty()) must_have(partition_label, partition, term);
                 for (const auto& feature : alternative) must_have(feature_label, feature, term);
+                left_.take(bytes_of(term));
                 terms.push_back(std::move(term));
             }
         if (terms.size() > 1 || !terms[0].match_expressions.empty() || !terms[0].match_fields.empty())
@@ -190,7 +191,7 @@ class Eligibility {
     }
 
     /// @param i the task's number among those of the job
-    static void of_task(const Rules& rules, std::size_t i, TaskSpec& out) {
+    static void of_task(const Rules& rules, std::size_t i, Expansion& left, TaskSpec& out) {
         out.tolerations = rules.tolerations;
         out.node_affinity = rules.terms;
         const auto narrow = [&](auto&& add) {
@@ -213,6 +214,7 @@ class Eligibility {
                 for (const auto& alternative : some.features) {
                     both.push_back(term);
                     for (const auto& feature : alternative) must_have(feature_label, feature, both.back());
+                    left.take(bytes_of(both.back()));
                 }
             out.node_affinity = std::move(both);
             break;
@@ -231,11 +233,9 @@ class Eligibility {
 
     std::vector<std::string> hosts(const std::string& text, const JobRecord& job, const char* what) {
         if (text.empty()) return {};
-        auto names = host_list(text, hosts_);
+        auto names = host_list(text, left_);
         if (names) return *std::move(names);
-        report_.ignored("Job", what, Errs::too_lax,
-                        hosts_.exceeded ? "the lists of the input stand for more than a million names"
-                                        : "is not a list of nodes such as gpu[01-04]",
+        report_.ignored("Job", what, Errs::too_lax, "is not a list of nodes such as gpu[01-04]",
                         job.id + ": " + text);
         return {};
     }
@@ -290,7 +290,7 @@ class Eligibility {
         return *std::move(read);
     }
 
-    HostBudget& hosts_;
+    Expansion& left_;
     ReportBuilder& report_;
     std::set<std::string, std::less<>> names_, labels_, reservations_;
 };

@@ -203,28 +203,8 @@ inline std::optional<std::vector<int>> indices_of(std::string_view text) {
     return out;
 }
 
-/// Most names in the lists of one text.
-inline constexpr std::size_t most_hosts = 1'000'000;
-
-/// Limits the expansion of the lists of one text: a few bytes can stand for a million names, and a malformed
-/// list can cost as much work before its mistake is found.
-struct HostBudget {
-    std::size_t names = most_hosts;
-    std::size_t bytes = 64 * most_hosts;  ///< of intermediate results, each piece with 8 more
-    bool exceeded = false;                ///< a list was abandoned because it stands for more
-
-    /// @return false if the rest is too small
-    [[nodiscard]] bool take(std::size_t size) noexcept {
-        const bool enough = size + 8 <= bytes;
-        bytes -= enough ? size + 8 : bytes;
-        exceeded = exceeded || !enough;
-        return enough;
-    }
-};
-
-/// "01-03,7" -> 01 02 03 7; at most `most` of them
-inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& left,
-                         std::vector<std::string>& out) {
+/// "01-03,7" -> 01 02 03 7. False if it is malformed.
+inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std::string>& out) {
     while (true) {
         const auto comma = std::min(text.find(','), text.size());
         const auto part = text.substr(0, comma);
@@ -235,14 +215,10 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
             return digits.size() <= 9 && read_number(digits, value);
         };
         if (!number(low, first) || !number(high, last) || last < first) return false;
-        if (last - first >= most || out.size() + (last - first) >= most) {
-            left.exceeded = true;
-            return false;
-        }
+        left.take_names(last - first + 1, high.size());
         for (auto value = first; value <= last; ++value) {
             auto digits = std::to_string(value);
             if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
-            if (!left.take(digits.size())) return false;
             out.push_back(std::move(digits));
         }
         if (comma == text.size()) return true;
@@ -251,9 +227,10 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
 }
 
 /// "a,n[01-03,7]x" -> a n01x n02x n03x n7x; numbers keep the width of the range's first one. Several brackets
-/// multiply. None if it is malformed or stands for more names than are left (`exceeded`).
+/// multiply. None if it is malformed.
+/// @throws InvalidInput if it stands for more than is left
 [[nodiscard]] inline std::optional<std::vector<std::string>> host_list(std::string_view text,
-                                                                       HostBudget& left) {
+                                                                       Expansion& left) {
     std::vector<std::string> out;
     while (true) {
         std::vector<std::string> names{""};
@@ -261,8 +238,9 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
             if (text.front() != '[') {
                 const auto end = std::min(text.find_first_of(",["), text.size());
                 if (text.substr(0, end).find(']') != text.npos) return std::nullopt;
+                left.take_names(names.size(), end);
                 for (auto& name : names) {
-                    if (!left.take(end)) return std::nullopt;
+                    name.reserve(name.size() + end);
                     name += text.substr(0, end);
                 }
                 text.remove_prefix(end);
@@ -270,29 +248,38 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
             }
             const auto end = text.find(']');
             std::vector<std::string> numbers, longer;
-            const auto most = (left.names - out.size()) / names.size();
-            if (end == text.npos || !host_numbers(text.substr(1, end - 1), most, left, numbers))
+            if (end == text.npos || !host_numbers(text.substr(1, end - 1), left, numbers))
                 return std::nullopt;
+            left.take_names(names.size() * numbers.size(), names.back().size() + numbers.back().size());
             for (const auto& name : names)
                 for (const auto& number : numbers) {
-                    longer.push_back(name + number);
-                    if (!left.take(longer.back().size())) return std::nullopt;
+                    auto& both = longer.emplace_back();
+                    both.reserve(name.size() + number.size());
+                    both.append(name).append(number);
                 }
             names = std::move(longer);
             text.remove_prefix(end + 1);
         }
         if (names.front().empty()) return std::nullopt;
-        if (names.size() > left.names - out.size()) {
-            left.exceeded = true;
-            return std::nullopt;
-        }
         out.insert(out.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
-        if (text.empty()) {
-            left.names -= out.size();
-            return out;
-        }
+        if (text.empty()) return out;
         text.remove_prefix(1);
     }
+}
+
+/// The first line of a text that is neither blank, a comment nor a directive of YAML.
+inline std::string_view first_content(std::string_view text) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    while (!text.empty()) {
+        const auto line = trimmed(take_line(text));
+        if (!line.empty() && line.front() != '#' && line.front() != '%' && line != "---") return line;
+    }
+    return {};
+}
+/// Whether a text begins as a list in YAML or JSON.
+inline bool is_list(std::string_view text) {
+    const auto line = first_content(text);
+    return line.starts_with('-') || line.starts_with('[');
 }
 
 /// A generic resource: `gpu:h100:8(S:0-1)`.

@@ -81,6 +81,100 @@ def test_every_protocol_of_pickle(tiny: gs.Cluster, protocol: int) -> None:
         pickle.dumps(gs.preemption.OnlinePreemption(tiny), protocol)
 
 
+OBJECTS_WITHOUT_STATE = """
+import inspect, pickle
+import gpusched as gs
+def classes(module):
+    for value in vars(module).values():
+        if inspect.ismodule(value):
+            yield from classes(value)
+        elif type(value).__name__ == "pybind11_type":
+            yield value
+found = list(classes(gs._core))
+for of in found:
+    text = b"\\x80\\x02c%s\\n%s\\n)\\x81." % (of.__module__.encode(), of.__qualname__.encode())
+    for empty in (of.__new__(of), pickle.loads(text)):
+        for use in (repr, pickle.dumps, lambda o: [getattr(o, name) for name in dir(o) if name[0] != "_"]):
+            try:
+                use(empty)
+            except (gs.InvalidInput, TypeError) as error:
+                assert "no value" in str(error) or use is pickle.dumps, (of, error)
+            else:
+                assert use not in (repr, pickle.dumps), of
+    try:
+        gs.consolidate(empty)
+    except gs.InvalidInput:
+        pass
+print(len(found))
+"""
+
+
+def test_objects_without_the_state_of_a_pickle_are_refused() -> None:
+    run = subprocess.run([sys.executable, "-c", OBJECTS_WITHOUT_STATE], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert int(run.stdout) > 80
+
+
+def test_states_of_pickles_are_checked(tiny: gs.Cluster) -> None:
+    network = gs.topology.NetworkTree(tiny)
+    timeline = gs.sim.replay_spot(gs.sim.generate_spot_trace(hours=4, nodes=20)).timeline
+    columns = timeline.__getstate__()
+    obstacle = gs.explain_move(tiny, tiny.tasks[0].name, tiny.nodes[1].name)
+    states = [
+        *((tiny.nodes[0], (tiny, at)) for at in (-1, 3, 2**31, 2**32, 2**63, 2**70, None, "x", 1.5)),
+        *((tiny.tasks[0], (tiny, at)) for at in (-1, 2, 2**32)),
+        *((tiny.nodes[0], (of, 0)) for of in (None, 1, {}, tiny.nodes[0])),
+        *((network.root, (network, at)) for at in (-1, 99, 2**32)),
+        (timeline, (columns[0][:-1], *columns[1:])),
+        (timeline, (*columns[:-1], columns[-1][:-1])),
+        (obstacle, ((), *obstacle.__getstate__()[1:])),
+    ]
+    if gs.milp.available_solvers():
+        packing = gs.milp.priority_packing(tiny)
+        state = packing.__getstate__()
+        states += [(packing, (wrong, *state[1:])) for wrong in (b"", state[0][:-4], b"\x05\0\0\0" * 99)]
+    for thing, state in states:
+        fresh = type(thing).__new__(type(thing))
+        with refuses(f"pickled state of {type(thing).__name__}:"):
+            fresh.__setstate__(state)
+        with refuses("no value"):
+            repr(fresh)
+
+
+DAEMONS = """
+import sys, threading, time
+import gpusched as gs
+document = gs.sim.generate_cluster(nodes=300, seed=1).to_json()
+document["tasks"][0] |= {"node": None, "gpus": [], "locked": False}
+task = document["tasks"][0]["name"]
+cluster = gs.Cluster.from_json(document)
+calls = {
+    "consolidate": lambda: gs.consolidate(cluster),
+    "threads": lambda: gs.consolidate(cluster, threads=2),
+    "progress": lambda: gs.consolidate(cluster, progress=lambda *_: sum(range(9999))),
+    "policy": lambda: gs.place(cluster, task, rankers=[lambda *_: sum(range(999))]),
+    "rule": lambda: gs.verify.plan(cluster, plan, rule=lambda *_: sum(range(999)) > 0),
+    "read": lambda: gs.Cluster.from_json(document),
+}
+plan = gs.consolidate(cluster)
+def run():
+    while True:
+        calls[sys.argv[1]]()
+for _ in range(3):
+    threading.Thread(target=run, daemon=True).start()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("call", ["consolidate", "threads", "progress", "policy", "rule", "read"])
+def test_threads_within_a_call_survive_the_end_of_the_interpreter(call: str) -> None:
+    for wait in (0.05, 0.1, 0.15, 0.2):
+        run = subprocess.run(
+            [sys.executable, "-c", DAEMONS, call, str(wait)], capture_output=True, text=True, timeout=60
+        )
+        assert (run.returncode, run.stderr) == (0, ""), run.stderr[-2000:]
+
+
 def test_results_that_went_through_a_pickle_are_equal(tiny: gs.Cluster) -> None:
     model = gs.milp.consolidation(tiny)
     trace = gs.sim.generate_spot_trace(hours=4, nodes=20)

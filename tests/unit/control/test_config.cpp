@@ -80,6 +80,10 @@ TEST_CASE("every mistake in a configuration is reported with its place") {
     };
     fails("nonsense", "configuration:");
     fails("[]", "an object");
+    for (const char* host : {"[0]", "[[]]", "[{}, {}]", "\"x\"", "3", "null"})
+        fails(R"({"format": "gpusched.control", "version": 1, "host": )" + std::string(host) + "}",
+              "/host an object");
+    fails(R"({"format": "gpusched.control", "version": 1, "gpus": [{}, {}, {}]})", "'host' missing");
     fails("{}", "configuration 'format' 'version' missing");
     fails(R"({"format": "gpusched.control", "version": 1})", "configuration 'host' missing");
     fails(R"({"format": "other", "version": 1})", R"(configuration /format "gpusched.control" "other")");

@@ -102,6 +102,11 @@ TEST_CASE("texts without a FlexTopo object are refused", "[io]") {
         return R"({"kind": "FlexTopo", "spec": {"nodes": [)" + nodes + R"(], "edges": [)" + edges + "]}}";
     };
     const std::string gpu = R"({"id": "g0", "type": "GPU"})", numa = R"({"id": "n0", "type": "NUMANode"})";
+    std::string sockets;
+    for (int s = 0; s < 257; ++s)
+        sockets += std::string(s == 0 ? "" : ", ") + R"({"type": "Socket", "id": "socket )" +
+                   std::to_string(s) + R"("})";
+    refused(R"({"kind": "FlexTopo", "spec": {"nodes": [)" + sockets + "]}}", "t 256 sockets");
     refused("{}", "one object FlexTopo something else");
     refused(R"({"kind": "CustomResourceDefinition"})", "found CustomResourceDefinition");
     refused(R"({"kind": "List", "items": [{"kind": "FlexTopo"}, {"kind": "FlexTopo"}]})",

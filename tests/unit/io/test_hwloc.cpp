@@ -273,6 +273,8 @@ TEST_CASE("texts without a topology of hwloc are refused", "[io]") {
     const auto inside = [](const std::string& text) {
         return "<topology version=\"2.0\">" + text + "</topology>";
     };
+    refused("<topology version=\"2.0\">\n<object type=\"Machine\" name=\"\xe9\"/></topology>", "t:2 UTF-8");
+    refused(std::string("<topology>\n\0</topology>", 23), "t:2 NUL");
     refused("<system/>", "<topology>");
     refused("<topology/>", "object elements");
     refused("<topology version=\"9\"><object type=\"Machine\"/></topology>", "version 1 3");

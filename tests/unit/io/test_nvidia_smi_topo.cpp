@@ -93,6 +93,7 @@ TEST_CASE("matrices that make no sense are refused with reasons", "[io]") {
         INFO(text);
         CHECK_THROWS_MESSAGE(io::nvidia_smi_topo_from_text(text, {}, "t"), InvalidInput, words);
     };
+    refused("\tGPU0\nGPU0\tX\xff\n", "t:2 UTF-8");
     refused("", "t matrix 'nvidia-smi topo -m'");
     refused("Legend:\nGPU0\n", "expected matrix");
     refused("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "topo -p2p");

@@ -4,10 +4,12 @@
 
 #include "io/slurm/values.hpp"
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/network_files.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -80,49 +82,68 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     refused("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n\n", "switch above itself");
     refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "t:2 both");
     refused("BlockName=b Nodes=m\nBlockSizes=2,3\n", "ascending multiples '3'");
-    for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", "n[0-99999999]", ","})
+    refused("SwitchName=a\nSwitchName=b Nodes=\xff\n", "t:2 UTF-8");
+    for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", ","})
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "t:1 Nodes expected names");
-    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "Nodes at most 1000000 all");
-    refused("SwitchName=a Nodes=x[0-999998]\nSwitchName=b Nodes=y[0-1]\n",
-            "t:2 Nodes node[01-04,7] 1000000 beyond 'y[0-1]'");
     refused("SwitchName=a Nodes=n[2-1]\n", "t:1 Nodes node[01-04,7] 'n[2-1]'");
+    // A few bytes stand for a million names.
+    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "t:1 Nodes 'n[0-999]m[0-999]o[0-999]' 64 MiB");
+    refused("SwitchName=d Nodes=n[0-99999][0-9]\n", "t:1 'd' with its nodes 64 MiB");
+    refused("SwitchName=a Nodes=x[0-99999]\nSwitchName=b Nodes=y[0-999999]\n",
+            "t:2 Nodes 'y[0-999999]' 64 MiB");
+    refused("SwitchName=" + std::string(10'000, 's') + " Nodes=n[0-99999]\n", "t:1 with its nodes 64 MiB");
     // Beyond the limit the lists of later lines are not to blame; what else is wrong there is still told.
     CHECK_THAT(testing_support::problems_in<InvalidInput>([] {
                    (void)io::slurm_topology_from_conf(
-                       "SwitchName=a Nodes=x[0-999998]\nSwitchName=b Nodes=y[0-1]\nSwitchName=c Nodes=z\n"
+                       "SwitchName=a Nodes=x[0-99999]\nSwitchName=b Nodes=y[0-999999]\nSwitchName=c Nodes=z\n"
                        "SwitchName=d Nodes=w[1-4]\nSwitchName=a Nodes=v\n",
                        "t");
                }),
-               MentionsEach({"t:2 Nodes 1000000 beyond 'y[0-1]'", "t:5 'a' twice"}));
+               MentionsEach({"t:2 Nodes 'y[0-999999]' 64 MiB", "t:5 'a' twice"}));
+}
+
+TEST_CASE("a topology is recognised by its text, not by the name of its file", "[io]") {
+    const std::string conf = "SwitchName=a Nodes=n[1-2],\\\nn3\n";
+    const std::string yaml =
+        "---\n# cluster\n- topology: t\n  tree:\n    switches:\n      - switch: a\n        nodes: n[1-3]\n";
+    const std::string json =
+        R"([{"topology": "t", "tree": {"switches": [{"switch": "a", "nodes": "n[1-3]"}]}}])";
+    CHECK(io::detail::slurm::is_list("\xef\xbb\xbf%YAML 1.2\n---\n# a\n- topology: t\n"));
+    CHECK(!io::detail::slurm::is_list("topology: t\n"));
+    for (const auto* name : {"topology.conf", "topology.yaml", "topology"})
+        for (const auto& text : {conf, yaml, json}) {
+            if (text == yaml && !json::reads_yaml()) continue;
+            INFO(name << ": " << text);
+            const auto folder = std::filesystem::temp_directory_path() / "gpusched_slurm_topology";
+            std::filesystem::create_directories(folder);
+            const auto path = (folder / name).string();
+            write_file(path, text);
+            const auto reading = io::read_slurm_topology(path);
+            CHECK(reading.nodes.size() == 3);
+            CHECK(reading.nodes.back() == io::NetworkReading::Node{"n3", {"a"}});
+        }
 }
 
 TEST_CASE("lists of hosts cost no more than their remaining limit", "[io]") {
+    using io::detail::Expansion;
     using io::detail::slurm::host_list;
-    using io::detail::slurm::HostBudget;
-    HostBudget left;
+    Expansion left(0);
     CHECK(host_list("a,n[01-03,7]x[0-1]", left) == std::vector<std::string>{"a", "n01x0", "n01x1", "n02x0",
                                                                             "n02x1", "n03x0", "n03x1", "n7x0",
                                                                             "n7x1"});
-    CHECK(left.names == io::detail::slurm::most_hosts - 9);
+    CHECK(left.left < Expansion::of_any_text);
     // Too many are refused by their number, before any is written.
-    left.names = 10;
-    const auto bytes = left.bytes;
-    for (const auto* list : {"[0-10]", "[0-999999]", "[0-3,0-3,0-2]", "[0-4294967]"})
-        CHECK(!host_list(list, left));
-    CHECK(bytes - left.bytes < 200);
-    CHECK(host_list("[0-4][0-1]", left)->size() == 10);
-    CHECK(left.names == 0);
-    CHECK(!host_list("a", left));
-    // What turns out wrong at the end was work, too: the same again and again uses up what there is.
-    left = {};
-    int written = 0;
-    for (int i = 0; i < 1000; ++i) {
-        const auto before = left.bytes;
-        CHECK(!host_list("n[0-99999]]", left));
-        written += left.bytes < before ? 1 : 0;
+    for (const auto* list : {"[0-999]", "[0-999999]", "[0-9,0-9][0-9,0-9]", "[0-4294967]"}) {
+        left.left = 10'000;
+        CHECK_THROWS_AS(host_list(list, left), InvalidInput);
     }
-    CHECK(left.names == io::detail::slurm::most_hosts);
-    CHECK(left.bytes == 0);
+    // What turns out wrong at the end was work, too: the same again and again uses up what there is.
+    left = Expansion(0);
+    int written = 0;
+    try {
+        for (; written < 1000; ++written) static_cast<void>(host_list("n[0-99999]]", left));
+    } catch (const InvalidInput&) {
+    }
     CHECK(written < 50);
 }
 

@@ -121,6 +121,21 @@ TEST_CASE("A pointer leads to every value", "[json]") {
     CHECK(problems.empty());
 }
 
+TEST_CASE("The positions of all elements of a long list are found quickly and in any order", "[json]") {
+    constexpr std::uint32_t elements = 200'000;
+    std::string text = "[";
+    for (std::uint32_t i = 0; i < elements; ++i) text += i == 0 ? "[0]" : ",[0]";
+    Problems problems;
+    const auto list = json::Document::parse(text + "]", "f", problems);
+    const auto other = json::Document::parse("[[0], {}, [0]]", "f", problems);
+    for (std::uint32_t i = 0; i < elements; ++i) {
+        REQUIRE(list.pointer(2 + 2 * i) == "/" + std::to_string(i) + "/0");
+        if (i % 1'000 == 0) REQUIRE(other.pointer(5) == "/2/0");
+    }
+    CHECK(list.pointer(2) == "/0/0");
+    CHECK(other.pointer(2) == "/0/0");
+}
+
 TEST_CASE("A part of a document is a document that knows its place", "[json]") {
     Problems problems;
     const auto whole =

@@ -196,3 +196,14 @@ TEST_CASE("Host ports, by protocol and address", "[io][kubernetes]") {
     CHECK(where(reading, "side") == "n2 ");
     CHECK(task(reading, "side").groups == std::vector<std::string>{"host port TCP/80"});
 }
+
+TEST_CASE("Groups of all pods for each pod are refused before they fill the memory", "[io][kubernetes]") {
+    std::vector<std::string> objects{node("a")};
+    for (int i = 0; i < 2'000; ++i) {
+        const auto selector =
+            R"({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [")" +
+            std::to_string(i) + R"("]}]}, "topologyKey": "zone"})";
+        objects.push_back(pod("p" + std::to_string(i), {.spec = affinity("podAntiAffinity", selector)}));
+    }
+    CHECK_THROWS_MESSAGE(read(objects), InvalidInput, "pod stands too much 64 MiB");
+}

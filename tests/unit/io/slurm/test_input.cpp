@@ -132,12 +132,6 @@ TEST_CASE("A data parser that is not known is read and reported", "[io][slurm]")
     CHECK(row(read({text}), "(all)", "data parser v0.0.99").errs == io::Errs::either);
 }
 
-TEST_CASE("Lists that stand for more than a million names are given up", "[io][slurm]") {
-    const auto reading = read({node("n0"), pending("1", "NumNodes=1 ExcNodeList=x[0-999999]"),
-                               pending("2", "NumNodes=1 ExcNodeList=y[0-999999]")});
-    CHECK_THAT(row(reading, "Job", "ExcNodeList").how, Mentions("more million"));
-}
-
 TEST_CASE("Bytes that are not UTF-8 are shown, not kept", "[io][slurm]") {
     const auto reading = read({"NodeName=n\xff State=IDLE\n"});
     CHECK(reading.cluster.nodes[0].name == "n\\xff");
@@ -159,4 +153,24 @@ TEST_CASE("Files are read by name", "[io][slurm]") {
     CHECK(io::read_slurm(paths).cluster == read({sample("nodes.txt"), sample("jobs.txt")}).cluster);
     const std::vector<std::string> missing{folder + "missing"};
     CHECK_THROWS_AS(io::read_slurm(missing), BackendError);
+}
+
+TEST_CASE("A text that stands for far more than it holds is refused", "[io][slurm]") {
+    std::string nodes, running, pending;
+    for (int i = 0; i < 1'000; ++i) {
+        const auto number = std::to_string(i);
+        nodes += "NodeName=a" + number + "\n";
+        running += "JobId=" + number + " JobState=RUNNING NodeList=a[0-999]\n";
+        pending += "JobId=" + number + " JobState=PENDING NumNodes=1000\n";
+    }
+    const auto partition = "PartitionName=" + std::string(3'000, 'p') + " Nodes=a[0-99999]\n";
+    const std::string excluded = "JobId=1 JobState=PENDING NumNodes=1000 ExcNodeList=a[0-998]\n";
+    const std::string array = "JobId=1 ArrayJobId=1 ArrayTaskId=0-99 JobState=PENDING NumNodes=1000\n";
+    const std::string outside = "JobId=1 JobState=PENDING NumNodes=1 ExcNodeList=x[0-9999999]\n";
+    for (const auto& text : {running, pending, partition, outside, excluded + excluded + array + array}) {
+        INFO(text.substr(0, 100));
+        const auto said = refusal({nodes + text});
+        CHECK_THAT(said, Mentions("stands too much 64 MiB"));
+    }
+    CHECK(refusal({nodes + "JobId=1 JobState=RUNNING NodeList=a[0-999]\n"}) == "");
 }

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents in which a value has another type: accepted, or refused by the library's own errors."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+
+OTHERS: tuple[Any, ...] = (None, True, -1, 2**63, 1.5, "", "x", [], [0], {}, {"a": 0}, [[]], "\ud800")
+
+NODE = {"name": "n0", "gpu_count": 2, "cpu_milli": 9000, "memory_mib": 100, "gpu_model": "A"}
+TASK = {"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
+CLUSTER: dict[str, Any] = {
+    "format": "gpusched.cluster",
+    "version": 2,
+    "now": 5,
+    "label_levels": ["rack"],
+    "nodes": [
+        {
+            **NODE,
+            "network": ["a", "b"],
+            "labels": {"rack": "r"},
+            "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+            "resources": {"pods": 5},
+            "devices": [{"device_class": "mig", "count": 2, "parents": [-1, -1]}],
+            "failed_gpus": [1],
+        },
+        {**NODE, "name": "n1", "gpu_count": 8, "cpu_milli": 1000, "hardware": "a100x8"},
+        {**NODE, "name": "n2", "hardware": {"numa_nodes": [{"socket": 0, "cores": 9, "gpus": [0, 1]}]}},
+    ],
+    "tasks": [
+        {
+            **TASK,
+            "name": "t0",
+            "job": "j0",
+            "node": "n2",
+            "gpus": [0],
+            "gpu_models": ["A"],
+            "tolerations": [{"key": "k", "operator": "Exists"}],
+            "anti_affinity": [{"group": "g", "level": "node", "limit": 1}],
+            "affinity": [{"group": "h", "level": 0}],
+            "network_affinity": {"level": 1, "mode": "required"},
+            "hardware_affinity": [{"level": "numa", "qos": "guaranteed"}],
+            "node_affinity": [{"match_expressions": [{"key": "rack", "operator": "In", "values": ["r"]}]}],
+            "groups": ["g2"],
+            "avoid": [{"group": "g2", "level": "rack"}],
+            "spread": [{"group": "g2", "level": "rack", "max_skew": 1}],
+        },
+        {**TASK, "name": "t1", "priority_class": "LP", "gpu_share_milli": 500, "node_selector": {"rack": "r"}},
+    ],
+    "jobs": [{"name": "j0", "min_members": 1, "max_disrupted": 1, "subgroups": []}],
+    "budgets": [{"name": "b", "allowed_down": 1, "tasks": ["t0"]}],
+}
+PLAN: dict[str, Any] = {
+    "format": "gpusched.plan",
+    "version": 2,
+    "waves": 1,
+    "moves": [{"task": "t0", "from": "n2", "to": "n0", "gpus": [0], "wave": 0, "how": "copy", "chain": 0}],
+    "vacated_nodes": ["n2"],
+    "opened_nodes": ["n0"],
+    "evictions": [],
+    "placements": [{"task": "t1", "node": "n1", "gpus": [0]}],
+    "stats": {"a": 1},
+    "bound": {"occupied_nodes_at_least": 0, "vacated_nodes_at_most": 3, "vacated_gpus_at_most": 9},
+}
+CONTROL: dict[str, Any] = {
+    "format": "gpusched.control",
+    "version": 1,
+    "host": {
+        "tenants": [
+            {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 2, "cpus": "0-1"}},
+            {"name": "T3", "gpu": 0, "client_of": "T1"},
+        ],
+        "gpus": [{"device": "A100-80GB"}],
+        "roots": [{}],
+        "core_numa": [0, 0],
+    },
+    "flags": {"mig": False},
+    "options": {"dwell": 64, "quota_levels": []},
+    "live": {
+        "mig": "none",
+        "journal": "j",
+        "pci": [],
+        "tenants": {
+            "T1": {"latency": {"file": "a"}, "cgroup": "x", "disks": ["259:0"]},
+            "T3": {"latency": {"prometheus": "b", "metric": "c", "labels": {"d": "e"}}},
+        },
+        "admission": {"capacity": 1, "start": ["true"]},
+    },
+}
+REQUEST: dict[str, Any] = {
+    "format": "gpusched.serving-request",
+    "version": 2,
+    "gpus": {"A40": {"available": 4, "price": 1, "spot_price": 0.3, "spot_available": 2}},
+    "models": {
+        "m": {
+            "type": "Llama-3-70B",
+            "bytes_per_weight": 1,
+            "workloads": {"chat": {"input": 9, "output": 5, "rate": 0.1, "targets": {"tpot_p99_s": 1}}},
+        }
+    },
+    "targets": {"ttft_p90_s": 9},
+    "measured": [
+        {"model": "m", "deployment": "A40 1x4", "workload": "chat", "requests_per_s": 1, "ttft_s": 0.5}
+    ],
+}
+RUNNING = [
+    {
+        "model": "m",
+        "deployment": "A40 1x4",
+        "count": 1,
+        "stages": [{"gpu": "A40", "degree": 4, "layers": 80}],
+        "share": {"chat": 1.0},
+        "requests_per_s": {"chat": 1.0},
+    }
+]
+JOBS = [{"name": "a", "pods": [{"count": 2, "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}]
+KUBERNETES: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "a", "labels": {"x": "y"}},
+            "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+            "status": {
+                "allocatable": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "8"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "d", "ownerReferences": [{"kind": "Job", "name": "j"}]},
+            "spec": {
+                "nodeName": "a",
+                "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}],
+                "tolerations": [{"key": "k", "operator": "Exists"}],
+            },
+            "status": {"phase": "Running"},
+        },
+    ],
+}
+SLURM: dict[str, Any] = {
+    "meta": {},
+    "nodes": [{"name": "a", "cpus": 8, "gres": "gpu:2", "state": ["IDLE"], "partitions": ["p"]}],
+    "jobs": [
+        {
+            "job_id": 1,
+            "job_state": ["RUNNING"],
+            "nodes": "a",
+            "partition": "p",
+            "priority": {"set": True, "infinite": False, "number": 5},
+            "tres_alloc_str": "cpu=1,gres/gpu=1",
+        }
+    ],
+    "partitions": [{"name": "p", "nodes": {"configured": "a"}}],
+}
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values within a document."""
+    yield at
+    children: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*at, key))
+
+
+def changed(document: Any, at: tuple[Any, ...], value: Any) -> Any:
+    """The document with another value at a path."""
+    if not at:
+        return value
+    copy = document.copy()
+    copy[at[0]] = changed(document[at[0]], at[1:], value)
+    return copy
+
+
+def cluster() -> gs.Cluster:
+    return gs.Cluster.from_json(CLUSTER)
+
+
+def of_file(read: Callable[[str], Any]) -> Callable[[Any, Path], Any]:
+    """Reads a document from a file, because the function takes paths only."""
+
+    def call(document: Any, folder: Path) -> Any:
+        path = folder / "document.json"
+        path.write_text(json.dumps(document))
+        return read(str(path))
+
+    return call
+
+
+READERS: dict[str, tuple[Any, Callable[[Any, Path], Any]]] = {
+    "cluster": (CLUSTER, lambda d, _: gs.Cluster.from_json(d)),
+    "plan": (PLAN, lambda d, _: gs.verify.plan(cluster(), gs.Plan.from_json(d))),
+    "control": (CONTROL, lambda d, _: gs.control.Controller(d)),
+    "host": (CONTROL, lambda d, _: gs.host._config.read_live(d)),
+    "request": (REQUEST, lambda d, _: gs.serving.calibrate(d)),
+    "running": (RUNNING, lambda d, _: gs.serving.simulate_latency(REQUEST, d, requests=100)),
+    "jobs": (JOBS, lambda d, _: gs.allocate_many(cluster(), d)),
+    "kubernetes": (KUBERNETES, of_file(lambda path: gs.io.read_kubernetes(path))),
+    "slurm": (SLURM, of_file(lambda path: gs.io.read_slurm(path))),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_value_of_another_type_is_accepted_or_refused(name: str, tmp_path: Path) -> None:
+    document, read = READERS[name]
+    read(document, tmp_path)
+    for at in places(document):
+        for value in OTHERS:
+            try:
+                read(changed(document, at, value), tmp_path)
+            except (gs.InvalidInput, gs.BackendError) as error:
+                assert str(error), (at, value)
+
+
+def test_archives_that_unpack_to_far_more_are_refused(tmp_path: Path) -> None:
+    bomb, archive = tmp_path / "dump.json.gz", tmp_path / "snapshot.zip"
+    bomb.write_bytes(gzip.compress(b" " * (1 << 26)))
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("snapshot.json", b" " * (1 << 26))
+    for read, path in ((gs.io.read_kubernetes, bomb), (gs.io.read_kai_snapshot, archive)):
+        with pytest.raises(gs.InvalidInput, match=r"expected at most \d+ bytes unpacked"):
+            read(path)
+    bomb.write_bytes(gzip.compress(json.dumps(KUBERNETES).encode()))
+    assert len(gs.io.read_kubernetes(bomb).cluster.nodes) == 1
+
+
+PEAK = """
+import resource, sys
+import gpusched as gs
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+try:
+    getattr(gs.io, sys.argv[1])(sys.argv[2])
+except gs.InvalidInput as error:
+    print(error, file=sys.stderr)
+print((peak() - before) / 1024)
+"""
+JOBS_ON_ALL_NODES = "".join(f"NodeName=a{i}\n" for i in range(1000)) + "".join(
+    f"JobId={i} JobState=PENDING NumNodes=1000\n" for i in range(1000)
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        ("read_slurm_topology", "SwitchName=d Nodes=n[0-99999][0-9]"),
+        ("read_slurm_topology", "SwitchName=d Nodes=n[0-99999]"),
+        ("read_slurm_topology", f"SwitchName={'s' * 10_000} Nodes=n[0-99999]"),
+        ("read_slurm_topology", f"SwitchName=s Nodes={'n' * 1000}[0-49999]"),
+        ("read_slurm", JOBS_ON_ALL_NODES),
+        ("read_slurm", "NodeName=a\nPartitionName=p Nodes=n[0-999999]\n"),
+        (
+            "read_flextopo",
+            json.dumps(
+                {"kind": "FlexTopo", "spec": {"nodes": [{"id": f"s{i}", "type": "Socket"} for i in range(3000)]}}
+            ),
+        ),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_memory_of_readers_is_bounded(reader: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text(text)
+    run = subprocess.run([sys.executable, "-c", PEAK, reader, str(path)], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 100 + 200 * len(text) / 2**20, run.stderr
+
+
+def test_the_time_of_bad_objects_grows_with_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps({"rawObjects": {"pods": [{}] * 50_000}}))
+    before = time.process_time()
+    with pytest.raises(gs.InvalidInput):
+        gs.io.read_kai_snapshot(path)
+    assert time.process_time() - before < 4  # 10 s in quadratic time
+
+
+def test_planning_ends_within_its_time_limit() -> None:
+    """Without a plan, it also searches for the limits that prevent one."""
+    if not gs.milp.available_solvers():
+        pytest.skip("no solver")
+    workloads = {"chat": {"input": 496, "output": 510, "rate": 6.5}, "code": {"input": 1500, "output": 30, "rate": 2}}
+    request = {
+        "format": "gpusched.serving-request",
+        "version": 2,
+        "gpus": {"A40": {"available": 16, "minimum": 4, "spot_price": 0.3, "spot_available": 32}},
+        "models": {"m": {"type": "Llama-3-70B", "bytes_per_weight": 1, "workloads": workloads}},
+        "targets": {"ttft_p90_s": 1, "tpot_p99_s": 0.1},
+        "measured": [
+            {"model": "m", "deployment": "A40 1x4", "workload": "chat", "requests_per_s": 1, "ttft_s": 0.5}
+        ],
+    }
+    start = time.process_time()
+    whole = gs.serving.plan_serving(request)
+    unlimited = time.process_time() - start
+    limit = unlimited / 6
+    start = time.process_time()
+    plan = gs.serving.plan_serving(request, time_limit=limit)
+    assert time.process_time() - start < max(unlimited / 2, 0.3)
+    assert whole.status == "infeasible" and plan.status in ("infeasible", "time_limit")
+    assert plan.binding or plan.status == "time_limit"
