@@ -42,6 +42,7 @@ class BindingLimits {
     [[nodiscard]] Answers find() const {
         auto found = by_kind();
         if (found.empty()) found = by_limit();
+        if (const auto answer = by_region()) found.push_back(*answer);
         if (found.empty()) found = by_limits_together();
         if (found.empty())
             found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
@@ -117,6 +118,21 @@ class BindingLimits {
                     "load");
         }
         return found;
+    }
+
+    /// Replicas in several regions.
+    [[nodiscard]] std::optional<std::string> by_region() const {
+        const auto& gpus = request_.gpus;
+        if (options_.deployments.across_regions ||
+            std::all_of(gpus.begin(), gpus.end(),
+                        [&](const GpuType& gpu) { return gpu.region == gpus.front().region; }))
+            return std::nullopt;
+        auto options = options_;
+        options.deployments.across_regions = true;
+        const auto plan = plan_of(request_, options);
+        if (!plan.has_plan()) return std::nullopt;
+        return "across_regions: with replicas in several regions there is a plan for " +
+               rounded_up(plan.cost) + " $/h";
     }
 
     /// The budget, the GPUs of one type, the deadline, unmeasured pipelines, the targets: each alone.

@@ -65,15 +65,18 @@ static std::vector<int> gpus_by_type(const Deployment& deployment, std::size_t t
     return count;
 }
 
-/// Adds the measured deployments of a model, which are possible whatever the options say.
+/// Adds the measured deployments of a model, which are possible whatever the options say, except in several
+/// regions.
 static void add_measured(std::vector<Deployment>& found, const Calibrator& calibrator, std::size_t model,
-                         const std::vector<int>& available) {
+                         const std::vector<int>& available, const std::vector<GpuType>& gpus,
+                         bool across_regions) {
     for (const auto& row : calibrator.rows()) {
         if (row.model != model) continue;
         const auto same = [&](const Deployment& d) { return d.name == row.deployment.name; };
         const auto needed = gpus_by_type(row.deployment, available.size());
         if (std::none_of(found.begin(), found.end(), same) &&
-            std::equal(needed.begin(), needed.end(), available.begin(), std::less_equal<>{}))
+            std::equal(needed.begin(), needed.end(), available.begin(), std::less_equal<>{}) &&
+            (across_regions || in_one_region(gpus, row.deployment)))
             found.push_back(row.deployment);
     }
 }
@@ -105,7 +108,7 @@ ServingInstance all_deployments(const ServingRequest& request, const PlannerOpti
         auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments,
                                            memory_fraction);
         const auto alone = holds_alone(served, request.gpus, options.deployments, memory_fraction);
-        add_measured(found, calibrator, i, available);
+        add_measured(found, calibrator, i, available, request.gpus, options.deployments.across_regions);
         for (auto& deployment : found) {
             if (options.measured_only && !calibrator.any(i, deployment.name)) continue;
             const bool runs = std::any_of(running.begin(), running.end(), [&](const PlannedReplicas& r) {
