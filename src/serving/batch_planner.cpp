@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <numeric>
+#include <string>
 #include <utility>
 
 namespace gpusched::serving::detail {
@@ -59,6 +61,10 @@ class BatchPlanner {
             best_.status = unproved_;
         }
         if (best_.has_plan() && bound_ < best_.bound) best_.bound = bound_;
+        if (best_.optimal && !options_.deadline && !is_proved(best_.makespan, best_.bound)) {
+            best_.optimal = false;
+            best_.status = milp::Status::feasible;
+        }
         best_.deployments = deployments_;
         best_.left_out = left_out_;
         if (better(before_, best_)) take_before();
@@ -106,6 +112,7 @@ class BatchPlanner {
             round_robin(problem, plan.allocation);
             plan.bound = 0;
             plan.optimal = false;
+            if (plan.status == milp::Status::optimal) plan.status = milp::Status::feasible;
         }
         return plan;
     }
@@ -126,7 +133,7 @@ class BatchPlanner {
             int unused = 0;
             const auto keep = chosen(all.problem, alone, options_.max_deployments, unused);
             const auto one = kept(all, keep);
-            const auto plan = solve(one.problem, 0.5 / static_cast<double>(types - g));
+            const auto plan = solve(one.problem, 0.4 / static_cast<double>(types - g));
             auto found = described(request, one, plan);
             if (!better(found, best)) continue;
             best = std::move(found);
@@ -137,31 +144,98 @@ class BatchPlanner {
         return best;
     }
 
+    /// Solves the problem of a smaller space: fewer GPU types in a replica, and no more deployments than by
+    /// default. Keeps its plan if it is better than `best`, and adds its configurations to `used`.
+    void smaller_space(const ServingRequest& request, const ServingInstance& all, ServingPlan& best,
+                       std::vector<int>& used) const {
+        std::ptrdiff_t most_types = 0;
+        const auto types = [&](std::size_t c) {
+            const auto& gpus = all.problem.configurations[c].gpus;
+            return std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; });
+        };
+        for (std::size_t c = 0; c < all.deployments.size(); ++c) most_types = std::max(most_types, types(c));
+        const int usual = PlannerOptions{}.max_deployments;
+        const bool many = options_.max_deployments == 0 || options_.max_deployments > usual;
+        if (most_types <= 2 && !many) return;
+        std::vector<int> fewer;
+        for (std::size_t c = 0; c < all.deployments.size(); ++c)
+            if (types(c) <= std::max<std::ptrdiff_t>(2, most_types - 1)) fewer.push_back(static_cast<int>(c));
+        int unused = 0;
+        auto keep = chosen(all.problem, fewer, many ? usual : options_.max_deployments, unused);
+        add_configurations(keep, used);
+        const auto one = kept(all, keep);
+        const auto plan = solve(one.problem, 0.6);
+        auto found = described(request, one, plan);
+        if (!better(found, best)) return;
+        best = std::move(found);
+        for (std::size_t i = 0; i < keep.size(); ++i)
+            if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
+    }
+
+    /// Whether a bound proves a value optimal.
+    [[nodiscard]] bool is_proved(double value, double bound) const {
+        const auto& search = options_.search;
+        return value - bound <= std::max({search.solve.mip_gap, search.tolerance, 1e-6}) * value;
+    }
+
+    /// Extends the bound of a plan to the deployments that were left out, and drops the claim that the plan is
+    /// optimal unless this bound proves it.
+    void bound_all(ServingPlan& plan, const LowerBound& all) const {
+        if (!options_.deadline) plan.bound = std::min(plan.bound, all.value);
+        if (!plan.has_plan() || !plan.optimal) return;
+        const double value = options_.deadline ? plan.cost : plan.makespan;
+        plan.optimal = is_proved(value, all.value);
+        if (plan.optimal) return;
+        plan.status = milp::Status::feasible;
+        plan.message = "the best plan of the deployments considered; " + std::to_string(plan.left_out) +
+                       " were left out (max_deployments), and the bound includes them";
+    }
+
     /// Solves the problem of one request, and keeps its plan if it is the best so far.
     void once(const ServingRequest& request, const PlannerOptions& options) {
         const auto all = all_deployments(request, options);
         auto instance = selected(all, options.max_deployments);
-        // Plans with a single type are quick to find. They can be better than the plan found among all
+        LowerBound bound;
+        if (instance.left_out > 0) {
+            auto solve = options.search.solve;
+            if (const auto left = budget_.remaining_s()) solve.time_limit = 0.1 * *left;
+            bound = lower_bound(all.problem, options.deadline, solve, solver_, context_);
+        }
+        // Plans of smaller spaces are quick to find. They can be better than the plan found among all
         // deployments if time is short or deployments are left out. The deployments of the best such plan are
         // not left out.
         ServingPlan single;
-        std::vector<int> used;
-        if (options.search.solve.time_limit || instance.left_out > 0)
+        std::vector<int> used;  // the deployments that are not left out
+        if (options.search.solve.time_limit || instance.left_out > 0) {
             single = single_type(request, all, used);
+            smaller_space(request, all, single, used);
+        }
         for (const auto& replicas : before_.replicas)
             for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
-        if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
+        used.insert(used.end(), bound.used.begin(), bound.used.end());
+        if (instance.left_out > 0) {
+            std::vector<int> every(all.deployments.size());
+            std::iota(every.begin(), every.end(), 0);
+            const auto fewer = best_of_fewer_types(all.problem, every, options.max_deployments, true);
+            used.insert(used.end(), fewer.begin(), fewer.end());
+            instance = selected(all, options.max_deployments, used);
+        }
+        auto plan = solve(instance.problem, 1.0);
+        if (plan.status == milp::Status::infeasible && instance.left_out > 0) {
+            instance = selected(all, 0);
+            plan = solve(instance.problem, 1.0);
+        }
         deployments_ += static_cast<int>(all.deployments.size());
         left_out_ += instance.left_out;
-        const auto plan = solve(instance.problem, 1.0);
-        if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
-            proved_ = false;
-            unproved_ = plan.status;
-        }
         auto found = described(request, instance, plan);
+        if (instance.left_out > 0) bound_all(found, bound);
+        if (found.status != milp::Status::optimal && found.status != milp::Status::infeasible && proved_) {
+            proved_ = false;
+            unproved_ = found.status;
+        }
         if (found.status != milp::Status::infeasible) bound_ = std::min(bound_, found.bound);
         if (!found.optimal && better(single, found)) {
-            single.status = found.status;
+            single.status = found.status == milp::Status::infeasible ? milp::Status::feasible : found.status;
             single.bound = found.bound;
             single.optimal = false;
             single.message = found.message;

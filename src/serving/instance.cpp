@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -189,6 +190,25 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
             keep.push_back(all[i].configuration);
     }
     std::sort(keep.begin(), keep.end());
+    return keep;
+}
+
+std::vector<int> best_of_fewer_types(const ServingProblem& problem, const std::vector<int>& of, int most,
+                                     bool undominated) {
+    const auto types = [&](int c) {
+        const auto& gpus = problem.configurations[static_cast<std::size_t>(c)].gpus;
+        return std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; });
+    };
+    std::ptrdiff_t most_types = 0;
+    for (const auto c : of) most_types = std::max(most_types, types(c));
+    std::vector<int> keep;
+    for (std::ptrdiff_t t = 1; t < most_types; ++t) {
+        std::vector<int> fewer;
+        std::copy_if(of.begin(), of.end(), std::back_inserter(fewer), [&](int c) { return types(c) <= t; });
+        int unused = 0;
+        add_configurations(keep, undominated ? chosen(problem, fewer, most, unused)
+                                             : best_per_dollar(problem, fewer, most));
+    }
     return keep;
 }
 

@@ -188,6 +188,17 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
             tight += plan.left_out > 0;
         }
         CHECK(plan.left_out >= 0);
+        // Neither is a plan with deployments of two types, nor does any plan beat the bound.
+        auto narrow = options;
+        narrow.deployments.max_types = 1;
+        const auto single = plan_serving(r, narrow);
+        CHECK((!single.has_plan() || plan.makespan <= single.makespan * (1 + 1e-6)));
+        const double best = Oracle(r, options, r.available).best();
+        CHECK(plan.has_plan() == std::isfinite(best));
+        if (!plan.has_plan()) continue;
+        CHECK(plan.bound <= best * (1 + 1e-6));
+        CHECK(plan.optimal == (plan.status == milp::Status::optimal));
+        if (plan.optimal) CHECK(plan.makespan <= best * (1 + 2e-3));
     }
     CHECK(compared > instances(20));
     CHECK(tight > instances(10));
