@@ -257,8 +257,16 @@ class BindingLimits {
     ServingRequest plenty_;  ///< the request without a budget limit and with `most_gpus` GPUs of every type
 };
 
-RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack) {
+RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack,
+                                    const std::vector<PlannedReplicas>& running) {
     auto outcome = plan_rental(instance, slack);
+    if (outcome.refused && instance.considered().left_out > 0) {
+        auto options = instance.options();
+        options.max_deployments = 0;
+        options.search.solve.time_limit = instance.remaining_s();
+        const RentalInstance all(instance.request(), options, instance.solver(), instance.context(), running);
+        outcome = plan_rental(all, slack);
+    }
     if (outcome.refused) outcome.plan.binding = BindingLimits(instance).find();
     return outcome;
 }

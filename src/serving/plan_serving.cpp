@@ -153,7 +153,7 @@ static ReplanResult replan_rental(const ServingRequest& request, const std::vect
                                   const ReplanOptions& options, const milp::AnySolver& solver,
                                   const Context& context) {
     const RentalInstance instance(request, options.planner, solver, context, running);
-    auto outcome = plan_rental_explained(instance, options.slack);
+    auto outcome = plan_rental_explained(instance, options.slack, running);
     ReplanResult result{.plan = std::move(outcome.plan)};
     add_measurement_hints(result.plan, request, options.planner);
     if (!result.plan.has_plan()) return result;
