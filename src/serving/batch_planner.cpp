@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -172,10 +173,94 @@ class BatchPlanner {
             if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
     }
 
+    /// The configurations of `of` that a plan better than `value` can use: seconds, with a deadline $/h.
+    ///
+    /// At any prices of money and GPUs, a replica does work worth at most its price. So the other replicas of a
+    /// plan with a replica of c must pay for all work but that of c, and all of them for no more than there is.
+    [[nodiscard]] std::vector<int> possibly_better(const ServingProblem& problem, const std::vector<int>& of,
+                                                   double value) const {
+        const auto costs = configuration_costs(problem);
+        const auto W = problem.workloads.size(), N = problem.gpus.size();
+        std::vector<bool> useless(costs.size(), false);
+        const auto at_prices = [&](double money, const std::vector<double>& gpu, double have, double time) {
+            std::vector<double> price, least(W, std::numeric_limits<double>::infinity());
+            for (std::size_t c = 0; c < costs.size(); ++c) {
+                const auto& one = problem.configurations[c];
+                price.push_back(money * costs[c]);
+                for (std::size_t n = 0; n < N; ++n) price.back() += gpu[n] * one.gpus[n];
+                for (std::size_t w = 0; w < W; ++w)
+                    if (one.throughput[w] > 0)
+                        least[w] = std::min(least[w], price.back() / one.throughput[w]);
+            }
+            double all = 0;
+            for (std::size_t w = 0; w < W; ++w)
+                if (problem.workloads[w].requests > 0) all += problem.workloads[w].requests * least[w] / time;
+            for (const auto c : of) {
+                const auto i = static_cast<std::size_t>(c);
+                double worth = 0;
+                for (std::size_t w = 0; w < W; ++w)
+                    if (problem.workloads[w].requests > 0 && problem.configurations[i].throughput[w] > 0)
+                        worth = std::max(worth, least[w] * problem.configurations[i].throughput[w]);
+                if (price[i] + std::max(0.0, all - worth) > have * (1 + 1e-9)) useless[i] = true;
+            }
+        };
+        const std::vector<double> none(N, 0.0);
+        if (options_.deadline) {
+            at_prices(1, none, value, *options_.deadline);
+        } else {
+            at_prices(1, none, problem.budget, value);
+            std::vector<double> mixed(N, 0.0);
+            for (std::size_t n = 0; n < N; ++n) {
+                auto one = none;
+                one[n] = 1;
+                at_prices(0, one, problem.gpus[n].available, value);
+                if (problem.gpus[n].available > 0) mixed[n] = 1.0 / problem.gpus[n].available;
+            }
+            if (problem.budget > 0) at_prices(1 / problem.budget, mixed, 1.0 + static_cast<double>(N), value);
+        }
+        std::vector<int> rest;
+        std::copy_if(of.begin(), of.end(), std::back_inserter(rest),
+                     [&](int c) { return !useless[static_cast<std::size_t>(c)]; });
+        return rest;
+    }
+
+    /// After an optimal plan of the deployments in `keep`: solves again with those of the others that can be
+    /// part of a better plan, if they are not many, and extends the bound to all.
+    void prove(const ServingInstance& all, std::vector<int>& keep, ServingSolution& plan, LowerBound& bound,
+               const PlannerOptions& options) const {
+        std::vector<int> others;
+        for (const auto c : undominated_configurations(all.problem))
+            if (!std::binary_search(keep.begin(), keep.end(), c)) others.push_back(c);
+        const auto value = [&](const ServingSolution& s) { return options_.deadline ? s.cost : s.makespan; };
+        const auto least = [&](const ServingSolution& s) {
+            return options_.deadline ? s.cost * (1 - gap()) : s.bound;
+        };
+        double proved = least(plan);
+        const auto rest = possibly_better(all.problem, others, value(plan));
+        if (rest.size() > static_cast<std::size_t>(options.max_deployments)) return;
+        if (!rest.empty()) {
+            auto wider = keep;
+            add_configurations(wider, rest);
+            auto again = solve(with_configurations(all.problem, wider), 1.0);
+            const bool sure = again.optimal;
+            if (sure) proved = std::min(proved, least(again));
+            if (again.has_plan() && value(again) <= value(plan)) {
+                plan = std::move(again);
+                keep = std::move(wider);
+            }
+            if (!sure) return;
+        }
+        bound.value = std::max(bound.value, proved);
+    }
+
+    [[nodiscard]] double gap() const {
+        const auto& search = options_.search;
+        return std::max({search.solve.mip_gap, search.tolerance, 1e-6});
+    }
+
     /// Whether a bound proves a value optimal.
     [[nodiscard]] bool is_proved(double value, double bound) const {
-        const auto& search = options_.search;
-        return value - bound <= std::max({search.solve.mip_gap, search.tolerance, 1e-6}) * value;
+        return value - bound <= gap() * (1 + 1e-9) * value;
     }
 
     /// Extends the bound of a plan to the deployments that were left out, and drops the claim that the plan is
@@ -213,17 +298,29 @@ class BatchPlanner {
         for (const auto& replicas : before_.replicas)
             for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
         used.insert(used.end(), bound.used.begin(), bound.used.end());
+        std::vector<int> every(all.deployments.size()), keep;
+        std::iota(every.begin(), every.end(), 0);
         if (instance.left_out > 0) {
-            std::vector<int> every(all.deployments.size());
-            std::iota(every.begin(), every.end(), 0);
             const auto fewer = best_of_fewer_types(all.problem, every, options.max_deployments, true);
             used.insert(used.end(), fewer.begin(), fewer.end());
-            instance = selected(all, options.max_deployments, used);
+            int left_out = 0;
+            keep = chosen(all.problem, every, options.max_deployments, left_out);
+            left_out -= add_configurations(keep, used);
+            instance = kept(all, keep);
+            instance.left_out = left_out;
         }
         auto plan = solve(instance.problem, 1.0);
         if (plan.status == milp::Status::infeasible && instance.left_out > 0) {
             instance = selected(all, 0);
             plan = solve(instance.problem, 1.0);
+        }
+        if (instance.left_out > 0 && plan.optimal &&
+            !is_proved(options_.deadline ? plan.cost : plan.makespan, bound.value)) {
+            const auto before = keep.size();
+            prove(all, keep, plan, bound, options);
+            const auto left_out = instance.left_out - static_cast<int>(keep.size() - before);
+            instance = kept(all, keep);
+            instance.left_out = left_out;
         }
         deployments_ += static_cast<int>(all.deployments.size());
         left_out_ += instance.left_out;
