@@ -134,7 +134,7 @@ class BatchPlanner {
             int unused = 0;
             const auto keep = chosen(all.problem, alone, options_.max_deployments, unused);
             const auto one = kept(all, keep);
-            const auto plan = solve(one.problem, 0.4 / static_cast<double>(types - g));
+            const auto plan = solve(one.problem, 0.25 / static_cast<double>(types - g));
             auto found = described(request, one, plan);
             if (!better(found, best)) continue;
             best = std::move(found);
@@ -164,8 +164,15 @@ class BatchPlanner {
         int unused = 0;
         auto keep = chosen(all.problem, fewer, many ? usual : options_.max_deployments, unused);
         add_configurations(keep, used);
+        some(request, all, keep, 0.6, best, used);
+    }
+
+    /// Solves the problem with the configurations `keep` within a part of the remaining time. Keeps its plan if
+    /// it is better than `best`, and adds its configurations to `used`.
+    void some(const ServingRequest& request, const ServingInstance& all, const std::vector<int>& keep,
+              double part, ServingPlan& best, std::vector<int>& used) const {
         const auto one = kept(all, keep);
-        const auto plan = solve(one.problem, 0.6);
+        const auto plan = solve(one.problem, part);
         auto found = described(request, one, plan);
         if (!better(found, best)) return;
         best = std::move(found);
@@ -229,7 +236,7 @@ class BatchPlanner {
     void prove(const ServingInstance& all, std::vector<int>& keep, ServingSolution& plan, LowerBound& bound,
                const PlannerOptions& options) const {
         std::vector<int> others;
-        for (const auto c : undominated_configurations(all.problem))
+        for (int c = 0; c < static_cast<int>(all.deployments.size()); ++c)
             if (!std::binary_search(keep.begin(), keep.end(), c)) others.push_back(c);
         const auto value = [&](const ServingSolution& s) { return options_.deadline ? s.cost : s.makespan; };
         const auto least = [&](const ServingSolution& s) {
@@ -278,7 +285,9 @@ class BatchPlanner {
 
     /// Solves the problem of one request, and keeps its plan if it is the best so far.
     void once(const ServingRequest& request, const PlannerOptions& options) {
-        const auto all = all_deployments(request, options);
+        auto all = all_deployments(request, options);
+        const auto possible = static_cast<int>(all.deployments.size());
+        all = kept(all, undominated_configurations(all.problem));
         auto instance = selected(all, options.max_deployments);
         LowerBound bound;
         if (instance.left_out > 0) {
@@ -293,6 +302,9 @@ class BatchPlanner {
         std::vector<int> used;  // the deployments that are not left out
         if (options.search.solve.time_limit || instance.left_out > 0) {
             single = single_type(request, all, used);
+            auto few = bound.used;  // those of the linear program
+            add_configurations(few, used);
+            if (!bound.used.empty()) some(request, all, few, 0.4, single, used);
             smaller_space(request, all, single, used);
         }
         for (const auto& replicas : before_.replicas)
@@ -322,7 +334,7 @@ class BatchPlanner {
             instance = kept(all, keep);
             instance.left_out = left_out;
         }
-        deployments_ += static_cast<int>(all.deployments.size());
+        deployments_ += possible;
         left_out_ += instance.left_out;
         auto found = described(request, instance, plan);
         if (instance.left_out > 0) bound_all(found, bound);
