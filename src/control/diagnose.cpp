@@ -274,20 +274,24 @@ void Stepper::consider_relax(std::size_t i) {
     const auto& d = device(t.place.current.gpu);
     const auto rest = rest_of(i, gpu);
     const double used = seen_.tenants[i].memory_used_mib;
-    const int sm = d.profiles[t.place.current.instance.profile].sm_count;
+    const auto& own = d.profiles[t.place.current.instance.profile];
     const auto& least = device(t.place.floor.gpu).profiles[t.place.floor.instance.profile];
-    // The next smaller profile: the largest one with fewer SMs. Skips it unless its memory is known to fit.
+    // The next smaller profile: the largest one with fewer SMs, or with as many SMs and less memory. Skips it
+    // unless its memory is known to fit.
     for (std::size_t p = d.profiles.size(); p-- > 0;) {
         const auto& profile = d.profiles[p];
         // Only a tenant that had media engines at first gets them back; no enlarged instance has them.
         const bool less = profile.sm_count < least.sm_count || profile.memory_mib < least.memory_mib ||
                           (profile.sm_count == least.sm_count && least.media && !profile.media);
-        if (less || profile.sm_count >= sm || (profile.media && !least.media) || !is_usable(used) ||
+        const bool smaller = profile.sm_count < own.sm_count ||
+                             (profile.sm_count == own.sm_count && profile.memory_mib < own.memory_mib);
+        if (less || !smaller || (profile.media && !least.media) || !is_usable(used) ||
             used > profile.memory_mib)
             continue;
         const auto at = least_fragmenting(d, rest, static_cast<int>(p));
         if (!at) continue;
-        const double predicted = expected * sm / profile.sm_count;  // as if all of the time were compute time
+        const double predicted =
+            expected * own.sm_count / profile.sm_count;  // as if all of the time were compute time
         out.after = placed(i, gpu, *at, true);
         const double score = score_(placement_terms(o_.host, seen_, s_, i, gpu, *at, rest, out.after.cpus));
         if (!(score < o_.relax_score) || predicted >= o_.relax_limit * tenant(i).tau_ms ||

@@ -247,12 +247,16 @@ Choice Stepper::enlarge(std::size_t i) {
     if (!o_.flags.mig || !touchable(i)) return {};
     const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
     const auto& d = device(t.place.current.gpu);
+    const auto& own = d.profiles[t.place.current.instance.profile];
     std::array<MigInstance, 16> found{};
     const auto count =
         enlargements(d, seen_.gpus[gpu].layout, t.place.current.instance, found, o_.flags.largest_first);
+    // More memory alone comes last: the next profile with more SMs has as much memory, and occupies no more.
+    const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto more_sms = [&](MigInstance at) { return d.profiles[at.profile].sm_count > own.sm_count; };
+    std::rotate(found.begin(), std::find_if(found.begin(), end, more_sms), end);
     for (std::size_t k = 0; k < count; ++k) {
         const auto& profile = d.profiles[found[k].profile];
-        const auto& own = d.profiles[t.place.current.instance.profile];
         const auto after = upgraded(i, gpu, found[k]);
         const bool fit = profile.memory_slices >= own.memory_slices;
         const auto verdict =

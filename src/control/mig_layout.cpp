@@ -144,10 +144,12 @@ GPUSCHED_EXPORT std::size_t enlargements(const MigDevice& device, const MigLayou
     };
     std::array<Choice, 64> found{};
     std::size_t count = 0;
-    const int sm = device.profiles[own.profile].sm_count;
+    const auto& now = device.profiles[own.profile];
     for (std::size_t p = 0; p < device.profiles.size(); ++p) {
         const auto& profile = device.profiles[p];
-        if (profile.media || profile.sm_count <= sm) continue;
+        const bool more_memory =
+            profile.sm_count == now.sm_count && profile.memory_slices > now.memory_slices;
+        if (profile.media || (profile.sm_count <= now.sm_count && !more_memory)) continue;
         for_each_free_placement(device, rest, p, [&](MigInstance candidate) {
             auto after = rest;
             after.add(candidate);

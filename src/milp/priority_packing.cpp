@@ -496,7 +496,8 @@ GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const Pac
             std::isfinite(solution.bound)
                 ? std::min(step.pending, static_cast<std::int64_t>(std::floor(solution.bound + 1e-6)))
                 : step.pending;
-        result.optimal = result.optimal && solution.status == Status::optimal && options.solve.mip_gap == 0;
+        result.optimal = result.optimal && solution.status == Status::optimal && options.solve.mip_gap == 0 &&
+                         step.placed == step.bound;
         placed.push_back(step.placed);
         result.steps.push_back(step);
     }

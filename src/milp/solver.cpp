@@ -141,6 +141,15 @@ static Solution disambiguated(const Model& model, Solution solution, const Solve
     return solution;
 }
 
+/// Whether the bound of a solution proves it optimal within the gap, or 1e-6 if that is larger.
+static bool bound_agrees(const Model& model, const Solution& solution, double gap) {
+    if (!solution.has_solution()) return true;
+    // Solvers differ in whether a gap is relative to the objective without its offset, or to the bound.
+    const double size = std::max({std::abs(solution.objective), std::abs(solution.objective - model.offset),
+                                  std::abs(solution.bound)});
+    return std::abs(solution.objective - solution.bound) <= std::max(gap, 1e-6) * (1 + 1e-9) * size + 1e-6;
+}
+
 }  // namespace detail
 
 GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double tolerance) {
@@ -223,6 +232,11 @@ GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, 
     if (solution.status == Status::optimal && solution.bound == nothing)
         solution.bound = solution.objective + (model.sense == Sense::minimise ? -1 : 1) * options.mip_gap *
                                                   std::abs(solution.objective);
+    if (solution.status == Status::optimal && !detail::bound_agrees(model, solution, options.mip_gap)) {
+        solution.status = Status::feasible;
+        solution.message = "called optimal by the solver, but its bound is " + number_text(solution.bound) +
+                           " and the objective " + number_text(solution.objective);
+    }
     return solution;
 }
 

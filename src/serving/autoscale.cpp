@@ -117,34 +117,39 @@ int smallest(int most, F&& enough) {
 
 static int prefill_replicas(std::span<const Arrival> sample, double rate, const AutoscaleOptions& o,
                             double variation) {
-    double sum = 0, squares = 0;
-    std::size_t always_late = 0;
+    double sum = 0, squares = 0, late_sum = 0;
     std::vector<double> slack;  // seconds that each request may wait
     for (const auto& r : sample) {
-        const double s = o.times.prefill_base_s + o.times.prefill_s_per_token * r.input;
+        const double s = o.times.idle_ttft_s(r);
+        if (s > o.ttft_s) {
+            late_sum += s;
+            continue;
+        }
         sum += s;
         squares += s * s;
-        if (s > o.ttft_s)
-            ++always_late;
-        else
-            slack.push_back(o.ttft_s - s);
+        slack.push_back(o.ttft_s - s);
     }
-    const auto n = static_cast<double>(sample.size());
-    const double mean = sum / n, load = rate * mean;
-    if (!(load > 0)) return 1;
-    const double service_variation = std::max(0.0, squares / n / (mean * mean) - 1);
+    const auto n = static_cast<double>(sample.size()), in_time = static_cast<double>(slack.size());
+    // Prompts that are always late: their number less its standard deviation, so that one is no evidence of
+    // more. They keep servers busy, and would spoil the variation of the others.
+    const double always_late = n > in_time ? n - in_time - std::sqrt(n - in_time) : 0;
+    const double late_load = always_late > 0 ? rate * always_late / n * late_sum / (n - in_time) : 0;
+    const auto reserved = static_cast<int>(std::min(std::ceil(late_load), 1.0 * o.max_replicas - 1));
+    const double mean = in_time > 0 ? sum / in_time : 0, load = rate * mean * (in_time / n);
+    if (!(load > 0)) return std::max(1, reserved);
+    const double service_variation = std::max(0.0, squares / in_time / (mean * mean) - 1);
     // Prompts that are always late reduce the part of others that can be late, but not below a fifth of the
     // plan.
     const double planned = planned_late(o);
-    const double allowed = std::max(planned - static_cast<double>(always_late) / n, planned / 5);
-    return smallest(o.max_replicas, [&](int servers) {
-        if (load >= servers) return false;
-        const double waits = erlang_c(servers, load);
-        const double decay = (servers - load) / (mean * (variation + service_variation) / 2);
-        double late = 0;
-        for (const double s : slack) late += waits * std::exp(-decay * s);
-        return late / n <= allowed;
-    });
+    const double allowed = std::max(planned - always_late / n, planned / 5);
+    return reserved + smallest(o.max_replicas - reserved, [&](int servers) {
+               if (load >= servers) return false;
+               const double waits = erlang_c(servers, load);
+               const double decay = (servers - load) / (mean * (variation + service_variation) / 2);
+               double late = 0;
+               for (const double s : slack) late += waits * std::exp(-decay * s);
+               return late / n <= allowed;
+           });
 }
 
 static int decode_replicas(std::span<const Arrival> sample, double rate, const AutoscaleOptions& o,

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <numeric>
+#include <string>
 #include <utility>
 
 namespace gpusched::serving::detail {
@@ -59,6 +62,10 @@ class BatchPlanner {
             best_.status = unproved_;
         }
         if (best_.has_plan() && bound_ < best_.bound) best_.bound = bound_;
+        if (best_.optimal && !options_.deadline && !is_proved(best_.makespan, best_.bound)) {
+            best_.optimal = false;
+            best_.status = milp::Status::feasible;
+        }
         best_.deployments = deployments_;
         best_.left_out = left_out_;
         if (better(before_, best_)) take_before();
@@ -106,6 +113,7 @@ class BatchPlanner {
             round_robin(problem, plan.allocation);
             plan.bound = 0;
             plan.optimal = false;
+            if (plan.status == milp::Status::optimal) plan.status = milp::Status::feasible;
         }
         return plan;
     }
@@ -126,7 +134,7 @@ class BatchPlanner {
             int unused = 0;
             const auto keep = chosen(all.problem, alone, options_.max_deployments, unused);
             const auto one = kept(all, keep);
-            const auto plan = solve(one.problem, 0.5 / static_cast<double>(types - g));
+            const auto plan = solve(one.problem, 0.25 / static_cast<double>(types - g));
             auto found = described(request, one, plan);
             if (!better(found, best)) continue;
             best = std::move(found);
@@ -137,31 +145,206 @@ class BatchPlanner {
         return best;
     }
 
+    /// Solves the problem of a smaller space: fewer GPU types in a replica, and no more deployments than by
+    /// default. Keeps its plan if it is better than `best`, and adds its configurations to `used`.
+    void smaller_space(const ServingRequest& request, const ServingInstance& all, ServingPlan& best,
+                       std::vector<int>& used) const {
+        std::ptrdiff_t most_types = 0;
+        const auto types = [&](std::size_t c) {
+            const auto& gpus = all.problem.configurations[c].gpus;
+            return std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; });
+        };
+        for (std::size_t c = 0; c < all.deployments.size(); ++c) most_types = std::max(most_types, types(c));
+        const int usual = PlannerOptions{}.max_deployments;
+        const bool many = options_.max_deployments == 0 || options_.max_deployments > usual;
+        if (most_types <= 2 && !many) return;
+        std::vector<int> fewer;
+        for (std::size_t c = 0; c < all.deployments.size(); ++c)
+            if (types(c) <= std::max<std::ptrdiff_t>(2, most_types - 1)) fewer.push_back(static_cast<int>(c));
+        int unused = 0;
+        auto keep = chosen(all.problem, fewer, many ? usual : options_.max_deployments, unused);
+        add_configurations(keep, used);
+        some(request, all, keep, 0.6, best, used);
+    }
+
+    /// Solves the problem with the configurations `keep` within a part of the remaining time. Keeps its plan if
+    /// it is better than `best`, and adds its configurations to `used`.
+    void some(const ServingRequest& request, const ServingInstance& all, const std::vector<int>& keep,
+              double part, ServingPlan& best, std::vector<int>& used) const {
+        const auto one = kept(all, keep);
+        const auto plan = solve(one.problem, part);
+        auto found = described(request, one, plan);
+        if (!better(found, best)) return;
+        best = std::move(found);
+        for (std::size_t i = 0; i < keep.size(); ++i)
+            if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
+    }
+
+    /// The configurations of `of` that a plan better than `value` can use: seconds, with a deadline $/h.
+    ///
+    /// At any prices of money and GPUs, a replica does work worth at most its price. So the other replicas of a
+    /// plan with a replica of c must pay for all work but that of c, and all of them for no more than there is.
+    [[nodiscard]] std::vector<int> possibly_better(const ServingProblem& problem, const std::vector<int>& of,
+                                                   double value) const {
+        const auto costs = configuration_costs(problem);
+        const auto W = problem.workloads.size(), N = problem.gpus.size();
+        std::vector<bool> useless(costs.size(), false);
+        const auto at_prices = [&](double money, const std::vector<double>& gpu, double have, double time) {
+            std::vector<double> price, least(W, std::numeric_limits<double>::infinity());
+            for (std::size_t c = 0; c < costs.size(); ++c) {
+                const auto& one = problem.configurations[c];
+                price.push_back(money * costs[c]);
+                for (std::size_t n = 0; n < N; ++n) price.back() += gpu[n] * one.gpus[n];
+                for (std::size_t w = 0; w < W; ++w)
+                    if (one.throughput[w] > 0)
+                        least[w] = std::min(least[w], price.back() / one.throughput[w]);
+            }
+            double all = 0;
+            for (std::size_t w = 0; w < W; ++w)
+                if (problem.workloads[w].requests > 0) all += problem.workloads[w].requests * least[w] / time;
+            for (const auto c : of) {
+                const auto i = static_cast<std::size_t>(c);
+                double worth = 0;
+                for (std::size_t w = 0; w < W; ++w)
+                    if (problem.workloads[w].requests > 0 && problem.configurations[i].throughput[w] > 0)
+                        worth = std::max(worth, least[w] * problem.configurations[i].throughput[w]);
+                if (price[i] + std::max(0.0, all - worth) > have * (1 + 1e-9)) useless[i] = true;
+            }
+        };
+        const std::vector<double> none(N, 0.0);
+        if (options_.deadline) {
+            at_prices(1, none, value, *options_.deadline);
+        } else {
+            at_prices(1, none, problem.budget, value);
+            std::vector<double> mixed(N, 0.0);
+            for (std::size_t n = 0; n < N; ++n) {
+                auto one = none;
+                one[n] = 1;
+                at_prices(0, one, problem.gpus[n].available, value);
+                if (problem.gpus[n].available > 0) mixed[n] = 1.0 / problem.gpus[n].available;
+            }
+            if (problem.budget > 0) at_prices(1 / problem.budget, mixed, 1.0 + static_cast<double>(N), value);
+        }
+        std::vector<int> rest;
+        std::copy_if(of.begin(), of.end(), std::back_inserter(rest),
+                     [&](int c) { return !useless[static_cast<std::size_t>(c)]; });
+        return rest;
+    }
+
+    /// After an optimal plan of the deployments in `keep`: solves again with those of the others that can be
+    /// part of a better plan, if they are not many, and extends the bound to all.
+    void prove(const ServingInstance& all, std::vector<int>& keep, ServingSolution& plan, LowerBound& bound,
+               const PlannerOptions& options) const {
+        std::vector<int> others;
+        for (int c = 0; c < static_cast<int>(all.deployments.size()); ++c)
+            if (!std::binary_search(keep.begin(), keep.end(), c)) others.push_back(c);
+        const auto value = [&](const ServingSolution& s) { return options_.deadline ? s.cost : s.makespan; };
+        const auto least = [&](const ServingSolution& s) {
+            return options_.deadline ? s.cost * (1 - gap()) : s.bound;
+        };
+        double proved = least(plan);
+        const auto rest = possibly_better(all.problem, others, value(plan));
+        if (rest.size() > static_cast<std::size_t>(options.max_deployments)) return;
+        if (!rest.empty()) {
+            auto wider = keep;
+            add_configurations(wider, rest);
+            auto again = solve(with_configurations(all.problem, wider), 1.0);
+            const bool sure = again.optimal;
+            if (sure) proved = std::min(proved, least(again));
+            if (again.has_plan() && value(again) <= value(plan)) {
+                plan = std::move(again);
+                keep = std::move(wider);
+            }
+            if (!sure) return;
+        }
+        bound.value = std::max(bound.value, proved);
+    }
+
+    [[nodiscard]] double gap() const {
+        const auto& search = options_.search;
+        return std::max({search.solve.mip_gap, search.tolerance, 1e-6});
+    }
+
+    /// Whether a bound proves a value optimal.
+    [[nodiscard]] bool is_proved(double value, double bound) const {
+        return value - bound <= gap() * (1 + 1e-9) * value;
+    }
+
+    /// Extends the bound of a plan to the deployments that were left out, and drops the claim that the plan is
+    /// optimal unless this bound proves it.
+    void bound_all(ServingPlan& plan, const LowerBound& all) const {
+        if (!options_.deadline) plan.bound = std::min(plan.bound, all.value);
+        if (!plan.has_plan() || !plan.optimal) return;
+        const double value = options_.deadline ? plan.cost : plan.makespan;
+        plan.optimal = is_proved(value, all.value);
+        if (plan.optimal) return;
+        plan.status = milp::Status::feasible;
+        plan.message = "the best plan of the deployments considered; " + std::to_string(plan.left_out) +
+                       " were left out (max_deployments), and the bound includes them";
+    }
+
     /// Solves the problem of one request, and keeps its plan if it is the best so far.
     void once(const ServingRequest& request, const PlannerOptions& options) {
-        const auto all = all_deployments(request, options);
+        auto all = all_deployments(request, options);
+        const auto possible = static_cast<int>(all.deployments.size());
+        all = kept(all, undominated_configurations(all.problem));
         auto instance = selected(all, options.max_deployments);
-        // Plans with a single type are quick to find. They can be better than the plan found among all
+        LowerBound bound;
+        if (instance.left_out > 0) {
+            auto solve = options.search.solve;
+            if (const auto left = budget_.remaining_s()) solve.time_limit = 0.1 * *left;
+            bound = lower_bound(all.problem, options.deadline, solve, solver_, context_);
+        }
+        // Plans of smaller spaces are quick to find. They can be better than the plan found among all
         // deployments if time is short or deployments are left out. The deployments of the best such plan are
         // not left out.
         ServingPlan single;
-        std::vector<int> used;
-        if (options.search.solve.time_limit || instance.left_out > 0)
+        std::vector<int> used;  // the deployments that are not left out
+        if (options.search.solve.time_limit || instance.left_out > 0) {
             single = single_type(request, all, used);
+            auto few = bound.used;  // those of the linear program
+            add_configurations(few, used);
+            if (!bound.used.empty()) some(request, all, few, 0.4, single, used);
+            smaller_space(request, all, single, used);
+        }
         for (const auto& replicas : before_.replicas)
             for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
-        if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
-        deployments_ += static_cast<int>(all.deployments.size());
-        left_out_ += instance.left_out;
-        const auto plan = solve(instance.problem, 1.0);
-        if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
-            proved_ = false;
-            unproved_ = plan.status;
+        used.insert(used.end(), bound.used.begin(), bound.used.end());
+        std::vector<int> every(all.deployments.size()), keep;
+        std::iota(every.begin(), every.end(), 0);
+        if (instance.left_out > 0) {
+            const auto fewer = best_of_fewer_types(all.problem, every, options.max_deployments, true);
+            used.insert(used.end(), fewer.begin(), fewer.end());
+            int left_out = 0;
+            keep = chosen(all.problem, every, options.max_deployments, left_out);
+            left_out -= add_configurations(keep, used);
+            instance = kept(all, keep);
+            instance.left_out = left_out;
         }
+        auto plan = solve(instance.problem, 1.0);
+        if (plan.status == milp::Status::infeasible && instance.left_out > 0) {
+            instance = selected(all, 0);
+            plan = solve(instance.problem, 1.0);
+        }
+        if (instance.left_out > 0 && plan.optimal &&
+            !is_proved(options_.deadline ? plan.cost : plan.makespan, bound.value)) {
+            const auto before = keep.size();
+            prove(all, keep, plan, bound, options);
+            const auto left_out = instance.left_out - static_cast<int>(keep.size() - before);
+            instance = kept(all, keep);
+            instance.left_out = left_out;
+        }
+        deployments_ += possible;
+        left_out_ += instance.left_out;
         auto found = described(request, instance, plan);
+        if (instance.left_out > 0) bound_all(found, bound);
+        if (found.status != milp::Status::optimal && found.status != milp::Status::infeasible && proved_) {
+            proved_ = false;
+            unproved_ = found.status;
+        }
         if (found.status != milp::Status::infeasible) bound_ = std::min(bound_, found.bound);
         if (!found.optimal && better(single, found)) {
-            single.status = found.status;
+            single.status = found.status == milp::Status::infeasible ? milp::Status::feasible : found.status;
             single.bound = found.bound;
             single.optimal = false;
             single.message = found.message;

@@ -70,6 +70,13 @@ GPUSCHED_EXPORT std::vector<int> stage_machines(std::span<const GpuType> gpus, c
     return machines;
 }
 
+GPUSCHED_EXPORT bool in_one_region(std::span<const GpuType> gpus, const Deployment& deployment) {
+    return std::all_of(deployment.stages.begin(), deployment.stages.end(), [&](const Stage& stage) {
+        return gpus[static_cast<std::size_t>(stage.gpu)].region ==
+               gpus[static_cast<std::size_t>(deployment.stages.front().gpu)].region;
+    });
+}
+
 namespace detail {
 
 /// A run of equal stages in a deployment.
@@ -138,6 +145,9 @@ class DeploymentSearch {
             return type == g || std::any_of(runs_.begin(), runs_.end(),
                                             [&](const StageRun& run) { return run.gpu == type; });
         };
+        const auto region = [&](int type) { return gpus_[static_cast<std::size_t>(type)].region; };
+        if (!options_.across_regions && !runs_.empty() && region(runs_.front().gpu) != region(g))
+            return false;
         return std::none_of(
             options_.disconnected.begin(), options_.disconnected.end(), [&](const auto& pair) {
                 return (pair.first == g && there(pair.second)) || (pair.second == g && there(pair.first));

@@ -42,6 +42,7 @@ class BindingLimits {
     [[nodiscard]] Answers find() const {
         auto found = by_kind();
         if (found.empty()) found = by_limit();
+        if (const auto answer = by_region()) found.push_back(*answer);
         if (found.empty()) found = by_limits_together();
         if (found.empty() && instance_.out_of_time())
             found.emplace_back("the time limit ended the search for the limits that prevent a plan");
@@ -119,6 +120,21 @@ class BindingLimits {
                     "load");
         }
         return found;
+    }
+
+    /// Replicas in several regions.
+    [[nodiscard]] std::optional<std::string> by_region() const {
+        const auto& gpus = request_.gpus;
+        if (options_.deployments.across_regions ||
+            std::all_of(gpus.begin(), gpus.end(),
+                        [&](const GpuType& gpu) { return gpu.region == gpus.front().region; }))
+            return std::nullopt;
+        auto options = options_;
+        options.deployments.across_regions = true;
+        const auto plan = plan_of(request_, options);
+        if (!plan.has_plan()) return std::nullopt;
+        return "across_regions: with replicas in several regions there is a plan for " +
+               rounded_up(plan.cost) + " $/h";
     }
 
     /// The budget, the GPUs of one type, the deadline, unmeasured pipelines, the targets: each alone.
@@ -250,8 +266,16 @@ class BindingLimits {
     ServingRequest plenty_;  ///< the request without a budget limit and with `most_gpus` GPUs of every type
 };
 
-RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack) {
+RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack,
+                                    const std::vector<PlannedReplicas>& running) {
     auto outcome = plan_rental(instance, slack);
+    if (outcome.refused && instance.considered().left_out > 0) {
+        auto options = instance.options();
+        options.max_deployments = 0;
+        options.search.solve.time_limit = instance.remaining_s();
+        const RentalInstance all(instance.request(), options, instance.solver(), instance.context(), running);
+        outcome = plan_rental(all, slack);
+    }
     if (outcome.refused) outcome.plan.binding = BindingLimits(instance).find();
     return outcome;
 }

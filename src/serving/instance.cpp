@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -65,15 +66,18 @@ static std::vector<int> gpus_by_type(const Deployment& deployment, std::size_t t
     return count;
 }
 
-/// Adds the measured deployments of a model, which are possible whatever the options say.
+/// Adds the measured deployments of a model, which are possible whatever the options say, except in several
+/// regions.
 static void add_measured(std::vector<Deployment>& found, const Calibrator& calibrator, std::size_t model,
-                         const std::vector<int>& available) {
+                         const std::vector<int>& available, const std::vector<GpuType>& gpus,
+                         bool across_regions) {
     for (const auto& row : calibrator.rows()) {
         if (row.model != model) continue;
         const auto same = [&](const Deployment& d) { return d.name == row.deployment.name; };
         const auto needed = gpus_by_type(row.deployment, available.size());
         if (std::none_of(found.begin(), found.end(), same) &&
-            std::equal(needed.begin(), needed.end(), available.begin(), std::less_equal<>{}))
+            std::equal(needed.begin(), needed.end(), available.begin(), std::less_equal<>{}) &&
+            (across_regions || in_one_region(gpus, row.deployment)))
             found.push_back(row.deployment);
     }
 }
@@ -105,7 +109,7 @@ ServingInstance all_deployments(const ServingRequest& request, const PlannerOpti
         auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments,
                                            memory_fraction);
         const auto alone = holds_alone(served, request.gpus, options.deployments, memory_fraction);
-        add_measured(found, calibrator, i, available);
+        add_measured(found, calibrator, i, available, request.gpus, options.deployments.across_regions);
         for (auto& deployment : found) {
             if (options.measured_only && !calibrator.any(i, deployment.name)) continue;
             const bool runs = std::any_of(running.begin(), running.end(), [&](const PlannedReplicas& r) {
@@ -186,6 +190,25 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
             keep.push_back(all[i].configuration);
     }
     std::sort(keep.begin(), keep.end());
+    return keep;
+}
+
+std::vector<int> best_of_fewer_types(const ServingProblem& problem, const std::vector<int>& of, int most,
+                                     bool undominated) {
+    const auto types = [&](int c) {
+        const auto& gpus = problem.configurations[static_cast<std::size_t>(c)].gpus;
+        return std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; });
+    };
+    std::ptrdiff_t most_types = 0;
+    for (const auto c : of) most_types = std::max(most_types, types(c));
+    std::vector<int> keep;
+    for (std::ptrdiff_t t = 1; t < most_types; ++t) {
+        std::vector<int> fewer;
+        std::copy_if(of.begin(), of.end(), std::back_inserter(fewer), [&](int c) { return types(c) <= t; });
+        int unused = 0;
+        add_configurations(keep, undominated ? chosen(problem, fewer, most, unused)
+                                             : best_per_dollar(problem, fewer, most));
+    }
     return keep;
 }
 

@@ -5,6 +5,7 @@
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -44,6 +45,12 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
 /// @param left_out  set to the number of undominated configurations that were not chosen
 std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most, int& left_out);
 
+/// The configurations chosen if replicas could use fewer GPU types, ascending. They are not left out, so that
+/// a larger `max_types` leaves out no more.
+/// @param undominated  choose as `chosen`, otherwise as `best_per_dollar`
+std::vector<int> best_of_fewer_types(const ServingProblem& problem, const std::vector<int>& of, int most,
+                                     bool undominated);
+
 /// The instance with these configurations only.
 ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep);
 
@@ -56,6 +63,17 @@ ServingInstance selected(const ServingInstance& all, int most, const std::vector
 /// The plan of a solution.
 ServingPlan described(const ServingRequest& request, const ServingInstance& instance,
                       const ServingSolution& plan);
+
+/// A lower bound on the value of all plans of a problem, and the configurations of its linear program.
+struct LowerBound {
+    double value = 0;         ///< seconds; with a deadline $/h
+    std::vector<int> used{};  ///< configurations that the solution uses, ascending
+};
+/// The bound of the linear program, or in closed form if the solver gives none.
+/// @param deadline  absent = bound the makespan
+LowerBound lower_bound(const ServingProblem& problem, std::optional<double> deadline,
+                       const milp::SolveOptions& options, const milp::AnySolver& solver,
+                       const Context& context);
 
 /// Plans a batch on single GPUs at one price.
 /// @param before a plan for a smaller budget, or none: its deployments are considered, and no worse plan is

@@ -88,6 +88,7 @@ struct ReplanProblem {
     ServingInstance instance{};
     std::vector<bool> fresh{};  ///< per configuration: its replicas are new
     int running = 0;            ///< replicas that run
+    ServingProblem all{};       ///< if deployments are left out: the problem with all of them
 };
 
 static ReplanProblem replan_problem(const ServingRequest& request,
@@ -109,6 +110,7 @@ static ReplanProblem replan_problem(const ServingRequest& request,
     std::set<std::string> types;
     for (const auto& gpu : problem.gpus) types.insert(gpu.name);
     problem.gpus.push_back({unique_name("may be started", types), 0, 0});
+    if (change.instance.left_out > 0) change.all = all.problem;
     const auto start = problem.gpus.size() - 1;
     for (std::size_t c = 0; c < runs.size(); ++c)
         if (runs[c] > 0)
@@ -154,7 +156,7 @@ static ReplanResult replan_rental(const ServingRequest& request, const std::vect
                                   const ReplanOptions& options, const milp::AnySolver& solver,
                                   const Context& context) {
     const RentalInstance instance(request, options.planner, solver, context, running);
-    auto outcome = plan_rental_explained(instance, options.slack);
+    auto outcome = plan_rental_explained(instance, options.slack, running);
     ReplanResult result{.plan = std::move(outcome.plan)};
     add_measurement_hints(result.plan, request, options.planner);
     if (!result.plan.has_plan()) return result;
@@ -244,8 +246,15 @@ static ReplanResult replan_batch(const ServingRequest& request, const std::vecto
         // The bound holds for all allowed starts, not for the fewer starts of this plan.
         const double makespan = serving::makespan(problem, plan.allocation);
         plan.bound = best.bound;
+        if (change.instance.left_out > 0) {
+            auto solve = options.planner.search.solve;
+            solve.time_limit = budget.remaining_s();
+            plan.bound =
+                std::min(plan.bound, lower_bound(change.all, std::nullopt, solve, solver, context).value);
+        }
         plan.optimal =
-            best.optimal && makespan - best.bound <= options.planner.search.tolerance * (1 + 1e-9) * makespan;
+            best.optimal && makespan - plan.bound <= options.planner.search.tolerance * (1 + 1e-9) * makespan;
+        if (!plan.optimal && plan.status == milp::Status::optimal) plan.status = milp::Status::feasible;
         if (!plan.optimal && plan.message.empty())
             plan.message = sure ? "fewest starts within slack"
                                 : "few starts within slack; fewer may do, the solver gave no answer";

@@ -4,6 +4,7 @@
 #include "serving/calibrator.hpp"
 #include "serving/rental_instance.hpp"
 
+#include <gpusched/core/rng.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
@@ -11,7 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -44,7 +48,6 @@ class PlanLatencies {
         return true;
     }
 
-  private:
     /// The requests of a simulation: more if a kind with targets is rare, since its percentiles need enough
     /// requests.
     [[nodiscard]] int simulated_requests() const {
@@ -57,6 +60,17 @@ class PlanLatencies {
         return std::max(instance_.options().simulated_requests, static_cast<int>(enough));
     }
 
+    /// The index of the deployment of replicas among those considered.
+    [[nodiscard]] std::size_t index_of(const PlannedReplicas& replicas) const {
+        const auto& considered = instance_.considered();
+        std::size_t c = 0;
+        while (considered.problem.configurations[c].model != replicas.model ||
+               considered.deployments[c].name != replicas.deployment.name)
+            ++c;
+        return c;
+    }
+
+  private:
     /// The latencies of each kind in one simulation of a plan.
     [[nodiscard]] std::vector<PlannedLatency> simulated_latencies(const ServingPlan& plan,
                                                                   std::uint64_t seed) const {
@@ -134,21 +148,325 @@ class PlanLatencies {
         }
     }
 
-    /// The index of the deployment of replicas among those considered.
-    [[nodiscard]] std::size_t index_of(const PlannedReplicas& replicas) const {
-        const auto& considered = instance_.considered();
-        std::size_t c = 0;
-        while (considered.problem.configurations[c].model != replicas.model ||
-               considered.deployments[c].name != replicas.deployment.name)
-            ++c;
-        return c;
-    }
-
     static constexpr double rare_requests = 250;  ///< simulated requests of the rarest kind with targets
     /// Most requests of a simulation, unless the options set more.
     static constexpr int most_simulated = 300'000;
     static constexpr std::uint64_t simulations = 3;  ///< simulations of a plan with targets
     const RentalInstance& instance_;
+};
+
+/// Local search for a cheaper plan that meets the targets.
+///
+/// The rental program adds up the capacities of kinds served alone by replicas with Poisson arrivals. Replicas
+/// that take turns, or serve several kinds, can keep the targets at several times this load. So the search
+/// simulates each change: fewer replicas of a row of the plan, and kinds of requests that move to another row
+/// or to new replicas of another deployment.
+class PlanImprover {
+  public:
+    PlanImprover(const RentalInstance& instance, const PlanLatencies& latencies)
+        : instance_(instance), latencies_(latencies), problem_(instance.problem_of({})) {
+        const auto& offers = problem_.offers;
+        for (std::size_t c = 0; c < instance.considered().deployments.size(); ++c) {
+            const auto configuration = instance.problem_of({c}).configurations.front();
+            double price = 0;
+            for (std::size_t n = 0; n < offers.size(); ++n)
+                price += configuration.gpus[n] * lowest_price(offers[n]) / offers[n].gpus;
+            configurations_.push_back(configuration);
+            prices_.push_back(price);
+        }
+        times_.resize(configurations_.size());
+    }
+
+    /// Improves a plan that meets the targets, but may exceed the budget or the available GPUs.
+    /// @return the best plan within both that costs less than `below`; none if there is none
+    std::optional<ServingPlan> run(const ServingPlan& plan, double below) {
+        rows_.clear();
+        for (const auto& r : plan.replicas) {
+            Row row{latencies_.index_of(r), r.count, std::vector<double>(instance_.kinds().size(), 0.0)};
+            for (std::size_t w = 0; w < row.share.size(); ++w)
+                if (instance_.considered().problem.workloads[w].model == r.model)
+                    row.share[w] = r.share[instance_.kinds()[w].workload];
+            rows_.push_back(std::move(row));
+        }
+        cost_ = rented(rows_).second;
+        const auto fits = [&] { return cost_.excess <= 0 && cost_.rent < below * (1 - 1e-9); };
+        std::optional<ServingPlan> best;
+        if (fits()) best = plan;
+        while (step()) {
+            if (!found_) continue;
+            if (fits()) best = std::move(*found_);
+            found_.reset();
+        }
+        return best;
+    }
+
+  private:
+    /// Replicas of one deployment, and the share of each kind that they serve together.
+    struct Row {
+        std::size_t deployment;
+        int count;
+        std::vector<double> share;
+    };
+    using Rows = std::vector<Row>;
+    /// The value of a plan; less is better, lexicographically.
+    struct Cost {
+        double excess = 0;  ///< pieces and $/h beyond the limits
+        double rent = 0;    ///< $/h
+        double used = 0;    ///< $/h of the GPUs that replicas use
+        [[nodiscard]] bool less(const Cost& other) const {
+            const auto below = [](double a, double b) { return a < b - 1e-9 * std::max(1.0, b); };
+            if (below(excess, other.excess) || below(other.excess, excess))
+                return below(excess, other.excess);
+            if (below(rent, other.rent) || below(other.rent, rent)) return below(rent, other.rent);
+            return below(used, other.used);
+        }
+    };
+
+    /// The cheapest rental for these replicas.
+    [[nodiscard]] std::pair<RentalSolution, Cost> rented(const Rows& rows) const {
+        RentalSolution s;
+        s.status = milp::Status::feasible;
+        s.multiple = 1;
+        Cost cost;
+        for (const auto& row : rows) {
+            s.replicas.push_back(row.count);
+            s.share.push_back(row.share);
+            cost.used += row.count * prices_[row.deployment];
+        }
+        for (std::size_t n = 0; n < problem_.offers.size(); ++n) {
+            const auto& offer = problem_.offers[n];
+            std::int64_t gpus = 0;
+            for (const auto& row : rows)
+                gpus += std::int64_t{row.count} * configurations_[row.deployment].gpus[n];
+            auto pieces = (gpus + offer.gpus - 1) / offer.gpus;
+            if (pieces > 0) pieces = std::max<std::int64_t>(pieces, offer.minimum);
+            const bool spot_first = offer.spot_price < offer.price;
+            const auto first =
+                std::min<std::int64_t>(pieces, spot_first ? offer.spot_available : offer.available);
+            const auto second =
+                std::min<std::int64_t>(pieces - first, spot_first ? offer.available : offer.spot_available);
+            s.usual.push_back(static_cast<int>(spot_first ? second : first));
+            s.spot.push_back(static_cast<int>(spot_first ? first : second));
+            const auto missing = pieces - first - second;
+            cost.excess += static_cast<double>(missing);
+            s.cost += offer.price * s.usual.back() + offer.spot_price * s.spot.back();
+            cost.rent += offer.price * static_cast<double>(missing);
+        }
+        cost.rent += s.cost;
+        cost.excess += std::max(0.0, cost.rent - problem_.budget * (1 + 1e-9));
+        return {std::move(s), cost};
+    }
+
+    /// Tries all changes until one is a better plan. @return whether the search can go on
+    bool step() {
+        std::vector<std::size_t> order(rows_.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        const auto price = [&](std::size_t r) { return rows_[r].count * prices_[rows_[r].deployment]; };
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t b) { return price(a) > price(b); });
+        repeat_ = false;
+        for (const auto r : order) {
+            auto fewer = rows_;
+            fewer[r].count = 0;
+            if (accepted(std::move(fewer))) return true;
+        }
+        for (const auto r : order)
+            for (const auto& moved : parts(rows_[r]))
+                if (moved_elsewhere(r, moved)) return true;
+        return repeat_;
+    }
+
+    /// The kinds of a row, together and, if there are several, each alone.
+    [[nodiscard]] static std::vector<std::vector<double>> parts(const Row& row) {
+        std::vector<std::vector<double>> all{row.share};
+        for (std::size_t w = 0; w < row.share.size(); ++w) {
+            if (row.share[w] <= 0 || row.share[w] == std::accumulate(row.share.begin(), row.share.end(), 0.0))
+                continue;
+            all.emplace_back(row.share.size(), 0.0);
+            all.back()[w] = row.share[w];
+        }
+        return all;
+    }
+
+    /// Tries to move a part of row r to every other row, and to new replicas of every deployment.
+    bool moved_elsewhere(std::size_t r, const std::vector<double>& part) {
+        const auto moved_to = [&](std::size_t s, Rows rows) {
+            for (std::size_t w = 0; w < part.size(); ++w) {
+                rows[r].share[w] -= part[w];
+                rows[s].share[w] += part[w];
+            }
+            rows[r].count = rows[s].count = 0;
+            if (std::none_of(rows[r].share.begin(), rows[r].share.end(), [](double x) { return x > 0; }))
+                rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(r));
+            return accepted(std::move(rows));
+        };
+        for (std::size_t s = 0; s < rows_.size(); ++s)
+            if (s != r && moved_to(s, rows_)) return true;
+        for (std::size_t c = 0; c < configurations_.size(); ++c) {
+            auto rows = rows_;
+            rows.push_back({c, 0, std::vector<double>(part.size(), 0.0)});
+            if (moved_to(rows_.size(), std::move(rows))) return true;
+        }
+        return false;
+    }
+
+    /// Takes the rows as the plan if they are better and meet the targets. Rows with a count of 0 get the
+    /// fewest replicas that do.
+    bool accepted(Rows rows) {
+        std::vector<std::size_t> open;
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            if (rows[r].count > 0) continue;
+            open.push_back(r);
+            rows[r].count = least_count(rows[r]);
+            if (rows[r].count == 0) return false;  // cannot serve the kinds
+        }
+        // The fewest replicas by load first, since they cost no simulation.
+        if (!rented(rows).second.less(cost_)) return false;
+        for (const auto r : open) {
+            rows[r].count = fewest(rows[r], rows[r].count);
+            if (rows[r].count == 0 || !rented(rows).second.less(cost_)) return false;
+        }
+        if (must_stop()) return false;
+        simulated_ += 3.0 * latencies_.simulated_requests();
+        auto [solution, cost] = rented(rows);
+        std::vector<std::size_t> deployments;
+        for (const auto& row : rows) deployments.push_back(row.deployment);
+        const auto problem = instance_.problem_of(deployments);
+        auto plan = instance_.planned(problem, solution, deployments);
+        if (!latencies_.simulate(plan)) {
+            // One more replica in the rows that were simulated alone.
+            for (const auto r : open) fewest_[{rows[r].deployment, rows[r].share}] = rows[r].count + 1;
+            repeat_ = true;
+            return false;
+        }
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            for (std::size_t w = 0; w < rows[r].share.size(); ++w)
+                if (const double capacity = instance_.capacity(rows[r].deployment, w); rows[r].share[w] > 0)
+                    plan.capacity = std::max(plan.capacity, problem_.workloads[w].requests *
+                                                                rows[r].share[w] / rows[r].count / capacity);
+        plan.separate = std::all_of(rows.begin(), rows.end(), [](const Row& row) {
+            return std::count_if(row.share.begin(), row.share.end(), [](double x) { return x > 0; }) <= 1;
+        });
+        rows_ = std::move(rows);
+        cost_ = cost;
+        found_ = std::move(plan);
+        return true;
+    }
+
+    /// The fewest replicas of a row by its utilization limit; 0 if they cannot serve its kinds within the
+    /// targets, or are more than any plan rents.
+    [[nodiscard]] int least_count(const Row& row) const {
+        double load = 0;
+        for (std::size_t w = 0; w < row.share.size(); ++w) {
+            if (row.share[w] <= 0) continue;
+            if (instance_.capacity(row.deployment, w) <= 0) return 0;
+            load +=
+                row.share[w] * problem_.workloads[w].requests / configurations_[row.deployment].throughput[w];
+        }
+        const double count = std::max(1.0, std::ceil(load * (1 - 1e-9)));
+        return count <= 1e6 ? static_cast<int>(count) : 0;
+    }
+
+    /// The fewest replicas of a row that meet the targets of its kinds, from `least` on; 0 if that would cost
+    /// more than the present plan.
+    int fewest(const Row& row, int least) {
+        const auto [at, fresh] = fewest_.try_emplace({row.deployment, row.share}, least);
+        if (!fresh) return at->second;
+        const double most = prices_[row.deployment] > 0 ? cost_.used / prices_[row.deployment] : 1e6;
+        int low = least - 1, high = least;
+        while (!meets(row, high)) {
+            low = high;
+            high = low + std::max(1, low / 2);
+            if (high > most || must_stop()) return at->second = 0;
+        }
+        while (high - low > 1) {
+            const int middle = low + (high - low) / 2;
+            (meets(row, middle) ? high : low) = middle;
+        }
+        return at->second = high;
+    }
+
+    /// Whether `count` replicas of a row meet the targets of its kinds in several simulations of this row
+    /// alone. Measured latencies count only in the simulation of the plan.
+    bool meets(const Row& row, int count) {
+        std::vector<std::size_t> kinds;
+        std::vector<double> rates;
+        for (std::size_t w = 0; w < row.share.size(); ++w)
+            if (row.share[w] * problem_.workloads[w].requests > 0) {
+                kinds.push_back(w);
+                rates.push_back(row.share[w] * problem_.workloads[w].requests);
+            }
+        const double all = std::accumulate(rates.begin(), rates.end(), 0.0);
+        if (kinds.empty()) return true;
+        const auto& known = times_of(row.deployment);
+        std::vector<KindTimes> times;
+        for (const auto w : kinds) times.push_back(known[w]);
+        const auto requests =
+            static_cast<int>(std::max(100.0, latencies_.simulated_requests() * all / instance_.total()));
+        for (std::uint64_t seed = 0; seed < simulations_alone; ++seed) {
+            simulated_ += requests;
+            Rng rng(1000 + seed);
+            std::vector<std::vector<Job>> queues(static_cast<std::size_t>(count));
+            double now = 0;
+            for (int i = 0; i < requests; ++i) {
+                now -= std::log1p(-rng.uniform()) / all;
+                double pick = rng.uniform() * all;
+                std::size_t k = 0;
+                while (k + 1 < rates.size() && pick >= rates[k]) pick -= rates[k++];
+                queues[static_cast<std::size_t>(i % count)].push_back({now, k});
+            }
+            std::vector<std::vector<double>> first(kinds.size()), each(kinds.size());
+            for (const auto& jobs : queues) {
+                const auto found = BatchingReplica(times).run(jobs);
+                for (std::size_t j = 0; j < jobs.size(); ++j) {
+                    if (jobs[j].arrival < 0.2 * now) continue;
+                    const auto k = jobs[j].kind;
+                    first[k].push_back(found[j].first);
+                    if (times[k].steps > 0)
+                        each[k].push_back((found[j].all - found[j].first) / times[k].steps);
+                }
+            }
+            for (std::size_t k = 0; k < kinds.size(); ++k) {
+                std::sort(first[k].begin(), first[k].end());
+                std::sort(each[k].begin(), each[k].end());
+                const auto unmeasured = measured_targets(instance_.measured_rows(instance_.considered(),
+                                                                                 row.deployment, kinds[k]),
+                                                         instance_.kinds()[kinds[k]].targets)
+                                            .unmeasured;
+                for (const auto& target : unmeasured)
+                    if (percentile_of(target.first_token ? first[k] : each[k], target.percent) >
+                        target.seconds)
+                        return false;
+            }
+        }
+        return true;
+    }
+
+    [[nodiscard]] bool must_stop() const { return simulated_ > most_simulated || instance_.stopped(); }
+
+    const std::vector<KindTimes>& times_of(std::size_t c) {
+        auto& times = times_[c];
+        for (std::size_t w = times.size(); w < instance_.kinds().size(); ++w)
+            times.push_back(configurations_[c].throughput[w] > 0
+                                ? instance_.times(instance_.considered(), c, w)
+                                : KindTimes{});
+        return times;
+    }
+
+    static constexpr double most_simulated = 2e7;          ///< requests in all simulations
+    static constexpr std::uint64_t simulations_alone = 4;  ///< simulations of a row
+    const RentalInstance& instance_;
+    const PlanLatencies& latencies_;
+    RentalProblem problem_;                               ///< offers, workloads and budget
+    std::vector<ServingConfiguration> configurations_{};  ///< [c], at their utilization limit
+    std::vector<double> prices_{};                        ///< [c]: lower bound on the $/h of a replica
+    std::vector<std::vector<KindTimes>> times_{};         ///< [c][w]; filled on demand
+    std::map<std::pair<std::size_t, std::vector<double>>, int> fewest_{};
+    Rows rows_{};
+    Cost cost_{};
+    std::optional<ServingPlan> found_{};
+    bool repeat_ = false;
+    double simulated_ = 0;  ///< requests so far
 };
 
 /// One search for the best plan of an instance.
@@ -160,8 +478,13 @@ class RatePlanner {
     RentalOutcome run() {
         const auto& search_options = instance_.options().search;
         const auto goal = instance_.goal();
-        const auto bound = instance_.solve(instance_.problem(1, false, false), goal);
         bool unfinished = false;
+        auto bound = instance_.solve(instance_.problem(1, false, false), goal);
+        if (bound.has_plan() && instance_.considered().left_out > 0) {
+            const double beyond = instance_.bound_beyond(bound.bound);
+            bound.bound =
+                goal == RentalGoal::cost ? std::min(bound.bound, beyond) : std::max(bound.bound, beyond);
+        }
         ServingPlan best;
         best.status = bound.status;
         best.solver = bound.solver;
@@ -194,11 +517,16 @@ class RatePlanner {
             best.optimal = goal == RentalGoal::cost ? best.cost - best.cost_bound <= gap * best.cost
                            : instance_.has_rates()  ? best.rate_bound - best.rate <= gap * best.rate
                                                     : best.makespan - best.bound <= gap * best.makespan;
+            best.status =
+                best.optimal ? milp::Status::optimal : instance_.stopped().value_or(milp::Status::feasible);
             if (cheapest_ && best.cost > *cheapest_ * (1 + gap))
                 best.message = "fewest starts within slack";
             else if (!best.optimal && best.message.empty())
                 best.message = instance_.any_targets()
                                    ? "the bound ignores queueing; a cheaper plan may meet the targets"
+                               : best.left_out > 0
+                                   ? "the bound includes the " + std::to_string(best.left_out) +
+                                         " deployments that were left out (max_deployments)"
                                    : "the solver stopped before it proved the plan optimal";
         }
         const bool refused =
@@ -227,6 +555,7 @@ class RatePlanner {
                 if (goal == RentalGoal::cost) spend_less(least, separate);
             }
             if (goal == RentalGoal::cost && (!best_ || best_->cost > least * (1 + 1e-6))) one_deployment();
+            if (goal == RentalGoal::cost && (!best_ || best_->cost > least * (1 + 1e-6))) improve();
         }
         if (goal == RentalGoal::cost && best_ && instance_.any_running()) start_few();
     }
@@ -286,12 +615,9 @@ class RatePlanner {
         const auto whole = instance_.problem(1, false);
         for (std::size_t c = 0; c < whole.configurations.size(); ++c) {
             Candidate one{c, instance_.load(c, std::numeric_limits<double>::infinity()), 0};
-            for (std::size_t n = 0; n < whole.offers.size(); ++n) {
-                const auto& offer = whole.offers[n];
-                const double least =
-                    offer.spot_available > 0 ? std::min(offer.price, offer.spot_price) : offer.price;
-                one.price += whole.configurations[c].gpus[n] * least / offer.gpus;
-            }
+            for (std::size_t n = 0; n < whole.offers.size(); ++n)
+                one.price +=
+                    whole.configurations[c].gpus[n] * lowest_price(whole.offers[n]) / whole.offers[n].gpus;
             one.fewest = std::max(1.0, std::ceil(one.fewest - 1e-9));
             if (std::isfinite(one.fewest)) candidates.push_back(one);
         }
@@ -308,6 +634,29 @@ class RatePlanner {
                 }
                 if (attempt(RentalGoal::cost, high, false, one.deployment) != Outcome::missed) break;
             }
+    }
+
+    /// Tries to improve the best plan by local search. Without a plan, it starts from one without limits on
+    /// budget and GPUs.
+    void improve() {
+        std::optional<ServingPlan> start = best_;
+        for (double part = 1; !start && part > least_part && !instance_.stopped(); part *= 0.8)
+            for (const bool separate : {true, false}) {
+                if (start || (separate && !instance_.any_shared())) continue;
+                auto p = instance_.problem(part, separate);
+                p.budget = std::numeric_limits<double>::infinity();
+                for (auto& offer : p.offers) offer.available = std::max(offer.available, plenty);
+                const auto s = instance_.solve(p, RentalGoal::cost);
+                if (!s.has_plan()) return;  // some kind is not served at all
+                auto plan = instance_.planned(p, s, instance_.deployments_of(separate));
+                if (latencies_.simulate(plan)) start = std::move(plan);
+            }
+        if (!start) return;
+        const double below = best_ ? best_->cost : std::numeric_limits<double>::infinity();
+        auto better = PlanImprover(instance_, latencies_).run(*start, below);
+        if (!better) return;
+        best_ = std::move(better);
+        starts_ = instance_.starts(best_->replicas);
     }
 
     /// Keeps the plan with the fewest starts, then the lowest cost, of the plans that cost at most `slack`
@@ -327,7 +676,9 @@ class RatePlanner {
                 const int middle = low == few.starts - 1 ? few.starts : (low + starts_) / 2;
                 p.max_starts = middle;
                 const auto cheap = solve_frugally(p, RentalGoal::cost);
-                auto changed = cheap.has_plan() ? instance_.planned(p, cheap, separate) : ServingPlan{};
+                auto changed = cheap.has_plan()
+                                   ? instance_.planned(p, cheap, instance_.deployments_of(separate))
+                                   : ServingPlan{};
                 if (cheap.has_plan() && latencies_.simulate(changed)) {
                     changed.capacity = capacity;
                     changed.separate = separate;
@@ -350,7 +701,7 @@ class RatePlanner {
                 std::fill(p.configurations[c].throughput.begin(), p.configurations[c].throughput.end(), 0.0);
         const auto s = solve_frugally(p, goal);
         if (!s.has_plan()) return Outcome::no_rental;
-        auto plan = instance_.planned(p, s, separate);
+        auto plan = instance_.planned(p, s, instance_.deployments_of(separate));
         if (!latencies_.simulate(plan)) return Outcome::missed;
         plan.capacity = part;
         plan.separate = separate;
@@ -391,6 +742,7 @@ class RatePlanner {
     }
 
     static constexpr double least_part = 0.2;  ///< smallest part of the capacity that is tried
+    static constexpr int plenty = 1'000'000;   ///< pieces without a limit
     static constexpr int counts_tried = 6;     ///< numbers of replicas of a single deployment that are tried
     const RentalInstance& instance_;
     PlanLatencies latencies_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rental problem as a mixed-integer program.
 
+#include "serving/rental_instance.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -194,6 +196,23 @@ static milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalC
     return b.finish();
 }
 
+double rental_bound(const RentalProblem& problem, RentalGoal goal, bool whole,
+                    const milp::SolveOptions& options, const milp::AnySolver& solver,
+                    const Context& context) {
+    if (whole) {
+        const auto found = solve_rental(problem, goal, options, solver, context);
+        if (found.has_plan()) return found.bound;
+    }
+    RentalColumns at;
+    auto model = build_rental(problem, goal, at);
+    std::fill(model.integer.begin(), model.integer.end(), 0);
+    const auto found = milp::solve(model, options, solver, context);
+    if (found.status == milp::Status::optimal)
+        return goal == RentalGoal::rate ? std::max(found.bound, found.objective)
+                                        : std::min(found.bound, found.objective);
+    return goal == RentalGoal::rate ? milp::infinity : 0;
+}
+
 }  // namespace detail
 
 GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,
@@ -275,6 +294,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
             reached += 1.0 * problem.offers[n].gpus * (result.usual[n] + result.spot[n]);
     const double gap = std::max(options.mip_gap, 1e-6) * std::max(1e-9, std::abs(reached));
     result.optimal = std::abs(reached - found.bound) <= gap + 1e-9;
+    if (!result.optimal && result.status == milp::Status::optimal) result.status = milp::Status::feasible;
     if (auto wrong = violations(problem, result); !wrong.empty()) {
         result = RentalSolution{};
         result.solver = found.solver;

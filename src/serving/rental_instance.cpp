@@ -89,8 +89,25 @@ void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
     } else {
         keep = chosen(known.problem, serving, options_.max_deployments, left_out);
     }
+    if (left_out > 0) {
+        const auto fewer =
+            best_of_fewer_types(known.problem, serving, options_.max_deployments, !any_targets_);
+        also.insert(also.end(), fewer.begin(), fewer.end());
+    }
     left_out -= add_configurations(keep, also);
     considered_ = kept(known, keep);
+    if (left_out > 0) {
+        // Bounds ignore latencies beyond those of idle replicas, so dominated deployments change none.
+        auto serve = with_configurations(known.problem, serving);
+        for (std::size_t i = 0; i < serving.size(); ++i)
+            serve.configurations[i] = configuration(known, static_cast<std::size_t>(serving[i]));
+        std::vector<int> rest;
+        for (const auto i : undominated_configurations(serve))
+            if (const int c = serving[static_cast<std::size_t>(i)];
+                !std::binary_search(keep.begin(), keep.end(), c))
+                rest.push_back(c);
+        left_out_ = kept(known, rest);
+    }
     considered_.left_out = std::max(0, left_out);
     for (const auto c : keep) runs_.push_back(runs[static_cast<std::size_t>(c)]);
 }
@@ -144,6 +161,78 @@ std::vector<RentalOffer> RentalInstance::offers() const {
     return all;
 }
 
+ServingConfiguration RentalInstance::configuration(const ServingInstance& of, std::size_t c) const {
+    auto configuration = of.problem.configurations[c];
+    if (!options_.machines) return configuration;
+    std::fill(configuration.gpus.begin(), configuration.gpus.end(), 0);
+    for (const auto& stage : of.deployments[c].stages)
+        configuration.gpus[static_cast<std::size_t>(stage.gpu)] +=
+            group_size(stage.degree, request_.gpus[static_cast<std::size_t>(stage.gpu)].per_machine);
+    return configuration;
+}
+
+double RentalInstance::bound_beyond(double known) const {
+    auto p = problem(1, false, false);
+    std::vector<double> dollars(kinds_.size(), std::numeric_limits<double>::infinity());
+    const auto add = [&](const ServingInstance& of, std::size_t c) {
+        auto one = configuration(of, c);
+        for (auto& rate : one.throughput) rate *= utilization();
+        p.configurations.push_back(std::move(one));
+    };
+    const auto considered = p.configurations.size();
+    for (std::size_t c = 0; c < left_out_.deployments.size(); ++c) add(left_out_, c);
+    p.running.clear();
+    const bool cheapest = goal() == RentalGoal::cost;
+    if (cheapest) {
+        // Drops deployments that no plan cheaper than `known` can use: the replica itself, and the rest of the
+        // requests at the lowest price of any deployment.
+        std::vector<double> price;
+        for (const auto& one : p.configurations) {
+            price.push_back(0);
+            for (std::size_t n = 0; n < p.offers.size(); ++n)
+                price.back() += one.gpus[n] * lowest_price(p.offers[n]) / p.offers[n].gpus;
+            for (std::size_t w = 0; w < dollars.size(); ++w)
+                if (one.throughput[w] > 0)
+                    dollars[w] = std::min(dollars[w], price.back() / one.throughput[w]);
+        }
+        double all = 0;
+        for (std::size_t w = 0; w < dollars.size(); ++w)
+            if (p.workloads[w].requests > 0) all += p.workloads[w].requests * dollars[w];
+        std::vector<ServingConfiguration> possible(
+            p.configurations.begin(), p.configurations.begin() + static_cast<std::ptrdiff_t>(considered));
+        for (auto c = considered; c < p.configurations.size(); ++c) {
+            const auto& one = p.configurations[c];
+            double worth = 0, pieces = 0;
+            for (std::size_t w = 0; w < dollars.size(); ++w)
+                if (one.throughput[w] > 0) worth = std::max(worth, dollars[w] * one.throughput[w]);
+            for (std::size_t n = 0; n < p.offers.size(); ++n)
+                pieces += std::ceil(1.0 * one.gpus[n] / p.offers[n].gpus) * lowest_price(p.offers[n]);
+            if (std::max(pieces, price[c] + std::max(0.0, all - worth)) < known * (1 - 1e-9))
+                possible.push_back(one);
+        }
+        p.configurations = std::move(possible);
+        if (p.configurations.size() == considered) return known;
+    }
+    const auto most = options_.max_deployments * static_cast<std::ptrdiff_t>(request_.models.size());
+    auto options = options_.search.solve;
+    options.start.clear();
+    options.time_limit = budget_.remaining_s();
+    const bool whole = static_cast<std::ptrdiff_t>(p.configurations.size() - considered) <= most;
+    return rental_bound(p, goal(), whole, options, solver_, context_);
+}
+
+RentalProblem RentalInstance::problem_of(const std::vector<std::size_t>& deployments) const {
+    RentalProblem p;
+    p.budget = request_.budget;
+    p.offers = offers();
+    p.workloads = considered_.problem.workloads;
+    for (const auto c : deployments) {
+        p.configurations.push_back(configuration(considered_, c));
+        for (auto& rate : p.configurations.back().throughput) rate *= utilization();
+    }
+    return p;
+}
+
 RentalProblem RentalInstance::problem(double part, bool separate, bool within) const {
     RentalProblem p;
     p.budget = request_.budget;
@@ -152,27 +241,21 @@ RentalProblem RentalInstance::problem(double part, bool separate, bool within) c
     if (options_.deadline)
         for (auto& workload : p.workloads) workload.requests /= *options_.deadline;
     for (std::size_t c = 0; c < considered_.deployments.size(); ++c) {
-        auto configuration = considered_.problem.configurations[c];
+        auto one_configuration = configuration(considered_, c);
         for (std::size_t w = 0; w < kinds_.size(); ++w)
-            configuration.throughput[w] =
-                std::min(part * (within ? capacity_[c][w] : utilization() * configuration.throughput[w]),
-                         utilization() * configuration.throughput[w]);
-        if (options_.machines) {
-            std::fill(configuration.gpus.begin(), configuration.gpus.end(), 0);
-            for (const auto& stage : considered_.deployments[c].stages)
-                configuration.gpus[static_cast<std::size_t>(stage.gpu)] +=
-                    group_size(stage.degree, request_.gpus[static_cast<std::size_t>(stage.gpu)].per_machine);
-        }
+            one_configuration.throughput[w] =
+                std::min(part * (within ? capacity_[c][w] : utilization() * one_configuration.throughput[w]),
+                         utilization() * one_configuration.throughput[w]);
         const auto first = static_cast<int>(p.configurations.size());
         if (any_running_) p.running.push_back(runs_[c]);
         if (!separate) {
-            p.configurations.push_back(std::move(configuration));
+            p.configurations.push_back(std::move(one_configuration));
             continue;
         }
         for (std::size_t w = 0; w < kinds_.size(); ++w) {
-            if (p.workloads[w].model != configuration.model) continue;
+            if (p.workloads[w].model != one_configuration.model) continue;
             p.alike.push_back(first);
-            auto one = configuration;
+            auto one = one_configuration;
             one.name += ", only " + p.workloads[w].name;
             for (std::size_t other = 0; other < kinds_.size(); ++other)
                 if (other != w) one.throughput[other] = 0;
@@ -193,6 +276,25 @@ RentalSolution RentalInstance::solve(const RentalProblem& problem, RentalGoal go
         return none;
     }
     return solve_rental(problem, goal, options, solver_, context_);
+}
+
+int RentalInstance::starts(const std::vector<PlannedReplicas>& replicas) const {
+    int starts = 0;
+    for (std::size_t c = 0; c < considered_.deployments.size(); ++c) {
+        int count = 0;
+        for (const auto& r : replicas)
+            if (r.model == considered_.problem.configurations[c].model &&
+                r.deployment == considered_.deployments[c])
+                count += r.count;
+        starts += std::max(0, count - runs_[c]);
+    }
+    return starts;
+}
+
+std::optional<milp::Status> RentalInstance::stopped() const {
+    if (context_.stop.stop_requested()) return milp::Status::cancelled;
+    if (const auto left = budget_.remaining_s(); left && *left <= 0) return milp::Status::time_limit;
+    return std::nullopt;
 }
 
 double RentalInstance::load(std::size_t c, double part) const {
@@ -261,12 +363,11 @@ std::vector<std::size_t> RentalInstance::deployments_of(bool separate) const {
 }
 
 ServingPlan RentalInstance::planned(const RentalProblem& problem, const RentalSolution& solution,
-                                    bool separate) const {
+                                    const std::vector<std::size_t>& deployment) const {
     ServingPlan plan;
-    plan.status = milp::Status::optimal;
+    plan.status = milp::Status::feasible;
     plan.solver = solution.solver;
     plan.rented.assign(request_.gpus.size(), 0);
-    const auto deployment = deployments_of(separate);
     std::vector<double> per_gpu(request_.gpus.size(), 0.0);
     for (std::size_t g = 0; g < request_.gpus.size(); ++g) {
         const auto& offer = problem.offers[g];

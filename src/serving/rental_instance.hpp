@@ -25,6 +25,11 @@ inline bool is_rental(const ServingRequest& request, const PlannerOptions& optio
                        [&](const RentalTerms& terms) { return terms != none; });
 }
 
+/// $/h of a piece at the lower of its prices.
+inline double lowest_price(const RentalOffer& offer) {
+    return offer.spot_available > 0 ? std::min(offer.price, offer.spot_price) : offer.price;
+}
+
 /// A request with the deployments considered for it, and its rental problems.
 ///
 /// Indices `c` are deployments considered, indices `w` kinds of requests.
@@ -85,14 +90,31 @@ class RentalInstance {
     [[nodiscard]] std::optional<double> remaining_s() const { return budget_.remaining_s(); }
     /// Solves a rental problem in the rest of the time limit.
     [[nodiscard]] RentalSolution solve(const RentalProblem& problem, RentalGoal goal) const;
+    /// A bound on the goal for all plans with a deployment that is not considered.
+    /// @param known  for the least cost: the bound on plans of the deployments considered; a larger result
+    ///     can be replaced by it
+    [[nodiscard]] double bound_beyond(double known) const;
+    /// The rental problem with one configuration per entry, each limited by its utilization alone.
+    /// @param deployments  indices of deployments, which can repeat
+    [[nodiscard]] RentalProblem problem_of(const std::vector<std::size_t>& deployments) const;
     /// The plan of a solution, without latencies.
-    /// @param separate  as in the problem
+    /// @param deployments  the deployment of each configuration of the problem
     [[nodiscard]] ServingPlan planned(const RentalProblem& problem, const RentalSolution& solution,
-                                      bool separate) const;
+                                      const std::vector<std::size_t>& deployments) const;
+    /// The deployment of each configuration of `problem`.
+    [[nodiscard]] std::vector<std::size_t> deployments_of(bool separate) const;
+    /// The status of a search that the time limit or the caller stopped; none if it can go on.
+    [[nodiscard]] std::optional<milp::Status> stopped() const;
+    /// Seconds until the time limit; none without a limit.
+    [[nodiscard]] std::optional<double> remaining_s() const { return budget_.remaining_s(); }
 
     /// The replicas of one deployment that serve all kinds, filled to a part of the capacity; infinite if it
     /// cannot serve a kind.
     [[nodiscard]] double load(std::size_t c, double part) const;
+    /// Requests/s of a kind alone that one replica serves within the targets; 0 = none.
+    [[nodiscard]] double capacity(std::size_t c, std::size_t w) const { return capacity_[c][w]; }
+    /// Replicas to start for a plan, beyond the running ones.
+    [[nodiscard]] int starts(const std::vector<PlannedReplicas>& replicas) const;
     /// The part of the capacity at which all replicas reach their utilization limit, at most 10.
     [[nodiscard]] double most_part() const;
     /// $/h of all pieces that can be rented.
@@ -122,8 +144,8 @@ class RentalInstance {
     void find_capacities();
     /// The utilization limit: the largest part of its throughput that a replica can use.
     [[nodiscard]] double utilization() const { return rates_ ? options_.utilization : 1.0; }
-    /// The deployment of each configuration of `problem`.
-    [[nodiscard]] std::vector<std::size_t> deployments_of(bool separate) const;
+    /// The configuration of a deployment, with the GPUs of machines that its groups occupy.
+    [[nodiscard]] ServingConfiguration configuration(const ServingInstance& of, std::size_t c) const;
 
     const ServingRequest& request_;
     const PlannerOptions& options_;
@@ -136,11 +158,18 @@ class RentalInstance {
     bool any_shared_ = false;
     std::vector<Kind> kinds_{};
     ServingInstance considered_{};
+    ServingInstance left_out_{};  ///< deployments that are not considered, without dominated ones
     int possible_ = 0;
     std::vector<int> runs_{};                      ///< [c]: running replicas
     std::vector<std::vector<double>> capacity_{};  ///< [c][w]: requests/s of one replica within the targets
     std::vector<std::vector<Source>> latency_source_{};  ///< [c][w]: source of the latencies behind it
 };
+
+/// The bound of a rental problem: no plan has a lower cost or a higher multiple. 0 or infinity if the solver
+/// gives none.
+/// @param whole  false = the bound of the linear program, which takes less time
+double rental_bound(const RentalProblem& problem, RentalGoal goal, bool whole,
+                    const milp::SolveOptions& options, const milp::AnySolver& solver, const Context& context);
 
 /// The outcome of a search for the best plan.
 struct RentalOutcome {
@@ -153,8 +182,11 @@ struct RentalOutcome {
 /// @param slack with running replicas: the additional cost allowed for fewer starts, as a part; see `replan`
 RentalOutcome plan_rental(const RentalInstance& instance, double slack = 0);
 
-/// The same. Without a plan, `binding` lists changes of limits that would allow one.
-RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack = 0);
+/// The same. Without a plan, deployments that were left out are considered, too. If there is still none,
+/// `binding` lists changes of limits that would allow one.
+/// @param running  as for the instance
+RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack = 0,
+                                    const std::vector<PlannedReplicas>& running = {});
 
 /// For a batch without a plan, fills `binding`, unless composition or routing are restricted.
 /// @return true if the rental planner does find a plan

@@ -114,6 +114,8 @@ class AutoscalingSimulation {
             first_token_s_[request] = now_;
             ttft_[request] = now_ - arrivals_[request].time_s;
             window_ttft_.push_back(ttft_[request]);
+            if (o_.times.idle_ttft_s(arrivals_[request]) <= o_.ttft_s)
+                possible_ttft_.push_back(ttft_[request]);
             if (arrivals_[request].output > 1)
                 events_.emplace(now_ + world_.slowdown * o_.times.transfer_s_per_token *
                                            arrivals_[request].input,
@@ -134,6 +136,8 @@ class AutoscalingSimulation {
                 r.running.pop();
                 tpot_[request] = (now_ - first_token_s_[request]) / (arrivals_[request].output - 1);
                 window_tpot_.push_back(tpot_[request]);
+                if (o_.times.idle_tpot_s(arrivals_[request]) <= o_.tpot_s)
+                    possible_tpot_.push_back(tpot_[request]);
             }
             if (r.running.empty()) {
                 r.tokens = 0;  // drops rounding errors
@@ -262,15 +266,15 @@ class AutoscalingSimulation {
         window_.prefill_busy = busy / o_.interval_s;
         window_.decode_requests = in_decode_s_ / o_.interval_s;
         window_.tokens_per_s = made_tokens_ / o_.interval_s;
-        window_.ttft_s = unsorted_percentile(window_ttft_, o_.percent);
-        window_.tpot_s = unsorted_percentile(window_tpot_, o_.percent);
+        window_.ttft_s = unsorted_percentile(possible_ttft_, o_.percent);
+        window_.tpot_s = unsorted_percentile(possible_tpot_, o_.percent);
         window_.ready = {count(prefill_, State::ready), count(decode_, State::ready)};
         window_.starting = {count(prefill_, State::starting), count(decode_, State::starting)};
         const auto wanted = policy_(window_);
         result_.time_s.push_back(now_);
         result_.rate.push_back(static_cast<double>(window_.arrived.size()) / o_.interval_s);
-        result_.window_ttft_s.push_back(window_.ttft_s);
-        result_.window_tpot_s.push_back(window_.tpot_s);
+        result_.window_ttft_s.push_back(unsorted_percentile(window_ttft_, o_.percent));
+        result_.window_tpot_s.push_back(unsorted_percentile(window_tpot_, o_.percent));
         result_.wanted_prefill.push_back(wanted.prefill);
         result_.wanted_decode.push_back(wanted.decode);
         result_.ready_prefill.push_back(window_.ready.prefill);
@@ -284,8 +288,7 @@ class AutoscalingSimulation {
         feed_prefill();
         feed_decode();
         window_.arrived.clear();
-        window_ttft_.clear();
-        window_tpot_.clear();
+        for (auto* values : {&window_ttft_, &window_tpot_, &possible_ttft_, &possible_tpot_}) values->clear();
         in_decode_s_ = made_tokens_ = 0;
     }
 
@@ -359,8 +362,9 @@ class AutoscalingSimulation {
     std::vector<std::pair<double, double>> busy_prefill_;
     std::vector<double> first_token_s_, ttft_, tpot_;  // by request
     PoolWindow window_{};
-    std::vector<double> window_ttft_, window_tpot_;
-    double in_decode_s_ = 0, made_tokens_ = 0;  // in the interval
+    std::vector<double> window_ttft_, window_tpot_;      // of all requests
+    std::vector<double> possible_ttft_, possible_tpot_;  // without those that idle replicas serve too late
+    double in_decode_s_ = 0, made_tokens_ = 0;           // in the interval
     double prefill_busy_s_ = 0, decode_busy_s_ = 0;
 };
 
@@ -413,10 +417,8 @@ static Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
         const auto& r = arrivals[i];
         const auto& t = o.times;
-        first.values.push_back(world.slowdown * (t.prefill_base_s + t.prefill_s_per_token * r.input));
-        if (r.output > 1)
-            further.values.push_back(world.slowdown * (t.transfer_s_per_token * r.input / (r.output - 1) +
-                                                       t.step_base_s + t.step_s_per_request));
+        first.values.push_back(world.slowdown * t.idle_ttft_s(r));
+        if (r.output > 1) further.values.push_back(world.slowdown * t.idle_tpot_s(r));
         const auto window = [&](const Arrival& of) { return std::floor(of.time_s / world.score_s); };
         if (i + 1 < arrivals.size() && window(arrivals[i + 1]) == window(r)) continue;
         ++windows;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The serving problem solved: greedily, directly, by binary search on the makespan, or for the least cost.
+#include "serving/instance.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -24,6 +26,7 @@ struct ScaledServing {
     ServingProblem problem{};
     std::vector<int> kept{};  ///< indices in the original problem
     double second = 1;        ///< unit of time, in seconds
+    double dollar = 1;        ///< unit of money, in $/h
 
     ScaledServing(const ServingProblem& whole, bool prune) {
         const auto most = most_replicas(whole);
@@ -50,9 +53,9 @@ struct ScaledServing {
         for (const auto& gpu : problem.gpus) all += gpu.price * gpu.available;
         problem.budget = std::min(problem.budget, all * (1 + 1e-9));
         if (problem.budget <= 0) return;
-        const double unit = power(problem.budget);
-        problem.budget /= unit;
-        for (auto& gpu : problem.gpus) gpu.price /= unit;
+        dollar = power(problem.budget);
+        problem.budget /= dollar;
+        for (auto& gpu : problem.gpus) gpu.price /= dollar;
     }
 };
 
@@ -527,6 +530,38 @@ class ServingSearch {
     std::optional<double> within_{};  // with a deadline: the longest accepted makespan
     ServingAllocation decoded_{};
 };
+
+LowerBound lower_bound(const ServingProblem& problem, std::optional<double> deadline,
+                       const milp::SolveOptions& options, const milp::AnySolver& solver,
+                       const Context& context) {
+    const ScaledServing scaled(problem, true);
+    LowerBound found{deadline ? 0 : closed_form_bound(scaled.problem)};
+    auto asked = options;
+    asked.start.clear();
+    const auto solve = [&](const milp::Model& model, const milp::IndexMap& used) {
+        const auto solution = milp::solve(model, asked, solver, context);
+        if (solution.status != milp::Status::optimal) return;
+        found.value = std::max(found.value, std::min(solution.bound, solution.objective) * (1 - 1e-9));
+        for (std::size_t c = 0; c < scaled.kept.size(); ++c)
+            if (const int column = used(c);
+                column >= 0 && solution.x[static_cast<std::size_t>(column)] > 1e-9)
+                found.used.push_back(scaled.kept[c]);
+    };
+    if (deadline) {
+        const double slowest = std::max(slowest_makespan(scaled.problem), 1e-9);
+        auto model =
+            serving_milp(scaled.problem, {.form = ServingForm::fixed_makespan,
+                                          .makespan = std::clamp(*deadline / scaled.second, 1e-12, slowest),
+                                          .minimise_cost = true});
+        std::fill(model.integer.begin(), model.integer.end(), 0);
+        solve(model, model.index("y"));
+    } else {
+        const auto model = serving_bound(scaled.problem);
+        solve(model, model.index("v"));
+    }
+    found.value *= deadline ? scaled.dollar : scaled.second;
+    return found;
+}
 
 static void validate(const ServingSearchOptions& options) {
     Problems problems;

@@ -146,9 +146,9 @@ void for_each_free_placement(const MigDevice& device, const MigLayout& layout, s
 [[nodiscard]] std::optional<MigInstance> least_fragmenting(const MigDevice& device, const MigLayout& layout,
                                                            int profile) noexcept;
 
-/// Lists the placements to which `own` can be enlarged while all other instances stay. They have more SMs and
-/// no media engines. They are sorted by SM count, memory slices, overlap with `own`, largest free block left,
-/// and start.
+/// Lists the placements to which `own` can be enlarged while all other instances stay. They have more SMs, or
+/// as many SMs and more memory slices, and no media engines. They are sorted by SM count, memory slices,
+/// overlap with `own`, largest free block left, and start.
 ///
 /// `own` is released first, so a placement may overlap it; one that does not overlap can exist before `own`
 /// is released. Empty if nothing fits, or if `own` is not part of the layout.

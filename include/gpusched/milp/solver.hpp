@@ -28,6 +28,7 @@ enum class Status : std::uint8_t {
     time_limit,  ///< the time limit struck; `x` is the best solution so far, or empty
     cancelled,   ///< the caller stopped it; `x` likewise
     failed,      ///< it gave up, or its solution violates the model; see `message`
+    feasible,    ///< `x` is a solution; the search ended without proof that no other one is better
 };
 
 /// Options of solvers.

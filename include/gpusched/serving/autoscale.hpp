@@ -83,6 +83,16 @@ struct ReplicaTimes {
     int max_batch = 128;                ///< most requests in a decode replica, 1 .. 100,000
     int prefill_gpus = 4;               ///< GPUs of a prefill replica, 1 .. 10,000
     int decode_gpus = 4;                ///< GPUs of a decode replica, 1 .. 10,000
+
+    /// Seconds to the first token on an idle replica.
+    [[nodiscard]] double idle_ttft_s(const Arrival& request) const {
+        return prefill_base_s + prefill_s_per_token * request.input;
+    }
+    /// Seconds per further token on an idle replica; 0 for requests of one token.
+    [[nodiscard]] double idle_tpot_s(const Arrival& request) const {
+        if (request.output <= 1) return 0;
+        return transfer_s_per_token * request.input / (request.output - 1) + step_base_s + step_s_per_request;
+    }
     bool operator==(const ReplicaTimes&) const = default;
 };
 template <class F>
@@ -184,9 +194,10 @@ struct PoolWindow {
     double decode_requests = 0;        ///< requests in decode replicas, on average
     double tokens_per_s = 0;           ///< decoded tokens per second
     /// Percentile of the times to the first token, for first tokens in the interval; NaN if there are none.
+    /// Leave out requests that miss the target even on an idle replica, since more replicas do not help them.
     double ttft_s = std::numeric_limits<double>::quiet_NaN();
     /// Percentile of the times per further token, for requests that ended in the interval; NaN if there are
-    /// none.
+    /// none. Leave out requests as for `ttft_s`.
     double tpot_s = std::numeric_limits<double>::quiet_NaN();
     PoolSizes ready{};         ///< replicas that serve
     PoolSizes starting{0, 0};  ///< replicas that start
@@ -212,7 +223,8 @@ constexpr void visit_fields(std::type_identity<PoolWindow>, F&& field) {
 /// Prefill: a load of a = rate E[S] on c servers waits with probability P(W > t) = C(c, a) exp(-(c - a) t /
 /// (E[S] (1 + cv^2) / 2)), C being Erlang's formula. A request is late if W + S exceeds the target. A fifth
 /// of the requests that the percentile allows can be late, which leaves room for bursts. Prompts that alone
-/// take longer than the target are always late.
+/// take longer than the target are always late. They occupy servers of their own; k of them in the sample count
+/// as k - sqrt(k), so that a single one does not scale the pool.
 ///
 /// Decode: a step of b requests takes s(b) = base + b x per-request. Each of d replicas holds b = x base / (1
 /// - x per-request) requests, with x = rate E[output - 1] / d. The batch that is exceeded with the same

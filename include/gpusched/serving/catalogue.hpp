@@ -32,6 +32,7 @@ struct GpuType {
     int per_machine = 1;        ///< GPUs in a machine, >= 1: the largest tensor-parallel degree
     std::optional<double> price{};  ///< $/h, >= 0; absent = unknown
     std::string source{};           ///< the source of the numbers
+    std::string region{};           ///< region of the machines; a replica uses one region
     bool operator==(const GpuType&) const = default;
 };
 template <class F>
@@ -45,6 +46,7 @@ constexpr void visit_fields(std::type_identity<GpuType>, F&& field) {
     field("per_machine", &GpuType::per_machine, at_least(1));
     field("price", &GpuType::price, detail::not_negative);
     field("source", &GpuType::source);
+    field("region", &GpuType::region, Since{2}, UnlessDefault{});
 }
 
 /// @throws InvalidInput with every name that is empty or appears twice and every number out of range

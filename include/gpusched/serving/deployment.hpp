@@ -52,6 +52,7 @@ struct DeploymentOptions {
     int min_tokens = 4096;  ///< every stage has KV cache for at least this many tokens, >= 1
     /// Pairs of GPU types, by index, without a network between them; no replica uses both.
     std::vector<std::pair<int, int>> disconnected{};
+    bool across_regions = false;  ///< allow replicas with GPU types of several regions
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
@@ -62,6 +63,7 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
     field("mixed_degrees", &DeploymentOptions::mixed_degrees);
     field("min_tokens", &DeploymentOptions::min_tokens, at_least(1));
     field("disconnected", &DeploymentOptions::disconnected);
+    field("across_regions", &DeploymentOptions::across_regions);
 }
 
 /// The default fraction of a GPU's memory for weights and KV cache, and its range.
@@ -89,7 +91,8 @@ inline constexpr auto memory_fractions = within(0.05, 1.0);
 /// Stages of one type are next to each other, types in the given order, and degrees of a type ascend. A
 /// deployment is possible if
 /// - its tensor-parallel groups fit into machines with a link, and degrees divide the query heads;
-/// - its GPUs are available and its types connected; a replica on several machines needs a network on each;
+/// - its GPUs are available, its types connected and of one region (unless `across_regions`); a replica on
+///   several machines needs a network on each;
 /// - every stage has memory for its layers and `min_tokens` tokens.
 ///
 /// Stages fill machines densely, in the order of the pipeline.
@@ -109,6 +112,9 @@ inline constexpr auto memory_fractions = within(0.05, 1.0);
 /// Returns the machine of each stage, from 0. Stages fill machines densely, in order; a machine has one GPU
 /// type.
 [[nodiscard]] std::vector<int> stage_machines(std::span<const GpuType> gpus, const Deployment& deployment);
+
+/// Returns whether all GPU types of a deployment are of one region.
+[[nodiscard]] bool in_one_region(std::span<const GpuType> gpus, const Deployment& deployment);
 
 /// Parses a deployment such as `H100 2x4`, `A100 1x4+L40 2x2` or `H100 1x2+H100 1x4`.
 ///

@@ -154,12 +154,13 @@ constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
     field("met", &PlannedLatency::met);
 }
 
-/// A serving plan and its bounds. Bounds hold for all plans with the deployments considered.
+/// A serving plan and its bounds. Bounds hold for all plans, also with deployments that were left out.
 struct ServingPlan {
-    milp::Status status = milp::Status::failed;  ///< how the search ended
-    std::vector<PlannedReplicas> replicas{};     ///< empty = no plan, or no requests
-    std::vector<int> rented{};                   ///< rented GPUs of each type
-    double cost = 0;                             ///< $/h
+    /// How the search ended; `optimal` only if `optimal` is true, `feasible` if nothing stopped the search.
+    milp::Status status = milp::Status::failed;
+    std::vector<PlannedReplicas> replicas{};  ///< empty = no plan, or no requests
+    std::vector<int> rented{};                ///< rented GPUs of each type
+    double cost = 0;                          ///< $/h
     /// Seconds; with rates the load of the busiest replicas; NaN = no plan.
     double makespan = std::numeric_limits<double>::quiet_NaN();
     double requests_per_s = 0;    ///< all requests over the makespan; 0 = no plan
@@ -240,7 +241,9 @@ struct PlannerOptions {
     /// Most deployments of each model in the solver's problem, >= 0; 0 = all.
     ///
     /// Deployments are ranked by throughput per $. Sets of GPU types alternate: the i-th best of a set of t
-    /// types has rank i t^2. `left_out` counts the others; `bound` and `optimal` ignore them.
+    /// types has rank i t^2. Planning adds those that would be kept with fewer GPU types in a replica and, for
+    /// a batch, those that the linear program over all deployments uses. `left_out` counts the others. Bounds
+    /// hold for them, too.
     int max_deployments = 40;
     bool measured_only = false;  ///< use only measured deployments and workloads
     /// Allow pipelines without a measurement on GPU types without any measured pipeline of the model. They
@@ -255,8 +258,8 @@ struct PlannerOptions {
     /// With targets: requests of a simulation, 100 .. 1,000,000. Raised up to 300,000 if fewer than 250 of a
     /// kind would count.
     int simulated_requests = 6000;
-    /// How the serving problem is solved. At most half of a time limit is spent on plans with a single GPU
-    /// type.
+    /// How the serving problem is solved. At most three quarters of a time limit are spent on plans of smaller
+    /// spaces.
     ServingSearchOptions search{.tolerance = 1e-3};
 };
 template <class F>
@@ -311,8 +314,8 @@ struct ServingInstance {
 /// multiple of them within the budget. The rate of a replica within the targets comes from a simulation of
 /// this replica, or from measured latencies. A mixed-integer program finds the rental. Then the complete plan
 /// is simulated with its own arrivals. If it misses a target, replicas get less load (`capacity`, by
-/// bisection) or serve one kind of requests each. The result is the cheapest plan that meets the targets.
-/// `cost_bound` is the bound of the program, which ignores queueing.
+/// bisection) or serve one kind of requests each. The cheapest plan that meets the targets is then improved by
+/// local search. `cost_bound` is the bound of the program, which ignores queueing.
 ///
 /// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are additions.
 /// @throws InvalidInput with every problem; BackendError if the solver is missing

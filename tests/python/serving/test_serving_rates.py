@@ -145,7 +145,8 @@ def test_plans_keep_their_targets_in_another_simulation(
     plan = serving.plan_serving(
         request(), rate=rates, machines=machines, deployments={"max_types": 1}, **targets
     )
-    assert plan.status == "optimal" and plan.rate == pytest.approx(sum(rates.values()))
+    assert plan.status == ("optimal" if plan.optimal else "feasible")
+    assert plan.rate == pytest.approx(sum(rates.values()))
     assert 0 < plan.cost_bound <= plan.cost * (1 + 1e-9)
     found = event_simulation(plan, rates, 3000, seed=5)
     for name in rates:

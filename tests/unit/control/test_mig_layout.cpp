@@ -120,9 +120,11 @@ TEST_CASE("validity, creation and enlargement agree with the rules on random set
                 auto after = rest;
                 after.push_back(candidate);
                 const auto& profile = device.profiles[candidate.profile];
-                if (valid_by_the_rules(device, after) && !profile.media &&
-                    profile.sm_count > device.profiles[own.profile].sm_count)
-                    expected.insert(candidate);
+                const auto& now = device.profiles[own.profile];
+                const bool larger =
+                    profile.sm_count > now.sm_count ||
+                    (profile.sm_count == now.sm_count && profile.memory_slices > now.memory_slices);
+                if (valid_by_the_rules(device, after) && !profile.media && larger) expected.insert(candidate);
             }
             std::array<MigInstance, 16> found{};
             const auto count = enlargements(device, layout, own, found);

@@ -171,6 +171,31 @@ TEST_CASE("instances are enlarged step by step, a dwell apart, and never above t
     CHECK(run.t1().phase == Phase::exhausted);
 }
 
+TEST_CASE("an instance gets more memory if no profile with more SMs fits, and gives it back") {
+    auto o = only(Variant::mig);
+    const auto& device = mig_device("A100-40GB");
+    const auto at = [&](const char* key, std::uint8_t start) {
+        return MigInstance{static_cast<std::uint8_t>(device.find(key)), start};
+    };
+    o.host.tenants[0].start.instance = at("1g", 6);
+    o.flags.relax = true;
+    Run full(o);
+    for (const auto other : {at("3g", 0), at("2g", 4)}) full.host.layouts[0].add(other);
+    full.go(600, slow);
+    REQUIRE(full.actions.size() == 1);
+    CHECK(full.actions[0].lever == Lever::enlarge);
+    CHECK(full.actions[0].after.instance == at("1g.2mem", 6));
+    full.go(1200, [](Observation& seen) { seen.tenants[0].p99_ms = 2; });
+    REQUIRE(full.actions.size() == 2);
+    CHECK(full.actions[1].lever == Lever::relax);
+    CHECK(profile_of(full.o, full.actions[1].after) == "1g");
+
+    Run room(o);  // more SMs are possible, and as much memory with them
+    room.go(100, slow);
+    REQUIRE(room.actions.size() == 1);
+    CHECK(profile_of(room.o, room.actions[0].after) == "2g");
+}
+
 TEST_CASE("an instance with a client that does not move is left alone") {
     auto o = only(Variant::mig);
     o.host.tenants[2].follows = false;

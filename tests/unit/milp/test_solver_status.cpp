@@ -125,6 +125,30 @@ TEST_CASE("a claim of optimality without a bound means within the gap") {
     CHECK(solve(m, {.mip_gap = 0.5}, silent).bound == 21);
 }
 
+TEST_CASE("a claim of optimality that the bound does not support is a solution without proof") {
+    ModelBuilder b("one");
+    b.column("x", 0, 10, 1, true);
+    const auto model = b.finish();
+    struct Case {
+        double x, bound, gap;
+        Status status;
+    };
+    for (const auto& c : {Case{4, 4, 0, Status::optimal},
+                          {4, 3.9999999, 0, Status::optimal},
+                          {4, 3, 0, Status::feasible},
+                          {4, 3.9, 0.1, Status::optimal},
+                          {10, 0.4, 0.5, Status::feasible}}) {
+        CAPTURE(c.x, c.bound, c.gap);
+        const AnySolver claims("claims", [&](const Model&, const SolveOptions&, const Context&) {
+            return Solution{.status = Status::optimal, .bound = c.bound, .x = {c.x}};
+        });
+        const auto found = solve(model, {.mip_gap = c.gap}, claims);
+        CHECK(found.status == c.status);
+        CHECK(found.has_solution());
+        CHECK(found.message.empty() == (c.status == Status::optimal));
+    }
+}
+
 TEST_CASE("without columns, rows still count") {
     const auto none = Small{{}, {}, {}, {}, {{}}, {1}, {2}}.model();
     const auto s = checked(none, {.status = Status::optimal});

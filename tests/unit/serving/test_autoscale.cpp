@@ -213,6 +213,35 @@ TEST_CASE("the forecast policy starts early, gives back late, and corrects itsel
     CHECK(wrong.decode == right.decode);
 }
 
+TEST_CASE("a prompt that no replica serves in time does not scale the pools", "[serving]") {
+    auto o = simple();
+    o.times = {.prefill_base_s = 0.05, .prefill_s_per_token = 2e-4, .max_batch = 200};
+    o.ttft_s = 1;
+    o.tpot_s = 0.05;
+    o.start_s = o.interval_s = 60;
+    o.hold_s = 300;
+    for (const auto& [rate, start] : {std::pair(0.2, 1), {2.0, 2}, {20.0, 8}})
+        for (const int input : {50'000, 400'000}) {  // 10 and 80 s for the prompt alone
+            const auto usual = poisson(rate, 3600, 500, 20, 5);
+            auto with = usual;
+            with.push_back({1800, input, 20});
+            std::sort(with.begin(), with.end(),
+                      [](const Arrival& a, const Arrival& b) { return a.time_s < b.time_s; });
+            o.start = {start, 1};
+            const auto most = [&](const std::vector<Arrival>& arrivals) {
+                const auto wanted = simulate_autoscaling(arrivals, o).wanted_prefill;
+                return *std::max_element(wanted.begin(), wanted.end());
+            };
+            CAPTURE(rate, input);
+            CHECK(most(with) <= most(usual) + 1);
+            CHECK(pool_sizes(with, rate, o) == pool_sizes(usual, rate, o));
+        }
+    // Many such prompts do need replicas.
+    std::vector<Arrival> half;
+    for (int i = 0; i < 100; ++i) half.push_back({1.0 * i, i % 2 == 0 ? 500 : 50'000, 20});
+    CHECK(pool_sizes(half, 1, o).prefill >= 5);
+}
+
 TEST_CASE("the baselines follow their one signal", "[serving]") {
     auto o = simple();
     o.policy = AutoscalePolicy::utilization;

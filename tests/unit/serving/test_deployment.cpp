@@ -49,6 +49,9 @@ std::set<std::vector<std::pair<int, int>>> brute_force(const LanguageModel& m,
             if (machines > 1) needs_network = true;
             has_network = has_network && gpu.network_gb_s > 0;
             for (const auto& [other, unused] : used)
+                if (!o.across_regions && gpus[static_cast<std::size_t>(other)].region != gpu.region)
+                    return false;
+            for (const auto& [other, unused] : used)
                 for (const auto& [a, b] : o.disconnected)
                     if ((a == g && b == other) || (b == g && a == other)) return false;
         }
@@ -170,6 +173,8 @@ TEST_CASE("deployments equal a brute force on random types", "[serving]") {
                                   .mixed_degrees = i % 2 == 1,
                                   .min_tokens = pick(1, 20000)};
         if (types > 1 && pick(0, 2) == 0) options.disconnected = {{1, 0}};
+        for (auto& gpu : gpus) gpu.region = pick(0, 2) == 0 ? "west" : "east";
+        options.across_regions = pick(0, 2) == 0;
         const double fraction = i % 3 == 0 ? 0.6 : usual_memory_fraction;
         const auto expected = brute_force(model, gpus, available, options, fraction);
         std::set<std::vector<std::pair<int, int>>> found;

@@ -188,9 +188,47 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
             tight += plan.left_out > 0;
         }
         CHECK(plan.left_out >= 0);
+        // Neither is a plan with deployments of two types, nor does any plan beat the bound.
+        auto narrow = options;
+        narrow.deployments.max_types = 1;
+        const auto single = plan_serving(r, narrow);
+        CHECK((!single.has_plan() || plan.makespan <= single.makespan * (1 + 1e-6)));
+        const double best = Oracle(r, options, r.available).best();
+        CHECK(plan.has_plan() == std::isfinite(best));
+        if (!plan.has_plan()) continue;
+        CHECK(plan.bound <= best * (1 + 1e-6));
+        CHECK(plan.optimal == (plan.status == milp::Status::optimal));
+        if (plan.optimal) CHECK(plan.makespan <= best * (1 + 2e-3));
     }
     CHECK(compared > instances(20));
     CHECK(tight > instances(10));
+}
+
+TEST_CASE("a replica spans regions only if told", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    auto east = gpu_type("H100"), west = east;
+    east.name = "east";
+    west.name = "west";
+    east.price = west.price = 3;
+    east.region = "eu-east";
+    west.region = "eu-west";
+    // The model needs two GPUs, and each region has one.
+    ServingRequest request{{east, west}, {1, 1}, 10, {{llama3_70b(), {{"w", {500, 200}, 1000}}}}, {}};
+    const auto none = plan_serving(request);
+    CHECK(none.status == milp::Status::infeasible);
+    CHECK(std::any_of(none.binding.begin(), none.binding.end(),
+                      [](const std::string& text) { return text.starts_with("across_regions"); }));
+    PlannerOptions told;
+    told.deployments.across_regions = true;
+    const auto both = plan_serving(request, told);
+    REQUIRE(both.has_plan());
+    CHECK(both.replicas.front().deployment.stages.size() == 2);
+    // A measurement does not override it; a region's own replicas need nothing.
+    request.measured = {{llama3_70b().name, both.replicas.front().deployment.name, "w", 1.0}};
+    CHECK_FALSE(plan_serving(request).has_plan());
+    request.available = {2, 2};
+    for (const auto& replicas : plan_serving(request).replicas)
+        CHECK(in_one_region(request.gpus, replicas.deployment));
 }
 
 TEST_CASE("a request without GPUs", "[serving]") {

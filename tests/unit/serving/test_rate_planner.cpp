@@ -1,6 +1,7 @@
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 
+#include <gpusched/core/rng.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -82,6 +83,55 @@ TEST_CASE("replicas that serve several kinds are filled as far as their simulati
     for (const auto& latency : plan.latencies) CHECK(latency.met);
     // What replicas serve at all is the limit however long the targets are.
     CHECK(plan.makespan <= options.utilization * (1 + 1e-6));
+}
+
+TEST_CASE("a kind that waits little does not make the others' replicas many", "[serving]") {
+    if (no_solver()) return;
+    // An idle replica serves the long prompts just in time. With Poisson arrivals it keeps the target at a
+    // twentieth of its throughput, but five that take turns serve four times as many.
+    PlannerOptions options{.deployments = {.max_types = 1}, .machines = true};
+    options.targets = {.ttft_p90_s = 0.15, .tpot_p90_s = 0.05};
+    for (const int machines : {40, 8}) {
+        const auto request =
+            asked({kind("long", {3037, 69}, 1.69), kind("chat", {1087, 426}, 2.36)}, 8 * machines);
+        const auto plan = plan_serving(request, options);
+        REQUIRE(plan.has_plan());
+        CHECK(plan.cost <= 6 * 24);
+        for (const auto& latency : plan.latencies) CHECK(latency.met);
+        CHECK_FALSE(plan.optimal);
+        CHECK(plan.status == milp::Status::feasible);
+        CHECK(plan.cost_bound < plan.cost);
+    }
+}
+
+TEST_CASE("a plan is called optimal only if the bound agrees", "[serving]") {
+    if (no_solver()) return;
+    Rng rng(5);
+    int proved = 0, open = 0;
+    for (int i = 0; i < testing_support::instances(4); ++i) {
+        auto request = asked(
+            {kind("a", {500, 250}, 0.5 + 4 * rng.uniform()), kind("b", {2000, 50}, 0.2 + 2 * rng.uniform())});
+        request.gpus.push_back(priced("A100-80GB", 1.8));
+        request.available.push_back(64);
+        PlannerOptions options;
+        options.max_deployments = i % 3 == 0 ? 2 : 40;
+        options.machines = i % 2 == 1;
+        if (i % 4 < 2) options.targets = {.ttft_p90_s = 0.3 + rng.uniform(), .tpot_p90_s = 0.05};
+        const auto plan = plan_serving(request, options);
+        REQUIRE(plan.has_plan());
+        CAPTURE(i, plan.cost, plan.cost_bound);
+        CHECK(plan.optimal == (plan.status == milp::Status::optimal));
+        CHECK(plan.optimal == (plan.cost - plan.cost_bound <= 1e-3 * plan.cost));
+        CHECK(plan.message.empty() == plan.optimal);
+        (plan.optimal ? proved : open) += 1;
+        // The bound holds for the deployments that were left out, too.
+        options.max_deployments = 0;
+        const auto whole = plan_serving(request, options);
+        CHECK(plan.cost_bound <= whole.cost * (1 + 1e-6));
+        CHECK(whole.cost <= plan.cost * (1 + 1e-6));
+    }
+    CHECK(proved > 0);
+    CHECK(open > 0);
 }
 
 TEST_CASE("idle GPUs of rented machines serve before there is no plan", "[serving]") {
