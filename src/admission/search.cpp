@@ -37,6 +37,9 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
     lends_ =
         std::any_of(inv_.tasks.standby.begin(), inv_.tasks.standby.end(), [](auto is) { return is != 0; });
+    local_ = std::any_of(pods.begin(), pods.end(), [&](TaskId pod) {
+        return inv_.task_affinities[inv_.tasks.affinities[index(pod)]].guaranteed_level().has_value();
+    });
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ =
         options.search.search_limit < INT64_MAX / count ? options.search.search_limit * count : INT64_MAX;
@@ -135,6 +138,16 @@ bool Search::looks_beyond_its_node(TaskId task) const {
     });
 }
 
+/// Returns whether displacing other tasks from the task's own node can make place for it there. Not if it
+/// takes whole GPUs of which one is like the other: what the others free then fits the arrivals, too, and the
+/// task could have stayed.
+bool Search::displaces_at_home(const Item& item) const {
+    if (item.depth == 0 || prices_[item.task].replace >= never) return false;
+    const auto home = snapshot_.node_of(item.task);
+    return state_.work.is_fraction(item.task) || (lends_ && state_.work.may_borrow(item.task)) ||
+           (local_ && inv_.nodes.hardware[index(home)] != NodeTable::no_hardware);
+}
+
 void Search::place(const Item& item) {
     if (looks_beyond_its_node(item.task)) {
         incomplete_ = true;
@@ -181,6 +194,21 @@ void Search::place_directly(const Item& item) {
     incomplete_ = incomplete_ || cut_before;
 }
 
+/// Returns whether other GPUs of the node than `gpus`, free ones or ones that other tasks can leave, can be a
+/// better choice for the task. Idle GPUs of a node without hardware are alike.
+bool Search::has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const {
+    const bool alike = inv_.nodes.hardware[index(node)] == NodeTable::no_hardware &&
+                       inv_.tasks.gpu_memory_mib[index(task)] == 0;
+    if (alike && !state_.work.is_fraction(task)) return false;
+    auto others = candidate_gpus(state_.work, task, node);
+    for (const auto other : state_.work.tasks_on(node))
+        if (prices_[other].least < never && state_.fate[index(other)] == untouched)
+            others |= state_.work.gpus_of(other);
+    const auto idle = state_.work.idle_gpus(node);
+    if (alike && (gpus & idle) == gpus) gpus |= idle;
+    return (others & state_.work.healthy_gpus(node) & ~gpus) != 0;
+}
+
 /// Places the task on a node on which it fits now, by each useful means, and continues the search.
 void Search::put(const Item& item, NodeId node) {
     if (bound() >= best_ || out()) return;
@@ -195,9 +223,7 @@ void Search::put(const Item& item, NodeId node) {
             while (gpu_count(firm) > inv_.tasks.gpu_count[i]) firm &= firm - 1;
             if (gpus_fit(state_.work, task, node, firm)) gpus = firm;
         }
-        if (state_.work.is_fraction(task) || inv_.nodes.hardware[index(node)] != NodeTable::no_hardware ||
-            inv_.tasks.gpu_memory_mib[i] > 0)
-            incomplete_ = true;  // other GPUs of the node are not tried
+        if (!incomplete_ && has_other_gpus(task, node, gpus)) incomplete_ = true;  // they are not tried
     }
     if (!inv_.selection_memberships(task).empty()) incomplete_ = true;  // depends on the order of placements
     gpus |= free_devices_for(state_.work, task, node);
@@ -284,9 +310,12 @@ void Search::place_by_displacing(const Item& item) {
         }
         if (state_.cost + entry.bound < best_) displace_on(item, entry.node, entry.bound);
     }
+    const auto can_host = [&](NodeId node) {
+        return may_go(item, node) && inv_.nodes.receives(node) && inv_.eligible(item.task, node);
+    };
     for (const auto node : touched)
-        if (usable(node) && inv_.nodes.receives(node) && inv_.eligible(item.task, node))
-            displace_on(item, node, 0);
+        if (node != home && can_host(node)) displace_on(item, node, 0);
+    if (displaces_at_home(item) && can_host(home)) displace_on(item, home, 0);
 }
 
 /// Tries every set of tasks that can be displaced from the node for the task, the cheapest first.

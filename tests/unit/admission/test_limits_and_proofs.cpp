@@ -245,3 +245,53 @@ TEST_CASE("one node that empties serves displaced tasks of several sizes") {
         CHECK(made.bound <= 420'000);
     }
 }
+
+TEST_CASE("a victim returns to its own node after another one leaves it") {
+    const auto share = [](TaskSpec& task, std::int64_t share_milli, bool can_be_evicted) -> TaskSpec& {
+        task.gpu_share_milli = share_milli;
+        task.preemptible = can_be_evicted;
+        return task;
+    };
+    SECTION("evicting a small share for good costs less than a larger one") {
+        auto spec = nodes({2});
+        share(run(spec, "keep", "n0", {1}), 700, false);
+        share(run(spec, "small", "n0", {1}), 250, true);
+        share(run(spec, "large", "n0", {0}), 300, true);
+        wait(spec, "p", 1);
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 250 * 3600 + 300 * 300);
+        REQUIRE(made.bound);
+        CHECK(*made.bound <= made.cost.total());
+    }
+    SECTION("moving a task of higher priority makes the place") {
+        auto spec = nodes({3, 2});
+        spec.nodes[0].labels = {{"k", "0"}};
+        share(run(spec, "small", "n0", {0}), 250, false);
+        share(run(spec, "keep", "n0", {0}), 700, false).how = Mobility::none;
+        share(run(spec, "victim", "n0", {2}), 250, true).node_selector = {{"k", "0"}};
+        run(spec, "other", "n1", {1}).how = Mobility::none;
+        wait(spec, "p", 2);
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 250 * 300 + 250 * 30);
+        REQUIRE(made.bound);
+        CHECK(*made.bound <= made.cost.total());
+    }
+    SECTION("whole GPUs, of which the pod needs two on one NUMA node") {
+        auto spec = nodes({4, 2});
+        spec.nodes[0].labels = {{"k", "0"}};
+        spec.nodes[0].hardware = Hardware{.preset = {}, .numa_nodes = {{0, 8, 0b0011}, {1, 8, 0b1100}}};
+        for (auto& node : spec.nodes) node.cpu_milli = 8000;
+        auto& victim = run(spec, "victim", "n0", {0});
+        victim.preemptible = true;
+        victim.node_selector = {{"k", "0"}};
+        run(spec, "moves", "n0", {2});
+        run(spec, "keep", "n0", {3}).locked = true;
+        run(spec, "other", "n1", {0}).locked = true;
+        wait(spec, "p", 2).hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 1000 * (30 + 300));
+    }
+}
