@@ -486,9 +486,8 @@ void Search::finish() {
 }
 
 /// Returns whether the budgets allow each restarting task to be down together with the evicted tasks, which
-/// are down during all moves.
+/// are down during all moves. Only evictions may exceed budgets at a price.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
-    if (options_.prices.budget_price_s) return true;
     return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
         return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
     });

@@ -295,3 +295,17 @@ TEST_CASE("a victim returns to its own node after another one leaves it") {
         CHECK(made.cost.total() == 1000 * (30 + 300));
     }
 }
+
+TEST_CASE("a price of budgets does not prevent the plan that keeps them") {
+    for (const std::int64_t price : {0, 100}) {
+        auto spec = nodes({4, 4});
+        run(spec, "moves", "n0", {0, 3});
+        run(spec, "victim", "n0", {2}).preemptible = true;
+        run(spec, "suspends", "n1", {1, 3}).how = Mobility::suspend;
+        spec.budgets.push_back({.name = "b", .tasks = {"victim", "suspends"}, .allowed_down = 1});
+        wait(spec, "p", 4);
+        const auto made = checked(spec, {"p"}, {.prices = {.budget_price_s = price}});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 1000 * (3600 + 2 * 30));
+    }
+}
