@@ -161,8 +161,22 @@ static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
 /// else the lack of places for displaced tasks.
 static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const PriceTable& prices, const allocation::Allocation& as_it_is, Admission& made) {
-    Cluster work(cluster);
+    Cluster emptied(cluster), work(cluster);
+    emptied.commit();
     work.commit();
+    for (const auto task : cluster.tasks())
+        if (prices[task].least < never) emptied.remove(task);
+    // Only tasks on the node leave.
+    const auto obstacle_without_its_tasks = [&](TaskId pod, NodeId node) {
+        const auto before = work.checkpoint();
+        std::vector<TaskId> leave;
+        for (const auto task : work.tasks_on(node))
+            if (prices[task].least < never) leave.push_back(task);
+        for (const auto task : leave) work.remove(task);
+        const auto obstacle = find_obstacle(work, pod, node);
+        work.rollback(before);
+        return obstacle;
+    };
     std::int64_t fewest = INT64_MAX;
     for (const auto pod : pods) {
         std::int64_t feasible = 0, filtered = 0;
@@ -170,20 +184,17 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
         NodeId closest_node = none<NodeId>;
         Obstacle closest_obstacle = Obstacle::none;
-        for (const auto node : work.nodes()) {
+        for (const auto node : emptied.nodes()) {
             if (!passes(pod, node)) {
                 ++filtered;
                 continue;
             }
-            const auto before = work.checkpoint();
-            std::vector<TaskId> leave;
-            for (const auto task : work.tasks_on(node))
-                if (prices[task].least < never) leave.push_back(task);
-            for (const auto task : leave) work.remove(task);
-            const auto obstacle = find_obstacle(work, pod, node);
-            const auto idle = gpu_count(work.idle_gpus(node, work.lent_to(pod)));
-            work.rollback(before);
-            if (obstacle == Obstacle::none) {
+            const auto obstacle = find_obstacle(emptied, pod, node);
+            const auto idle = gpu_count(emptied.idle_gpus(node, emptied.lent_to(pod)));
+            // Other tasks can be needed: their leaving is no help then.
+            const bool needs_others = obstacle == Obstacle::near || obstacle == Obstacle::spread;
+            if (obstacle == Obstacle::none ||
+                (needs_others && obstacle_without_its_tasks(pod, node) == Obstacle::none)) {
                 ++feasible;
                 continue;
             }
@@ -198,16 +209,14 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
             if (filtered > 0)
                 made.reason += ": the filter rejects " + number_text(filtered) + " of " +
-                               number_text(work.node_count()) + " nodes";
+                               number_text(emptied.node_count()) + " nodes";
             if (closest_node == none<NodeId>) {
                 if (filtered == 0) made.reason += ": the cluster has no nodes";
                 return;
             }
-            for (const auto task : cluster.tasks_on(closest_node))
-                if (prices[task].least < never) work.remove(task);
             made.reason += ", even after all displaceable tasks leave; the closest node is " +
                            gpusched::quoted(cluster.name(closest_node)) + ": " +
-                           describe_obstacle(work, pod, closest_node);
+                           describe_obstacle(emptied, pod, closest_node);
             return;
         }
         fewest = std::min(fewest, feasible);

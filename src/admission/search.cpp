@@ -128,13 +128,13 @@ void Search::descend() {
     static_cast<void>(size);
 }
 
-/// Returns whether a constraint of the task depends on tasks on other nodes. The search does not displace
-/// such tasks to satisfy it.
-bool Search::looks_beyond_its_node(TaskId task) const {
-    const auto groups = inv_.memberships(task);
+/// Returns whether a constraint of the task can need other tasks somewhere, so that it does not follow from
+/// fewer tasks. The search does not move tasks to satisfy it.
+bool Search::needs_others(TaskId task) const {
+    const auto groups = inv_.selection_memberships(task);
     return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-        const auto& set = inv_.group_sets[m.set];
-        return set.level != node_level || set.kind == GroupKind::near || set.kind == GroupKind::spread;
+        const auto kind = inv_.group_sets[m.set].kind;
+        return kind == GroupKind::near || kind == GroupKind::spread;
     });
 }
 
@@ -149,7 +149,7 @@ bool Search::displaces_at_home(const Item& item) const {
 }
 
 void Search::place(const Item& item) {
-    if (looks_beyond_its_node(item.task)) {
+    if (needs_others(item.task)) {
         incomplete_ = true;
         if (item.depth == 0) lower_bound_ = 0;
     }

@@ -69,7 +69,7 @@ class Search {
     [[nodiscard]] bool restarts_keep_budgets(const Solution& solution) const;
     bool order_moves(Solution& solution);
 
-    [[nodiscard]] bool looks_beyond_its_node(TaskId task) const;
+    [[nodiscard]] bool needs_others(TaskId task) const;
     [[nodiscard]] bool has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const;
     [[nodiscard]] bool displaces_at_home(const Item& item) const;
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;

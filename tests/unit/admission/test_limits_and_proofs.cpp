@@ -309,3 +309,29 @@ TEST_CASE("a price of budgets does not prevent the plan that keeps them") {
         CHECK(made.cost.total() == 1000 * (3600 + 2 * 30));
     }
 }
+
+TEST_CASE("tasks on other nodes leave the groups that keep a pod away") {
+    const auto apart = [](TaskSpec& task) -> TaskSpec& {
+        task.anti_affinity.push_back({"g", 0, 1});
+        return task;
+    };
+    auto spec = nodes({3, 4, 4});
+    for (std::size_t n = 0; n < 3; ++n) spec.nodes[n].network = {n < 2 ? "r0" : "r1"};
+    run(spec, "keep", "n2", {0, 1}).how = Mobility::none;
+    apart(run(spec, "member", "n0", {2}));
+    apart(wait(spec, "p", 4));
+    auto& member = spec.tasks[1];
+    SECTION("it is evicted, and placed again in another rack") {
+        member.preemptible = true;
+        const auto made = checked(spec, {"p"}, {.moves = false});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 300'000);
+        CHECK(made.lost.empty());
+    }
+    SECTION("a member that stays is the reason") {
+        member.locked = true;
+        const auto made = checked(spec, {"p"});
+        CHECK_FALSE(made.admitted);
+        CHECK(made.obstacle == Obstacle::anti_affinity);
+    }
+}
