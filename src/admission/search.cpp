@@ -228,6 +228,7 @@ void Search::put(const Item& item, NodeId node) {
     if (!inv_.selection_memberships(task).empty()) incomplete_ = true;  // depends on the order of placements
     gpus |= free_devices_for(state_.work, task, node);
     const auto borrowed = PriceTable::borrowed_milli(state_.work, task, node, gpus);
+    if (borrowed > 0) incomplete_ = true;  // other GPUs can be cheaper
     if (borrowed > 0 && !options_.standby) return;
     const auto recall = borrowed * options_.prices.recall_price_s;
 

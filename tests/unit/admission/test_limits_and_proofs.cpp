@@ -335,3 +335,17 @@ TEST_CASE("tasks on other nodes leave the groups that keep a pod away") {
         CHECK(made.obstacle == Obstacle::anti_affinity);
     }
 }
+
+TEST_CASE("a GPU that a Standby task shares is idle for an LP pod once the others leave it") {
+    auto spec = nodes({1});
+    auto& lender = run(spec, "lender", "n0", {0});
+    lender.gpu_share_milli = 500;
+    lend(lender);
+    auto& victim = run(spec, "victim", "n0", {0});
+    victim.gpu_share_milli = 500;
+    victim.priority_class = PriorityClass::lp;
+    wait(spec, "p", 1).priority_class = PriorityClass::lp;
+    const auto made = checked(spec, {"p"});
+    REQUIRE(made.admitted);
+    CHECK(made.cost.total() == 500 * 3600 + 500 * 60);
+}
