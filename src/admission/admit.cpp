@@ -161,8 +161,22 @@ static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
 /// else the lack of places for displaced tasks.
 static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const PriceTable& prices, const allocation::Allocation& as_it_is, Admission& made) {
-    Cluster work(cluster);
+    Cluster emptied(cluster), work(cluster);
+    emptied.commit();
     work.commit();
+    for (const auto task : cluster.tasks())
+        if (prices[task].least < never) emptied.remove(task);
+    // Only tasks on the node leave.
+    const auto obstacle_without_its_tasks = [&](TaskId pod, NodeId node) {
+        const auto before = work.checkpoint();
+        std::vector<TaskId> leave;
+        for (const auto task : work.tasks_on(node))
+            if (prices[task].least < never) leave.push_back(task);
+        for (const auto task : leave) work.remove(task);
+        const auto obstacle = find_obstacle(work, pod, node);
+        work.rollback(before);
+        return obstacle;
+    };
     std::int64_t fewest = INT64_MAX;
     for (const auto pod : pods) {
         std::int64_t feasible = 0, filtered = 0;
@@ -170,20 +184,17 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
         NodeId closest_node = none<NodeId>;
         Obstacle closest_obstacle = Obstacle::none;
-        for (const auto node : work.nodes()) {
+        for (const auto node : emptied.nodes()) {
             if (!passes(pod, node)) {
                 ++filtered;
                 continue;
             }
-            const auto before = work.checkpoint();
-            std::vector<TaskId> leave;
-            for (const auto task : work.tasks_on(node))
-                if (prices[task].least < never) leave.push_back(task);
-            for (const auto task : leave) work.remove(task);
-            const auto obstacle = find_obstacle(work, pod, node);
-            const auto idle = gpu_count(work.idle_gpus(node, work.lent_to(pod)));
-            work.rollback(before);
-            if (obstacle == Obstacle::none) {
+            const auto obstacle = find_obstacle(emptied, pod, node);
+            const auto idle = gpu_count(emptied.idle_gpus(node, emptied.lent_to(pod)));
+            // Other tasks can be needed: their leaving is no help then.
+            const bool needs_others = obstacle == Obstacle::near || obstacle == Obstacle::spread;
+            if (obstacle == Obstacle::none ||
+                (needs_others && obstacle_without_its_tasks(pod, node) == Obstacle::none)) {
                 ++feasible;
                 continue;
             }
@@ -198,16 +209,14 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
             if (filtered > 0)
                 made.reason += ": the filter rejects " + number_text(filtered) + " of " +
-                               number_text(work.node_count()) + " nodes";
+                               number_text(emptied.node_count()) + " nodes";
             if (closest_node == none<NodeId>) {
                 if (filtered == 0) made.reason += ": the cluster has no nodes";
                 return;
             }
-            for (const auto task : cluster.tasks_on(closest_node))
-                if (prices[task].least < never) work.remove(task);
             made.reason += ", even after all displaceable tasks leave; the closest node is " +
                            gpusched::quoted(cluster.name(closest_node)) + ": " +
-                           describe_obstacle(work, pod, closest_node);
+                           describe_obstacle(emptied, pod, closest_node);
             return;
         }
         fewest = std::min(fewest, feasible);
@@ -327,11 +336,61 @@ static void bring_together(const Cluster& cluster, const allocation::detail::Gan
         if (regions[r].least > search.best() || search.match(regions[r].nodes, share)) return;
 }
 
-}  // namespace detail
+/// The means that a search can do without, in the order in which they are taken away.
+enum class Means { budget_price, standby, moves, evictions, replace };
+constexpr std::array all_means{Means::budget_price, Means::standby, Means::moves, Means::evictions,
+                               Means::replace};
 
-GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& given,
-                                const Context& context) {
-    validate(given, cluster);
+/// Takes one of the means away; returns false if the options do not allow it, or if nothing is left then.
+static bool take_away(Means means, const Inventory& inventory, Options& options) {
+    switch (means) {
+    case Means::budget_price:
+        return !inventory.budgets.empty() && std::exchange(options.prices.budget_price_s, std::nullopt);
+    case Means::standby: {
+        const auto& standby = inventory.tasks.standby;
+        const bool lends = std::any_of(standby.begin(), standby.end(), [](auto is) { return is != 0; });
+        return lends && std::exchange(options.standby, false);
+    }
+    case Means::moves:
+        return options.evictions && std::exchange(options.moves, false);
+    case Means::evictions:
+        return options.moves && std::exchange(options.evictions, false);
+    case Means::replace:
+        return options.evictions && std::exchange(options.replace, false);
+    }
+    return false;
+}
+
+static Admission admit_by(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
+                          const Options& given, const Context& context);
+
+/// After a search without result, searches without one or more of `means`. More means can use up the steps of
+/// a search, but must not prevent a plan.
+static void try_with_less(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
+                          const Options& options, const Context& context, double elapsed_s, Admission& made) {
+    while (!means.empty() && !made.admitted && made.stop_reason == StopReason::completed) {
+        auto less = options;
+        const bool is_less = take_away(means.front(), cluster.inventory(), less);
+        means = means.subspan(1);
+        if (!is_less) continue;
+        if (less.time_limit) less.time_limit = std::max(0.0, *less.time_limit - elapsed_s);
+        auto other = admit_by(means, cluster, pods, less, context);
+        other.stats.steps += made.stats.steps;
+        other.stats.sets_checked += made.stats.sets_checked;
+        made.stats = other.stats;
+        made.stop_reason = other.stop_reason;
+        if (!other.admitted) continue;
+        // The bound of the search with all means holds, but not the one of a search with less.
+        other.bound = std::min(made.bound.value_or(never), other.cost.total());
+        other.proven = other.bound == other.cost.total();
+        made = std::move(other);
+    }
+}
+
+/// `admit` for valid options.
+/// @param means that a further search may do without; all of them: describes a failure
+static Admission admit_by(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
+                          const Options& given, const Context& context) {
     Admission made;
     auto options = given;
     if (options.max_moves == 0) options.moves = false;
@@ -352,14 +411,14 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     }
     const auto placed = gang.place();
     work.rollback(0);
-    detail::Solution known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
-    const detail::FilterAnswers passes(cluster, options.filter);
+    Solution known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
+    const FilterAnswers passes(cluster, options.filter);
     const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(),
                                      [&](const Placement& p) { return passes(p.task, p.node); });
     if (placed.placed && allowed) {
         std::int64_t borrowed = 0;
         for (const auto& p : placed.pods) {
-            borrowed += detail::PriceTable::borrowed_milli(work, p.task, p.node, p.gpus);
+            borrowed += PriceTable::borrowed_milli(work, p.task, p.node, p.gpus);
             work.assign(p.task, p.node, p.gpus);
         }
         work.rollback(0);
@@ -369,12 +428,12 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
             made.bound = 0;
             made.proven = true;
             made.stop_reason = budget.reason();
-            detail::describe(cluster, pods, made);
+            describe(cluster, pods, made);
             return made;
         }
-        if (!options.standby) known.cost = detail::never;
+        if (!options.standby) known.cost = never;
     } else {
-        known.cost = detail::never;
+        known.cost = never;
     }
     consolidation::Options movable;
     movable.limits.max_disrupted = options.limits.max_disrupted;
@@ -382,23 +441,23 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     const auto scope = consolidation::make_scope(cluster, movable);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
-    const detail::PriceTable prices(cluster, pods, options, scope, gangs);
+    const PriceTable prices(cluster, pods, options, scope, gangs);
     std::int64_t needed_milli = 0;
     for (const auto pod : pods) needed_milli += cluster.gpu_milli(pod);
-    detail::NodeBounds bounds(cluster, prices, needed_milli);
-    detail::Search search(cluster, std::move(work), pods, options, passes, scope, prices, gangs, bounds,
-                          budget, made.stats);
+    NodeBounds bounds(cluster, prices, needed_milli);
+    Search search(cluster, std::move(work), pods, options, passes, scope, prices, gangs, bounds, budget,
+                  made.stats);
     search.offer(std::move(known));
-    const auto regions = gang.required_level ? detail::regions_of(cluster, pods, *gang.required_level, bounds)
-                                             : std::vector<detail::Region>(1);
+    const auto regions = gang.required_level ? regions_of(cluster, pods, *gang.required_level, bounds)
+                                             : std::vector<Region>(1);
     for (const auto& region : regions) {
         if (region.least >= search.best()) break;
         search.run(region.nodes);
     }
-    detail::bring_together(cluster, gang, search, bounds, options);
+    bring_together(cluster, gang, search, bounds, options);
     for (auto solution = search.solutions().rbegin(); solution != search.solutions().rend(); ++solution)
-        if (detail::make_plan(cluster, *solution, scope, options, made)) {
-            detail::describe(cluster, pods, made);
+        if (make_plan(cluster, *solution, scope, options, made)) {
+            describe(cluster, pods, made);
             break;
         }
     made.stop_reason = budget.reason();
@@ -406,22 +465,46 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     // The search omits all that costs more than its cheapest solution, even if that did not become a plan.
     if (!search.solutions().empty()) lower = std::min(lower, search.solutions().back().cost);
     if (made.admitted) lower = std::min(lower, made.cost.total());
-    made.proven =
-        made.admitted ? lower == made.cost.total() : lower >= detail::never && search.solutions().empty();
-    if (lower < detail::never) made.bound = lower;
-    if (!made.admitted) {
-        detail::explain(cluster, pods, passes, prices, placed, made);
+    // Why no plan costs less than `lower`. Take a cheapest plan, and place its pods in the order of the search,
+    // then each displaced task, on their final nodes.
+    // 1. Except for near and spread, obstacles only vanish when tasks leave. So the tasks that finally leave
+    //    the node and the groups in question contain one of the minimal sets that the search tries
+    //    (CoverFinder). The other tasks leave for a later placement, or for none.
+    // 2. A task that is evicted and returns to its own node could have stayed if GPUs are alike: exchange the
+    //    GPUs that the arrivals got from it. Otherwise the search also displaces tasks there for it
+    //    (`displaces_at_home`).
+    // 3. If the search does not try all choices, it sets `incomplete_`, and the lower bound of that part
+    //    counts: GPUs that differ (`has_other_gpus`), lent GPUs, near and spread, gangs that break, moves
+    //    without an order, limits on steps, depth, nodes and sets.
+    // 4. The bounds count each displaced task at its least price and assume nothing about its new place,
+    //    except that a move ends on another node, and that a task does not fit beside a pod if their GPUs
+    //    together exceed the node's. They add only what must be lost for good because the cluster is too
+    //    small (NodeBounds, PodBounds).
+    made.proven = made.admitted ? lower == made.cost.total() : lower >= never && search.solutions().empty();
+    if (lower < never) made.bound = lower;
+    if (!made.admitted && !made.proven)
+        try_with_less(means, cluster, pods, options, context, budget.elapsed_s(), made);
+    if (!made.admitted && means.size() == all_means.size()) {
+        explain(cluster, pods, passes, prices, placed, made);
         const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
                                 !given.standby || given.limits.max_disrupted ||
                                 given.limits.max_moves_per_wave || given.limits.max_moves_per_node ||
                                 (!given.prices.budget_price_s && !cluster.inventory().tasks.budgets.empty());
         if (is_limited && made.stop_reason == StopReason::completed)
             if (const auto limits =
-                    detail::describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);
+                    describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);
                 !limits.empty())
                 made.reason = "no plan within the limits was found; a plan without them shows: " + limits;
     }
     return made;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+                                const Context& context) {
+    validate(options, cluster);
+    return detail::admit_by(detail::all_means, cluster, pods, options, context);
 }
 
 }  // namespace gpusched::admission

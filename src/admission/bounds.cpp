@@ -76,7 +76,8 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
     for (const auto task : cluster.tasks_on(node)) {
         const auto price = price_of(task);
         const auto gpus = cluster.gpus_of(task) & ~cluster.devices(node);
-        if (cluster.is_fraction(task))
+        // A Standby task lends its share: the GPU can be idle for an LP task while it stays.
+        if (cluster.is_fraction(task) && !cluster.inventory().tasks.standby[index(task)])
             for_each_gpu(gpus, [&](int g) {
                 auto& sum = of_gpu[g];
                 if ((shared & gpu_bit(g)) == 0) sum = 0;

@@ -21,6 +21,7 @@ bool CoverFinder::free_alike(TaskId a, TaskId b) const {
 }
 
 bool CoverFinder::alike(TaskId a, TaskId b) const {
+    if (snapshot_.node_of(a) != on_ || snapshot_.node_of(b) != on_) return false;
     if (passes_ || inv_.nodes.hardware[index(on_)] != NodeTable::no_hardware) return false;
     const auto& t = inv_.tasks;
     const auto& x = prices_[a];
@@ -59,6 +60,7 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
         if (state_.fate[index(other)] == SearchState::untouched && prices_[other].least <= most_cost)
             candidates_.push_back(other);
     }
+    const bool all_members = add_conflicting_members();
     const auto& t = inv_.tasks;
     const auto key = [&](TaskId x) {
         return std::tuple(-snapshot_.gpu_milli(x), prices_[x].least, -t.cpu_milli[index(x)],
@@ -69,6 +71,7 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     for (auto i = candidates_.size(); i-- > 0;) {
         const auto x = candidates_[i];
         rest_[i] = rest_[i + 1];
+        if (snapshot_.node_of(x) != node) continue;
         rest_[i].gpus += gpu_count(state_.work.gpus_of(x) & ~state_.work.devices(node));
         rest_[i].cpu += t.cpu_milli[index(x)];
         rest_[i].memory += t.memory_mib[index(x)];
@@ -77,18 +80,63 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     const bool all = sets_left_ > 0;
     if (!all) find_one();
     for (auto& cover : covers) {
+        bool here = true;
         for (const auto x : cover.tasks) {
             const auto more = cost_of_place(x);
             cover.estimate = std::min(
                 never, cover.estimate + std::max(prices_[x].least + more, bounds_.estimate(snapshot_, x)));
             cover.most = std::max(cover.most, more);
+            here = here && snapshot_.node_of(x) == node;
         }
+        // The bound on a place assumes that the tasks of other nodes are not paid for yet.
+        if (!here) cover.most = 0;
     }
     std::stable_sort(covers.begin(), covers.end(), [](const Cover& a, const Cover& b) {
         return std::tuple(a.estimate, a.least, a.tasks.size()) <
                std::tuple(b.estimate, b.least, b.tasks.size());
     });
-    return all;
+    return all && all_members;
+}
+
+/// If groups keep the task off the node, adds as candidates the members on other nodes that can be the cause:
+/// those in the node's domain, or for constraints that keep members together those in other domains.
+/// @return false if there are too many, so that they were omitted
+bool CoverFinder::add_conflicting_members() {
+    constexpr std::size_t most_members = 64;
+    const auto memberships = inv_.memberships(for_);
+    if (memberships.empty() || find_group_obstacle(state_.work, for_, on_) == Obstacle::none) return true;
+    const auto on_node = candidates_.size();
+    const auto listed = [&](TaskId x) {
+        return std::find(candidates_.begin() + static_cast<std::ptrdiff_t>(on_node), candidates_.end(), x) !=
+               candidates_.end();
+    };
+    for (const auto& membership : memberships) {
+        const auto& set = inv_.group_sets[membership.set];
+        const bool joins = set.kind == GroupKind::affinity || set.kind == GroupKind::network;
+        if (set.kind > GroupKind::avoid || (set.level == node_level && !joins)) continue;
+        const auto [known, is_new] = members_.try_emplace(membership.set);
+        if (is_new)
+            for (const auto x : snapshot_.tasks()) {
+                const auto of = inv_.memberships(x);
+                if (prices_[x].least < never && std::any_of(of.begin(), of.end(), [&](const Membership& m) {
+                        return m.set == membership.set;
+                    }))
+                    known->second[joins ? none<DomainId> : inv_.domain_at(set.level, snapshot_.node_of(x))]
+                        .push_back(x);
+            }
+        const auto domain = inv_.domain_at(set.level, on_);
+        for (const auto x : known->second[joins ? none<DomainId> : domain]) {
+            const auto at = snapshot_.node_of(x);
+            if (at == on_ || (joins && inv_.domain_at(set.level, at) == domain && domain != none<DomainId>) ||
+                state_.fate[index(x)] != SearchState::untouched || prices_[x].least > most_cost_ || listed(x))
+                continue;
+            candidates_.push_back(x);
+            if (candidates_.size() - on_node <= most_members) continue;
+            candidates_.resize(on_node);
+            return false;
+        }
+    }
+    return true;
 }
 
 /// Finds one set: removes all candidates, then returns the most expensive first, if the task still fits.
@@ -102,7 +150,7 @@ void CoverFinder::find_one() {
         });
         Cover cover;
         for (const auto x : order) {
-            state_.work.assign(x, on_, snapshot_.gpus_of(x));
+            put_back(x);
             if (find_obstacle(state_.work, for_, on_) == Obstacle::none) continue;
             state_.work.remove(x);
             cover.tasks.push_back(x);
@@ -127,7 +175,7 @@ void CoverFinder::find(std::size_t next, std::int64_t cost) {
         for (const auto x : chosen_) {
             if (chosen_.size() == 1) break;
             const auto before = state_.work.checkpoint();
-            state_.work.assign(x, on_, snapshot_.gpus_of(x));
+            put_back(x);
             const bool fits = find_obstacle(state_.work, for_, on_) == Obstacle::none;
             state_.work.rollback(before);
             if (fits) return;

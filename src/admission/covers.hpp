@@ -39,7 +39,8 @@ class FilterAnswers {
     mutable std::map<std::pair<TaskId, NodeId>, bool> answers_;
 };
 
-/// A set of tasks on one node without which another task fits.
+/// A set of tasks without which another task fits on a node. They run on that node, or are members of groups
+/// that keep the task off it.
 struct Cover {
     std::int64_t least = 0;     ///< lower bound on the cost of displacing them
     std::int64_t estimate = 0;  ///< the same plus estimated costs of their places
@@ -56,13 +57,16 @@ class CoverFinder {
         : snapshot_(snapshot), inv_(snapshot.inventory()), state_(state), passes_(passes), prices_(prices),
           bounds_(bounds), stats_(stats) {}
 
-    /// Lists all minimal sets that cost at most `most_cost`, the cheapest by estimate first.
+    /// Lists all minimal sets that cost at most `most_cost`, the cheapest by estimate first. Does not know
+    /// constraints that more tasks can satisfy (near, spread).
     /// @return false if there are too many sets and some were omitted
     bool find(TaskId task, NodeId node, std::int64_t most_cost, std::vector<Cover>& covers);
 
   private:
     void find(std::size_t next, std::int64_t cost);
     void find_one();
+    bool add_conflicting_members();
+    void put_back(TaskId task) { state_.work.assign(task, snapshot_.node_of(task), snapshot_.gpus_of(task)); }
     /// Lower bound on the cost of a place for a displaced task, in addition to its least price; from the
     /// snapshot.
     [[nodiscard]] std::int64_t cost_of_place(TaskId task) const;
@@ -92,6 +96,9 @@ class CoverFinder {
     };
     std::vector<Rest> rest_{};  // upper bound on the resources that candidates from here on free
     std::vector<Cover>* covers_ = nullptr;
+
+    // By set and domain (with affinity: of all domains): its running members. Filled when needed.
+    std::map<std::uint32_t, std::map<DomainId, std::vector<TaskId>>> members_{};
 };
 
 }  // namespace gpusched::admission::detail

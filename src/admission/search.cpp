@@ -37,6 +37,9 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
     lends_ =
         std::any_of(inv_.tasks.standby.begin(), inv_.tasks.standby.end(), [](auto is) { return is != 0; });
+    local_ = std::any_of(pods.begin(), pods.end(), [&](TaskId pod) {
+        return inv_.task_affinities[inv_.tasks.affinities[index(pod)]].guaranteed_level().has_value();
+    });
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ =
         options.search.search_limit < INT64_MAX / count ? options.search.search_limit * count : INT64_MAX;
@@ -125,18 +128,28 @@ void Search::descend() {
     static_cast<void>(size);
 }
 
-/// Returns whether a constraint of the task depends on tasks on other nodes. The search does not displace
-/// such tasks to satisfy it.
-bool Search::looks_beyond_its_node(TaskId task) const {
-    const auto groups = inv_.memberships(task);
+/// Returns whether a constraint of the task can need other tasks somewhere, so that it does not follow from
+/// fewer tasks. The search does not move tasks to satisfy it.
+bool Search::needs_others(TaskId task) const {
+    const auto groups = inv_.selection_memberships(task);
     return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-        const auto& set = inv_.group_sets[m.set];
-        return set.level != node_level || set.kind == GroupKind::near || set.kind == GroupKind::spread;
+        const auto kind = inv_.group_sets[m.set].kind;
+        return kind == GroupKind::near || kind == GroupKind::spread;
     });
 }
 
+/// Returns whether displacing other tasks from the task's own node can make place for it there. Not if it
+/// takes whole GPUs of which one is like the other: what the others free then fits the arrivals, too, and the
+/// task could have stayed.
+bool Search::displaces_at_home(const Item& item) const {
+    if (item.depth == 0 || prices_[item.task].replace >= never) return false;
+    const auto home = snapshot_.node_of(item.task);
+    return state_.work.is_fraction(item.task) || (lends_ && state_.work.may_borrow(item.task)) ||
+           (local_ && inv_.nodes.hardware[index(home)] != NodeTable::no_hardware);
+}
+
 void Search::place(const Item& item) {
-    if (looks_beyond_its_node(item.task)) {
+    if (needs_others(item.task)) {
         incomplete_ = true;
         if (item.depth == 0) lower_bound_ = 0;
     }
@@ -181,6 +194,21 @@ void Search::place_directly(const Item& item) {
     incomplete_ = incomplete_ || cut_before;
 }
 
+/// Returns whether other GPUs of the node than `gpus`, free ones or ones that other tasks can leave, can be a
+/// better choice for the task. Idle GPUs of a node without hardware are alike.
+bool Search::has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const {
+    const bool alike = inv_.nodes.hardware[index(node)] == NodeTable::no_hardware &&
+                       inv_.tasks.gpu_memory_mib[index(task)] == 0;
+    if (alike && !state_.work.is_fraction(task)) return false;
+    auto others = candidate_gpus(state_.work, task, node);
+    for (const auto other : state_.work.tasks_on(node))
+        if (prices_[other].least < never && state_.fate[index(other)] == untouched)
+            others |= state_.work.gpus_of(other);
+    const auto idle = state_.work.idle_gpus(node);
+    if (alike && (gpus & idle) == gpus) gpus |= idle;
+    return (others & state_.work.healthy_gpus(node) & ~gpus) != 0;
+}
+
 /// Places the task on a node on which it fits now, by each useful means, and continues the search.
 void Search::put(const Item& item, NodeId node) {
     if (bound() >= best_ || out()) return;
@@ -195,13 +223,12 @@ void Search::put(const Item& item, NodeId node) {
             while (gpu_count(firm) > inv_.tasks.gpu_count[i]) firm &= firm - 1;
             if (gpus_fit(state_.work, task, node, firm)) gpus = firm;
         }
-        if (state_.work.is_fraction(task) || inv_.nodes.hardware[index(node)] != NodeTable::no_hardware ||
-            inv_.tasks.gpu_memory_mib[i] > 0)
-            incomplete_ = true;  // other GPUs of the node are not tried
+        if (!incomplete_ && has_other_gpus(task, node, gpus)) incomplete_ = true;  // they are not tried
     }
     if (!inv_.selection_memberships(task).empty()) incomplete_ = true;  // depends on the order of placements
     gpus |= free_devices_for(state_.work, task, node);
     const auto borrowed = PriceTable::borrowed_milli(state_.work, task, node, gpus);
+    if (borrowed > 0) incomplete_ = true;  // other GPUs can be cheaper
     if (borrowed > 0 && !options_.standby) return;
     const auto recall = borrowed * options_.prices.recall_price_s;
 
@@ -284,9 +311,12 @@ void Search::place_by_displacing(const Item& item) {
         }
         if (state_.cost + entry.bound < best_) displace_on(item, entry.node, entry.bound);
     }
+    const auto can_host = [&](NodeId node) {
+        return may_go(item, node) && inv_.nodes.receives(node) && inv_.eligible(item.task, node);
+    };
     for (const auto node : touched)
-        if (usable(node) && inv_.nodes.receives(node) && inv_.eligible(item.task, node))
-            displace_on(item, node, 0);
+        if (node != home && can_host(node)) displace_on(item, node, 0);
+    if (displaces_at_home(item) && can_host(home)) displace_on(item, home, 0);
 }
 
 /// Tries every set of tasks that can be displaced from the node for the task, the cheapest first.
@@ -457,9 +487,8 @@ void Search::finish() {
 }
 
 /// Returns whether the budgets allow each restarting task to be down together with the evicted tasks, which
-/// are down during all moves.
+/// are down during all moves. Only evictions may exceed budgets at a price.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
-    if (options_.prices.budget_price_s) return true;
     return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
         return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
     });

@@ -69,7 +69,9 @@ class Search {
     [[nodiscard]] bool restarts_keep_budgets(const Solution& solution) const;
     bool order_moves(Solution& solution);
 
-    [[nodiscard]] bool looks_beyond_its_node(TaskId task) const;
+    [[nodiscard]] bool needs_others(TaskId task) const;
+    [[nodiscard]] bool has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const;
+    [[nodiscard]] bool displaces_at_home(const Item& item) const;
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();
@@ -96,6 +98,7 @@ class Search {
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
     bool lends_ = false;                 // some task is on Standby
+    bool local_ = false;                 // some pod requires GPUs of one NUMA node or socket
     int depth_ = 0;                      // limit of the current pass
     bool evicts_first_ = false;          // first evict displaced tasks for good while some must be
     bool evicts_before_places_ = false;  // evict displaced tasks for good before searching a place

@@ -49,6 +49,13 @@ class GroupSearch {
         shapes_ = gang.shapes();
         grouped_ = std::any_of(gang.classes.begin(), gang.classes.end(),
                                [&](const PodClass& c) { return gang.is_tied(c); });
+        needs_others_ = std::any_of(gang.classes.begin(), gang.classes.end(), [&](const PodClass& c) {
+            const auto sets = gang.inv.selection_memberships(c.sample);
+            return std::any_of(sets.begin(), sets.end(), [&](const Membership& m) {
+                const auto kind = gang.inv.group_sets[m.set].kind;
+                return kind == GroupKind::near || kind == GroupKind::spread;
+            });
+        });
     }
 
     void run(Allocation& result) {
@@ -114,8 +121,8 @@ class GroupSearch {
     [[nodiscard]] std::vector<Domains> regions() const {
         Domains all;
         for (std::uint32_t d = 0; d < nodes_.size(); ++d)
-            if (std::any_of(rooms_.begin(), rooms_.end(),
-                            [&](const PodCapacity& r) { return r.domain[d] > 0; }))
+            if (needs_others_ || std::any_of(rooms_.begin(), rooms_.end(),
+                                             [&](const PodCapacity& r) { return r.domain[d] > 0; }))
                 all.push_back(d);
         if (!gang_.required_level) return {all};
         const auto groups = gang_.groups_at(*gang_.required_level);
@@ -383,6 +390,7 @@ class GroupSearch {
     std::vector<std::int32_t> node_room_;
     std::vector<PodShape> shapes_;                 // [class]
     bool grouped_ = false;                         // groups tie pods to each other
+    bool needs_others_ = false;                    // near, spread: other pods can open a domain
     std::vector<std::optional<Packed>> whole_;     // [domain]: result of the exact search for the whole gang
     std::int64_t steps_whole_ = packing_steps;     // shared by all searches for one domain
     std::int64_t steps_anywhere_ = packing_steps;  // for the searches in regions

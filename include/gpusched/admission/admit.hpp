@@ -45,8 +45,8 @@ constexpr void visit_fields(std::type_identity<Cost>, F&& field) {
     field("budgets", &Cost::budgets);
 }
 
-/// Counters of the search; they do not depend on the machine. If limits prevent the admission, steps and sets
-/// include the search that finds these limits.
+/// Counters of the search; they do not depend on the machine. Steps and sets include repeated searches, also
+/// the one that finds the limits that prevent the admission.
 struct Statistics {
     std::int64_t steps = 0;  ///< tried displacements and placements
     std::int64_t sets_checked =
@@ -106,7 +106,9 @@ struct Admission {
 /// evicting tasks for good, and borrowing from Standby tasks. It visits the nodes in the order of an
 /// estimated cost and enumerates the sets of tasks to displace. Each displaced task gets the cheapest of a
 /// free place, a place that other tasks leave (nested up to `depth`), and the two kinds of eviction. The pods
-/// of a job are placed in sequence; then the plan is improved by excluding one of its nodes at a time.
+/// of a job are placed in sequence; then the plan is improved by excluding one of its nodes at a time. Without
+/// a plan or a proof, the search is repeated without some of these means, so that an additional means never
+/// prevents an admission.
 ///
 /// Tasks may move as for `consolidate` (`consolidation::make_scope`), but not to empty nodes. Tasks may be
 /// evicted as for `preempt`, if their priority is lower than that of every pod. A gang that would fall below
@@ -119,8 +121,9 @@ struct Admission {
 ///     budgets at a price or the pods have local cores, which plans do not describe
 /// @throws InvalidInput as `allocate`, and for options out of range
 /// O(nodes + tasks) plus the steps: at most `search_limit` for each pod, and as many in total again for a
-/// preferred level. A step is O(nodes) and checks at most 2,000 sets of tasks. If limits prevent the
-/// admission, a second search names them. Deterministic unless a time limit or a cancellation ends the search.
+/// preferred level. A step is O(nodes) and checks at most 2,000 sets of tasks. Without a plan or a proof,
+/// searches with fewer means follow, of at most 31 combinations. If limits prevent the admission, another
+/// search names them. Deterministic unless a time limit or a cancellation ends the search.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
 

@@ -245,3 +245,107 @@ TEST_CASE("one node that empties serves displaced tasks of several sizes") {
         CHECK(made.bound <= 420'000);
     }
 }
+
+TEST_CASE("a victim returns to its own node after another one leaves it") {
+    const auto share = [](TaskSpec& task, std::int64_t share_milli, bool can_be_evicted) -> TaskSpec& {
+        task.gpu_share_milli = share_milli;
+        task.preemptible = can_be_evicted;
+        return task;
+    };
+    SECTION("evicting a small share for good costs less than a larger one") {
+        auto spec = nodes({2});
+        share(run(spec, "keep", "n0", {1}), 700, false);
+        share(run(spec, "small", "n0", {1}), 250, true);
+        share(run(spec, "large", "n0", {0}), 300, true);
+        wait(spec, "p", 1);
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 250 * 3600 + 300 * 300);
+        REQUIRE(made.bound);
+        CHECK(*made.bound <= made.cost.total());
+    }
+    SECTION("moving a task of higher priority makes the place") {
+        auto spec = nodes({3, 2});
+        spec.nodes[0].labels = {{"k", "0"}};
+        share(run(spec, "small", "n0", {0}), 250, false);
+        share(run(spec, "keep", "n0", {0}), 700, false).how = Mobility::none;
+        share(run(spec, "victim", "n0", {2}), 250, true).node_selector = {{"k", "0"}};
+        run(spec, "other", "n1", {1}).how = Mobility::none;
+        wait(spec, "p", 2);
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 250 * 300 + 250 * 30);
+        REQUIRE(made.bound);
+        CHECK(*made.bound <= made.cost.total());
+    }
+    SECTION("whole GPUs, of which the pod needs two on one NUMA node") {
+        auto spec = nodes({4, 2});
+        spec.nodes[0].labels = {{"k", "0"}};
+        spec.nodes[0].hardware = Hardware{.preset = {}, .numa_nodes = {{0, 8, 0b0011}, {1, 8, 0b1100}}};
+        for (auto& node : spec.nodes) node.cpu_milli = 8000;
+        auto& victim = run(spec, "victim", "n0", {0});
+        victim.preemptible = true;
+        victim.node_selector = {{"k", "0"}};
+        run(spec, "moves", "n0", {2});
+        run(spec, "keep", "n0", {3}).locked = true;
+        run(spec, "other", "n1", {0}).locked = true;
+        wait(spec, "p", 2).hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 1000 * (30 + 300));
+    }
+}
+
+TEST_CASE("a price of budgets does not prevent the plan that keeps them") {
+    for (const std::int64_t price : {0, 100}) {
+        auto spec = nodes({4, 4});
+        run(spec, "moves", "n0", {0, 3});
+        run(spec, "victim", "n0", {2}).preemptible = true;
+        run(spec, "suspends", "n1", {1, 3}).how = Mobility::suspend;
+        spec.budgets.push_back({.name = "b", .tasks = {"victim", "suspends"}, .allowed_down = 1});
+        wait(spec, "p", 4);
+        const auto made = checked(spec, {"p"}, {.prices = {.budget_price_s = price}});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 1000 * (3600 + 2 * 30));
+    }
+}
+
+TEST_CASE("tasks on other nodes leave the groups that keep a pod away") {
+    const auto apart = [](TaskSpec& task) -> TaskSpec& {
+        task.anti_affinity.push_back({"g", 0, 1});
+        return task;
+    };
+    auto spec = nodes({3, 4, 4});
+    for (std::size_t n = 0; n < 3; ++n) spec.nodes[n].network = {n < 2 ? "r0" : "r1"};
+    run(spec, "keep", "n2", {0, 1}).how = Mobility::none;
+    apart(run(spec, "member", "n0", {2}));
+    apart(wait(spec, "p", 4));
+    auto& member = spec.tasks[1];
+    SECTION("it is evicted, and placed again in another rack") {
+        member.preemptible = true;
+        const auto made = checked(spec, {"p"}, {.moves = false});
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 300'000);
+        CHECK(made.lost.empty());
+    }
+    SECTION("a member that stays is the reason") {
+        member.locked = true;
+        const auto made = checked(spec, {"p"});
+        CHECK_FALSE(made.admitted);
+        CHECK(made.obstacle == Obstacle::anti_affinity);
+    }
+}
+
+TEST_CASE("a GPU that a Standby task shares is idle for an LP pod once the others leave it") {
+    auto spec = nodes({1});
+    auto& lender = run(spec, "lender", "n0", {0});
+    lender.gpu_share_milli = 500;
+    lend(lender);
+    auto& victim = run(spec, "victim", "n0", {0});
+    victim.gpu_share_milli = 500;
+    victim.priority_class = PriorityClass::lp;
+    wait(spec, "p", 1).priority_class = PriorityClass::lp;
+    const auto made = checked(spec, {"p"});
+    REQUIRE(made.admitted);
+    CHECK(made.cost.total() == 500 * 3600 + 500 * 60);
+}

@@ -196,3 +196,19 @@ TEST_CASE("the exact search is no deeper than its stack") {
         CHECK_FALSE(found.placed);
     }
 }
+
+TEST_CASE("a rack that spread closes at first opens when the other rack holds a pod") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("n0", 1, {"r0"}), node_with("n1", 1, {"r1"}), node_with("n2", 2, {"r1"})};
+    spec.tasks.push_back(pod_of("member", "", 0));
+    spec.tasks[0].node = "n0";
+    spec.tasks[0].groups = {"g"};
+    for (const auto& [name, gpus] : {std::pair{"large", 2}, std::pair{"a", 1}, std::pair{"b", 1}}) {
+        auto pod = pod_of(name, "gang", gpus);
+        pod.groups = {"g"};
+        pod.spread.push_back({.group = "g", .level = 0, .max_skew = 1});
+        spec.tasks.push_back(pod);
+    }
+    const auto cluster = Cluster::build(spec);
+    CHECK(allocate(cluster, tasks_of(cluster, {"large", "a", "b"})).placed);
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// admit on tiny crowded clusters against every way of admission, feature by feature: no proof that a cheaper plan refutes, no bound above
+// the optimum, hardly ever a possible job refused, and no refusal because an option was relaxed.
+#include "support/catch.hpp"
+#include "support/every_admission.hpp"
+#include "support/instances.hpp"
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+
+namespace optimum_tests {
+
+enum class Feature {
+    whole_gpus,
+    fractions,
+    node_groups,
+    rack_groups,
+    avoid,
+    affinity,
+    near,
+    spread,
+    budgets,
+    budget_price,
+    standby,
+    gangs,
+    network,
+    numa,
+    all
+};
+constexpr std::array features{
+    std::pair{Feature::whole_gpus, "whole GPUs"},
+    std::pair{Feature::fractions, "fractions"},
+    std::pair{Feature::node_groups, "node groups"},
+    std::pair{Feature::rack_groups, "rack groups"},
+    std::pair{Feature::avoid, "avoid"},
+    std::pair{Feature::affinity, "affinity"},
+    std::pair{Feature::near, "near"},
+    std::pair{Feature::spread, "spread"},
+    std::pair{Feature::budgets, "budgets"},
+    std::pair{Feature::budget_price, "budget price"},
+    std::pair{Feature::standby, "Standby"},
+    std::pair{Feature::gangs, "gangs"},
+    std::pair{Feature::network, "network level"},
+    std::pair{Feature::numa, "NUMA nodes"},
+    std::pair{Feature::all, "all of these"},
+};
+
+struct Case {
+    ClusterSpec spec;
+    admission::Options options;
+};
+
+/// A crowded cluster of at most 4 nodes and 8 tasks, of them 1 to 4 pods.
+Case random_case(std::uint64_t seed, Feature feature) {
+    Rng rng(seed);
+    Case made;
+    auto& spec = made.spec;
+    auto& options = made.options;
+    spec.now = 5000;
+    const auto has = [&](Feature f) { return feature == f || (feature == Feature::all && rng.chance(0.3)); };
+    const bool standby = has(Feature::standby), numa = has(Feature::numa), gangs = has(Feature::gangs);
+    const bool node_groups = has(Feature::node_groups), rack_groups = has(Feature::rack_groups);
+    const bool avoid = has(Feature::avoid), affinity = has(Feature::affinity);
+    const bool near = has(Feature::near), spread = has(Feature::spread);
+    const bool budget_price = has(Feature::budget_price), budgets = budget_price || has(Feature::budgets);
+    const bool fractions = has(Feature::fractions) || rng.chance(standby ? 0.4 : 0.1);
+    const bool full = rng.chance(0.5);  // fewer nodes and GPUs, more tasks
+    const auto nodes = full ? rng.between(1, 3) : rng.between(2, 4);
+    for (std::int64_t n = 0; n < nodes; ++n) {
+        const auto gpus = numa ? rng.between(2, 4) : rng.between(1, full ? 3 : 4);
+        NodeSpec node{
+            .name = "n" + std::to_string(n), .gpu_count = gpus, .cpu_milli = 64'000, .memory_mib = 1024};
+        node.schedulable = !rng.chance(0.04);
+        node.network = {"r" + std::to_string(rng.between(0, nodes > 2 ? 1 : 0))};
+        if (rng.chance(0.5)) node.labels["k"] = "0";
+        if (numa && rng.chance(0.8)) {
+            node.hardware = Hardware{};
+            const auto half = rng.between(1, gpus - 1);
+            const auto mask = (GpuMask{1} << half) - 1;
+            node.hardware->numa_nodes = {{0, 64, mask}, {1, 64, ((GpuMask{1} << gpus) - 1) & ~mask}};
+        }
+        spec.nodes.push_back(node);
+    }
+    const auto jobs = gangs ? rng.between(1, 2) : 0;
+    for (std::int64_t j = 0; j < jobs; ++j) {
+        JobSpec job{.name = "j" + std::to_string(j), .min_members = rng.between(0, 3)};
+        if (rng.chance(0.15)) job.max_disrupted = rng.between(0, 1);
+        spec.jobs.push_back(job);
+    }
+    const auto group = [&](TaskSpec& task) {
+        if (!rng.chance(0.6)) return;
+        const Level level = rng.chance(0.5) ? 0 : node_level;
+        const auto limit = static_cast<int>(rng.between(1, 2));
+        if (node_groups) task.anti_affinity.push_back({"g", node_level, limit});
+        if (rack_groups) task.anti_affinity.push_back({"g", 0, limit});
+        if ((avoid || near || spread) && rng.chance(0.6)) task.groups.push_back("g");
+        if (avoid && rng.chance(0.5)) task.avoid.push_back({"g", level});
+        if (near && rng.chance(0.4)) task.near.push_back({"g", level});
+        if (spread && rng.chance(0.5))
+            task.spread.push_back({.group = "g", .level = level, .max_skew = limit});
+        if (affinity && rng.chance(0.6)) task.affinity.push_back({"g", level});
+    };
+    const auto prices = [&](TaskSpec& task) {
+        task.priority = rng.between(-2, 2);
+        task.preemptible = rng.chance(0.6);
+        task.locked = rng.chance(0.08);
+        task.move_cost = rng.between(0, 3);
+        task.start_time = spec.now - (rng.chance(0.5) ? 0 : rng.between(0, 3000));
+        task.how = rng.chance(0.75) ? Mobility::copy : rng.chance(0.5) ? Mobility::restart : Mobility::none;
+    };
+    const auto request = [&](TaskSpec& task, std::int64_t most) {
+        task.gpu_count = rng.chance(0.5) ? 1 : rng.between(1, most);
+        task.gpu_share_milli = 1000;
+        task.hardware_affinity.clear();
+        if (fractions && rng.chance(0.7)) {
+            task.gpu_count = 1;
+            task.gpu_share_milli = std::array{250, 300, 500, 700}[rng.below(4)];
+        }
+        if (numa && task.gpu_count == 2 && rng.chance(0.6))
+            task.hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+    };
+    // Nodes are filled in random order; Standby tasks come first, so that LP tasks find what they lend.
+    struct Gpu {
+        std::int64_t used = 0, claimed = 0;
+    };
+    std::vector<std::vector<Gpu>> gpus;
+    for (const auto& node : spec.nodes) gpus.emplace_back(std::size_t(node.gpu_count));
+    const auto running = full ? rng.between(4, 7) : rng.between(2, 7);
+    for (std::int64_t t = 0; t < running; ++t) {
+        TaskSpec task{.name = "t" + std::to_string(t)};
+        prices(task);
+        request(task, 3);
+        group(task);
+        if (standby && t < 2) {
+            task.standby = true;
+            task.locked = false;
+            task.priority_class = PriorityClass::hp;
+        } else if (standby && rng.chance(0.5)) {
+            task.priority_class = PriorityClass::lp;
+        }
+        if (rng.chance(0.15)) task.node_selector["k"] = "0";
+        if (jobs > 0 && rng.chance(0.7)) task.job = spec.jobs[rng.below(spec.jobs.size())].name;
+        std::vector<std::size_t> order(spec.nodes.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        rng.shuffle(std::span(order));
+        for (const auto n : order) {
+            std::vector<int> free;
+            for (std::size_t g = 0; g < gpus[n].size(); ++g)
+                if (gpus[n][g].used + task.gpu_share_milli <= 1000 &&
+                    (task.priority_class == PriorityClass::lp ||
+                     gpus[n][g].claimed + task.gpu_share_milli <= 1000))
+                    free.push_back(static_cast<int>(g));
+            if (std::ssize(free) < task.gpu_count) continue;
+            rng.shuffle(std::span(free));
+            free.resize(std::size_t(task.gpu_count));
+            std::sort(free.begin(), free.end());
+            for (const int g : free) {
+                if (!task.standby) gpus[n][std::size_t(g)].used += task.gpu_share_milli;
+                if (task.priority_class != PriorityClass::lp)
+                    gpus[n][std::size_t(g)].claimed += task.gpu_share_milli;
+            }
+            task.node = spec.nodes[n].name;
+            task.gpus = free;
+            spec.tasks.push_back(task);
+            break;
+        }
+    }
+    if (budgets)
+        for (auto b = rng.between(1, 2); b > 0; --b) {
+            BudgetSpec budget{.name = "b" + std::to_string(b), .allowed_down = rng.between(0, 1)};
+            for (const auto& task : spec.tasks)
+                if (rng.chance(0.6)) budget.tasks.push_back(task.name);
+            spec.budgets.push_back(budget);
+        }
+    const auto pods = rng.chance(0.5) ? 1 : rng.between(2, 4);
+    TaskSpec pod{.name = "p0", .priority = rng.between(0, 4)};
+    request(pod, pods == 1 ? 4 : 2);
+    group(pod);
+    if (standby && rng.chance(0.7)) pod.priority_class = PriorityClass::lp;
+    for (std::int64_t p = 0; p < pods && spec.tasks.size() < 8; ++p) {
+        pod.name = "p" + std::to_string(p);
+        if (p > 0 && rng.chance(0.2)) request(pod, 2);
+        spec.tasks.push_back(pod);
+    }
+    if (has(Feature::network)) options.mode = NetworkMode::required;
+    if (budget_price) options.prices.budget_price_s = rng.between(0, 20) * 100;
+    if (rng.chance(0.2)) {
+        options.prices.move_price_s = options.prices.restart_s = options.prices.loss_s = 0;
+        options.prices.task_price_s = 1;
+        options.prices.work = false;
+    } else if (rng.chance(0.15)) {
+        options.prices.restart_s = 0;
+    }
+    if (feature == Feature::all) {
+        if (rng.chance(0.2)) options.max_moves = rng.between(0, 2);
+        if (rng.chance(0.2)) options.max_evictions = rng.between(0, 2);
+        if (rng.chance(0.1)) options.max_cost_s = rng.between(0, 8000);
+        if (rng.chance(0.1)) options.exempt.push_back(make_id<NodeId>(rng.below(spec.nodes.size())));
+        if (rng.chance(0.1) && spec.tasks[0].node) options.spare.push_back(make_id<TaskId>(0));
+    }
+    options.moves = !rng.chance(0.1);
+    options.evictions = !rng.chance(0.1);
+    options.replace = !rng.chance(0.1);
+    return made;
+}
+
+/// The same case without the feature; nothing = the feature is the whole case.
+std::optional<Case> without(const Case& with, Feature feature) {
+    auto made = with;
+    switch (feature) {
+    case Feature::whole_gpus:
+    case Feature::all:
+        return std::nullopt;
+    case Feature::fractions:
+        std::erase_if(made.spec.tasks, [](const TaskSpec& t) { return t.node && t.gpu_share_milli < 1000; });
+        break;
+    case Feature::budgets:
+        made.spec.budgets.clear();
+        break;
+    case Feature::budget_price:
+        made.options.prices.budget_price_s.reset();
+        break;
+    case Feature::standby:
+        made.options.standby = false;
+        break;
+    case Feature::gangs:
+        for (auto& task : made.spec.tasks) task.job.clear();
+        break;
+    case Feature::network:
+        made.options.mode.reset();
+        break;
+    case Feature::numa:
+        for (auto& task : made.spec.tasks) task.hardware_affinity.clear();
+        break;
+    default:
+        for (auto& task : made.spec.tasks) {
+            task.anti_affinity.clear(), task.avoid.clear(), task.affinity.clear();
+            task.near.clear(), task.spread.clear();
+        }
+    }
+    return made;
+}
+
+std::vector<TaskId> pods_of(const ClusterSpec& spec) {
+    std::vector<TaskId> pods;
+    for (std::size_t t = 0; t < spec.tasks.size(); ++t)
+        if (!spec.tasks[t].node) pods.push_back(make_id<TaskId>(t));
+    return pods;
+}
+
+admission::Admission admit(const Case& c) {
+    return admission::admit(Cluster::build(c.spec, IdOrder::as_listed), pods_of(c.spec), c.options);
+}
+
+constexpr std::int64_t unlimited = INT64_MAX / 4;
+
+/// The least cost of any plan: `made`'s, if it is not refuted.
+std::int64_t optimum(const Case& c, const admission::Admission& made) {
+    const auto limit = made.admitted ? made.cost.total() : unlimited;
+    const auto better = testing_support::EveryAdmission(c.spec, c.options).cheapest_below(limit);
+    if (!better) return limit;
+    // A plan beyond a budget is right if it has its price, but the verifier refuses it.
+    if (!c.options.prices.budget_price_s) {
+        const auto report = verify::plan(c.spec, better->plan);
+        INFO((report.ok ? "" : report.violations.front()));
+        REQUIRE(report.ok);
+    }
+    return better->cost;
+}
+
+struct Counts {
+    int tried = 0, binding = 0, possible = 0, false_proofs = 0, above = 0, refused = 0, optimal = 0,
+        proven = 0, relaxed = 0, invalid = 0;
+    std::string which{};
+};
+
+/// Every option that is on, or priced, taken away.
+std::vector<Case> restricted(const Case& c) {
+    std::vector<Case> all;
+    const auto add = [&](bool on, auto&& change) {
+        if (!on) return;
+        all.push_back(c);
+        change(all.back().options);
+    };
+    using admission::Options;
+    add(c.options.moves, [](Options& o) { o.moves = false; });
+    add(c.options.evictions, [](Options& o) { o.evictions = false; });
+    add(c.options.replace, [](Options& o) { o.replace = false; });
+    add(c.options.standby, [](Options& o) { o.standby = false; });
+    add(c.options.prices.budget_price_s.has_value(), [](Options& o) { o.prices.budget_price_s.reset(); });
+    return all;
+}
+
+void judge(const Case& c, std::uint64_t seed, Counts& counts, Feature feature) {
+    ++counts.tried;
+    const auto made = admit(c);
+    const auto least = optimum(c, made);
+    if (const auto plain = without(c, feature)) {
+        if (optimum(*plain, admit(*plain)) == least) return;
+    } else if (made.admitted && least == 0) {
+        return;
+    }
+    ++counts.binding;
+    if (made.admitted && made.broken_budgets.empty()) {
+        const auto report =
+            verify::plan(c.spec, to_spec(made.plan, Cluster::build(c.spec, IdOrder::as_listed)));
+        counts.invalid += !report.ok;
+    }
+    counts.proven += made.proven;
+    const auto note = [&](bool wrong, int& count, const char* name) {
+        count += wrong;
+        if (wrong && counts.which.size() < 2000)
+            counts.which += " " + std::string(name) + ":" + std::to_string(seed);
+    };
+    const bool exists = least < unlimited;
+    const bool best = made.admitted ? made.cost.total() == least : !exists;
+    counts.possible += exists;
+    counts.optimal += exists && best;
+    note(made.proven && !best, counts.false_proofs, "proof");
+    note(made.bound ? *made.bound > least : exists, counts.above, "bound");
+    note(exists && !made.admitted, counts.refused, "refused");
+    if (!made.admitted)
+        for (const auto& less : restricted(c))
+            if (admit(less).admitted) {
+                note(true, counts.relaxed, "relaxed");
+                break;
+            }
+}
+
+TEST_CASE("admission against every way, by feature") {
+    const auto [feature, name] = GENERATE(from_range(features));
+    Counts counts;
+    const int wanted = testing_support::instances(60);
+    for (std::uint64_t seed = 0; counts.binding < wanted; ++seed) {
+        const auto c = random_case(seed, feature);
+        if (pods_of(c.spec).empty()) continue;
+        INFO(name << ", seed " << seed);
+        judge(c, seed, counts, feature);
+    }
+    CAPTURE(name, counts.tried, counts.binding, counts.possible, counts.optimal, counts.proven,
+            counts.refused, counts.relaxed, counts.which);
+    CHECK(counts.false_proofs == 0);
+    CHECK(counts.above == 0);
+    CHECK(counts.invalid == 0);
+    CHECK(counts.relaxed == 0);
+    // The search does not move tasks to where a pod needs them.
+    if (feature != Feature::near && feature != Feature::spread)
+        CHECK(counts.refused <= (counts.possible + 999) / 1000);
+}
+
+TEST_CASE("means that are added prevent no admission, however few steps the search has") {
+    int refused = 0, prevented = 0;
+    std::string which;
+    for (std::uint64_t seed = 0; seed < testing_support::instances<std::uint64_t>(2000); ++seed) {
+        auto c = random_case(seed, Feature::all);
+        if (pods_of(c.spec).empty()) continue;
+        c.options.search.search_limit = 1 + static_cast<std::int64_t>(seed % 20);
+        if (admit(c).admitted) continue;
+        ++refused;
+        const auto less = restricted(c);
+        if (std::none_of(less.begin(), less.end(), [](const Case& x) { return admit(x).admitted; })) continue;
+        ++prevented;
+        which += " " + std::to_string(seed);
+    }
+    CAPTURE(refused, prevented, which);
+    CHECK(refused > testing_support::instances(500));
+    CHECK(prevented == 0);
+}
+
+}  // namespace optimum_tests
