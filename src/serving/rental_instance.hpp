@@ -105,8 +105,6 @@ class RentalInstance {
     [[nodiscard]] std::vector<std::size_t> deployments_of(bool separate) const;
     /// The status of a search that the time limit or the caller stopped; none if it can go on.
     [[nodiscard]] std::optional<milp::Status> stopped() const;
-    /// Seconds until the time limit; none without a limit.
-    [[nodiscard]] std::optional<double> remaining_s() const { return budget_.remaining_s(); }
 
     /// The replicas of one deployment that serve all kinds, filled to a part of the capacity; infinite if it
     /// cannot serve a kind.
