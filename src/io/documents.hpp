@@ -57,7 +57,7 @@ void add_once(std::vector<T>& list, T value) {
     if (!contains(list, value)) list.push_back(std::move(value));
 }
 
-/// The memory that a value takes, about, with all that it holds.
+/// Approximate memory of a value and its contents.
 template <class T>
 [[nodiscard]] std::size_t bytes_of(const T& value) {
     auto bytes = sizeof(T);
@@ -80,7 +80,7 @@ template <class T>
 /// Limits the memory for what an input multiplies: a few bytes can stand for a million hosts, and every pod can
 /// be a member of every other pod's group.
 struct Expansion {
-    static constexpr std::size_t of_any_text = std::size_t{64} << 20, of_each_byte = 64;
+    static constexpr std::size_t of_any_text = std::size_t{96} << 20, of_each_byte = 160;
 
     explicit Expansion(std::size_t text_size) : left(of_any_text + of_each_byte * text_size) {}
 
@@ -90,9 +90,9 @@ struct Expansion {
     /// @throws InvalidInput if the rest is smaller
     void take(std::size_t bytes) {
         if (bytes > left)
-            throw InvalidInput(concat(place, "stands for too much: the input may expand to at most ",
-                                      of_any_text >> 20, " MiB, and ", of_each_byte,
-                                      " bytes for each of its bytes"));
+            throw InvalidInput(concat(place, "the input up to here stands for more than ", of_any_text >> 20,
+                                      " MiB plus ", of_each_byte,
+                                      " times its size; leave out pending jobs, or shorten lists of hosts"));
         left -= bytes;
     }
     /// Names that are about to be written.

@@ -249,6 +249,7 @@ static std::string slurm_hosts(const Place& place, Problems& problems) {
 GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, std::string_view source_name) {
     const std::string source(source_name);
     require_text(text, source);
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     Problems problems;
     detail::SlurmNetwork network(problems, text.size());
     std::string joined;
@@ -334,10 +335,8 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
 GPUSCHED_EXPORT NetworkReading read_slurm_topology(const std::string& path,
                                                    const SlurmTopologyOptions& options) {
     const auto text = read_file(path);
-    const auto begin = detail::slurm::first_content(text);
-    const bool conf = begin.empty() || begin.find('=') != begin.npos;  // SwitchName=, BlockName=
-    if (!conf || detail::slurm::is_list(text)) return slurm_topology_from_yaml(text, options, path);
-    return slurm_topology_from_conf(text, path);
+    return detail::slurm::is_list(text) ? slurm_topology_from_yaml(text, options, path)
+                                        : slurm_topology_from_conf(text, path);
 }
 
 namespace detail {

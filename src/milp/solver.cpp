@@ -141,13 +141,23 @@ static Solution disambiguated(const Model& model, Solution solution, const Solve
     return solution;
 }
 
+/// The bound of a solution, rounded to a value that the objective can have if it is always a whole number.
+static double reachable_bound(const Model& model, const Solution& solution) {
+    for (std::size_t j = 0; j < model.objective.size(); ++j)
+        if (const double c = model.objective[j]; c != 0 && (!model.integer[j] || c != std::round(c)))
+            return solution.bound;
+    const double part = solution.bound - model.offset;
+    return model.offset + (model.sense == Sense::minimise ? std::ceil(part - 1e-6) : std::floor(part + 1e-6));
+}
+
 /// Whether the bound of a solution proves it optimal within the gap, or 1e-6 if that is larger.
 static bool bound_agrees(const Model& model, const Solution& solution, double gap) {
     if (!solution.has_solution()) return true;
+    const double bound = reachable_bound(model, solution);
     // Solvers differ in whether a gap is relative to the objective without its offset, or to the bound.
     const double size = std::max({std::abs(solution.objective), std::abs(solution.objective - model.offset),
-                                  std::abs(solution.bound)});
-    return std::abs(solution.objective - solution.bound) <= std::max(gap, 1e-6) * (1 + 1e-9) * size + 1e-6;
+                                  std::abs(bound)});
+    return std::abs(solution.objective - bound) <= std::max(gap, 1e-6) * (1 + 1e-9) * size + 1e-6;
 }
 
 }  // namespace detail

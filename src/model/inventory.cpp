@@ -67,11 +67,12 @@ struct InventoryBuilder {
         for (const auto& node : spec.nodes) (void)extras.add_columns(node.resources);
         for (const auto& task : spec.tasks) (void)extras.add_columns(task.resources);
         // Every node has an amount of every resource.
-        constexpr std::size_t most_names = 512, most_amounts = std::size_t{1} << 22;
+        constexpr std::size_t most_names = 512, most_amounts = std::size_t{1} << 23;
         if (const auto names = out.resource_names.size();
             names > most_names && spec.nodes.size() > most_amounts / names) {
             problems.add(concat("resources: ", names, " names on ", spec.nodes.size(),
-                                " nodes; expected at most ", most_names, " names"));
+                                " nodes; expected at most ",
+                                std::max(most_names, most_amounts / spec.nodes.size()), " names"));
             problems.throw_if_any();
         }
         LabelKeys selected;

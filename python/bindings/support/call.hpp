@@ -78,7 +78,7 @@ class Call {
                 if (!progress.is_none() && py::hasattr(progress, "close")) {
                     const py::error_scope keep;
                     try {
-                        progress.attr("close")();
+                        call_python(progress.attr("close"));
                     } catch (py::error_already_set& error) {
                         error.discard_as_unraisable("progress.close");
                     }

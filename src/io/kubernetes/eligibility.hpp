@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -312,13 +311,15 @@ class Volumes {
     /// @return false if the pod runs on a node that does not reach the volume
     bool require_by_resource(const std::string& volume, const std::vector<NodeTerm>& reach, TaskSpec& out) {
         using gpusched::detail::holds;
-        for (const auto& node : cluster_.nodes)
-            if (node.name == out.node && !holds(reach, node.labels, node.name)) return false;
-        const auto name = "volume " + volume;
-        if (reached_.insert(name).second)
-            for (auto& node : cluster_.nodes)
-                if (holds(reach, node.labels, node.name)) node.resources[name] = 1'000'000'000;
-        out.resources[name] = 1;
+        std::string reached;  // by node
+        for (const auto& node : cluster_.nodes) {
+            reached += holds(reach, node.labels, node.name) ? '1' : '0';
+            if (node.name == out.node && reached.back() == '0') return false;
+        }
+        const auto [known, is_new] = reached_.try_emplace(std::move(reached), "volumes like " + volume);
+        for (std::size_t i = 0; is_new && i < cluster_.nodes.size(); ++i)
+            if (known->first[i] == '1') cluster_.nodes[i].resources[known->second] = 1'000'000'000;
+        out.resources[known->second] = 1;
         return true;
     }
 
@@ -354,7 +355,7 @@ class Volumes {
 
     ClusterSpec& cluster_;
     ReportBuilder& report_;
-    std::set<std::string> reached_;  // resources that stand for volumes
+    std::map<std::string, std::string> reached_;  // the resource that stands for volumes, by reached nodes
     bool read_ = false, zoned_ = true;
     std::map<std::string, Place> claims_, volumes_;
     std::map<std::string, std::vector<std::size_t>> users_;

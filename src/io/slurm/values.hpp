@@ -232,6 +232,7 @@ inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std
 [[nodiscard]] inline std::optional<std::vector<std::string>> host_list(std::string_view text,
                                                                        Expansion& left) {
     std::vector<std::string> out;
+    const auto before = left.left;
     while (true) {
         std::vector<std::string> names{""};
         while (!text.empty() && text.front() != ',') {
@@ -262,24 +263,22 @@ inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std
         }
         if (names.front().empty()) return std::nullopt;
         out.insert(out.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
-        if (text.empty()) return out;
+        if (text.empty()) break;
         text.remove_prefix(1);
     }
+    left.left = before - std::min(before, bytes_of(out));  // parts of names no longer take memory
+    return out;
 }
 
-/// The first line of a text that is neither blank, a comment nor a directive of YAML.
-inline std::string_view first_content(std::string_view text) {
+/// Whether a text begins as a list in YAML or JSON, after blank lines, comments and directives of YAML.
+inline bool is_list(std::string_view text) {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     while (!text.empty()) {
         const auto line = trimmed(take_line(text));
-        if (!line.empty() && line.front() != '#' && line.front() != '%' && line != "---") return line;
+        if (line.empty() || line.front() == '#' || line.front() == '%' || line == "---") continue;
+        return line == "-" || line.starts_with("- ") || line.starts_with('[');
     }
-    return {};
-}
-/// Whether a text begins as a list in YAML or JSON.
-inline bool is_list(std::string_view text) {
-    const auto line = first_content(text);
-    return line.starts_with('-') || line.starts_with('[');
+    return false;
 }
 
 /// A generic resource: `gpu:h100:8(S:0-1)`.

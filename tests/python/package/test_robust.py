@@ -156,6 +156,12 @@ calls = {
     "rule": lambda: gs.verify.plan(cluster, plan, rule=lambda *_: sum(range(999)) > 0),
     "read": lambda: gs.Cluster.from_json(document),
 }
+class Bar:
+    def __call__(self, *_):
+        pass
+    def close(self):
+        time.sleep(0.001)
+calls["close"] = lambda: gs.consolidate(cluster, progress=Bar())
 plan = gs.consolidate(cluster)
 def run():
     while True:
@@ -166,7 +172,7 @@ time.sleep(float(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("call", ["consolidate", "threads", "progress", "policy", "rule", "read"])
+@pytest.mark.parametrize("call", ["consolidate", "threads", "progress", "policy", "rule", "read", "close"])
 def test_threads_within_a_call_survive_the_end_of_the_interpreter(call: str) -> None:
     for wait in (0.05, 0.1, 0.15, 0.2):
         run = subprocess.run(

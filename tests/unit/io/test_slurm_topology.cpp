@@ -87,11 +87,11 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "t:1 Nodes expected names");
     refused("SwitchName=a Nodes=n[2-1]\n", "t:1 Nodes node[01-04,7] 'n[2-1]'");
     // A few bytes stand for a million names.
-    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "t:1 Nodes 'n[0-999]m[0-999]o[0-999]' 64 MiB");
-    refused("SwitchName=d Nodes=n[0-99999][0-9]\n", "t:1 'd' with its nodes 64 MiB");
+    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "t:1 Nodes 'n[0-999]m[0-999]o[0-999]' 96 MiB");
+    refused("SwitchName=d Nodes=n[0-99999][0-9]\n", "t:1 'd' with its nodes 96 MiB");
     refused("SwitchName=a Nodes=x[0-99999]\nSwitchName=b Nodes=y[0-999999]\n",
-            "t:2 Nodes 'y[0-999999]' 64 MiB");
-    refused("SwitchName=" + std::string(10'000, 's') + " Nodes=n[0-99999]\n", "t:1 with its nodes 64 MiB");
+            "t:2 Nodes 'y[0-999999]' 96 MiB");
+    refused("SwitchName=" + std::string(10'000, 's') + " Nodes=n[0-99999]\n", "t:1 with its nodes 96 MiB");
     // Beyond the limit the lists of later lines are not to blame; what else is wrong there is still told.
     CHECK_THAT(testing_support::problems_in<InvalidInput>([] {
                    (void)io::slurm_topology_from_conf(
@@ -99,7 +99,7 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
                        "SwitchName=d Nodes=w[1-4]\nSwitchName=a Nodes=v\n",
                        "t");
                }),
-               MentionsEach({"t:2 Nodes 'y[0-999999]' 64 MiB", "t:5 'a' twice"}));
+               MentionsEach({"t:2 Nodes 'y[0-999999]' 96 MiB", "t:5 'a' twice"}));
 }
 
 TEST_CASE("a topology is recognised by its text, not by the name of its file", "[io]") {

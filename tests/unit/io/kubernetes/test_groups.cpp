@@ -161,6 +161,42 @@ TEST_CASE("Topology spread with DoNotSchedule", "[io][kubernetes]") {
               .count == 1);
 }
 
+TEST_CASE("Volumes of one zone count as one resource for pods with topology spread", "[io][kubernetes]") {
+    std::vector<std::string> items{zone("a0", "a"), zone("b0", "b")};
+    for (const std::string of : {"a", "b"})
+        for (int i = 0; i < 3; ++i) {
+            const auto name = of + std::to_string(i);
+            items.push_back(object(
+                "v1", "PersistentVolume", "pv-" + name,
+                R"("spec": {"accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "default", "name": "c-)" +
+                    name + R"("}})",
+                R"("labels": {"topology.kubernetes.io/zone": ")" + of + "\"}"));
+            items.push_back(
+                object("v1", "PersistentVolumeClaim", "c-" + name,
+                       R"("spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv-)" + name + "\"}"));
+            items.push_back(
+                pod(name, {.labels = app("s"),
+                           .spec = R"("volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c-)" +
+                                   name + R"("}}], "topologySpreadConstraints": [{"maxSkew": 3, )" +
+                                   R"("topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", )" +
+                                   R"("labelSelector": {"matchLabels": {"app": "s"}}}])"}));
+        }
+    for (std::size_t i = 0; i < 2; ++i) {
+        auto& text = items[i];
+        const auto at = text.find(R"("zone": )");
+        text.insert(at, i == 0 ? R"("topology.kubernetes.io/zone": "a", )"
+                               : R"("topology.kubernetes.io/zone": "b", )");
+    }
+    const auto reading = read(items);
+    for (const auto& node : reading.cluster.nodes) {
+        INFO(node.name);
+        CHECK(std::count_if(node.resources.begin(), node.resources.end(),
+                            [](const auto& one) { return one.first.starts_with("volumes like "); }) == 1);
+    }
+    CHECK(where(reading, "a2") == "a0 ");
+    CHECK(where(reading, "b0") == "b0 ");
+}
+
 TEST_CASE("Preferences are ignored, and reported", "[io][kubernetes]") {
     const auto reading = read({node("n0"), pod("p", {.spec = R"("affinity": {
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]},
@@ -205,5 +241,5 @@ TEST_CASE("Groups of all pods for each pod are refused before they fill the memo
             std::to_string(i) + R"("]}]}, "topologyKey": "zone"})";
         objects.push_back(pod("p" + std::to_string(i), {.spec = affinity("podAntiAffinity", selector)}));
     }
-    CHECK_THROWS_MESSAGE(read(objects), InvalidInput, "pod stands too much 64 MiB");
+    CHECK_THROWS_MESSAGE(read(objects), InvalidInput, "pod stands more than 96 MiB");
 }

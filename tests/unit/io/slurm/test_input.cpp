@@ -170,7 +170,7 @@ TEST_CASE("A text that stands for far more than it holds is refused", "[io][slur
     for (const auto& text : {running, pending, partition, outside, excluded + excluded + array + array}) {
         INFO(text.substr(0, 100));
         const auto said = refusal({nodes + text});
-        CHECK_THAT(said, Mentions("stands too much 64 MiB"));
+        CHECK_THAT(said, Mentions("stands more than 96 MiB"));
     }
     CHECK(refusal({nodes + "JobId=1 JobState=RUNNING NodeList=a[0-999]\n"}) == "");
 }
