@@ -335,8 +335,10 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
 GPUSCHED_EXPORT NetworkReading read_slurm_topology(const std::string& path,
                                                    const SlurmTopologyOptions& options) {
     const auto text = read_file(path);
-    return detail::slurm::is_list(text) ? slurm_topology_from_yaml(text, options, path)
-                                        : slurm_topology_from_conf(text, path);
+    const auto line = detail::slurm::first_content(text);
+    const bool mapping = line.find(':') != line.npos && line.find('=') == line.npos;
+    return mapping || detail::slurm::is_list(text) ? slurm_topology_from_yaml(text, options, path)
+                                                   : slurm_topology_from_conf(text, path);
 }
 
 namespace detail {

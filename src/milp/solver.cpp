@@ -155,8 +155,8 @@ static bool bound_agrees(const Model& model, const Solution& solution, double ga
     if (!solution.has_solution()) return true;
     const double bound = reachable_bound(model, solution);
     // Solvers differ in whether a gap is relative to the objective without its offset, or to the bound.
-    const double size = std::max({std::abs(solution.objective), std::abs(solution.objective - model.offset),
-                                  std::abs(bound)});
+    const double size = std::max(
+        {std::abs(solution.objective), std::abs(solution.objective - model.offset), std::abs(bound)});
     return std::abs(solution.objective - bound) <= std::max(gap, 1e-6) * (1 + 1e-9) * size + 1e-6;
 }
 

@@ -270,15 +270,19 @@ inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std
     return out;
 }
 
-/// Whether a text begins as a list in YAML or JSON, after blank lines, comments and directives of YAML.
-inline bool is_list(std::string_view text) {
+/// The first line of a text that is neither blank, a comment nor a directive of YAML.
+inline std::string_view first_content(std::string_view text) {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     while (!text.empty()) {
         const auto line = trimmed(take_line(text));
-        if (line.empty() || line.front() == '#' || line.front() == '%' || line == "---") continue;
-        return line == "-" || line.starts_with("- ") || line.starts_with('[');
+        if (!line.empty() && line.front() != '#' && line.front() != '%' && line != "---") return line;
     }
-    return false;
+    return {};
+}
+/// Whether a text begins as a list in YAML or JSON.
+inline bool is_list(std::string_view text) {
+    const auto line = first_content(text);
+    return line == "-" || line.starts_with("- ") || line.starts_with('[');
 }
 
 /// A generic resource: `gpu:h100:8(S:0-1)`.

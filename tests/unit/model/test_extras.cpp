@@ -359,7 +359,7 @@ TEST_CASE("thousands of names of resources are refused, because every node has a
     ClusterSpec spec;
     for (int n = 0; n < 3'000; ++n)
         spec.nodes.push_back({.name = "n" + std::to_string(n), .resources = {{"r" + std::to_string(n), 1}}});
-    CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput, "resources 3000 names 512");
+    CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput, "resources 3000 names 2796");
     spec.nodes.resize(1);
     for (int r = 0; r < 3'000; ++r) spec.nodes[0].resources["r" + std::to_string(r)] = 1;
     CHECK(Cluster::build(spec).node_count() == 1);
