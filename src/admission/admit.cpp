@@ -367,13 +367,17 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
 /// After a search without result, searches without one or more of `means`. More means can use up the steps of
 /// a search, but must not prevent a plan.
 static void try_with_less(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
-                          const Options& options, const Context& context, double elapsed_s, Admission& made) {
+                          const Options& options, const Context& context, Budget& budget, Admission& made) {
     while (!means.empty() && !made.admitted && made.stop_reason == StopReason::completed) {
+        if (budget.exhausted()) {
+            made.stop_reason = budget.reason();
+            return;
+        }
         auto less = options;
         const bool is_less = take_away(means.front(), cluster.inventory(), less);
         means = means.subspan(1);
         if (!is_less) continue;
-        if (less.time_limit) less.time_limit = std::max(0.0, *less.time_limit - elapsed_s);
+        if (less.time_limit) less.time_limit = budget.remaining_s();
         auto other = admit_by(means, cluster, pods, less, context);
         other.stats.steps += made.stats.steps;
         other.stats.sets_checked += made.stats.sets_checked;
@@ -482,8 +486,7 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
     //    small (NodeBounds, PodBounds).
     made.proven = made.admitted ? lower == made.cost.total() : lower >= never && search.solutions().empty();
     if (lower < never) made.bound = lower;
-    if (!made.admitted && !made.proven)
-        try_with_less(means, cluster, pods, options, context, budget.elapsed_s(), made);
+    if (!made.admitted && !made.proven) try_with_less(means, cluster, pods, options, context, budget, made);
     if (!made.admitted && means.size() == all_means.size()) {
         explain(cluster, pods, passes, prices, placed, made);
         const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||

@@ -29,6 +29,7 @@ bool CoverFinder::alike(TaskId a, TaskId b) const {
     return t.job[index(a)] == none<JobId> && t.job[index(b)] == none<JobId> && !snapshot_.is_fraction(a) &&
            request_key(snapshot_, a) == request_key(snapshot_, b) &&
            t.traits[index(a)] == t.traits[index(b)] && t.profile[index(a)] == t.profile[index(b)] &&
+           t.affinities[index(a)] == t.affinities[index(b)] &&
            t.gpu_memory_mib[index(a)] == t.gpu_memory_mib[index(b)] && inv_.budgets_of(a).empty() &&
            inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose &&
            free_alike(a, b);
@@ -60,7 +61,9 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
         if (state_.fate[index(other)] == SearchState::untouched && prices_[other].least <= most_cost)
             candidates_.push_back(other);
     }
+    const auto on_node = candidates_.size();
     const bool all_members = add_conflicting_members();
+    if (candidates_.size() > on_node && is_hopeless()) return all_members;
     const auto& t = inv_.tasks;
     const auto key = [&](TaskId x) {
         return std::tuple(-snapshot_.gpu_milli(x), prices_[x].least, -t.cpu_milli[index(x)],
@@ -100,7 +103,7 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
 
 /// If groups keep the task off the node, adds as candidates the members on other nodes that can be the cause:
 /// those in the node's domain, or for constraints that keep members together those in other domains.
-/// @return false if there are too many, so that they were omitted
+/// @return false if there are too many, so that the most expensive ones were omitted
 bool CoverFinder::add_conflicting_members() {
     constexpr std::size_t most_members = 64;
     const auto memberships = inv_.memberships(for_);
@@ -131,12 +134,24 @@ bool CoverFinder::add_conflicting_members() {
                 state_.fate[index(x)] != SearchState::untouched || prices_[x].least > most_cost_ || listed(x))
                 continue;
             candidates_.push_back(x);
-            if (candidates_.size() - on_node <= most_members) continue;
-            candidates_.resize(on_node);
-            return false;
         }
     }
-    return true;
+    if (candidates_.size() - on_node <= most_members) return true;
+    const auto rest = candidates_.begin() + static_cast<std::ptrdiff_t>(on_node + most_members);
+    std::nth_element(
+        candidates_.begin() + static_cast<std::ptrdiff_t>(on_node), rest, candidates_.end(),
+        [&](TaskId a, TaskId b) { return std::pair(prices_[a].least, a) < std::pair(prices_[b].least, b); });
+    candidates_.erase(rest, candidates_.end());
+    return false;
+}
+
+/// Whether the task cannot be placed on the node even if all candidates leave.
+bool CoverFinder::is_hopeless() {
+    const auto before = state_.work.checkpoint();
+    for (const auto x : candidates_) state_.work.remove(x);
+    const auto left = find_obstacle(state_.work, for_, on_);
+    state_.work.rollback(before);
+    return left != Obstacle::none && left != Obstacle::near && left != Obstacle::spread;
 }
 
 /// Finds one set: removes all candidates, then returns the most expensive first, if the task still fits.

@@ -66,6 +66,7 @@ class CoverFinder {
     void find(std::size_t next, std::int64_t cost);
     void find_one();
     bool add_conflicting_members();
+    bool is_hopeless();
     void put_back(TaskId task) { state_.work.assign(task, snapshot_.node_of(task), snapshot_.gpus_of(task)); }
     /// Lower bound on the cost of a place for a displaced task, in addition to its least price; from the
     /// snapshot.

@@ -122,7 +122,7 @@ struct Admission {
 /// @throws InvalidInput as `allocate`, and for options out of range
 /// O(nodes + tasks) plus the steps: at most `search_limit` for each pod, and as many in total again for a
 /// preferred level. A step is O(nodes) and checks at most 2,000 sets of tasks. Without a plan or a proof,
-/// searches with fewer means follow, of at most 31 combinations. If limits prevent the admission, another
+/// at most 19 searches with fewer means follow. If limits prevent the admission, another
 /// search names them. Deterministic unless a time limit or a cancellation ends the search.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});

@@ -306,18 +306,6 @@ void judge(const Case& c, std::uint64_t seed, Counts& counts, Feature feature) {
     ++counts.tried;
     const auto made = admit(c);
     const auto least = optimum(c, made);
-    if (const auto plain = without(c, feature)) {
-        if (optimum(*plain, admit(*plain)) == least) return;
-    } else if (made.admitted && least == 0) {
-        return;
-    }
-    ++counts.binding;
-    if (made.admitted && made.broken_budgets.empty()) {
-        const auto report =
-            verify::plan(c.spec, to_spec(made.plan, Cluster::build(c.spec, IdOrder::as_listed)));
-        counts.invalid += !report.ok;
-    }
-    counts.proven += made.proven;
     const auto note = [&](bool wrong, int& count, const char* name) {
         count += wrong;
         if (wrong && counts.which.size() < 2000)
@@ -325,10 +313,22 @@ void judge(const Case& c, std::uint64_t seed, Counts& counts, Feature feature) {
     };
     const bool exists = least < unlimited;
     const bool best = made.admitted ? made.cost.total() == least : !exists;
-    counts.possible += exists;
-    counts.optimal += exists && best;
     note(made.proven && !best, counts.false_proofs, "proof");
     note(made.bound ? *made.bound > least : exists, counts.above, "bound");
+    if (made.admitted && made.broken_budgets.empty()) {
+        const auto report =
+            verify::plan(c.spec, to_spec(made.plan, Cluster::build(c.spec, IdOrder::as_listed)));
+        counts.invalid += !report.ok;
+    }
+    if (const auto plain = without(c, feature)) {
+        if (optimum(*plain, admit(*plain)) == least) return;
+    } else if (made.admitted && least == 0) {
+        return;
+    }
+    ++counts.binding;
+    counts.proven += made.proven;
+    counts.possible += exists;
+    counts.optimal += exists && best;
     note(exists && !made.admitted, counts.refused, "refused");
     if (!made.admitted)
         for (const auto& less : restricted(c))

@@ -84,6 +84,19 @@ TEST_CASE("a restarted task and a victim together stay within a budget") {
     CHECK(made.proven);
 }
 
+TEST_CASE("tasks that require different hardware are not alike") {
+    // n1 has no known NUMA nodes, so that only "b" can go there.
+    auto spec = nodes({4, 4});
+    spec.nodes[0].labels["kind"] = "wanted";
+    run(spec, "a", "n0", {0, 1}).hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+    run(spec, "b", "n0", {2, 3});
+    run(spec, "keeps", "n1", {0, 1}).locked = true;
+    wait(spec, "p", 2).node_selector = {{"kind", "wanted"}};
+    const auto made = checked(spec, {"p"}, {.evictions = false});
+    CHECK(made.admitted);
+    CHECK(made.plan.moves.size() == 1);
+}
+
 TEST_CASE("the only allowed eviction goes to the task that cannot move") {
     for (const bool fixed_first : {false, true})
         for (const bool by_budget : {false, true}) {
