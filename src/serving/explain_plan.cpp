@@ -44,8 +44,8 @@ class BindingLimits {
         if (found.empty()) found = by_limit();
         if (const auto answer = by_region()) found.push_back(*answer);
         if (found.empty()) found = by_limits_together();
-        if (found.empty() && instance_.out_of_time())
-            found.emplace_back("the time limit ended the search for the limits that prevent a plan");
+        if (found.empty() && instance_.stopped())
+            found.emplace_back("the search for the limits that prevent a plan was ended early");
         if (found.empty())
             found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
         return found;
@@ -175,6 +175,7 @@ class BindingLimits {
 
     /// The GPUs of all types together, then also the budget.
     [[nodiscard]] Answers by_limits_together() const {
+        if (instance_.stopped()) return {};
         const auto rents = [](const ServingPlan& plan) {
             std::string text;
             for (const auto& rented : plan.rentals)
@@ -198,7 +199,7 @@ class BindingLimits {
     }
 
     [[nodiscard]] ServingPlan plan_of(const ServingRequest& request, const PlannerOptions& options) const {
-        if (instance_.out_of_time()) return {};
+        if (instance_.stopped()) return {};
         const auto rest = in_remaining_time(options);
         return plan_rental(RentalInstance(request, rest, instance_.solver(), instance_.context())).plan;
     }

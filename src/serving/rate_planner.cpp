@@ -33,7 +33,8 @@ class PlanLatencies {
     bool simulate(ServingPlan& plan) const {
         if (!instance_.has_rates() || plan.rate <= 0) return true;
         for (std::uint64_t seed = 0; seed < (instance_.any_targets() ? simulations : 1); ++seed) {
-            if (instance_.out_of_time()) return false;
+            // Without targets the plan is valid already, and its one simulation ends soon.
+            if (instance_.any_targets() && instance_.stopped()) return false;
             auto once = simulated_latencies(plan, seed);
             for (std::size_t i = 0; seed > 0 && i < once.size(); ++i)
                 for (const auto& field : latency_percentiles) {
@@ -478,7 +479,6 @@ class RatePlanner {
     RentalOutcome run() {
         const auto& search_options = instance_.options().search;
         const auto goal = instance_.goal();
-        bool unfinished = false;
         auto bound = instance_.solve(instance_.problem(1, false, false), goal);
         if (bound.has_plan() && instance_.considered().left_out > 0) {
             const double beyond = instance_.bound_beyond(bound.bound);
@@ -493,10 +493,11 @@ class RatePlanner {
             search(goal, bound.has_plan() && goal == RentalGoal::cost ? bound.bound : 0);
             if (best_)
                 best = std::move(*best_);
-            else if (instance_.out_of_time()) {
-                best.status = milp::Status::time_limit;
-                best.message = "the time limit ended the search before it found a plan";
-                unfinished = true;
+            else if (const auto stopped = instance_.stopped()) {
+                best.status = *stopped;
+                best.message =
+                    std::string(*stopped == milp::Status::cancelled ? "the caller" : "the time limit") +
+                    " ended the search before it found a plan";
             } else if (bound.has_plan()) {
                 best.status = milp::Status::failed;
                 best.message = "no plan was found that meets the targets in its simulation";
@@ -529,8 +530,8 @@ class RatePlanner {
                                          " deployments that were left out (max_deployments)"
                                    : "the solver stopped before it proved the plan optimal";
         }
-        const bool refused =
-            !best.has_plan() && !unfinished && (bound.status == milp::Status::infeasible || bound.has_plan());
+        const bool refused = best.status == milp::Status::infeasible ||
+                             (bound.has_plan() && best.status == milp::Status::failed);
         return {std::move(best), cheapest_, refused};
     }
 
@@ -582,7 +583,7 @@ class RatePlanner {
         double low = least;
         double high = best_ ? best_->cost : std::min(instance_.request().budget, instance_.all_money());
         for (int i = 0; i < 7; ++i) {
-            if (instance_.out_of_time()) return;
+            if (instance_.stopped()) return;
             const bool first = !best_ && i == 0;  // the largest budget
             const double middle = first ? high : (low + high) / 2;
             if (!first && high - low <= 1e-6 * high) return;
@@ -672,7 +673,7 @@ class RatePlanner {
             const auto few = instance_.solve(p, RentalGoal::starts);
             // `low` starts do not suffice; `starts_` do.
             int low = few.has_plan() ? few.starts - 1 : starts_;
-            while (starts_ - low > 1 && !instance_.out_of_time()) {
+            while (starts_ - low > 1 && !instance_.stopped()) {
                 const int middle = low == few.starts - 1 ? few.starts : (low + starts_) / 2;
                 p.max_starts = middle;
                 const auto cheap = solve_frugally(p, RentalGoal::cost);
@@ -694,7 +695,7 @@ class RatePlanner {
     /// Solves one rental, and keeps its plan if it meets the targets and is the best so far.
     /// @param only the only deployment to use; absent = all
     Outcome attempt(RentalGoal goal, double part, bool separate, std::optional<std::size_t> only = {}) {
-        if (instance_.out_of_time()) return Outcome::no_rental;
+        if (instance_.stopped()) return Outcome::no_rental;
         auto p = instance_.problem(part, separate);
         for (std::size_t c = 0; only && c < p.configurations.size(); ++c)
             if (c != *only)

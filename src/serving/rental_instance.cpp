@@ -119,16 +119,16 @@ void RentalInstance::find_capacities() {
         latency_source_.push_back(considered_.sources[c]);
         for (std::size_t w = 0; w < kinds_.size(); ++w) {
             const double rate = considered_.problem.configurations[c].throughput[w];
-            if (rate <= 0 || out_of_time()) continue;
+            if (rate <= 0 || stopped()) continue;
             const double limit = utilization() * rate;
             const auto& targets = kinds_[w].targets;
             const auto known = measured_targets(measured_rows(considered_, c, w), targets);
             auto& source = latency_source_.back()[w];
             source =
                 !targets.empty() && known.unmeasured.empty() ? Source::measured : simulated_source(source);
-            capacity_.back()[w] =
-                simulated_capacity(times(considered_, c, w), known.unmeasured,
-                                   std::min(limit, known.capacity), spacing, [&] { return out_of_time(); });
+            capacity_.back()[w] = simulated_capacity(times(considered_, c, w), known.unmeasured,
+                                                     std::min(limit, known.capacity), spacing,
+                                                     [&] { return stopped().has_value(); });
         }
     }
 }

@@ -82,10 +82,6 @@ class RentalInstance {
     /// @param within    limit replicas to their capacity within the targets; otherwise to their utilization
     ///     limit
     [[nodiscard]] RentalProblem problem(double part, bool separate, bool within = true) const;
-    /// Whether the time limit has passed, or the caller has asked to stop.
-    [[nodiscard]] bool out_of_time() const {
-        return budget_.remaining_s() == 0.0 || context_.stop.stop_requested();
-    }
     /// Seconds left of the time limit; none without a limit.
     [[nodiscard]] std::optional<double> remaining_s() const { return budget_.remaining_s(); }
     /// Solves a rental problem in the rest of the time limit.
