@@ -134,22 +134,22 @@ static int prefill_replicas(std::span<const Arrival> sample, double rate, const 
     // more. They keep servers busy, and would spoil the variation of the others.
     const double always_late = n > in_time ? n - in_time - std::sqrt(n - in_time) : 0;
     const double late_load = always_late > 0 ? rate * always_late / n * late_sum / (n - in_time) : 0;
-    const auto reserved = static_cast<int>(std::min(std::ceil(late_load), 1.0 * o.max_replicas - 1));
     const double mean = in_time > 0 ? sum / in_time : 0, load = rate * mean * (in_time / n);
-    if (!(load > 0)) return std::max(1, reserved);
+    if (!(load > 0)) return static_cast<int>(std::clamp(std::ceil(late_load), 1.0, 1.0 * o.max_replicas));
     const double service_variation = std::max(0.0, squares / in_time / (mean * mean) - 1);
     // Prompts that are always late reduce the part of others that can be late, but not below a fifth of the
     // plan.
     const double planned = planned_late(o);
     const double allowed = std::max(planned - always_late / n, planned / 5);
-    return reserved + smallest(o.max_replicas - reserved, [&](int servers) {
-               if (load >= servers) return false;
-               const double waits = erlang_c(servers, load);
-               const double decay = (servers - load) / (mean * (variation + service_variation) / 2);
-               double late = 0;
-               for (const double s : slack) late += waits * std::exp(-decay * s);
-               return late / n <= allowed;
-           });
+    const double all = load + late_load;
+    return smallest(o.max_replicas, [&](int servers) {
+        if (all >= servers) return false;
+        const double waits = erlang_c(servers, all);
+        const double decay = (servers - all) / (mean * (variation + service_variation) / 2);
+        double late = 0;
+        for (const double s : slack) late += waits * std::exp(-decay * s);
+        return late / n <= allowed;
+    });
 }
 
 static int decode_replicas(std::span<const Arrival> sample, double rate, const AutoscaleOptions& o,

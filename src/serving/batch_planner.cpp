@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -102,10 +103,19 @@ class BatchPlanner {
         }
     }
 
-    /// Solves one problem within a part of the remaining time.
-    [[nodiscard]] ServingSolution solve(const ServingProblem& problem, double part) const {
+    /// Seconds of the time limit that are left until only `rest` of them remain; none without a limit.
+    [[nodiscard]] std::optional<double> until(double rest) const {
+        const auto left = budget_.remaining_s();
+        return left ? std::optional(std::max(0.0, *left - rest)) : std::nullopt;
+    }
+
+    /// Solves one problem.
+    /// @param rest    seconds of the time limit that it leaves
+    /// @param shares  problems that share the time until then
+    [[nodiscard]] ServingSolution solve(const ServingProblem& problem, double rest = 0,
+                                        double shares = 1) const {
         auto search = options_.search;
-        if (const auto left = budget_.remaining_s()) search.solve.time_limit = part * *left;
+        if (const auto left = until(rest)) search.solve.time_limit = *left / shares;
         auto plan = options_.deadline
                         ? cheapest_serving_plan(problem, *options_.deadline, search, solver_, context_)
                         : solve_serving_plan(problem, search, solver_, context_);
@@ -119,7 +129,8 @@ class BatchPlanner {
     }
 
     /// Finds the best plan with a single GPU type, and adds its configurations to `used`.
-    ServingPlan single_type(const ServingRequest& request, const ServingInstance& all,
+    /// @param rest  seconds of the time limit that it leaves
+    ServingPlan single_type(const ServingRequest& request, const ServingInstance& all, double rest,
                             std::vector<int>& used) const {
         ServingPlan best;
         const auto types = request.gpus.size();
@@ -131,10 +142,10 @@ class BatchPlanner {
                     alone.push_back(static_cast<int>(c));
             }
             if (alone.empty() || alone.size() == all.deployments.size()) continue;
-            int unused = 0;
+            std::vector<int> unused;
             const auto keep = chosen(all.problem, alone, options_.max_deployments, unused);
             const auto one = kept(all, keep);
-            const auto plan = solve(one.problem, 0.25 / static_cast<double>(types - g));
+            const auto plan = solve(one.problem, rest, static_cast<double>(types - g));
             auto found = described(request, one, plan);
             if (!better(found, best)) continue;
             best = std::move(found);
@@ -147,8 +158,9 @@ class BatchPlanner {
 
     /// Solves the problem of a smaller space: fewer GPU types in a replica, and no more deployments than by
     /// default. Keeps its plan if it is better than `best`, and adds its configurations to `used`.
-    void smaller_space(const ServingRequest& request, const ServingInstance& all, ServingPlan& best,
-                       std::vector<int>& used) const {
+    /// @param rest  seconds of the time limit that it leaves
+    void smaller_space(const ServingRequest& request, const ServingInstance& all, double rest,
+                       ServingPlan& best, std::vector<int>& used) const {
         std::ptrdiff_t most_types = 0;
         const auto types = [&](std::size_t c) {
             const auto& gpus = all.problem.configurations[c].gpus;
@@ -161,18 +173,19 @@ class BatchPlanner {
         std::vector<int> fewer;
         for (std::size_t c = 0; c < all.deployments.size(); ++c)
             if (types(c) <= std::max<std::ptrdiff_t>(2, most_types - 1)) fewer.push_back(static_cast<int>(c));
-        int unused = 0;
+        std::vector<int> unused;
         auto keep = chosen(all.problem, fewer, many ? usual : options_.max_deployments, unused);
         add_configurations(keep, used);
-        some(request, all, keep, 0.6, best, used);
+        some(request, all, keep, rest, best, used);
     }
 
-    /// Solves the problem with the configurations `keep` within a part of the remaining time. Keeps its plan if
-    /// it is better than `best`, and adds its configurations to `used`.
+    /// Solves the problem with the configurations `keep`. Keeps its plan if it is better than `best`, and adds
+    /// its configurations to `used`.
+    /// @param rest  seconds of the time limit that it leaves
     void some(const ServingRequest& request, const ServingInstance& all, const std::vector<int>& keep,
-              double part, ServingPlan& best, std::vector<int>& used) const {
+              double rest, ServingPlan& best, std::vector<int>& used) const {
         const auto one = kept(all, keep);
-        const auto plan = solve(one.problem, part);
+        const auto plan = solve(one.problem, rest);
         auto found = described(request, one, plan);
         if (!better(found, best)) return;
         best = std::move(found);
@@ -233,8 +246,9 @@ class BatchPlanner {
 
     /// After an optimal plan of the deployments in `keep`: solves again with those of the others that can be
     /// part of a better plan, if they are not many, and extends the bound to all.
-    void prove(const ServingInstance& all, std::vector<int>& keep, ServingSolution& plan, LowerBound& bound,
-               const PlannerOptions& options) const {
+    /// @return `feasible`, or the status of a search that was stopped
+    milp::Status prove(const ServingInstance& all, std::vector<int>& keep, ServingSolution& plan,
+                       LowerBound& bound, const PlannerOptions& options) const {
         std::vector<int> others;
         for (int c = 0; c < static_cast<int>(all.deployments.size()); ++c)
             if (!std::binary_search(keep.begin(), keep.end(), c)) others.push_back(c);
@@ -244,20 +258,26 @@ class BatchPlanner {
         };
         double proved = least(plan);
         const auto rest = possibly_better(all.problem, others, value(plan));
-        if (rest.size() > static_cast<std::size_t>(options.max_deployments)) return;
+        if (rest.size() > static_cast<std::size_t>(options.max_deployments)) return milp::Status::feasible;
         if (!rest.empty()) {
             auto wider = keep;
             add_configurations(wider, rest);
-            auto again = solve(with_configurations(all.problem, wider), 1.0);
+            auto again = solve(with_configurations(all.problem, wider));
             const bool sure = again.optimal;
+            const auto status = again.status;
             if (sure) proved = std::min(proved, least(again));
             if (again.has_plan() && value(again) <= value(plan)) {
                 plan = std::move(again);
                 keep = std::move(wider);
             }
-            if (!sure) return;
+            if (!sure) {
+                if (context_.stop.stop_requested()) return milp::Status::cancelled;
+                const bool late = budget_.remaining_s() == 0.0 || status == milp::Status::time_limit;
+                return late ? milp::Status::time_limit : milp::Status::feasible;
+            }
         }
         bound.value = std::max(bound.value, proved);
+        return milp::Status::feasible;
     }
 
     [[nodiscard]] double gap() const {
@@ -272,13 +292,14 @@ class BatchPlanner {
 
     /// Extends the bound of a plan to the deployments that were left out, and drops the claim that the plan is
     /// optimal unless this bound proves it.
-    void bound_all(ServingPlan& plan, const LowerBound& all) const {
-        if (!options_.deadline) plan.bound = std::min(plan.bound, all.value);
+    /// @param unproved  the status of a plan that it does not prove
+    void bound_all(ServingPlan& plan, const LowerBound& all, milp::Status unproved) const {
+        plan.bound = std::min(plan.bound, options_.deadline ? all.makespan : all.value);
         if (!plan.has_plan() || !plan.optimal) return;
         const double value = options_.deadline ? plan.cost : plan.makespan;
         plan.optimal = is_proved(value, all.value);
         if (plan.optimal) return;
-        plan.status = milp::Status::feasible;
+        plan.status = unproved;
         plan.message = "the best plan of the deployments considered; " + std::to_string(plan.left_out) +
                        " were left out (max_deployments), and the bound includes them";
     }
@@ -290,9 +311,10 @@ class BatchPlanner {
         all = kept(all, undominated_configurations(all.problem));
         auto instance = selected(all, options.max_deployments);
         LowerBound bound;
+        const double time = budget_.remaining_s().value_or(0);
         if (instance.left_out > 0) {
             auto solve = options.search.solve;
-            if (const auto left = budget_.remaining_s()) solve.time_limit = 0.1 * *left;
+            if (const auto left = until(0.9 * time)) solve.time_limit = left;
             bound = lower_bound(all.problem, options.deadline, solve, solver_, context_);
         }
         // Plans of smaller spaces are quick to find. They can be better than the plan found among all
@@ -301,11 +323,11 @@ class BatchPlanner {
         ServingPlan single;
         std::vector<int> used;  // the deployments that are not left out
         if (options.search.solve.time_limit || instance.left_out > 0) {
-            single = single_type(request, all, used);
+            single = single_type(request, all, 0.7 * time, used);
             auto few = bound.used;  // those of the linear program
             add_configurations(few, used);
-            if (!bound.used.empty()) some(request, all, few, 0.4, single, used);
-            smaller_space(request, all, single, used);
+            if (!bound.used.empty()) some(request, all, few, 0.5 * time, single, used);
+            smaller_space(request, all, 0.25 * time, single, used);
         }
         for (const auto& replicas : before_.replicas)
             for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
@@ -315,21 +337,22 @@ class BatchPlanner {
         if (instance.left_out > 0) {
             const auto fewer = best_of_fewer_types(all.problem, every, options.max_deployments, true);
             used.insert(used.end(), fewer.begin(), fewer.end());
-            int left_out = 0;
-            keep = chosen(all.problem, every, options.max_deployments, left_out);
-            left_out -= add_configurations(keep, used);
+            std::vector<int> dropped;
+            keep = chosen(all.problem, every, options.max_deployments, dropped);
+            add_configurations(keep, used);
             instance = kept(all, keep);
-            instance.left_out = left_out;
+            instance.left_out = static_cast<int>(without(dropped, keep).size());
         }
-        auto plan = solve(instance.problem, 1.0);
+        auto plan = solve(instance.problem);
         if (plan.status == milp::Status::infeasible && instance.left_out > 0) {
             instance = selected(all, 0);
-            plan = solve(instance.problem, 1.0);
+            plan = solve(instance.problem);
         }
+        auto unproved = milp::Status::feasible;
         if (instance.left_out > 0 && plan.optimal &&
             !is_proved(options_.deadline ? plan.cost : plan.makespan, bound.value)) {
             const auto before = keep.size();
-            prove(all, keep, plan, bound, options);
+            unproved = prove(all, keep, plan, bound, options);
             const auto left_out = instance.left_out - static_cast<int>(keep.size() - before);
             instance = kept(all, keep);
             instance.left_out = left_out;
@@ -337,7 +360,7 @@ class BatchPlanner {
         deployments_ += possible;
         left_out_ += instance.left_out;
         auto found = described(request, instance, plan);
-        if (instance.left_out > 0) bound_all(found, bound);
+        if (instance.left_out > 0) bound_all(found, bound, unproved);
         if (found.status != milp::Status::optimal && found.status != milp::Status::infeasible && proved_) {
             proved_ = false;
             unproved_ = found.status;
@@ -345,7 +368,8 @@ class BatchPlanner {
         if (found.status != milp::Status::infeasible) bound_ = std::min(bound_, found.bound);
         if (!found.optimal && better(single, found)) {
             single.status = found.status == milp::Status::infeasible ? milp::Status::feasible : found.status;
-            single.bound = found.bound;
+            single.bound =
+                found.status == milp::Status::infeasible ? 0 : std::min(found.bound, single.makespan);
             single.optimal = false;
             single.message = found.message;
             found = std::move(single);

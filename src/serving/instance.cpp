@@ -205,7 +205,7 @@ std::vector<int> best_of_fewer_types(const ServingProblem& problem, const std::v
     for (std::ptrdiff_t t = 1; t < most_types; ++t) {
         std::vector<int> fewer;
         std::copy_if(of.begin(), of.end(), std::back_inserter(fewer), [&](int c) { return types(c) <= t; });
-        int unused = 0;
+        std::vector<int> unused;
         add_configurations(keep, undominated ? chosen(problem, fewer, most, unused)
                                              : best_per_dollar(problem, fewer, most));
     }
@@ -221,31 +221,38 @@ ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep) {
     return result;
 }
 
-std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most, int& left_out) {
+std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most,
+                        std::vector<int>& dropped) {
     const auto part = with_configurations(problem, of);
     const auto undominated = undominated_configurations(part);
     auto keep = best_per_dollar(part, undominated, most);
-    left_out = static_cast<int>(undominated.size() - keep.size());
-    for (auto& c : keep) c = of[static_cast<std::size_t>(c)];
+    dropped = without(undominated, keep);
+    for (auto* list : {&keep, &dropped})
+        for (auto& c : *list) c = of[static_cast<std::size_t>(c)];
     return keep;
 }
 
-int add_configurations(std::vector<int>& keep, const std::vector<int>& also) {
-    const auto before = keep.size();
+void add_configurations(std::vector<int>& keep, const std::vector<int>& also) {
     keep.insert(keep.end(), also.begin(), also.end());
     std::sort(keep.begin(), keep.end());
     keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
-    return static_cast<int>(keep.size() - before);
+}
+
+std::vector<int> without(const std::vector<int>& of, const std::vector<int>& keep) {
+    std::vector<int> rest;
+    std::copy_if(of.begin(), of.end(), std::back_inserter(rest),
+                 [&](int c) { return !std::binary_search(keep.begin(), keep.end(), c); });
+    return rest;
 }
 
 ServingInstance selected(const ServingInstance& all, int most, const std::vector<int>& also) {
     std::vector<int> every(all.deployments.size());
     std::iota(every.begin(), every.end(), 0);
-    int left_out = 0;
-    auto keep = chosen(all.problem, every, most, left_out);
-    left_out -= add_configurations(keep, also);
+    std::vector<int> dropped;
+    auto keep = chosen(all.problem, every, most, dropped);
+    add_configurations(keep, also);
     auto result = kept(all, keep);
-    result.left_out = left_out;
+    result.left_out = static_cast<int>(without(dropped, keep).size());
     return result;
 }
 

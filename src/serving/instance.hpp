@@ -41,9 +41,10 @@ std::string unique_name(std::string name, std::set<std::string>& taken);
 std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vector<int>& of, int most);
 
 /// The best undominated configurations, ascending.
-/// @param of        the configurations to choose from
-/// @param left_out  set to the number of undominated configurations that were not chosen
-std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most, int& left_out);
+/// @param of       the configurations to choose from
+/// @param dropped  set to the undominated configurations that were not chosen
+std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most,
+                        std::vector<int>& dropped);
 
 /// The configurations chosen if replicas could use fewer GPU types, ascending. They are not left out, so that
 /// a larger `max_types` leaves out no more.
@@ -54,8 +55,11 @@ std::vector<int> best_of_fewer_types(const ServingProblem& problem, const std::v
 /// The instance with these configurations only.
 ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep);
 
-/// Adds `also` to the ascending list `keep`. @return how many were new
-int add_configurations(std::vector<int>& keep, const std::vector<int>& also);
+/// Adds `also` to the ascending list `keep`.
+void add_configurations(std::vector<int>& keep, const std::vector<int>& also);
+
+/// The configurations of `of` that are not in the ascending list `keep`.
+std::vector<int> without(const std::vector<int>& of, const std::vector<int>& keep);
 
 /// The best undominated configurations, and always `also`.
 ServingInstance selected(const ServingInstance& all, int most, const std::vector<int>& also = {});
@@ -67,6 +71,7 @@ ServingPlan described(const ServingRequest& request, const ServingInstance& inst
 /// A lower bound on the value of all plans of a problem, and the configurations of its linear program.
 struct LowerBound {
     double value = 0;         ///< seconds; with a deadline $/h
+    double makespan = 0;      ///< seconds, with and without a deadline: the bound in closed form
     std::vector<int> used{};  ///< configurations that the solution uses, ascending
 };
 /// The bound of the linear program, or in closed form if the solver gives none.

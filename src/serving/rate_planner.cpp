@@ -267,13 +267,16 @@ class PlanImprover {
                          [&](std::size_t a, std::size_t b) { return price(a) > price(b); });
         repeat_ = false;
         for (const auto r : order) {
+            if (must_stop()) return false;
             auto fewer = rows_;
             fewer[r].count = 0;
             if (accepted(std::move(fewer))) return true;
         }
         for (const auto r : order)
-            for (const auto& moved : parts(rows_[r]))
+            for (const auto& moved : parts(rows_[r])) {
+                if (must_stop()) return false;
                 if (moved_elsewhere(r, moved)) return true;
+            }
         return repeat_;
     }
 
@@ -314,6 +317,7 @@ class PlanImprover {
     /// Takes the rows as the plan if they are better and meet the targets. Rows with a count of 0 get the
     /// fewest replicas that do.
     bool accepted(Rows rows) {
+        if (must_stop()) return false;
         std::vector<std::size_t> open;
         for (std::size_t r = 0; r < rows.size(); ++r) {
             if (rows[r].count > 0) continue;
@@ -335,6 +339,7 @@ class PlanImprover {
         const auto problem = instance_.problem_of(deployments);
         auto plan = instance_.planned(problem, solution, deployments);
         if (!latencies_.simulate(plan)) {
+            if (instance_.stopped()) return false;
             // One more replica in the rows that were simulated alone.
             for (const auto r : open) fewest_[{rows[r].deployment, rows[r].share}] = rows[r].count + 1;
             repeat_ = true;
@@ -369,26 +374,28 @@ class PlanImprover {
     }
 
     /// The fewest replicas of a row that meet the targets of its kinds, from `least` on; 0 if that would cost
-    /// more than the present plan.
+    /// more than the present plan, or if the search must stop.
     int fewest(const Row& row, int least) {
-        const auto [at, fresh] = fewest_.try_emplace({row.deployment, row.share}, least);
-        if (!fresh) return at->second;
+        const std::pair key(row.deployment, row.share);
+        if (const auto known = fewest_.find(key); known != fewest_.end()) return known->second;
         const double most = prices_[row.deployment] > 0 ? cost_.used / prices_[row.deployment] : 1e6;
         int low = least - 1, high = least;
         while (!meets(row, high)) {
+            if (must_stop()) return 0;
             low = high;
             high = low + std::max(1, low / 2);
-            if (high > most || must_stop()) return at->second = 0;
+            if (high > most) return fewest_[key] = 0;
         }
         while (high - low > 1) {
             const int middle = low + (high - low) / 2;
             (meets(row, middle) ? high : low) = middle;
+            if (must_stop()) return 0;
         }
-        return at->second = high;
+        return fewest_[key] = high;
     }
 
     /// Whether `count` replicas of a row meet the targets of its kinds in several simulations of this row
-    /// alone. Measured latencies count only in the simulation of the plan.
+    /// alone. Measured latencies count only in the simulation of the plan. False if the search must stop.
     bool meets(const Row& row, int count) {
         std::vector<std::size_t> kinds;
         std::vector<double> rates;
@@ -405,6 +412,7 @@ class PlanImprover {
         const auto requests =
             static_cast<int>(std::max(100.0, latencies_.simulated_requests() * all / instance_.total()));
         for (std::uint64_t seed = 0; seed < simulations_alone; ++seed) {
+            if (must_stop()) return false;
             simulated_ += requests;
             Rng rng(1000 + seed);
             std::vector<std::vector<Job>> queues(static_cast<std::size_t>(count));
@@ -418,6 +426,7 @@ class PlanImprover {
             }
             std::vector<std::vector<double>> first(kinds.size()), each(kinds.size());
             for (const auto& jobs : queues) {
+                if (must_stop()) return false;
                 const auto found = BatchingReplica(times).run(jobs);
                 for (std::size_t j = 0; j < jobs.size(); ++j) {
                     if (jobs[j].arrival < 0.2 * now) continue;
@@ -480,10 +489,15 @@ class RatePlanner {
         const auto& search_options = instance_.options().search;
         const auto goal = instance_.goal();
         auto bound = instance_.solve(instance_.problem(1, false, false), goal);
-        if (bound.has_plan() && instance_.considered().left_out > 0) {
+        const int left_out = instance_.considered().left_out;
+        if (bound.has_plan() && left_out > 0) {
             const double beyond = instance_.bound_beyond(bound.bound);
             bound.bound =
                 goal == RentalGoal::cost ? std::min(bound.bound, beyond) : std::max(bound.bound, beyond);
+        } else if (!bound.has_plan() && (left_out > 0 || goal == RentalGoal::rate)) {
+            // No bound is known, since 0 is none for a rate, and the solver ignores what was left out.
+            const bool none = bound.status == milp::Status::infeasible && left_out == 0;
+            bound.bound = goal == RentalGoal::cost || none ? 0 : std::numeric_limits<double>::infinity();
         }
         ServingPlan best;
         best.status = bound.status;
@@ -503,7 +517,7 @@ class RatePlanner {
                 best.message = "no plan was found that meets the targets in its simulation";
             }
         }
-        best.left_out = instance_.considered().left_out;
+        best.left_out = left_out;
         best.deployments = instance_.possible();
         best.rented.resize(instance_.request().gpus.size(), 0);
         best.calibration = Calibrator(instance_.request(), instance_.options().estimate).report();

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -243,7 +244,8 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     }
     RentalSolution result;
     result.status = found.status;
-    result.bound = std::isfinite(found.bound) ? found.bound : 0;
+    const double no_bound = goal == RentalGoal::rate ? std::numeric_limits<double>::infinity() : 0;
+    result.bound = std::isfinite(found.bound) ? found.bound : no_bound;
     result.solver = found.solver;
     result.message = found.message;
     if (!found.has_solution()) return result;
@@ -297,6 +299,7 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     if (!result.optimal && result.status == milp::Status::optimal) result.status = milp::Status::feasible;
     if (auto wrong = violations(problem, result); !wrong.empty()) {
         result = RentalSolution{};
+        result.bound = no_bound;
         result.solver = found.solver;
         result.message = "the solver returned an invalid plan: " + wrong.front();
     }

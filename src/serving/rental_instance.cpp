@@ -80,23 +80,23 @@ void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
             runs[c] += replicas.count;
             also.push_back(static_cast<int>(c));
         }
-    int left_out = 0;
-    std::vector<int> keep;
+    std::vector<int> keep, dropped;
     if (any_targets_) {
         // A deployment with a dominated throughput can be the one that meets the targets.
         keep = best_per_dollar(known.problem, serving, options_.max_deployments);
-        left_out = static_cast<int>(serving.size() - keep.size());
+        dropped = without(serving, keep);
     } else {
-        keep = chosen(known.problem, serving, options_.max_deployments, left_out);
+        keep = chosen(known.problem, serving, options_.max_deployments, dropped);
     }
-    if (left_out > 0) {
+    if (!dropped.empty()) {
         const auto fewer =
             best_of_fewer_types(known.problem, serving, options_.max_deployments, !any_targets_);
         also.insert(also.end(), fewer.begin(), fewer.end());
     }
-    left_out -= add_configurations(keep, also);
+    add_configurations(keep, also);
     considered_ = kept(known, keep);
-    if (left_out > 0) {
+    considered_.left_out = static_cast<int>(without(dropped, keep).size());
+    if (considered_.left_out > 0) {
         // Bounds ignore latencies beyond those of idle replicas, so dominated deployments change none.
         auto serve = with_configurations(known.problem, serving);
         for (std::size_t i = 0; i < serving.size(); ++i)
@@ -108,7 +108,6 @@ void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
                 rest.push_back(c);
         left_out_ = kept(known, rest);
     }
-    considered_.left_out = std::max(0, left_out);
     for (const auto c : keep) runs_.push_back(runs[static_cast<std::size_t>(c)]);
 }
 
@@ -273,6 +272,7 @@ RentalSolution RentalInstance::solve(const RentalProblem& problem, RentalGoal go
     if (options.time_limit == 0.0) {
         RentalSolution none;
         none.status = milp::Status::time_limit;
+        if (goal == RentalGoal::rate) none.bound = std::numeric_limits<double>::infinity();
         return none;
     }
     return solve_rental(problem, goal, options, solver_, context_);

@@ -535,7 +535,8 @@ LowerBound lower_bound(const ServingProblem& problem, std::optional<double> dead
                        const milp::SolveOptions& options, const milp::AnySolver& solver,
                        const Context& context) {
     const ScaledServing scaled(problem, true);
-    LowerBound found{deadline ? 0 : closed_form_bound(scaled.problem)};
+    const double makespan = closed_form_bound(scaled.problem);
+    LowerBound found{deadline ? 0 : makespan, makespan * scaled.second};
     auto asked = options;
     asked.start.clear();
     const auto solve = [&](const milp::Model& model, const milp::IndexMap& used) {

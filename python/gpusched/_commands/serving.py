@@ -167,10 +167,10 @@ def say_rental(
     say(rent_line(plan, serving.rent_in_words(plan)))
     if plan.rate_bound:
         bound = f"serves more than {plan.rate_bound:.4g}"
-        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments {bound}")
+        say(f"serves {plan.rate:.4g} requests per second; no plan {bound}")
     elif plan.rate:
         bound = f"costs less than {plan.cost_bound:.2f} $/h"
-        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments {bound}")
+        say(f"serves {plan.rate:.4g} requests per second; no plan {bound}")
     else:
         say(f"all requests are done after {plan.makespan:.4g} s; {makespan_proof(plan)}")
     if plan.message:

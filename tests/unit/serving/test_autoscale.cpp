@@ -236,6 +236,15 @@ TEST_CASE("a prompt that no replica serves in time does not scale the pools", "[
             CHECK(most(with) <= most(usual) + 1);
             CHECK(pool_sizes(with, rate, o) == pool_sizes(usual, rate, o));
         }
+    // A few of them take a small part of a server.
+    for (const int late : {2, 5}) {
+        const auto usual = poisson(0.2, 3600, 500, 20, 5);
+        auto with = usual;
+        with.insert(with.end(), static_cast<std::size_t>(late), {1800, 50'000, 20});
+        o.start = {1, 1};
+        CAPTURE(late);
+        CHECK(pool_sizes(with, 0.2, o) == pool_sizes(usual, 0.2, o));
+    }
     // Many such prompts do need replicas.
     std::vector<Arrival> half;
     for (int i = 0; i < 100; ++i) half.push_back({1.0 * i, i % 2 == 0 ? 500 : 50'000, 20});

@@ -1,4 +1,5 @@
 #include "oracle.hpp"
+#include "serving/instance.hpp"
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 
@@ -7,9 +8,13 @@
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 using namespace gpusched;
 using namespace gpusched::serving;
@@ -137,16 +142,16 @@ TEST_CASE("a search that is stopped is no worse than one type alone", "[serving]
         }
         if (largest == size || size == 0) continue;
         // Gives up on the problem of all types, which has more columns per workload row than any of one type.
-        const milp::AnySolver lazy("lazy",
-                                   [&](const milp::Model& m, const milp::SolveOptions& o, const Context& c) {
-                                       std::set<std::string> distinct;
-                                       for (const auto& column : m.column_names)
-                                           if (column.starts_with("y("))
-                                               distinct.insert(column.substr(0, column.find(',')));
-                                       if (distinct.size() > largest)
-                                           return milp::Solution{.status = milp::Status::time_limit};
-                                       return real(m, o, c);
-                                   });
+        const double claimed = i % 2 == 0 ? 0 : 1e9;  // a bound above the plan of the smaller space
+        const milp::AnySolver lazy(
+            "lazy", [&](const milp::Model& m, const milp::SolveOptions& o, const Context& c) {
+                std::set<std::string> distinct;
+                for (const auto& column : m.column_names)
+                    if (column.starts_with("y(")) distinct.insert(column.substr(0, column.find(',')));
+                if (distinct.size() > largest)
+                    return milp::Solution{.status = milp::Status::time_limit, .bound = claimed};
+                return real(m, o, c);
+            });
         double best = infinity;
         for (std::size_t g = 0; g < r.gpus.size(); ++g) {
             auto only = r.available;
@@ -202,6 +207,118 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
     }
     CHECK(compared > instances(20));
     CHECK(tight > instances(10));
+}
+
+TEST_CASE("bounds on cost and makespan hold for deployments that were left out", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(37);
+    int left_out = 0;
+    for (int i = 0; i < instances(30); ++i) {
+        const auto r = random_request(rng, 1 + i % 2);
+        auto options = exact();
+        const auto fastest = plan_serving(r, options);
+        if (!fastest.has_plan() || fastest.makespan <= 0) continue;
+        options.deadline = (1.05 + rng.uniform()) * fastest.makespan;
+        options.max_deployments = 1;
+        const auto plan = plan_serving(r, options);
+        CAPTURE(i);
+        CHECK(plan.bound <= fastest.makespan * (1 + 1e-6));
+        left_out += plan.left_out > 0;
+    }
+    CHECK(left_out > 0);
+}
+
+TEST_CASE("smaller spaces leave a quarter of the time limit", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(39);
+    for (int i = 0; i < 3; ++i) {
+        auto r = random_request(rng, 1);
+        const auto types = paper_gpus_dense();
+        r.gpus = {types[0], types[2], types[4]};
+        r.available = {3, 3, 3};
+        r.budget = 14;
+        r.models[0].workloads[0].requests = 100;
+        auto options = exact();
+        options.max_deployments = 1;
+        options.deployments.max_stages = options.deployments.max_gpus = 3;
+        const double limit = 0.4;
+        options.search.solve.time_limit = limit;
+        using Seconds = std::chrono::duration<double>;
+        const auto start = std::chrono::steady_clock::now();
+        double whole = 0;  // the longest time limit that leaves nothing
+        const milp::AnySolver slow("slow",
+                                   [&](const milp::Model& m, const milp::SolveOptions& o, const Context& c) {
+                                       const Seconds passed = std::chrono::steady_clock::now() - start;
+                                       const double asked = o.time_limit.value_or(0);
+                                       if (asked > 0.95 * (limit - passed.count()))
+                                           whole = std::max(whole, asked);
+                                       std::this_thread::sleep_for(Seconds(asked));
+                                       if (m.integer_columns() == 0) return milp::find_solver()(m, {}, c);
+                                       return milp::Solution{.status = milp::Status::time_limit};
+                                   });
+        static_cast<void>(plan_serving(r, options, slow));
+        CAPTURE(i);
+        CHECK(whole > 0.2 * limit);
+    }
+}
+
+TEST_CASE("a search that was stopped is not called complete", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(40);
+    const auto real = milp::find_solver();
+    int stopped = 0;
+    for (int i = 0; i < instances(10); ++i) {
+        auto r = random_request(rng, 1);
+        r.models[0].workloads.push_back({"other", {1 + static_cast<int>(rng.below(200)), 400}, 200});
+        auto options = exact();
+        options.max_deployments = 1 + i % 3;
+        int calls = 0, last = std::numeric_limits<int>::max();
+        std::stop_source source;
+        const milp::AnySolver limited(
+            "limited", [&](const milp::Model& m, const milp::SolveOptions& o, const Context& c) {
+                if (++calls > last) source.request_stop();
+                if (calls > last) return milp::Solution{.status = milp::Status::cancelled};
+                return real(m, o, c);
+            });
+        const auto run = [&] {
+            source = {};
+            calls = 0;
+            Context context;
+            context.stop = source.get_token();
+            return plan_serving(r, options, limited, context);
+        };
+        last = std::numeric_limits<int>::max();
+        static_cast<void>(run());
+        const int all = calls;
+        for (last = 0; last + 1 < all; ++last) {
+            const auto plan = run();
+            CAPTURE(i, all, last, plan.message);
+            CHECK(plan.status != milp::Status::feasible);
+            stopped += plan.status == milp::Status::cancelled;
+        }
+    }
+    CHECK(stopped > instances(10));
+}
+
+TEST_CASE("deployments are left out if they could have been chosen", "[serving]") {
+    Rng rng(38);
+    int dominated = 0;
+    for (int i = 0; i < instances(20); ++i) {
+        const auto r = random_request(rng, 1 + i % 2);
+        const auto all = serving::detail::all_deployments(r, exact());
+        const auto best = undominated_configurations(all.problem);
+        for (int c = 0; c < static_cast<int>(all.deployments.size()); ++c) {
+            const auto some = serving::detail::selected(all, 1, {c});
+            std::set<std::string> names;
+            for (const auto& one : some.problem.configurations) names.insert(one.name);
+            const auto dropped = std::count_if(best.begin(), best.end(), [&](int b) {
+                return !names.contains(all.problem.configurations[static_cast<std::size_t>(b)].name);
+            });
+            CHECK(some.left_out == dropped);
+            dominated += !std::binary_search(best.begin(), best.end(), c);
+        }
+    }
+    CHECK(dominated > instances(20));
 }
 
 TEST_CASE("a replica spans regions only if told", "[serving]") {

@@ -1,3 +1,5 @@
+#include "serving/instance.hpp"
+#include "serving/rental_instance.hpp"
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 
@@ -6,7 +8,10 @@
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -102,6 +107,92 @@ TEST_CASE("a kind that waits little does not make the others' replicas many", "[
         CHECK(plan.status == milp::Status::feasible);
         CHECK(plan.cost_bound < plan.cost);
     }
+}
+
+TEST_CASE("a search for rates ends at the time limit", "[serving]") {
+    if (no_solver()) return;
+    /// Jumps behind every time limit at a moment of its own.
+    struct Jumping : Clock {
+        explicit Jumping(int reads) : last(reads) {}
+        [[nodiscard]] std::int64_t now_ns() const noexcept override {
+            if (++reads <= last) return 0;
+            if (reads == last + 1) jumped = std::chrono::steady_clock::now();
+            return 1'000'000'000'000;
+        }
+        int last;
+        mutable int reads = 0;
+        mutable std::chrono::steady_clock::time_point jumped{};
+    };
+    using Seconds = std::chrono::duration<double>;
+    PlannerOptions options{.deployments = {.max_types = 1}, .machines = true, .simulated_requests = 20'000};
+    options.targets = {.ttft_p90_s = 0.15, .tpot_p90_s = 0.05};
+    options.search.solve.time_limit = 100;
+    const auto request = asked({kind("long", {3037, 69}, 1.69), kind("chat", {1087, 426}, 2.36)}, 320);
+    const auto after = [&](int last) {
+        const Jumping clock(last);
+        Context context;
+        context.clock = &clock;
+        static_cast<void>(plan_serving(request, options, milp::find_solver(), context));
+        const Seconds rest = std::chrono::steady_clock::now() - clock.jumped;
+        return std::pair(clock.reads, rest.count());
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    const int reads = after(std::numeric_limits<int>::max()).first;
+    const Seconds whole = std::chrono::steady_clock::now() - begin;
+    for (const double part : {0.3, 0.5, 0.7, 0.9}) {
+        CAPTURE(part, whole.count());
+        CHECK(after(static_cast<int>(part * reads)).second < 0.1 * whole.count() + 0.05);
+    }
+}
+
+TEST_CASE("a plan of the highest rate is proved by a bound alone", "[serving]") {
+    if (no_solver()) return;
+    auto request = asked({kind("a", {500, 250}, 1), kind("b", {2000, 50}, 1)}, 16);
+    request.gpus.push_back(priced("A100-80GB", 1.8));
+    request.available.push_back(16);
+    for (const bool fails : {false, true})
+        for (const int most : {0, 1}) {
+            PlannerOptions options{.max_deployments = most, .goal = Goal::most_rate};
+            int calls = 0;
+            const milp::AnySolver open(
+                "open", [&](const milp::Model& model, const milp::SolveOptions& o, const Context& context) {
+                    auto found = milp::find_solver()(model, o, context);
+                    found.status = milp::Status::time_limit;
+                    found.bound = milp::infinity;
+                    if (fails && ++calls == 1) return milp::Solution{.status = milp::Status::time_limit};
+                    return found;
+                });
+            const auto plan = plan_serving(request, options, open);
+            CAPTURE(fails, most);
+            REQUIRE(plan.has_plan());
+            CHECK(plan.rate_bound == milp::infinity);
+            CHECK_FALSE(plan.optimal);
+        }
+}
+
+TEST_CASE("running replicas do not count as left out", "[serving]") {
+    if (no_solver()) return;
+    const auto solver = milp::find_solver();
+    auto request = asked({kind("a", {3000, 100}, 1)}, 16);
+    request.gpus.push_back(priced("A100-80GB", 1.8));
+    request.available.push_back(16);
+    PlannerOptions options;
+    options.targets = {.ttft_p90_s = 0.25, .tpot_p90_s = 0.03};
+    const auto all = serving::detail::all_deployments(request, options);
+    options.max_deployments = 0;
+    const Context context;
+    const serving::detail::RentalInstance whole(request, options, solver, context);
+    options.max_deployments = 1;
+    int slow = 0;
+    for (const auto& deployment : all.deployments) {
+        PlannedReplicas running{request.models[0].model.name, deployment, 1};
+        const serving::detail::RentalInstance some(request, options, solver, context, {running});
+        int usable = 0;
+        for (const auto& one : some.considered().problem.configurations) usable += one.throughput[0] > 0;
+        CHECK(some.considered().left_out == static_cast<int>(whole.considered().deployments.size()) - usable);
+        slow += usable < static_cast<int>(some.considered().deployments.size());
+    }
+    CHECK(slow > 0);
 }
 
 TEST_CASE("a plan is called optimal only if the bound agrees", "[serving]") {

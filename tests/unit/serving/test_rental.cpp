@@ -202,6 +202,22 @@ TEST_CASE("a rental is solved once, with CBC twice", "[serving][rental]") {
     CHECK(presolved == std::vector{true, false});
 }
 
+TEST_CASE("without a bound, a rental with the highest rate is not proved", "[serving][rental]") {
+    if (no_solver()) return;
+    const RentalProblem p{{{"m", 8, 20, 3, 0, 0, 0}}, {{"w", 9, ""}}, {{"c", {1}, {1}, ""}}};
+    const milp::AnySolver open(
+        "open", [](const milp::Model& model, const milp::SolveOptions& options, const Context& context) {
+            auto found = milp::find_solver()(model, options, context);
+            found.status = milp::Status::time_limit;
+            found.bound = milp::infinity;
+            return found;
+        });
+    const auto s = solve_rental(p, RentalGoal::rate, {}, open);
+    REQUIRE(s.has_plan());
+    CHECK(s.bound == milp::infinity);
+    CHECK_FALSE(s.optimal);
+}
+
 TEST_CASE("malformed rental problems", "[serving][rental]") {
     RentalProblem p{{{"m", 0, -1, -3, 0, 0, 0}}, {{"w", 9, ""}}, {{"c", {1}, {1}, ""}}};
     p.running = {1, 2};
