@@ -93,7 +93,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<RatesDocument>, F&& field) {
     field("rate", &RatesDocument::rate);
     field("cost_bound", &RatesDocument::cost_bound);
-    field("rate_bound", &RatesDocument::rate_bound);
+    field("rate_bound", &RatesDocument::rate_bound, NullIfUnknown{});
     field("capacity", &RatesDocument::capacity);
     field("separate", &RatesDocument::separate);
     field("latencies", &RatesDocument::latencies);

@@ -172,7 +172,8 @@ struct ServingPlan {
     std::vector<RentedGpus> rentals{};  ///< rented GPUs by type; types without rented GPUs are omitted
     double rate = 0;                    ///< with rates: requests/s that arrive
     double cost_bound = 0;              ///< with rates and goal `cheapest`: $/h that no plan beats
-    double rate_bound = 0;              ///< with rates and goal `most_rate`: requests/s that no plan exceeds
+    /// With rates and goal `most_rate`: requests/s that no plan exceeds; infinite if unknown.
+    double rate_bound = 0;
     double capacity = 1;    ///< with targets: part of the capacity within targets that is used at most
     bool separate = false;  ///< with targets: every replica serves one kind of requests
     std::vector<PlannedLatency> latencies{};  ///< with rates: latencies of each kind of requests

@@ -96,9 +96,9 @@ PlannedServing named(s::ServingPlan plan, const s::ServingRequest& request) {
 void bind_planner(py::module_& m) {
     using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan"));
-    define_fields<s::ServingPlan>(plan, {"requests_per_s", "cost_per_request", "optimal", "deployments",
-                                         "left_out", "rate", "cost_bound", "rate_bound", "capacity",
-                                         "separate", "binding", "message"});
+    define_fields<s::ServingPlan>(plan,
+                                  {"requests_per_s", "cost_per_request", "optimal", "deployments", "left_out",
+                                   "rate", "cost_bound", "capacity", "separate", "binding", "message"});
     plan.def_property_readonly(
             "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
             doc("milp::Status"))
@@ -107,6 +107,9 @@ void bind_planner(py::module_& m) {
             "Makespan in seconds; None without a plan.")
         .def_property_readonly(
             "bound", [](const P& p) { return finite_or_none(p.bound); }, doc("serving::ServingPlan::bound"))
+        .def_property_readonly(
+            "rate_bound", [](const P& p) { return finite_or_none(p.rate_bound); },
+            doc("serving::ServingPlan::rate_bound"))
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
         .def_property_readonly(
             "rentals", [](const P& p) -> JsonObjects { return dicts_from(p.rentals); },

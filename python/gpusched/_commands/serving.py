@@ -165,7 +165,9 @@ def say_rental(
             subject = f"{factor['model']} on {factor['gpu']}"
             say(f"estimates of {subject} are multiplied by {factor['factor']:.3g} ({known})")
     say(rent_line(plan, serving.rent_in_words(plan)))
-    if plan.rate_bound:
+    if plan.rate_bound is None:
+        say(f"serves {plan.rate:.4g} requests per second; no bound is known")
+    elif plan.rate_bound:
         bound = f"serves more than {plan.rate_bound:.4g}"
         say(f"serves {plan.rate:.4g} requests per second; no plan {bound}")
     elif plan.rate:

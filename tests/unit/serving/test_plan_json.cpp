@@ -95,6 +95,9 @@ TEST_CASE("plans for rates and replannings have more fields", "[serving]") {
             R"("tpot_p90_s":null,"tpot_p99_s":null,"tpot_source":"estimated","met":true}],"binding":[],)"
             R"("price_ranges":[{"gpu":"H100","spot":false,"price":2.0,"low":1.0,"high":null,)"
             R"("proven":true}]})"));
+    auto open = rates;  // no bound is known
+    open.rate_bound = std::numeric_limits<double>::infinity();
+    CHECK_THAT(plan_to_json(open, request(), {}, 0), ContainsSubstring(R"("rate_bound":null,)"));
     const ReplanResult change{.plan = rates, .starts = 1, .stops = 2, .cost_free = 4};
     CHECK_THAT(
         plan_to_json(rates, request(), {.change = &change}, 0),

@@ -152,7 +152,7 @@ TEST_CASE("a plan of the highest rate is proved by a bound alone", "[serving]") 
     request.available.push_back(16);
     for (const bool fails : {false, true})
         for (const int most : {0, 1}) {
-            PlannerOptions options{.max_deployments = most, .goal = Goal::most_rate};
+            PlannerOptions options{.max_deployments = most, .goal = serving::Goal::most_rate};
             int calls = 0;
             const milp::AnySolver open(
                 "open", [&](const milp::Model& model, const milp::SolveOptions& o, const Context& context) {
