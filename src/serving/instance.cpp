@@ -82,8 +82,8 @@ static void add_measured(std::vector<Deployment>& found, const Calibrator& calib
     }
 }
 
-ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options,
-                                const std::vector<PlannedReplicas>& running) {
+GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options,
+                                                const std::vector<PlannedReplicas>& running) {
     ServingInstance instance;
     auto& problem = instance.problem;
     problem.budget = std::min(request.budget, largest_finite);
@@ -245,7 +245,7 @@ std::vector<int> without(const std::vector<int>& of, const std::vector<int>& kee
     return rest;
 }
 
-ServingInstance selected(const ServingInstance& all, int most, const std::vector<int>& also) {
+GPUSCHED_EXPORT ServingInstance selected(const ServingInstance& all, int most, const std::vector<int>& also) {
     std::vector<int> every(all.deployments.size());
     std::iota(every.begin(), every.end(), 0);
     std::vector<int> dropped;

@@ -23,9 +23,9 @@ static int group_size(int degree, int machine) {
     return degree;
 }
 
-RentalInstance::RentalInstance(const ServingRequest& request, const PlannerOptions& options,
-                               const milp::AnySolver& solver, const Context& context,
-                               const std::vector<PlannedReplicas>& running)
+GPUSCHED_EXPORT RentalInstance::RentalInstance(const ServingRequest& request, const PlannerOptions& options,
+                                               const milp::AnySolver& solver, const Context& context,
+                                               const std::vector<PlannedReplicas>& running)
     : request_(request), options_(options), solver_(solver), context_(context),
       budget_(context, options.search.solve.time_limit), rates_(request.has_rates()),
       any_running_(!running.empty()) {
