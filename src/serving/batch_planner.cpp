@@ -137,9 +137,8 @@ class BatchPlanner {
         for (std::size_t g = 0; g < types; ++g) {
             std::vector<int> alone;
             for (std::size_t c = 0; c < all.problem.configurations.size(); ++c) {
-                const auto& gpus = all.problem.configurations[c].gpus;
-                if (gpus[g] > 0 && std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
-                    alone.push_back(static_cast<int>(c));
+                const auto& one = all.problem.configurations[c];
+                if (one.gpus[g] > 0 && type_count(one) == 1) alone.push_back(static_cast<int>(c));
             }
             if (alone.empty() || alone.size() == all.deployments.size()) continue;
             std::vector<int> unused;
@@ -162,10 +161,7 @@ class BatchPlanner {
     void smaller_space(const ServingRequest& request, const ServingInstance& all, double rest,
                        ServingPlan& best, std::vector<int>& used) const {
         std::ptrdiff_t most_types = 0;
-        const auto types = [&](std::size_t c) {
-            const auto& gpus = all.problem.configurations[c].gpus;
-            return std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; });
-        };
+        const auto types = [&](std::size_t c) { return type_count(all.problem.configurations[c]); };
         for (std::size_t c = 0; c < all.deployments.size(); ++c) most_types = std::max(most_types, types(c));
         const int usual = PlannerOptions{}.max_deployments;
         const bool many = options_.max_deployments == 0 || options_.max_deployments > usual;

@@ -193,12 +193,13 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
     return keep;
 }
 
+std::ptrdiff_t type_count(const ServingConfiguration& configuration) {
+    return std::count_if(configuration.gpus.begin(), configuration.gpus.end(), [](int n) { return n > 0; });
+}
+
 std::vector<int> best_of_fewer_types(const ServingProblem& problem, const std::vector<int>& of, int most,
                                      bool undominated) {
-    const auto types = [&](int c) {
-        const auto& gpus = problem.configurations[static_cast<std::size_t>(c)].gpus;
-        return std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; });
-    };
+    const auto types = [&](int c) { return type_count(problem.configurations[static_cast<std::size_t>(c)]); };
     std::ptrdiff_t most_types = 0;
     for (const auto c : of) most_types = std::max(most_types, types(c));
     std::vector<int> keep;

@@ -46,6 +46,9 @@ std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vecto
 std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most,
                         std::vector<int>& dropped);
 
+/// The number of GPU types that a configuration uses.
+std::ptrdiff_t type_count(const ServingConfiguration& configuration);
+
 /// The configurations chosen if replicas could use fewer GPU types, ascending. They are not left out, so that
 /// a larger `max_types` leaves out no more.
 /// @param undominated  choose as `chosen`, otherwise as `best_per_dollar`
