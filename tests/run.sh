@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the library and the Python package, and runs all tests: ctest, then pytest.
+# Installs what is missing, builds the library and the Python wheel, and runs all tests: ctest, then pytest.
 # Needs a shell, git and apt (root or sudo); runs from any folder, and again at any time. Ends with the summary line of
 # each runner; the exit status is not 0 when either fails.
 #
@@ -18,27 +18,27 @@ rm -f "$logs"/ctest.summary "$logs"/pytest.summary
 # shellcheck disable=SC2086
 gs_apt $GS_APT_BUILD $GS_APT_TEST
 gs_cmake
-gs_tools
 mapfile -t requirements < <(gs_requirements test)
 [ "${#requirements[@]}" -gt 0 ] || gs_fail "pyproject.toml has no extra 'test'"
 gs_say "Python environment build/venv, meanwhile"
 gs_venv build/venv "$GS_NUMPY" "${requirements[@]}" >"$logs/venv.log" 2>&1 </dev/null &
 venv=$!
 
-gs_say "Configuring and building the library, the tests and the Python package (build/ci, $GS_JOBS jobs)"
+gs_say "Configuring and building the library and its tests (build/ci, $GS_JOBS jobs)"
 # shellcheck disable=SC2086
-cmake --preset ci -DGPUSCHED_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$GS_ROOT/build/tools-venv/bin/python" \
-  ${GPUSCHED_CMAKE_ARGS:-} >"$logs/configure.log" 2>&1 </dev/null || {
+cmake --preset ci ${GPUSCHED_CMAKE_ARGS:-} >"$logs/configure.log" 2>&1 </dev/null || {
   cat "$logs/configure.log"
   gs_fail "cmake could not configure the project"
 }
 # The build tool prints every step; errors are shown as they come.
 cmake --build build/ci --parallel "$GS_JOBS" </dev/null || gs_fail "the build failed"
+gs_wheel # finds the library's objects in ccache
 
 wait "$venv" || {
   cat "$logs/venv.log"
   gs_fail "the Python environment could not be made"
 }
+gs_install_wheel build/venv
 
 gs_say "ctest"
 ctest --test-dir build/ci --output-on-failure --parallel "$GS_JOBS" --no-tests=error </dev/null 2>&1 |
@@ -47,8 +47,7 @@ ctest_status=${PIPESTATUS[0]}
 grep -E '^[0-9]+% tests passed' "$logs/ctest.log" >"$logs/ctest.summary" || echo "ctest: no summary" >"$logs/ctest.summary"
 
 gs_say "pytest"
-# The package that was just built, with the library's assertions on; .ci/run tests the wheel.
-PYTHONPATH="$GS_ROOT/build/ci/python" build/venv/bin/pytest --numprocesses "$GS_JOBS" </dev/null 2>&1 | tee "$logs/pytest.log"
+build/venv/bin/pytest --numprocesses "$GS_JOBS" </dev/null 2>&1 | tee "$logs/pytest.log"
 pytest_status=${PIPESTATUS[0]}
 tail -n 1 "$logs/pytest.log" >"$logs/pytest.summary"
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Uses gpusched from outside: the component core alone, and everything; installed (static and shared; found by CMake and by
-# pkg-config; after the installed tree was moved), as a subdirectory, and core as a plain list of sources. All in build/consume.
+# pkg-config; after the installed tree was moved), as a subdirectory, and core as a plain list of sources. All in build/consume and
+# build/consume-*.
 #
-# With ccache the library is compiled once: static and shared libraries, the component core built alone, and the subdirectory
-# consist of the same objects.
+# With ccache the library is compiled once, or not at all after tests/run.sh: static and shared libraries, the component core
+# built alone, and the subdirectory consist of the same objects. For that all build folders are equally deep.
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root="$(pwd)"
 jobs="${GPUSCHED_JOBS:-$(nproc)}"
 work="$root/build/consume"
 export CCACHE_BASEDIR="$root"
-rm -rf "$work"
+rm -rf "$work" "$work"-*
 mkdir -p "$work"
 
 quiet() { "$@" >"$work/log" 2>&1 </dev/null || { cat "$work/log"; echo "failed: $*" >&2; exit 1; }; }
@@ -20,10 +21,10 @@ began() { printf -- '-- %s (%d s)\n' "$*" "$SECONDS"; }
 install_gpusched() {
   local name="$1"
   shift
-  quiet cmake -S . -B "$work/build-$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUSCHED_BUILD_TESTS=OFF \
-    -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF "$@"
-  quiet cmake --build "$work/build-$name" --parallel "$jobs"
-  quiet cmake --install "$work/build-$name" --prefix "$work/first-$name"
+  quiet cmake -S . -B "$work-$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUSCHED_BUILD_TESTS=OFF \
+    -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF -DGPUSCHED_WARNINGS_AS_ERRORS=ON "$@"
+  quiet cmake --build "$work-$name" --parallel "$jobs"
+  quiet cmake --install "$work-$name" --prefix "$work/first-$name"
   # A package must not know where it was installed first.
   mv "$work/first-$name" "$work/prefix-$name"
   # Where the dependencies are it may say, also if they were built below here.
@@ -122,9 +123,9 @@ for kind in static shared; do
   began "all components ($kind)"
   install_gpusched "$kind" -DBUILD_SHARED_LIBS=$shared
   lp=1 # where Clp is found, all ways to use gpusched must have it
-  grep -q '^GPUSCHED_CLP_LIBRARY:.*NOTFOUND' "$work/build-$kind/CMakeCache.txt" && lp=0
+  grep -q '^GPUSCHED_CLP_LIBRARY:.*NOTFOUND' "$work-$kind/CMakeCache.txt" && lp=0
   highs=0 # and HiGHS likewise
-  grep -q '^highs_DIR:PATH=/' "$work/build-$kind/CMakeCache.txt" && highs=1
+  grep -q '^highs_DIR:PATH=/' "$work-$kind/CMakeCache.txt" && highs=1
   expect="-DEXPECT_LP=$lp -DEXPECT_HIGHS=$highs"
   use find_package "$kind" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror $expect"
 
@@ -139,8 +140,8 @@ done
 
 # Compiled as the static libraries above, so that ccache has the objects.
 began "add_subdirectory"
-quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  -DGPUSCHED_CCACHE=ON "-DEXPECT=EXPECT_LP=$lp;EXPECT_HIGHS=$highs"
-quiet cmake --build "$work/subdirectory" --parallel "$jobs"
-quiet ctest --test-dir "$work/subdirectory" --output-on-failure --no-tests=error
+quiet cmake -S tests/consume/add_subdirectory -B "$work-subdirectory" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DGPUSCHED_CCACHE=ON -DGPUSCHED_WARNINGS_AS_ERRORS=ON "-DEXPECT=EXPECT_LP=$lp;EXPECT_HIGHS=$highs"
+quiet cmake --build "$work-subdirectory" --parallel "$jobs"
+quiet ctest --test-dir "$work-subdirectory" --output-on-failure --no-tests=error
 began "all outside projects built and ran"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares gpusched's feasibility with kube-scheduler's own filters: builds the oracle (tests/kubernetes/oracle, Go) once into
-# build/kubernetes, then runs tests/kubernetes/compare.py with the Python package in build/ci, or GPUSCHED_PYTHONPATH.
+# build/kubernetes, then runs tests/kubernetes/compare.py with the wheel in build/venv, or GPUSCHED_PYTHON.
 #
 #   tests/kubernetes/run.sh          2,000 random clusters, the dump where it is present, the mutations
 #   tests/kubernetes/run.sh --full   20,000 random clusters, with 500 in which each filter alone refuses
@@ -60,4 +60,4 @@ arguments=("$@")
 
 python="${GPUSCHED_PYTHON:-build/venv/bin/python}"
 [ -x "$python" ] || { echo "error: no $python: run tests/run.sh first, or set GPUSCHED_PYTHON"; exit 1; }
-PYTHONPATH="${GPUSCHED_PYTHONPATH:-$(pwd)/build/ci/python}" "$python" "tests/kubernetes/$program" "${arguments[@]}"
+"$python" "tests/kubernetes/$program" "${arguments[@]}"
