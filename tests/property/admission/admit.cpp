@@ -2,6 +2,7 @@
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
 #include "support/admissions.hpp"
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 #include "support/subgroups.hpp"
 
@@ -277,7 +278,7 @@ Case random_case(std::uint64_t seed) {
 
 TEST_CASE("plans of admission on 6,000 random snapshots") {
     int admitted = 0, moved = 0, evicted = 0, again = 0, both = 0, proven = 0, refused = 0, waves = 0;
-    for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances<std::uint64_t>(6000); ++seed) {
         const auto c = random_case(seed);
         INFO("seed " << seed);
         const auto made = admission::admit(c.cluster, c.pods, c.options);
@@ -310,19 +311,20 @@ TEST_CASE("plans of admission on 6,000 random snapshots") {
         waves += made.plan.waves > 1;
     }
     CAPTURE(admitted, moved, evicted, again, both, proven, refused, waves);
-    CHECK(moved > 200);
-    CHECK(evicted > 200);
-    CHECK(again > 15);
-    CHECK(both > 20);
-    CHECK(waves > 10);
-    CHECK(refused > 200);
+    CHECK(moved > testing_support::instances(200));
+    CHECK(evicted > testing_support::instances(200));
+    CHECK(again > testing_support::instances(15));
+    CHECK(both > testing_support::instances(20));
+    CHECK(waves > testing_support::instances(10));
+    CHECK(refused > testing_support::instances(200));
     CHECK(proven > admitted * 3 / 4);
 }
 
 TEST_CASE("a naive search finds hardly ever a cheaper way, and never one below a bound") {
     int asked = 0, cheaper = 0, given_up = 0, proven = 0;
     std::string which;
-    for (std::uint64_t seed = 10'000; seed < 13'000; ++seed) {
+    for (std::uint64_t seed = 10'000; seed < 10'000 + testing_support::instances<std::uint64_t>(3000);
+         ++seed) {
         const auto c = random_case(seed);
         const auto made = admission::admit(c.cluster, c.pods, c.options);
         if (made.admitted && made.cost.total() == 0) continue;
@@ -345,7 +347,7 @@ TEST_CASE("a naive search finds hardly ever a cheaper way, and never one below a
         REQUIRE(*found >= *made.bound);
     }
     CAPTURE(asked, cheaper, given_up, proven, which);
-    CHECK(asked > 600);
+    CHECK(asked > testing_support::instances(600));
     CHECK(proven > asked / 2);
     CHECK(cheaper * 100 <= asked);
 }

@@ -2,6 +2,7 @@
 // room that one single move makes is not missed.
 #include "support/admissions.hpp"
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/admission/admit.hpp>
@@ -51,7 +52,7 @@ bool one_move_helps(const ClusterSpec& spec, const Cluster& cluster, std::span<c
 
 TEST_CASE("gangs are admitted on 4,000 random snapshots") {
     int as_it_is = 0, with_moves = 0, refused = 0, required = 0, later_waves = 0, missed = 0, single = 0;
-    for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances<std::uint64_t>(4000); ++seed) {
         Rng rng(seed);
         auto how = testing_support::tiny_cluster;
         how.max_nodes = 7;
@@ -113,9 +114,9 @@ TEST_CASE("gangs are admitted on 4,000 random snapshots") {
         }
     }
     CAPTURE(as_it_is, with_moves, refused, required, later_waves, single, missed);
-    CHECK(as_it_is > 800);
-    CHECK(with_moves > 100);
-    CHECK(required > 30);
-    CHECK(single > 60);
+    CHECK(as_it_is > testing_support::instances(800));
+    CHECK(with_moves > testing_support::instances(100));
+    CHECK(required > testing_support::instances(30));
+    CHECK(single > testing_support::instances(60));
     CHECK(missed * 50 <= single);
 }

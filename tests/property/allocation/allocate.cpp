@@ -1,6 +1,7 @@
 // Gangs of equal pods on random snapshots with every kind of constraint, against enumeration of all placements by the naive
 // rules of reference.hpp; every placement is replayed by the checker.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
@@ -125,7 +126,7 @@ Best brute_force(const ClusterSpec& spec, std::size_t first, Level level, const 
 TEST_CASE("gangs on 12,000 random snapshots equal enumeration") {
     int placed = 0, refused = 0, spread = 0, unproven = 0, by_region = 0;
     std::map<std::string, int> reasons;
-    for (std::uint64_t seed = 0; seed < 12'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances<std::uint64_t>(12'000); ++seed) {
         Rng rng(seed);
         auto options_of_cluster = testing_support::tiny_cluster;
         options_of_cluster.min_nodes = 2;
@@ -202,11 +203,11 @@ TEST_CASE("gangs on 12,000 random snapshots equal enumeration") {
         REQUIRE(live.same_placement(with.cluster));
     }
     // Enough of everything happens.
-    CHECK(placed > 1500);
-    CHECK(refused > 1000);
-    CHECK(spread > 300);
-    CHECK(by_region > 200);
-    CHECK(unproven > 10);
+    CHECK(placed > testing_support::instances(1500));
+    CHECK(refused > testing_support::instances(1000));
+    CHECK(spread > testing_support::instances(300));
+    CHECK(by_region > testing_support::instances(200));
+    CHECK(unproven > testing_support::instances(10));
     for (const char* reason : {"gpu", "cpu", "memory", "network", "gpu_model", "hardware", "anti_affinity"}) {
         INFO(reason);
         CHECK(reasons[reason] > 0);

@@ -1,5 +1,6 @@
 // Consolidation models against brute force over all placements, judged by rules written down here.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/consolidation.hpp>
@@ -229,7 +230,7 @@ struct Random {
 TEST_CASE("consolidation models of 200 random clusters have the documented size") {
     Rng rng(19);
     std::map<std::string, int> seen;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < testing_support::instances(200); ++i) {
         Random random(rng);
         for (auto& task : random.spec.tasks) {
             if (task.daemon) continue;
@@ -265,7 +266,7 @@ TEST_CASE("consolidation models of 200 random clusters have the documented size"
     for (const char* group : {"assign", "gpu", "cpu", "memory", "lock", "anti_affinity", "budget", "bound",
                               "vacated", "link", "moved"}) {
         CAPTURE(group);
-        CHECK(seen[group] > 100);
+        CHECK(seen[group] > testing_support::instances(100));
     }
 }
 
@@ -276,7 +277,7 @@ TEST_CASE("consolidation models of 200 random clusters equal brute force, in bot
     }
     Rng rng(11);
     int vacated = 0;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < testing_support::instances(200); ++i) {
         const Random random(rng);
         const auto cluster = Cluster::build(random.spec);
         const auto [nodes, moves] = random.best();
@@ -307,7 +308,7 @@ TEST_CASE("consolidation models of 200 random clusters equal brute force, in bot
                 CHECK(tight.objective > s.objective + 0.5 / (n + 1));
             }
     }
-    CHECK(vacated > 50);
+    CHECK(vacated > testing_support::instances(50));
 }
 
 TEST_CASE("fewest moves that vacate so many GPUs equal brute force, in both forms") {

@@ -1,5 +1,6 @@
 // Spot scheduling against brute force: all patterns of running and waiting, and all placements, counted by code of its own.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
@@ -184,7 +185,7 @@ TEST_CASE("spot schedules of 150 random problems equal brute force, in both mode
     }
     Rng rng(7);
     int infeasible = 0, with_restarts = 0;
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < testing_support::instances(150); ++i) {
         const auto p = random_problem(rng);
         for (const auto mode : {SpotMode::meaning, SpotMode::literal}) {
             CAPTURE(i, enum_name(mode));
@@ -212,7 +213,7 @@ TEST_CASE("spot schedules of 150 random problems equal brute force, in both mode
             with_restarts += value.restarts > 0;
         }
     }
-    CHECK(infeasible > 5);
-    CHECK(infeasible < 150);
-    CHECK(with_restarts > 3);
+    CHECK(infeasible > testing_support::instances(5));
+    CHECK(infeasible < testing_support::instances(150));
+    CHECK(with_restarts > testing_support::instances(3));
 }

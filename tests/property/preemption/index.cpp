@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The index that follows a cluster = preempt on a snapshot built from scratch, at every step of random event sequences.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 #include "support/subgroups.hpp"
 
@@ -154,8 +155,8 @@ ClusterSpec state_of(const Live& live) {
 TEST_CASE("the index equals one rebuilt from scratch at every step") {
     Rng rng(5);
     std::int64_t decisions = 0, evictions = 0, elsewhere = 0, broken = 0, again = 0;
-    for (int round = 0; round < 150; ++round) {
-        const bool bound = round >= 25;
+    for (int round = 0; round < testing_support::instances(150); ++round) {
+        const bool bound = round % 6 != 0;
         const auto spec = random_spec(rng, bound);
         const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const Options options{.policy = round % 2 == 0 ? Policy::imp : Policy::exhaustive,
@@ -237,11 +238,11 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
         }
     }
     CAPTURE(decisions, evictions, elsewhere, broken, again);
-    CHECK(decisions > 6000);
-    CHECK(evictions > 600);
-    CHECK(elsewhere > 50);
-    CHECK(broken > 50);
-    CHECK(again > 50);
+    CHECK(decisions > testing_support::instances(6000));
+    CHECK(evictions > testing_support::instances(600));
+    CHECK(elsewhere > testing_support::instances(50));
+    CHECK(broken > testing_support::instances(50));
+    CHECK(again > testing_support::instances(50));
 }
 
 TEST_CASE("snapshots with every kind of constraint, with nodes that leave and join") {

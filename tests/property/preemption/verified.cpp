@@ -2,6 +2,7 @@
 // Never an eviction without a verified placement: all policies, on random snapshots with every kind of constraint on random
 // topologies, judged by the naive rules of reference.hpp and by the checker of plans.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 #include "support/subgroups.hpp"
@@ -148,7 +149,7 @@ const auto policies = [] {
 TEST_CASE("no policy evicts without a valid placement, and all find one if it exists") {
     std::map<std::string, int> evicting;
     int fits = 0, nothing = 0, relaxed = 0;
-    for (std::uint64_t seed = 0; seed < 3600; ++seed) {
+    for (std::uint64_t seed = 0; seed < testing_support::instances<std::uint64_t>(3600); ++seed) {
         Rng rng(seed);
         const auto spec = random_spec(rng, seed % 4 == 3 ? 0.3 : 0, seed % 5 == 2 ? 0.15 : 0);
         const auto cluster = Cluster::build(spec, IdOrder::as_listed);
@@ -259,11 +260,11 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
     std::string text;
     for (const auto& [name, count] : evicting) text += name + " " + std::to_string(count) + "  ";
     CAPTURE(text, fits, nothing, relaxed);
-    for (const auto& policy : policies) CHECK(evicting[policy.name()] > 200);
-    CHECK(evicting["gang"] > 100);
-    CHECK(fits > 1000);
-    CHECK(nothing > 1000);
-    CHECK(relaxed > 1000);
+    for (const auto& policy : policies) CHECK(evicting[policy.name()] > testing_support::instances(200));
+    CHECK(evicting["gang"] > testing_support::instances(100));
+    CHECK(fits > testing_support::instances(1000));
+    CHECK(nothing > testing_support::instances(1000));
+    CHECK(relaxed > testing_support::instances(1000));
 }
 
 }  // namespace verified_tests
