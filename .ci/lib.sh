@@ -130,7 +130,8 @@ gs_wheel() {
   "$python" -c "import scikit_build_core.build as b; b.build_sdist('$new')" </dev/null ||
     gs_fail "the source distribution cannot be made"
   tar -xzf "$new"/gpusched_algorithms-*.tar.gz -C build/sdist --strip-components=1
-  "$python" -m pip wheel -q --no-build-isolation --no-deps --wheel-dir "$new" ./build/sdist </dev/null ||
+  # The compiler under the name that CMake finds, so that ccache has the library's objects.
+  CXX="${CXX:-c++}" "$python" -m pip wheel -q --no-build-isolation --no-deps --wheel-dir "$new" ./build/sdist </dev/null ||
     gs_fail "the Python package does not build"
   rm -rf build/wheel build/sdist
   mv "$new" build/wheel
