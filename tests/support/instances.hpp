@@ -22,17 +22,17 @@ inline int times() {
     return wanted;
 }
 
-/// `all`, or a fifth of it where sanitizers make each several times as long; times what GPUSCHED_TEST_TIMES says. Thresholds on
-/// what happened scale along.
+/// Returns `all`, or a tenth of it under sanitizers, which make each instance several times as long; times the value of
+/// GPUSCHED_TEST_TIMES. Thresholds on what happened scale along.
 template <std::integral T>
 T instances(T all) {
 #ifdef GPUSCHED_TEST_SANITIZED
-    all /= 5;
+    all /= 10;
 #endif
     return all * static_cast<T>(times());
 }
 
-/// Of cases that a test goes through in order, which it takes: each, or every fifth where sanitizers make it slow.
+/// A test that goes through cases in order takes each, or every fifth if sanitizers make it slow.
 #ifdef GPUSCHED_TEST_SANITIZED
 inline constexpr int stride = 5;
 #else
