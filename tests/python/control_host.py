@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gpusched as gs
+import pytest
 
 HERE = Path(__file__).resolve().parent
 TWO_G, FOUR_G = 14, 5
@@ -118,6 +119,11 @@ class Host:
         program = [sys.executable, "-m", "gpusched", "control", "--config", str(self.folder / "config.json")]
         return [*program, *more], environment
 
+    def borrow_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The host's programs are those of this process."""
+        monkeypatch.setenv("PATH", f"{self.folder / 'bin'}:{os.environ['PATH']}")
+        monkeypatch.setenv("FAKE_SMI_STATE", str(self.folder / "smi.json"))
+
     def start(self, config: dict[str, Any], *more: str) -> subprocess.Popen[str]:
         command, environment = self.command(config, *more)
         return subprocess.Popen(
@@ -130,8 +136,10 @@ class Host:
             command, env=environment, text=True, capture_output=True, timeout=60, check=False
         )
 
-    def run_until(self, config: dict[str, Any], words: str, *more: str) -> subprocess.CompletedProcess[str]:
-        """As `run`, for as many windows as it takes until a line has these words; then asked to end."""
+    def run_until(self, config: dict[str, Any], words: str, *more: str) -> str:
+        """As `run`, for as many windows as it takes until a line has these words; then asked to end, which it
+        does. Returns its lines.
+        """
         with self.start(config, *more) as running:
             late = threading.Timer(60, running.kill)
             late.start()
@@ -144,7 +152,15 @@ class Host:
                     break
             lines += running.stdout
             late.cancel()
-        return subprocess.CompletedProcess(running.args, running.returncode, "".join(lines), "")
+        out = "".join(lines)
+        assert running.returncode == 0 and words in out, out
+        return out
+
+    def start_again(self, config: dict[str, Any]) -> str:
+        """A start without a window, which succeeds. Returns its lines."""
+        again = self.run(config, "--windows", "0")
+        assert again.returncode == 0, again.stderr
+        return again.stdout
 
     def journal(self) -> gs.host.Journal:
         """The journal as it is now; the file may not exist yet."""
