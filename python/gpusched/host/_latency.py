@@ -189,7 +189,7 @@ class LatencyFile(Source):
         return True
 
     def _drain(self, file: io.FileIO) -> None:
-        while chunk := file.read(1 << 20):
+        while chunk := file.read(1 << 16):
             self._lines.feed(chunk)
 
 
@@ -364,6 +364,11 @@ def _sum(histograms: Iterable[Histogram]) -> Histogram:
     return out
 
 
+def _goes_on(last: Histogram, now: Histogram) -> bool:
+    """Whether a series only grew; one that restarted has lower counts or other buckets."""
+    return last.keys() == now.keys() and all(now[bound] >= last[bound] for bound in now)
+
+
 class LatencyHistogram(Source):
     """A histogram that a service exports to Prometheus, from a file that is replaced or from an address,
     `http://...`.
@@ -395,7 +400,7 @@ class LatencyHistogram(Source):
     def window(self) -> Window:
         series, ignored = parse_histogram(self._read(), self._metric, self._labels)
         last, self._last = self._last, series
-        known = [name for name, now in series.items() if self._goes_on(last.get(name), now)]
+        known = [name for name, now in series.items() if _goes_on(last.get(name, {}), now)]
         if not known:
             self._past.clear()
             return Window(ignored=ignored)
@@ -411,12 +416,6 @@ class LatencyHistogram(Source):
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-    @staticmethod
-    def _goes_on(last: Histogram | None, now: Histogram) -> bool:
-        return (
-            last is not None and last.keys() == now.keys() and all(now[bound] >= last[bound] for bound in now)
-        )
 
     def _read(self) -> str:
         self.prepare()
