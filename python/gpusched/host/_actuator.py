@@ -182,7 +182,7 @@ class Actuator:
         if reasons or looks_only:
             return reasons
 
-        def settle() -> None:
+        with contextlib.suppress(Failure, BackendError), self.journal.undone_on_failure():
             for name, entry in entries.items():
                 try:
                     resume_settle(self.mig, entry, self._move_of(name))
@@ -194,9 +194,6 @@ class Actuator:
             except Failure as failure:
                 reasons.append(f"{self.journal.path}: cannot be written: {failure.status}")
                 raise
-
-        with contextlib.suppress(Failure, BackendError):
-            self.journal.restore(settle)
         return reasons
 
     def _move_of(self, tenant: str) -> TenantMove:
@@ -237,8 +234,7 @@ class Actuator:
             self._release(target)
         file = f"{group}/io.max"
         lines = []
-
-        def record() -> None:
+        with self.journal.undone_on_failure():
             for disk in disks:
                 limits = _files.io_limits(_files.read(file), disk)
                 self.journal.leases.append(Lease(target, file, _files.io_limits_text(disk, limits)))
@@ -247,8 +243,6 @@ class Actuator:
                     limits[key] = min(mb_per_s * 1_000_000, limits[key] or mb_per_s * 1_000_000)
                 lines.append(_files.io_limits_text(disk, limits))
             self.journal.save()
-
-        self.journal.restore(record)
         try:
             for line in lines:
                 _files.set_io_limits(file, line)

@@ -481,23 +481,21 @@ class Controller:
             self._answers.append(self._start_newcomer(answer))
 
     def _start_newcomer(self, answer: control.AdmissionAnswer) -> control.AdmissionAnswer:
-        who, number = f"newcomer {answer.newcomer.id}", answer.newcomer.id
+        number, found = answer.newcomer.id, answer.place
         place: dict[str, Any] = {}
-        verdict = answer.verdict
-        if answer.place is not None:
-            at = Configuration(answer.place.gpu, answer.place.profile, answer.place.slice)
-            place = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice}
-            self._say(f"{who}: admitted, {at}")
-            if self._live.admission.start:
-                try:
+        if found is not None:
+            at = Configuration(found.gpu, found.profile, found.slice)
+            self._say(f"newcomer {number}: admitted, {at}")
+            try:
+                if self._live.admission.start:
                     run_hook(self._hooks, self._live.admission.start, at, self._lines, id=number)
-                except Failure:
-                    verdict, place = "rejected", {}
-                    answer = answer.rejected()
+                place = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice}
+            except Failure:
+                answer = answer.rejected()
             self._signals.look_again()
         if not place:
-            self._say(f"{who}: {verdict}")
-        self._audit.record("admission", id=number, verdict=verdict, **place)
+            self._say(f"newcomer {number}: {answer.verdict}")
+        self._audit.record("admission", id=number, verdict=answer.verdict, **place)
         return answer
 
     # ---- state ----
@@ -518,7 +516,8 @@ class Controller:
         if self._core is not None:
             return {"running": True, **self._window_status(), **_recorded(self._journal)}
         with Journal(self._live.journal, read_only=True) as journal:
-            return {"running": self._is_running(), **_service.read_status(self._status_path), **_recorded(journal)}
+            last = _service.read_status(self._status_path)
+            return {"running": self._is_running(), **last, **_recorded(journal)}
 
     def _is_running(self) -> bool:
         with contextlib.suppress(OSError), open(self._live.journal + ".lock", "rb") as lock:

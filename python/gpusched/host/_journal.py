@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -95,11 +95,12 @@ class Journal:
             raise Failure(_status(error), f"{self.path}: {error}") from None
         self._saved = now
 
-    def restore(self, call: Callable[[], None]) -> None:
-        """Calls a function. If it raises, the contents in memory are those of before."""
+    @contextlib.contextmanager
+    def undone_on_failure(self) -> Iterator[None]:
+        """If the block raises, the contents in memory are those of before."""
         before = self._text()
         try:
-            call()
+            yield
         except BaseException:
             self._set(before)
             raise

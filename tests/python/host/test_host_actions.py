@@ -287,6 +287,7 @@ def test_a_change_that_fails_at_any_call_says_what_stands(after: Configuration, 
             assert new and not old and moved[-1]
         elif end.restored:
             assert old and (not new or end.status in FREEZING)
+            assert not any(moved[-1:]) or end.status in FREEZING  # the tenant was sent back
         ends.add((end.status == "ok", end.restored))
     assert ends >= {(True, True), (False, True), (False, False)}
 
