@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import json
 import os
@@ -105,7 +106,7 @@ class Host:
                     "T2": {"cgroup": "t2", "disks": ["259:0"]},
                 },
             },
-            **more,
+            **copy.deepcopy(more),
         }  # fmt: skip
 
     def command(self, config: dict[str, Any], *more: str) -> tuple[list[str], dict[str, str]]:
