@@ -70,9 +70,10 @@ def replace_instance(
             if not beside and step == "move" and stop is not None:
                 stop(after)
             patiently(functools.partial(mig.destroy, new), wait)
-        if old not in mig.read(old.gpu):
+        gone = old not in mig.read(old.gpu)
+        if gone:
             mig.create(old)
-        if not beside:
+        if gone or (stop is not None and not beside):
             switch_over(before)
 
     try:

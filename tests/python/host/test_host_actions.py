@@ -227,7 +227,7 @@ class FakeMig(NoMig):
         super().__init__(DEVICES)
         self.layouts = [[Instance(0, "2g", 0), Instance(0, "1g", 2)], [Instance(1, "2g", 0)]]
         self.fail_at, self.status, self.after, self.every = fail_at, status, after, every
-        self.calls = 0
+        self.calls = self.changes = 0
         self.tenant = None
 
     def call(self, effect: Callable[[], Any], quiet: bool = False) -> Any:
@@ -248,6 +248,7 @@ class FakeMig(NoMig):
             if not fits(self.devices[new.gpu], self.layouts[new.gpu], new):
                 raise Failure("insufficient_resources")
             self.layouts[new.gpu].append(new)
+            self.changes += 1
 
         self.call(effect, quiet=True)
 
@@ -258,6 +259,7 @@ class FakeMig(NoMig):
             if old not in self.layouts[old.gpu]:
                 raise Failure("not_found")
             self.layouts[old.gpu].remove(old)
+            self.changes += 1
 
         self.call(effect)
 
@@ -288,6 +290,7 @@ def test_a_change_that_fails_at_any_call_says_what_stands(after: Configuration, 
         elif end.restored:
             assert old and (not new or end.status in FREEZING)
             assert not any(moved[-1:]) or end.status in FREEZING  # the tenant was sent back
+            assert mig.changes or not moved  # a program is not asked for nothing
         ends.add((end.status == "ok", end.restored))
     assert ends >= {(True, True), (False, True), (False, False)}
 
