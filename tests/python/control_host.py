@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import fcntl
 import json
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ import gpusched as gs
 import pytest
 
 HERE = Path(__file__).resolve().parent
-TWO_G, FOUR_G = 14, 5
+TWO_G = 14
+NO_CHANGES = {"place": False, "mig": False}
+NO_GUARDS = {"rollback": False, "guard_io": False}
 
 
 class Host:
@@ -69,6 +73,25 @@ class Host:
             "cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
         )
         self.write("proc/diskstats", f" 259 0 nvme0n1 1 0 {self.read_bytes // 512} 0 0 0 0 0 0 0 0\n")
+
+    @contextlib.contextmanager
+    def working(self, line: str, read: int = 0) -> Iterator[None]:
+        """T1 writes this line again and again, and T2 reads from disk."""
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.wait(0.02):
+                with open(self.folder / "t1.log", "a", encoding="utf-8") as file:
+                    file.write(line)
+                self.tick(read)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
     def config(self, **more: Any) -> dict[str, Any]:
         return {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ._failures import FREEZING, Failure, attempt, patiently
 from ._journal import TenantEntry
 from ._mig import MigBackend
-from ._places import Configuration, fits
+from ._places import Configuration, Instance, fits
 
 # Has a tenant run in this instance and nowhere else; raises Failure.
 TenantMove = Callable[[Configuration], None]
@@ -23,6 +22,10 @@ class Outcome:
     status: str = "ok"
     restored: bool = True  # after a failure, the tenant is in the old instance
     refused: bool = False  # the instance in the new place is foreign
+
+
+def _destroy(mig: MigBackend, instance: Instance, wait: Wait) -> None:
+    patiently(lambda: mig.destroy(instance), wait)
 
 
 def _stands(mig: MigBackend, place: Configuration) -> bool:
@@ -69,7 +72,7 @@ def replace_instance(
         if not end.refused and new != old and new in mig.read(new.gpu):
             if not beside and step == "move" and stop is not None:
                 stop(after)
-            patiently(functools.partial(mig.destroy, new), wait)
+            _destroy(mig, new, wait)
         gone = old not in mig.read(old.gpu)
         if gone:
             mig.create(old)
@@ -82,14 +85,14 @@ def replace_instance(
             if stop is not None:
                 stop(before)
             step = "clear"
-            patiently(functools.partial(mig.destroy, old), wait)
+            _destroy(mig, old, wait)
         step = "create"
         mig.create(new)
         step = "move"
         switch_over(after)
         step = "leave"
         if beside:
-            patiently(functools.partial(mig.destroy, old), wait)
+            _destroy(mig, old, wait)
     except Failure as failure:
         end.status = failure.status
         end.refused = step == "create" and failure.status == "insufficient_resources"
@@ -127,7 +130,7 @@ def recover_change(
     switch_over(stays)
     if old != new:
         if old_stands if forward else new_stands:
-            patiently(functools.partial(mig.destroy, other), wait)
+            _destroy(mig, other, wait)
         mig.disown(other)
     return stays
 

@@ -4,11 +4,11 @@ file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-from control_host import HERE, TWO_G, Host
+from control_host import HERE, NO_CHANGES, NO_GUARDS, TWO_G, Host
 from gpusched import cli
 
 
@@ -25,31 +25,18 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-NO_CHANGES = {"place": False, "mig": False}
-NO_GUARDS = {"rollback": False, "guard_io": False}
 Load = Callable[..., None]
 
 
 @pytest.fixture
 def load(host: Host) -> Iterator[Load]:
-    """Latencies and disk traffic, as long as the test runs."""
-    stop = threading.Event()
-    threads: list[threading.Thread] = []
+    """Latencies and disk traffic, from the call until the test ends."""
+    with contextlib.ExitStack() as stack:
 
-    def work(p99: float, read: int) -> None:
-        while not stop.wait(0.02):
-            with open(host.folder / "t1.log", "a", encoding="utf-8") as file:
-                file.write(f"+5\n{p99}\n" + "1\n" * 4)
-            host.tick(read)
+        def begin(p99: float, read: int = 0) -> None:
+            stack.enter_context(host.working(f"+5\n{p99}\n" + "1\n" * 4, read))
 
-    def begin(p99: float, read: int = 0) -> None:
-        threads.append(threading.Thread(target=work, args=(p99, read)))
-        threads[-1].start()
-
-    yield begin
-    stop.set()
-    for thread in threads:
-        thread.join()
+        yield begin
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:

@@ -15,10 +15,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-from control_host import TWO_G, Host
-
-NO_CHANGES = {"place": False, "mig": False}
-NO_GUARDS = {"rollback": False, "guard_io": False}
+from control_host import NO_CHANGES, NO_GUARDS, TWO_G, Host
 
 
 class Running:
@@ -72,18 +69,8 @@ class Running:
 def host(tmp_path: Path) -> Iterator[Host]:
     """T1 is far above its target all the time."""
     host = Host(tmp_path)
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.wait(0.02):
-            with open(host.folder / "t1.log", "a", encoding="utf-8") as file:
-                file.write("+2\n40\n40\n")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield host
-    stop.set()
-    thread.join()
+    with host.working("+2\n40\n40\n"):
+        yield host
 
 
 @pytest.fixture
