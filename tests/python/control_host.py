@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import fcntl
 import json
 import os
@@ -9,13 +11,17 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gpusched as gs
+import pytest
 
 HERE = Path(__file__).resolve().parent
-TWO_G, FOUR_G = 14, 5
+TWO_G = 14
+NO_CHANGES = {"place": False, "mig": False}
+NO_GUARDS = {"rollback": False, "guard_io": False}
 
 
 class Host:
@@ -68,6 +74,25 @@ class Host:
         )
         self.write("proc/diskstats", f" 259 0 nvme0n1 1 0 {self.read_bytes // 512} 0 0 0 0 0 0 0 0\n")
 
+    @contextlib.contextmanager
+    def working(self, line: str, read: int = 0) -> Iterator[None]:
+        """T1 writes this line again and again, and T2 reads from disk."""
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.wait(0.02):
+                with open(self.folder / "t1.log", "a", encoding="utf-8") as file:
+                    file.write(line)
+                self.tick(read)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
     def config(self, **more: Any) -> dict[str, Any]:
         return {
             "format": "gpusched.control",
@@ -104,7 +129,7 @@ class Host:
                     "T2": {"cgroup": "t2", "disks": ["259:0"]},
                 },
             },
-            **more,
+            **copy.deepcopy(more),
         }  # fmt: skip
 
     def command(self, config: dict[str, Any], *more: str) -> tuple[list[str], dict[str, str]]:
@@ -118,6 +143,11 @@ class Host:
         program = [sys.executable, "-m", "gpusched", "control", "--config", str(self.folder / "config.json")]
         return [*program, *more], environment
 
+    def borrow_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The host's programs are those of this process."""
+        monkeypatch.setenv("PATH", f"{self.folder / 'bin'}:{os.environ['PATH']}")
+        monkeypatch.setenv("FAKE_SMI_STATE", str(self.folder / "smi.json"))
+
     def start(self, config: dict[str, Any], *more: str) -> subprocess.Popen[str]:
         command, environment = self.command(config, *more)
         return subprocess.Popen(
@@ -130,8 +160,10 @@ class Host:
             command, env=environment, text=True, capture_output=True, timeout=60, check=False
         )
 
-    def run_until(self, config: dict[str, Any], words: str, *more: str) -> subprocess.CompletedProcess[str]:
-        """As `run`, for as many windows as it takes until a line has these words; then asked to end."""
+    def run_until(self, config: dict[str, Any], words: str, *more: str) -> str:
+        """As `run`, for as many windows as it takes until a line has these words; then asked to end, which it
+        does. Returns its lines.
+        """
         with self.start(config, *more) as running:
             late = threading.Timer(60, running.kill)
             late.start()
@@ -144,7 +176,15 @@ class Host:
                     break
             lines += running.stdout
             late.cancel()
-        return subprocess.CompletedProcess(running.args, running.returncode, "".join(lines), "")
+        out = "".join(lines)
+        assert running.returncode == 0 and words in out, out
+        return out
+
+    def start_again(self, config: dict[str, Any]) -> str:
+        """A start without a window, which succeeds. Returns its lines."""
+        again = self.run(config, "--windows", "0")
+        assert again.returncode == 0, again.stderr
+        return again.stdout
 
     def journal(self) -> gs.host.Journal:
         """The journal as it is now; the file may not exist yet."""

@@ -23,7 +23,7 @@ from unittest import mock
 
 import fake_nvidia_smi
 import fake_nvml
-from gpusched.host import Configuration, Journal, _files
+from gpusched.host import Configuration, Journal, TenantEntry, _files
 from gpusched.host._actuator import Actuator, Ended
 from gpusched.host._config import Live, Tenant
 from gpusched.host._mig import MigBackend, NoMig
@@ -116,7 +116,7 @@ class World:
         with self.instrumented(), Journal(self.live.journal) as journal:
             mig = self.mig(journal)
             recover(mig, self.programs, self.live, {"T1": BEFORE}, journal, "b1")
-            yield Actuator(mig, self.programs, self.live, self.host, journal)
+            yield Actuator(mig, self.programs, self.live, self.host, journal, self.notes)
 
     def action(
         self,
@@ -129,10 +129,8 @@ class World:
         return SimpleNamespace(kind=kind, tenant="T1", target=target, value=value, before=before, after=after)
 
     def act(self, actuator: Actuator, kind: str, **more: Any) -> Ended:
-        actuator.act([self.action(kind, **more)])
-        report = actuator.take_report()
-        self.notes = report.notes
-        return report.outcomes[-1]
+        self.notes.clear()
+        return actuator.act([self.action(kind, **more)])[-1]
 
     def work(self) -> Ended:
         """The work of a controller: limits T2, moves or enlarges T1, ends the limit, unpins. Returns the end
@@ -198,6 +196,13 @@ class World:
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
         return os.WIFSIGNALED(status)
+
+    def change_has_begun(self) -> None:
+        """The journal has a change to `after`, and its end is not known."""
+        with Journal(self.live.journal) as journal:
+            journal.believe("b1")
+            journal.tenants["T1"] = TenantEntry(now=BEFORE, pending=self.after)
+            journal.save()
 
     # ---- checks ----
 

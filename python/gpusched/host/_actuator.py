@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import control
@@ -15,13 +15,11 @@ from ..errors import BackendError
 from . import _files
 from ._changes import Outcome, TenantMove, replace_instance, resume_obstacle, resume_settle
 from ._config import Live
-from ._failures import FREEZING, Failure, attempt
+from ._failures import FREEZING, Failure, attempt, patiently
 from ._journal import Journal, Lease, TenantEntry
 from ._mig import MigBackend
 from ._places import Configuration
-from ._programs import Programs, Result
-
-GUARDS = ("throttle_io", "set_quota", "pin")
+from ._programs import Programs
 
 
 @dataclass
@@ -35,38 +33,25 @@ class Ended:
     restored: bool = True
 
 
-@dataclass
-class Report:
-    """What a window's actions came to. `notes`: lines on programs and files that failed."""
-
-    outcomes: list[Ended] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def hook_arguments(program: Sequence[str], at: Configuration) -> list[str]:
-    """A program's arguments for an instance."""
-    values = {"{gpu}": at.gpu, "{profile}": at.profile, "{slice}": at.slice, "{quota}": at.quota_percent}
-    return [
-        re.sub(r"\{(gpu|profile|slice|quota)\}", lambda match: str(values[match.group()]), text)
-        for text in program
-    ]
+def hook_arguments(program: Sequence[str], at: Configuration, **more: object) -> list[str]:
+    """A program's arguments for an instance. `more`: further names in braces."""
+    values = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice, "quota": at.quota_percent, **more}
+    names = re.compile(rf"{{({'|'.join(values)})}}")
+    return [names.sub(lambda match: str(values[match[1]]), text) for text in program]
 
 
-def hook_failure(program: str, result: Result) -> str:
-    """How a program failed, with the last line that it wrote."""
-    how = "took too long" if result.timed_out else f"ended with code {result.code}"
-    last = (result.output.strip().splitlines() or [""])[-1]
-    return f"program {program!r} {how}" + (f": {last[:200]}" if last else "")
-
-
-def run_hook(programs: Programs, program: Sequence[str], at: Configuration, notes: list[str]) -> None:
-    """Runs a tenant's program for an instance. Raises `Failure`."""
+def run_hook(
+    programs: Programs, program: Sequence[str], at: Configuration, notes: list[str], **more: object
+) -> None:
+    """Runs a tenant's program for an instance. Raises `Failure`; `notes` gets a line on how it failed."""
     if not program:
         raise Failure("not_supported")
-    arguments = hook_arguments(program, at)
+    arguments = hook_arguments(program, at, **more)
     result = programs.run(arguments)
     if result.timed_out or result.code != 0:
-        notes.append(hook_failure(arguments[0], result))
+        how = "took too long" if result.timed_out else f"ended with code {result.code}"
+        last = (result.output.strip().splitlines() or [""])[-1]
+        notes.append(f"program {arguments[0]!r} {how}" + (f": {last[:200]}" if last else ""))
         raise Failure("timeout" if result.timed_out else "not_supported", notes[-1])
 
 
@@ -137,33 +122,38 @@ class Mps:
 
 class Actuator:
     """Carries out actions. They are over when `act` returns. A change that the journal cannot take is not
-    begun.
+    begun. `notes` gets lines on programs and files that failed.
     """
 
     def __init__(
-        self, mig: MigBackend, programs: Programs, live: Live, host: Mapping[str, Any], journal: Journal
+        self,
+        mig: MigBackend,
+        programs: Programs,
+        live: Live,
+        host: Mapping[str, Any],
+        journal: Journal,
+        notes: list[str],
     ) -> None:
         self.mig = mig
         self.live = live
         self._host = host
         self.journal = journal
         self._programs = programs
-        self._report = Report()
+        self._notes = notes
+        self._ends: list[Ended] = []
         self._ending: list[str] = []  # tenants whose limit should have ended and has not
         self._deeds = 0  # of the state that the journal has
         self._forgetful = False  # the journal could not take it
 
-    def act(self, actions: Iterable[control.Action]) -> None:
+    def act(self, actions: Iterable[control.Action]) -> list[Ended]:
+        """Carries out actions. Returns how they ended."""
+        self._ends = []
         for action in actions:
             self._carry_out(action)
-
-    def take_report(self) -> Report:
-        """How actions ended since the last call."""
-        report, self._report = self._report, Report()
-        return report
+        return self._ends
 
     def hook(self, program: Sequence[str], at: Configuration) -> None:
-        run_hook(self._programs, program, at, self._report.notes)
+        run_hook(self._programs, program, at, self._notes)
 
     def remember(self, core: control.Controller, now_s: float) -> None:
         """Saves the state to the journal if more than ages changed."""
@@ -174,7 +164,7 @@ class Actuator:
             self._deeds = core.deeds
         elif not self._forgetful:
             path = self.journal.path
-            self._report.notes.append(f"{path}: cannot save the state that the next start needs: {status}")
+            self._notes.append(f"{path}: cannot save the state that the next start needs: {status}")
         self._forgetful = status != "ok"
 
     def retry_releases(self) -> bool:
@@ -184,62 +174,56 @@ class Actuator:
             attempt(self._release, target)
         return not self._ending
 
-    def resume(self, tenants: Sequence[str], looks_only: bool) -> tuple[list[str], list[str]]:
-        """Lets frozen tenants go on, all of them or none. Returns the reasons against it, and notes."""
+    def resume(self, tenants: Sequence[str], looks_only: bool) -> list[str]:
+        """Lets frozen tenants go on, all of them or none. Returns the reasons against it."""
         entries = {name: self.journal.tenants[name] for name in tenants}
-        reasons = [why for name, entry in entries.items() if (why := resume_obstacle(self.mig, name, entry))]
+        obstacles = {name: resume_obstacle(self.mig, entry) for name, entry in entries.items()}
+        reasons = [f"{name!r}: {why}" for name, why in obstacles.items() if why]
         if reasons or looks_only:
-            return reasons, []
+            return reasons
 
-        def settle() -> None:
+        with contextlib.suppress(Failure, BackendError), self.journal.undone_on_failure():
             for name, entry in entries.items():
-                resume_settle(self.mig, name, entry, self._move_of(name))
+                try:
+                    resume_settle(self.mig, entry, self._move_of(name))
+                except (Failure, BackendError) as error:  # BackendError: a program that cannot be started
+                    reasons.append(f"{name!r}: failed to return it to {entry.now}: {error}")
+                    raise
             try:
                 self.journal.save()
             except Failure as failure:
-                path = self.journal.path
-                raise Failure(failure.status, f"{path}: cannot be written: {failure.status}") from None
-
-        try:
-            self.journal.restore(settle)
-        except Failure as failure:
-            reasons.append(str(failure).partition(": ")[2])
-        except BackendError as error:  # a program that cannot be started
-            reasons.append(str(error))
-        return reasons, self.take_report().notes
+                reasons.append(f"{self.journal.path}: cannot be written: {failure.status}")
+                raise
+        return reasons
 
     def _move_of(self, tenant: str) -> TenantMove:
         return lambda to: self.hook(self.live.tenants[tenant].switch_over, to)
 
     def _carry_out(self, action: control.Action) -> None:
-        ended = Ended(action.kind, action.tenant, action.target, "unknown")
-        # A program that cannot be started is a failure of this action only.
+        ended = Ended(action.kind, action.tenant, action.target)
         try:
-            self._perform(action, ended)
-            for k in range(3):
-                if action.kind not in GUARDS or ended.status != "in_use":
-                    break
-                self.live.back_off(k)
-                self._perform(action, ended)
+            if action.kind == "reconfigure":
+                end = self._reconfigure(action)
+                ended.status, ended.restored = end.status, end.restored
+            else:
+                patiently(lambda: self._guard(action), self.live.back_off)
+        except Failure as failure:
+            ended.status = failure.status
         except (BackendError, OSError, MemoryError) as error:
-            ended.restored = False
-            self._report.notes.append(str(error))
-        self._report.outcomes.append(ended)
+            # For example a program that cannot be started: a failure of this action only.
+            ended.status, ended.restored = "unknown", False
+            self._notes.append(str(error))
+        self._ends.append(ended)
 
-    def _perform(self, action: control.Action, ended: Ended) -> None:
-        after = Configuration.read(action.after)
-        if action.kind == "reconfigure":
-            outcome = self._reconfigure(action)
-            ended.status, ended.restored = outcome.status, outcome.restored
-        elif action.kind == "throttle_io":
-            ended.status = attempt(self._throttle, action.target, action.value)
+    def _guard(self, action: control.Action) -> None:
+        if action.kind == "throttle_io":
+            self._throttle(action.target, action.value)
         elif action.kind == "release_io":
-            ended.status = attempt(self._release, action.target)
+            self._release(action.target)
         elif action.kind == "set_quota":
-            at = Configuration.read(action.before)
-            ended.status = attempt(self._quota, action.tenant, action.target, action.value, at)
+            self._quota(action.tenant, action.target, action.value, Configuration.read(action.before))
         else:
-            ended.status = attempt(self._pin, action.tenant, after.cpus)
+            self._pin(action.tenant, action.after.cpus)
 
     def _throttle(self, target: str, mb_per_s: int) -> None:
         group, disks = self.live.group(target), self.live.tenants[target].disks
@@ -250,8 +234,7 @@ class Actuator:
             self._release(target)
         file = f"{group}/io.max"
         lines = []
-
-        def record() -> None:
+        with self.journal.undone_on_failure():
             for disk in disks:
                 limits = _files.io_limits(_files.read(file), disk)
                 self.journal.leases.append(Lease(target, file, _files.io_limits_text(disk, limits)))
@@ -260,8 +243,6 @@ class Actuator:
                     limits[key] = min(mb_per_s * 1_000_000, limits[key] or mb_per_s * 1_000_000)
                 lines.append(_files.io_limits_text(disk, limits))
             self.journal.save()
-
-        self.journal.restore(record)
         try:
             for line in lines:
                 _files.set_io_limits(file, line)
@@ -270,6 +251,7 @@ class Actuator:
             raise
 
     def _release(self, target: str) -> None:
+        self._ending = [name for name in self._ending if name != target]
         failed = None
         for lease in [lease for lease in self.journal.leases if lease.tenant == target]:
             try:
@@ -277,120 +259,93 @@ class Actuator:
                 self.journal.leases.remove(lease)
             except Failure as failure:
                 failed = failure
-        saved = attempt(self.journal.save)
-        self._ending = [name for name in self._ending if name != target]
         if failed is not None:
             self._ending.append(target)
+            attempt(self.journal.save)
             raise failed
-        if saved != "ok":
-            raise Failure(saved, self.journal.path)
+        self.journal.save()
 
-    def _record(self, entry: TenantEntry, now: Configuration) -> None:
-        """Writes into the journal that a tenant has other cores or another quota, before it has."""
-        before, entry.now = entry.now, now
+    @contextlib.contextmanager
+    def _recorded(self, entry: TenantEntry, **now: Any) -> Iterator[None]:
+        """The journal has other cores or another quota before the tenant has, and the old ones if that
+        fails.
+        """
+        before, entry.now = entry.now, replace(entry.now, **now)
         try:
             self.journal.save()
+            yield
         except Failure:
-            entry.now = before
-            raise
-
-    def _quota(self, tenant: str, target: str, percent: int, at: Configuration) -> None:
-        to = self.live.tenants[target]
-        if not to.mps_pipe:
-            raise Failure("not_supported")
-        entry = self.journal.tenants[tenant]
-        before = entry.now
-        self._record(entry, replace(before, quota_percent=percent))
-        mps = Mps(self._programs, to.mps_pipe)
-        try:
-            mps.set_default_percentage(percent)
-            if to.restart:
-                self.hook(to.restart, at)
-        except Failure:
-            # Part of it may have been done: what the journal says must be true of the daemon, too.
-            attempt(mps.set_default_percentage, before.quota_percent)
             entry.now = before
             attempt(self.journal.save)
             raise
 
+    def _quota(self, tenant: str, target: str, percent: int, at: Configuration) -> None:
+        client, entry = self.live.tenants[target], self.journal.tenants[tenant]
+        if not client.mps_pipe:
+            raise Failure("not_supported")
+        mps, before = Mps(self._programs, client.mps_pipe), entry.now.quota_percent
+        with self._recorded(entry, quota_percent=percent):
+            try:
+                mps.set_default_percentage(percent)
+                if client.restart:
+                    self.hook(client.restart, at)
+            except Failure:
+                # Part of it may have been done: what the journal says must be true of the daemon, too.
+                attempt(mps.set_default_percentage, before)
+                raise
+
     def _pin(self, tenant: str, cpus: str) -> None:
-        entry = self.journal.tenants[tenant]
-        before = entry.now
-        if cpus == before.cpus:
+        entry, group = self.journal.tenants[tenant], self.live.group(tenant)
+        before = entry.now.cpus
+        if cpus == before:
             return
-        group = self.live.group(tenant)
         if not group:
             raise Failure("not_supported")
         if entry.cpuset is None:
             entry.cpuset = _files.cores_before(group)
         original = entry.cpuset
-        try:
-            self._record(entry, replace(before, cpus=cpus))
-            _files.set_cores(group, cpus, original)
-        except Failure:
-            entry.now = before
-            if attempt(_files.set_cores, group, before.cpus, original) == "ok" and not before.cpus:
-                entry.cpuset = None
-            attempt(self.journal.save)
-            raise
+        with self._recorded(entry, cpus=cpus):
+            try:
+                _files.set_cores(group, cpus, original)
+            except Failure:
+                if attempt(_files.set_cores, group, before, original) == "ok" and not before:
+                    entry.cpuset = None
+                raise
         if not cpus:
             entry.cpuset = None
             self.journal.save()
 
     def _reconfigure(self, action: control.Action) -> Outcome:
-        entry = self.journal.tenants[action.tenant]
+        tenant, entry = action.tenant, self.journal.tenants[action.tenant]
         before, after = Configuration.read(action.before), Configuration.read(action.after)
-        same = before.instance == after.instance
-        if not same and not self.live.tenants[action.tenant].switch_over:
-            return Outcome("not_supported")
-        entry.pending = after
-        entry.switched = entry.drained = False
-        status = attempt(self.journal.save)
-        if status != "ok":
+        moves = before.instance != after.instance
+        if moves and not self.live.tenants[tenant].switch_over:
+            raise Failure("not_supported")
+        entry.pending, entry.switched = after, False
+        try:
+            self.journal.save()
+        except Failure:
             entry.pending = None
-            return Outcome(status)
-        end = Outcome() if same else self._replace(action, entry)
+            raise
+        end = self._replace(tenant, before, after) if moves else Outcome()
         if end.status == "ok":
             # Cores and a quota are a help, not a condition: if one cannot be set, the change stands without
             # both.
-            status = attempt(self._join_guards, action, entry)
+            status = attempt(self._join_guards, tenant, after)
             if status != "ok":
-                self._report.outcomes.append(Ended("pin", action.tenant, action.tenant, status))
-            entry.now = entry.now.at(after)
-        if end.status == "ok" or (end.restored and end.status not in FREEZING):
-            entry.pending = None
-            entry.switched = entry.drained = False
+                self._ends.append(Ended("pin", tenant, tenant, status))
+            entry.settle(entry.now.at(after))
+        elif end.refused:
+            entry.pending = None  # a restart must not take the other one's instance for the tenant's
+        elif end.restored and end.status not in FREEZING:
+            entry.settle(entry.now)
         # True whether or not it can be written; a restart then finds the instances as they are.
         attempt(self.journal.save)
         return end
 
-    def _join_guards(self, action: control.Action, entry: TenantEntry) -> None:
-        """The quota and the cores that come with a change of instance: both, or neither."""
-        after = Configuration.read(action.after)
-        before = entry.now.quota_percent
-        clients = [one["name"] for one in self._host["tenants"] if one.get("client_of") == action.tenant]
-
-        def set_quota(percent: int) -> None:
-            if not clients:
-                raise Failure("not_supported")
-            for client in clients:
-                self._quota(action.tenant, client, percent, after)
-
-        if after.quota_percent != before:
-            set_quota(after.quota_percent)
-        if after.cpus == entry.now.cpus:
-            return
-        try:
-            self._pin(action.tenant, after.cpus)
-        except Failure:
-            if entry.now.quota_percent != before:
-                attempt(set_quota, before)
-            raise
-
-    def _replace(self, action: control.Action, entry: TenantEntry) -> Outcome:
-        before, after = Configuration.read(action.before), Configuration.read(action.after)
-        program = self.live.tenants[action.tenant].drain
-        move = self._move_of(action.tenant)
+    def _replace(self, tenant: str, before: Configuration, after: Configuration) -> Outcome:
+        entry, drain = self.journal.tenants[tenant], self.live.tenants[tenant].drain
+        move = self._move_of(tenant)
 
         def switch_over(to: Configuration) -> None:
             move(to)
@@ -398,21 +353,29 @@ class Actuator:
             self.journal.save()
 
         def stop(at: Configuration) -> None:
-            entry.drained = True
-            self.journal.save()
-            self.hook(program, at)
+            self.hook(drain, at)
 
-        end = replace_instance(
-            self.mig, before, after, switch_over, stop if program else None, self.live.back_off
+        return replace_instance(
+            self.mig, before, after, switch_over, stop if drain else None, self.live.back_off
         )
-        # Stopped, or sent to an instance that is gone: the tenant is put back where it was.
-        if (
-            end.status != "ok"
-            and end.restored
-            and end.status not in FREEZING
-            and (end.moved or entry.switched)
-        ):
-            end.restored = attempt(move, before) == "ok"
-        if end.refused:
-            entry.pending = None  # a restart must not take the other one's instance for the tenant's
-        return end
+
+    def _join_guards(self, tenant: str, after: Configuration) -> None:
+        """The quota and the cores that come with a change of instance: both, or neither."""
+        entry = self.journal.tenants[tenant]
+        before = entry.now.quota_percent
+        clients = [one["name"] for one in self._host["tenants"] if one.get("client_of") == tenant]
+
+        def set_quota(percent: int) -> None:
+            if not clients:
+                raise Failure("not_supported")
+            for client in clients:
+                self._quota(tenant, client, percent, after)
+
+        if after.quota_percent != before:
+            set_quota(after.quota_percent)
+        try:
+            self._pin(tenant, after.cpus)
+        except Failure:
+            if entry.now.quota_percent != before:
+                attempt(set_quota, before)
+            raise

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ._failures import FREEZING, Failure, attempt
+from ._failures import FREEZING, Failure, attempt, patiently
 from ._journal import TenantEntry
 from ._mig import MigBackend
 from ._places import Configuration, Instance, fits
 
-TenantMove = Callable[
-    [Configuration], None
-]  # has a tenant run in this instance and nowhere else; raises Failure
+# Has a tenant run in this instance and nowhere else; raises Failure.
+TenantMove = Callable[[Configuration], None]
 Wait = Callable[[int], None]  # before retry k of something in use
-RETRIES = 3
 
 
 @dataclass
@@ -22,32 +20,24 @@ class Outcome:
     """How a change ended."""
 
     status: str = "ok"
-    restored: bool = True  # after a failure, the old instance stands
+    restored: bool = True  # after a failure, the tenant is in the old instance
     refused: bool = False  # the instance in the new place is foreign
-    moved: bool = False  # the tenant was stopped or told to go, and not told to come back
 
 
-def destroy(backend: MigBackend, instance: Instance, wait: Wait) -> str:
-    """Destroys an instance. One in use is tried three more times. Returns the status."""
-    status = attempt(backend.destroy, instance)
-    for k in range(RETRIES):
-        if status != "in_use":
-            break
-        wait(k)
-        status = attempt(backend.destroy, instance)
-    return status
+def _destroy(mig: MigBackend, instance: Instance, wait: Wait) -> None:
+    patiently(lambda: mig.destroy(instance), wait)
 
 
-def _stands(backend: MigBackend, instance: Instance) -> bool | None:
-    """Whether an instance exists; None if that cannot be read."""
+def _stands(mig: MigBackend, place: Configuration) -> bool:
+    """Whether an instance is known to exist."""
     try:
-        return instance in backend.read(instance.gpu)
+        return place.instance in mig.read(place.gpu)
     except Failure:
-        return None
+        return False
 
 
 def replace_instance(
-    backend: MigBackend,
+    mig: MigBackend,
     before: Configuration,
     after: Configuration,
     switch_over: TenantMove,
@@ -57,88 +47,66 @@ def replace_instance(
     """Replaces a tenant's own instance, and nothing else.
 
     The new instance comes first if it fits beside the old one; otherwise the old one is destroyed
-    first, after `stop`. If a step fails, what was made is removed and what was removed is made
-    again. After a failure that freezes nothing more is tried. `switch_over` is called when the new
-    instance exists; if that fails, the tenant may have moved or not, so it is called for the old
-    instance before the new one is destroyed.
+    first, after `stop`. If a step fails, what was made is removed, what was removed is made
+    again, and the tenant is sent back. After a failure that freezes nothing more is tried.
     """
     old, new = before.instance, after.instance
+    try:
+        there, here = mig.read(new.gpu), mig.read(old.gpu)
+        beside = fits(mig.devices[new.gpu], there, new)
+        instead = fits(mig.devices[new.gpu], [one for one in there if one != old], new)
+    except Failure as failure:
+        return Outcome(failure.status)
+    if old not in here:
+        return Outcome("not_found", restored=False)
+    if not beside and not instead:
+        return Outcome("insufficient_resources")
+    step = ""
     end = Outcome()
 
-    def failed(status: str, restored: bool) -> Outcome:
-        end.status, end.restored = status, restored
-        return end
+    def undo() -> None:
+        if beside and step == "move":
+            # A program that failed may have moved the tenant: nothing is destroyed under it.
+            switch_over(before)
+        # Instances are read again, because a failed call may have had its effect.
+        if not end.refused and new != old and new in mig.read(new.gpu):
+            if not beside and step == "move" and stop is not None:
+                stop(after)
+            _destroy(mig, new, wait)
+        gone = old not in mig.read(old.gpu)
+        if gone:
+            mig.create(old)
+        if gone or (stop is not None and not beside):
+            switch_over(before)
 
     try:
-        there, here = backend.read(new.gpu), backend.read(old.gpu)
-        beside = fits(backend.devices[new.gpu], there, new)
-        instead = new.gpu == old.gpu and fits(
-            backend.devices[new.gpu], [one for one in there if one != old], new
-        )
+        if not beside:
+            step = "stop"
+            if stop is not None:
+                stop(before)
+            step = "clear"
+            _destroy(mig, old, wait)
+        step = "create"
+        mig.create(new)
+        step = "move"
+        switch_over(after)
+        step = "leave"
+        if beside:
+            _destroy(mig, old, wait)
     except Failure as failure:
-        return failed(failure.status, True)
-    if old not in here:
-        return failed("not_found", False)
-    drained = tried = False
-
-    def create() -> str:
-        status = attempt(backend.create, new)
-        end.refused = status == "insufficient_resources"
-        end.moved |= status == "ok"
-        return status
-
-    def move() -> str:
-        nonlocal tried
-        tried = True
-        return attempt(switch_over, after)
-
-    def drain() -> str:
-        nonlocal drained
-        if stop is None:
-            return "ok"
-        drained = end.moved = True
-        return attempt(stop, before)
-
-    def undo(why: str) -> Outcome:
-        # Read back: a failed call may have had its effect.
-        if why in FREEZING:
-            return failed(why, bool(_stands(backend, old)))
-        if not end.refused and new != old and _stands(backend, new):
-            # A program that failed to move the tenant may have moved it.
-            if drained and tried and stop is not None and attempt(stop, after) != "ok":
-                return failed(why, False)
-            if destroy(backend, new, wait) != "ok":
-                return failed(why, False)
-        stands = _stands(backend, old)
-        if stands is None:
-            return failed(why, False)
-        return failed(why, stands or attempt(backend.create, old) == "ok")
-
-    if beside:
-        status = create()
-        if status != "ok":
-            return undo(status)
-        status = move()
-        if status != "ok":
-            # Nothing is destroyed under a tenant that moved although its program failed.
-            if status not in FREEZING:
-                if attempt(switch_over, before) != "ok":
-                    return failed(status, False)
-                end.moved = False
-            return undo(status)
-        status = destroy(backend, old, wait)
-        return failed(status, status == "ok")
-    if not instead:
-        return failed("insufficient_resources", True)
-    for step in (drain, lambda: destroy(backend, old, wait), create, move):
-        status = step()
-        if status != "ok":
-            return undo(status)
+        end.status = failure.status
+        end.refused = step == "create" and failure.status == "insufficient_resources"
+        if step == "leave":
+            end.restored = False  # the tenant is in the new instance
+        elif failure.status in FREEZING:
+            end.restored = _stands(mig, before)
+        else:
+            end.restored = attempt(undo) == "ok"
     return end
 
 
 def recover_change(
-    backend: MigBackend,
+    mig: MigBackend,
     before: Configuration,
     after: Configuration,
     switched: bool,
@@ -153,65 +121,50 @@ def recover_change(
     instance that it lacks, and the claim to the other placement is given up.
     """
     old, new = before.instance, after.instance
-    old_stands, new_stands = old in backend.read(old.gpu), new in backend.read(new.gpu)
+    old_stands, new_stands = old in mig.read(old.gpu), new in mig.read(new.gpu)
     forward = new_stands and old != new and (switched or not old_stands)
     stays, other = (after, old) if forward else (before, new)
     if not old_stands and not new_stands:
-        backend.create(old)
-    backend.complete(stays.instance)
+        mig.create(old)
+    mig.complete(stays.instance)
     switch_over(stays)
-    if old == new:
-        return stays
-    if old_stands if forward else new_stands:
-        status = destroy(backend, other, wait)
-        if status != "ok":
-            raise Failure(status, f"destruction of {other}")
-    backend.disown(other)
+    if old != new:
+        if old_stands if forward else new_stands:
+            _destroy(mig, other, wait)
+        mig.disown(other)
     return stays
 
 
-def resume_obstacle(backend: MigBackend, name: str, entry: TenantEntry) -> str:
+def resume_obstacle(mig: MigBackend, entry: TenantEntry) -> str:
     """The reason why a frozen tenant may not go on; empty if there is none. Looks only.
 
     It may go on if its instance stands where the journal has it, and nothing is left of a change.
     """
-    places = [entry.now.instance]
-    if entry.pending is not None and entry.pending.instance != entry.now.instance:
-        places.append(entry.pending.instance)
-    for instance in places:
+    now, pending = entry.now.instance, (entry.pending or entry.now).instance
+    for instance in dict.fromkeys((now, pending)):
         try:
-            stands = instance in backend.read(instance.gpu)
+            stands = instance in mig.read(instance.gpu)
         except Failure as failure:
-            return f"{name!r}: GPU {instance.gpu} cannot be read: {failure.status}"
-        if instance is places[0] and not stands:
-            return f"{name!r}: its instance, {instance}, does not stand"
-        if instance is not places[0] and stands:
-            still_exists = f"{name!r}: {instance}, the destination of the interrupted move, still exists"
-            return f"{still_exists}: remove it, or start the controller again, which does"
+            return f"GPU {instance.gpu} cannot be read: {failure.status}"
+        if instance == now and not stands:
+            return f"its instance, {instance}, does not stand"
+        if instance != now and stands:
+            return (
+                f"{instance}, the destination of the interrupted move, still exists: remove it, or start "
+                "the controller again, which does"
+            )
     return ""
 
 
-def resume_settle(backend: MigBackend, name: str, entry: TenantEntry, switch_over: TenantMove) -> None:
+def resume_settle(mig: MigBackend, entry: TenantEntry, switch_over: TenantMove) -> None:
     """Brings a frozen tenant back to where the journal has it, and forgets the change.
 
-    A process that dies here leaves what recovery expects. Raises `Failure` with the reason.
+    A process that dies here leaves what recovery expects. Raises `Failure`.
     """
-    backend.adopt(entry.now.instance)
-    try:
-        backend.complete(entry.now.instance)
-    except Failure as failure:
-        raise Failure(failure.status, f"{name!r}: its compute instance: {failure.status}") from None
-    if entry.pending is None:
-        return
-    other = entry.pending.instance
-    if other != entry.now.instance:
-        try:
-            switch_over(entry.now)
-        except Failure as failure:
-            raise Failure(
-                failure.status, f"{name!r}: switch_over failed to return it to {entry.now}: {failure.status}"
-            ) from None
-        # An instance that appears there later is foreign.
-        backend.disown(other)
-    entry.pending = None
-    entry.switched = entry.drained = False
+    now, pending = entry.now, entry.pending
+    mig.adopt(now.instance)
+    mig.complete(now.instance)
+    if pending is not None and pending.instance != now.instance:
+        switch_over(now)
+        mig.disown(pending.instance)  # an instance that appears there later is foreign
+    entry.settle(now)

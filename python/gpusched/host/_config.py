@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from .. import control
 from ..errors import InvalidInput, repr_text
@@ -86,6 +86,15 @@ _WITHIN: dict[str, tuple[float, float]] = {
 }
 
 
+_EXPECTED: dict[Any, str] = {
+    bool: "true or false",
+    str: "a text",
+    list[str]: "a list of texts",
+    list[list[str]]: "a list of lists of texts",
+    dict[str, str]: "an object of texts",
+}
+
+
 def read_live(given: Mapping[str, Any] | str) -> tuple[dict[str, Any], Live]:
     """The complete configuration of the decision core, and the section `live`; from a mapping or JSON text.
 
@@ -127,7 +136,7 @@ def _read(kind: Any, given: Any, place: str, problems: list[str]) -> Any:
                 tenant: _read(Tenant, one, f"{at}/{tenant}", problems) for tenant, one in tenants.items()
             }
         elif name in ("latency", "admission"):
-            setattr(out, name, _read({"latency": Latency, "admission": Admission}[name], value, at, problems))
+            setattr(out, name, _read(Latency if name == "latency" else Admission, value, at, problems))
         elif expected := _expected(hints[name], name, value):
             problems.append(f"{at}: {repr_text(value)}; expected {expected}")
         else:
@@ -137,31 +146,23 @@ def _read(kind: Any, given: Any, place: str, problems: list[str]) -> Any:
 
 def _expected(hint: Any, name: str, value: Any) -> str:
     """What a field expects, if the value is something else."""
-    if name in _WITHIN:
-        low, high = _WITHIN[name]
-        whole = hint is int
-        good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        limits = f"from {low:g} to {high:g}" if low >= 1 or low == 0 else f"above 0 and at most {high:g}"
-        return "" if good and low <= value <= high else f"{'an integer' if whole else 'a number'} {limits}"
-    if hint is bool:
-        return "" if isinstance(value, bool) else "true or false"
-    if hint is str:
-        return "" if _is_text(value) else "a text"
-    if hint == list[str]:
-        return "" if _are_texts(value) else "a list of texts"
-    if hint == list[list[str]]:
-        return "" if isinstance(value, list) and all(map(_are_texts, value)) else "a list of lists of texts"
-    return (
-        "" if isinstance(value, Mapping) and _are_texts([*value, *value.values()]) else "an object of texts"
-    )
+    if name not in _WITHIN:
+        return "" if _is(hint, value) else _EXPECTED[hint]
+    low, high = _WITHIN[name]
+    kinds: Any = int if hint is int else (int, float)
+    if isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high:
+        return ""
+    limits = f"from {low:g} to {high:g}" if low >= 1 or low == 0 else f"above 0 and at most {high:g}"
+    return f"{'an integer' if hint is int else 'a number'} {limits}"
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and "\0" not in value
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+def _is(hint: Any, value: Any) -> bool:
+    """Whether a value is of a type with a text in `_EXPECTED`."""
+    if get_origin(hint) is list:
+        return isinstance(value, list) and all(_is(get_args(hint)[0], one) for one in value)
+    if get_origin(hint) is dict:
+        return isinstance(value, Mapping) and all(_is(str, one) for one in (*value, *value.values()))
+    return isinstance(value, hint) and not (hint is str and "\0" in value)
 
 
 def _problems(live: Live, host: Mapping[str, Any]) -> Iterator[str]:

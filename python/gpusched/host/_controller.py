@@ -7,25 +7,23 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import control
 from ..errors import BackendError, InvalidInput, explained
 from . import _files, _service
-from ._actuator import Actuator, Ended, Mps, hook_arguments, hook_failure
+from ._actuator import Actuator, Ended, run_hook
 from ._config import read_live
-from ._failures import Failure, UnknownState, attempt
+from ._failures import Failure, UnknownState
+from ._interfaces import Interfaces
 from ._journal import Journal
-from ._mig import MemoryMeter, MigBackend, NoMig
-from ._nvml import Nvml, NvmlMig
-from ._places import Configuration, Instance, profiles
+from ._mig import MemoryMeter, MigBackend
+from ._places import Configuration, Instance
 from ._programs import Programs, is_running, require_ends_of_programs
 from ._recovery import recover
 from ._signals import Signals
-from ._smi import SmiMig
 
 LONGEST_PAUSE_S = 0.05  # after which the loop looks for requests
 
@@ -43,6 +41,7 @@ class Controller:
     def __init__(self, config: Mapping[str, Any] | str, *, audit: str = "") -> None:
         self._config, self._live = read_live(config)
         self._audit_path = audit
+        self._status_path = self._live.journal + ".status"
         self._host, self._flags, self._options = (self._config[name] for name in ("host", "flags", "options"))
         self._devices = [gpu["device"] for gpu in self._host["gpus"]]
         self._starts = {
@@ -58,11 +57,7 @@ class Controller:
         self._resume_accepted = False  # the next window tells the decision core
         self._stop = self._resume = False
         self._core: control.Controller | None = None
-        self._nvml: Nvml | None = None
-        self._handles: list[Any] = []
         self._metrics: _service.Metrics | None = None
-        self._locks: list[int] = []
-        self._status_file = _service.StatusFile(self._live.journal)
         self._closers = contextlib.ExitStack()
 
     # ---- start ----
@@ -81,7 +76,7 @@ class Controller:
         if self._core is not None:
             raise InvalidInput("start: called twice")
         require_ends_of_programs()
-        self._lines = []
+        self._lines.clear()
         try:
             self._open()
         except BaseException:
@@ -90,39 +85,40 @@ class Controller:
         return self._take_lines("start")
 
     def _open(self) -> None:
-        dry_run = self._flags["dry_run"]
-        if not dry_run:
-            self._lock()
+        live, dry_run = self._live, self._flags["dry_run"]
+        lock = -1 if dry_run else self._lock()
         try:
-            self._journal = Journal(self._live.journal, read_only=dry_run)
+            self._journal = Journal(live.journal, read_only=dry_run)
             self._closers.callback(self._journal.close)
             self._journal.check(self._starts, self._devices)
         except BackendError as error:
             raise UnknownState(str(error)) from None
-        limit_s = self._live.command_limit_s
-        self._hooks = Programs(limit_s, notes=None if dry_run else self._journal)
+        self._hooks = Programs(live.command_limit_s, note=None if dry_run else self._journal.note_program)
         # The driver's programs keep the lock, so that a restart waits for them.
-        self._driver = Programs(limit_s, held=self._locks[0] if self._locks else -1)
+        self._driver = Programs(live.command_limit_s, held=lock)
         if not dry_run:
             self._wait_for_program()
-        self._load_nvml()
-        boot = _files.boot_id(self._live.proc)
-        self._mig = self._backend(self._journal.owned(self._starts, boot))
-        self._require_gpu()
-        self._check_tables()
-        self._probe_mig()
-        self._probe_guards()
-        carryover = self._recover(boot)
-        self._actuator = Actuator(self._mig, self._hooks, self._live, self._host, self._journal)
-        self._probe_memory()
+        boot = _files.boot_id(live.proc)
+        owned = self._journal.owned(self._starts, boot)
+        found = Interfaces(live, self._host, self._driver, owned, self._closers)
+        found.look_for_guards(self._hooks)
+        self._lines += found.lines
+        for flag, why in found.missing.items():
+            if self._flags[flag]:
+                self._say(f"{flag} is off: {why}")
+            self._flags[flag] = False
+        carryover = self._recover(found.mig, boot)
+        self._actuator = Actuator(found.mig, self._hooks, live, self._host, self._journal, self._lines)
+        self._meter = MemoryMeter()
+        if live.mig != "none" and self._flags["relax"] and self._flags["mig"]:
+            self._lines += self._meter.choose(self._places(), found.memory_sources)
         self._audit = _service.AuditFile(self._audit_path)
         self._closers.callback(self._audit.close)
-        self._signals = Signals(
-            self._host, self._live, self._eyes, self._nvml, self._handles, self._options["window_s"]
-        )
+        window_s = self._options["window_s"]
+        self._signals = Signals(self._host, live, found.eyes, found.nvml, found.handles, window_s)
         self._closers.callback(self._signals.close)
-        if self._live.metrics:
-            self._metrics = _service.Metrics(self._live.metrics)
+        if live.metrics:
+            self._metrics = _service.Metrics(live.metrics)
             self._closers.callback(self._metrics.close)
         age_s = self._journal.age_s(time.monotonic())
         try:
@@ -132,23 +128,25 @@ class Controller:
         self._core.record_start()
         self._audit.write(self._core.take_log())
 
-    def _lock(self) -> None:
-        path = self._live.journal + ".lock"
+    def _lock(self) -> int:
+        """Locks the journal and the control groups. Returns the descriptor of the journal's lock."""
+        path, groups = self._live.journal + ".lock", self._live.cgroups
         with explained(path, "opened"):
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        self._locks.append(lock)
+        self._closers.callback(os.close, lock)
         # A command that a killed controller left behind may still run; it ends soon.
         self._wait_until(
             lambda: _locked(lock),
             f"{path}: another controller has this journal, or a command of one is running",
         )
         with contextlib.suppress(OSError):
-            groups = os.open(self._live.cgroups, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            self._locks.append(groups)
+            folder = os.open(groups, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._closers.callback(os.close, folder)
             # A controller with another journal would limit and restore the same groups.
             self._wait_until(
-                lambda: _locked(groups), f"{self._live.cgroups}: another controller has these control groups"
+                lambda: _locked(folder), f"{groups}: another controller has these control groups"
             )
+        return lock
 
     def _wait_for_program(self) -> None:
         process, started = self._journal.program()
@@ -165,124 +163,7 @@ class Controller:
                 raise BackendError(why)
             time.sleep(0.1)
 
-    def _load_nvml(self) -> None:
-        if not self._live.nvml:
-            return self._say("NVML is off; PCIe traffic is unknown")
-        self._nvml_error = ""
-        try:
-            self._nvml = Nvml()
-            self._closers.callback(self._nvml.close)
-            names: Sequence[int | str] = self._live.pci or range(len(self._devices))
-            for number, name in enumerate(names):
-                try:
-                    self._handles.append(self._nvml.find(name))
-                except Failure as failure:
-                    raise BackendError(f"NVML: GPU {number}: {failure.status}") from None
-            self._say(f"NVML: {len(self._handles)} GPUs")
-        except BackendError as error:
-            self._nvml, self._nvml_error = None, str(error)
-            if self._live.mig != "nvml":
-                self._say(f"{error}; PCIe traffic is unknown")
-
-    def _backend(self, owned: set[Instance]) -> MigBackend:
-        if self._live.mig == "nvidia-smi":
-            return SmiMig(self._driver, self._devices, owned, self._live.pci)
-        if self._live.mig == "nvml" and self._nvml is not None:
-            return NvmlMig(self._nvml, self._devices, self._handles, owned)
-        return NoMig(self._devices, owned)
-
-    def _require_gpu(self) -> None:
-        missing = ""
-        if self._live.mig == "nvml" and self._nvml is None:
-            missing = self._nvml_error
-        elif self._live.mig == "nvidia-smi" and shutil.which("nvidia-smi") is None:
-            missing = "there is no program nvidia-smi"
-        if missing:
-            raise BackendError(
-                f"no NVIDIA GPU can be reached ({missing}); live.mig = none controls without GPU instances"
-            )
-
-    def _check_tables(self) -> None:
-        for number, handle in enumerate(self._handles if self._nvml else []):
-            assert self._nvml is not None
-            status = attempt(self._nvml.pcie_bytes, handle)
-            self._say(
-                f"GPU {number}: PCIe bytes {'counted' if status == 'ok' else f'not counted ({status})'}"
-            )
-            with contextlib.suppress(Failure):
-                by_id = {one.id: one for one in self._nvml.profiles(handle)}
-                for key, ours in profiles(self._devices[number]).items():
-                    found = by_id.get(ours.id)
-                    if found is None or found.multiprocessorCount != ours.sm_count:
-                        sms = f"{found.multiprocessorCount} SMs for {key}" if found else f"no {key}"
-                        table = f"the table of {self._devices[number]} {ours.sm_count} SMs"
-                        self._say(f"GPU {number}: the driver has {sms}, {table}")
-
-    def _probe_mig(self) -> None:
-        self._eyes = self._mig  # the backend that windows look with
-        if self._nvml is not None and self._live.mig == "nvidia-smi":
-            self._eyes = NvmlMig(self._nvml, self._devices, self._handles)
-        self._memory_sources = [self._eyes, self._mig] if self._eyes is not self._mig else [self._mig]
-        status = "ok"
-        for number in range(len(self._devices) if self._live.mig != "none" else 0):
-            try:
-                found = self._mig.read(number)
-                self._say(f"GPU {number}: {len(found)} instances by {self._mig.name}")
-            except Failure as failure:
-                status = failure.status
-                self._say(f"GPU {number}: instances cannot be read by {self._mig.name}: {status}")
-                break
-            same = False
-            with contextlib.suppress(Failure):
-                same = sorted(self._eyes.read(number)) == sorted(found)
-            self._eyes = self._eyes if same else self._mig
-        if status == "ok" and self._eyes is not self._mig:
-            self._say("windows look at the instances by nvml: no program is started for that")
-        why = ""
-        if self._live.mig == "none":
-            why = "no MIG backend"
-        elif status != "ok":
-            why = "instances cannot be read"
-        elif not any(self._live.tenants[name].switch_over for name in self._starts):
-            why = "no tenant has a switch_over program"
-        self._switch_off("place", why)
-        self._switch_off("mig", why)
-
-    def _probe_guards(self) -> None:
-        io = pin = mps = False
-        for one in self._host["tenants"]:
-            name, tenant, group = one["name"], self._live.tenants[one["name"]], self._live.group(one["name"])
-            if not one["protected"] and group and tenant.disks:
-                good = _files.writable(f"{group}/io.max")
-                self._say(f"{name}: io.max {'can' if good else 'cannot'} be written")
-                io |= good
-            if one["protected"] and group:
-                cpuset = _files.writable(f"{group}/cpuset.cpus")
-                threads = not os.path.exists(f"{group}/cpuset.cpus") and _files.writable(
-                    f"{group}/cgroup.threads"
-                )
-                without = "no cpuset.cpus; the cores of its threads are set"
-                neither = "neither cpuset.cpus nor cgroup.threads can be written"
-                self._say(
-                    f"{name}: {'cpuset.cpus can be written' if cpuset else without if threads else neither}"
-                )
-                pin |= cpuset or threads
-            if one.get("client_of") and tenant.mps_pipe:
-                status = attempt(Mps(self._hooks, tenant.mps_pipe).probe)
-                answer = "answers" if status == "ok" else f"does not answer: {status}"
-                new_only = "" if tenant.restart else "; quotas reach new clients only"
-                self._say(f"{name}: MPS daemon {answer}{new_only}")
-                mps |= status == "ok"
-        self._switch_off("guard_io", "" if io else "no other tenant's io.max can be written")
-        self._switch_off("pin", "" if pin else "no protected tenant's cores can be set")
-        self._switch_off("guard_mps", "" if mps else "no MPS daemon answers")
-
-    def _probe_memory(self) -> None:
-        self._meter = MemoryMeter()
-        if self._live.mig != "none" and self._flags["relax"] and self._flags["mig"]:
-            self._lines += self._meter.choose(self._places(), self._memory_sources)
-
-    def _recover(self, boot: str) -> dict[str, Any]:
+    def _recover(self, mig: MigBackend, boot: str) -> dict[str, Any]:
         """Brings the host into a known state. Returns what the decision core takes over."""
         journal = self._journal
         if self._flags["dry_run"]:
@@ -291,7 +172,7 @@ class Controller:
                 if entry.pending is not None:
                     self._say(f"{name}: a change was cut off; a dry run leaves it so")
         else:
-            recovery = recover(self._mig, self._hooks, self._live, self._starts, journal, boot)
+            recovery = recover(mig, self._hooks, self._live, self._starts, journal, boot)
             if recovery.leases_ended:
                 self._say(f"{recovery.leases_ended} limits of a controller that is gone ended")
             for name, verdict in recovery.verdicts.items():
@@ -313,12 +194,6 @@ class Controller:
                 )
         return carryover
 
-    def _switch_off(self, flag: str, why: str) -> None:
-        """Switches a flag off if there is a reason."""
-        if why and self._flags[flag]:
-            self._say(f"{flag} is off: {why}")
-        self._flags[flag] &= not why
-
     # ---- windows ----
 
     def step(self) -> list[str]:
@@ -334,7 +209,7 @@ class Controller:
             self._say(f"{self._signals.ignored} lines of latencies could not be read")
             self._signals.ignored = 0
         if not self._flags["dry_run"]:
-            self._status_file.write(self._window_status())
+            _service.write_status(self._status_path, self._window_status())
         return started + self._take_lines("window", window=self._window - 1)
 
     def observe(self) -> tuple[dict[str, Any], float]:
@@ -343,7 +218,8 @@ class Controller:
         began = time.perf_counter()
         observation = self._signals.read(time.monotonic())
         if self._signals.looked:
-            used, line = self._meter.read(self._places(), self._signals.gpus)
+            here = {name: one for name, one in self._places().items() if self._signals.stands(one)}
+            used, line = self._meter.read(here)
             for name, mib in used.items():
                 observation["tenants"][name]["memory_used_mib"] = mib
             if line:
@@ -379,16 +255,13 @@ class Controller:
         self._actuator.retry_releases()
         if not self._flags["dry_run"]:
             self._actuator.remember(core, now_s)
-        self._actuator.act(actions)
-        self._report()
+        self._report(self._actuator.act(actions))
         if self._metrics is not None:
             self._metrics.took(observing_s, deciding_s)
             self._metrics.window(core.state, observation.get("tenants", {}), len(self._journal.leases))
 
-    def _report(self) -> None:
-        report = self._actuator.take_report()
-        self._lines += report.notes
-        for end in report.outcomes:
+    def _report(self, ends: list[Ended]) -> None:
+        for end in ends:
             self._ends.append(end)
             if end.kind == "reconfigure":
                 self._signals.look_again()
@@ -486,21 +359,16 @@ class Controller:
             self._audit.write(core.take_log())
         while leased():
             self.decide(dict(self._seen, operator_resume=False, feedback={}, guards={}))
-        ended = self._actuator.retry_releases()
-        self._report()
-        if not ended:
+        if not self._actuator.retry_releases():
             self._say("a limit is left; the next start tries again")
         if not self._flags["dry_run"]:
-            self._status_file.write(self._window_status())
+            _service.write_status(self._status_path, self._window_status())
         return self._take_lines("release")
 
     def close(self) -> None:
         """Gives up locks, files and sockets. Limits stay: `release` ends them."""
         self._closers.close()
-        for lock in self._locks:
-            os.close(lock)
-        self._locks, self._handles = [], []
-        self._core = self._nvml = self._metrics = None
+        self._core = self._metrics = None
 
     def __enter__(self) -> Controller:
         return self
@@ -541,8 +409,7 @@ class Controller:
                 if process
             ]
             if not reasons:
-                reasons, notes = self._actuator.resume(waiting, self._flags["dry_run"])
-                self._lines += notes
+                reasons = self._actuator.resume(waiting, self._flags["dry_run"])
         if reasons:
             self._tell_resume("refused", reasons)
             return self._take_lines("resume")
@@ -572,9 +439,8 @@ class Controller:
             return False
         reasons = []
         for name, one in self._places().items():
-            gpu = self._signals.gpus[one.gpu]
-            if not gpu.good or one not in gpu.instances:
-                how = "no longer stands" if gpu.readable else "can no longer be read"
+            if not self._signals.stands(one):
+                how = "no longer stands" if self._signals.gpus[one.gpu].readable else "can no longer be read"
                 reasons.append(f"{name!r}: {one} {how}")
         if reasons:
             self._tell_resume("refused", reasons)
@@ -615,27 +481,21 @@ class Controller:
             self._answers.append(self._start_newcomer(answer))
 
     def _start_newcomer(self, answer: control.AdmissionAnswer) -> control.AdmissionAnswer:
-        who, number = f"newcomer {answer.newcomer.id}", answer.newcomer.id
+        number, found = answer.newcomer.id, answer.place
         place: dict[str, Any] = {}
-        verdict = answer.verdict
-        if answer.place is not None:
-            at = Configuration(answer.place.gpu, answer.place.profile, answer.place.slice)
-            place = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice}
-            self._say(f"{who}: admitted, {at}")
-            if self._live.admission.start:
-                arguments = [
-                    text.replace("{id}", str(number))
-                    for text in hook_arguments(self._live.admission.start, at)
-                ]
-                result = self._hooks.run(arguments)
-                if result.timed_out or result.code != 0:
-                    self._say(hook_failure(arguments[0], result))
-                    verdict, place = "rejected", {}
-                    answer = answer.rejected()
+        if found is not None:
+            at = Configuration(found.gpu, found.profile, found.slice)
+            self._say(f"newcomer {number}: admitted, {at}")
+            try:
+                if self._live.admission.start:
+                    run_hook(self._hooks, self._live.admission.start, at, self._lines, id=number)
+                place = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice}
+            except Failure:
+                answer = answer.rejected()
             self._signals.look_again()
         if not place:
-            self._say(f"{who}: {verdict}")
-        self._audit.record("admission", id=number, verdict=verdict, **place)
+            self._say(f"newcomer {number}: {answer.verdict}")
+        self._audit.record("admission", id=number, verdict=answer.verdict, **place)
         return answer
 
     # ---- state ----
@@ -656,7 +516,8 @@ class Controller:
         if self._core is not None:
             return {"running": True, **self._window_status(), **_recorded(self._journal)}
         with Journal(self._live.journal, read_only=True) as journal:
-            return {"running": self._is_running(), **self._status_file.read(), **_recorded(journal)}
+            last = _service.read_status(self._status_path)
+            return {"running": self._is_running(), **last, **_recorded(journal)}
 
     def _is_running(self) -> bool:
         with contextlib.suppress(OSError), open(self._live.journal + ".lock", "rb") as lock:
@@ -688,7 +549,8 @@ class Controller:
         self._lines.append(line)
 
     def _take_lines(self, event: str, **fields: Any) -> list[str]:
-        lines, self._lines = self._lines, []
+        lines = list(self._lines)
+        self._lines.clear()
         for line in lines:
             _service.log(event, line, **fields)
         return lines

@@ -7,7 +7,7 @@ import glob
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from ._smi import parse_lgi, status_of
 
 DEFAULT_CAPACITY = 22e9  # bytes/s of a PCIe root whose link cannot be read
 # Counters that `discover` reads, with the NVML call and its unit.
-COUNTERS = {
+COUNTERS: dict[str, Callable[[Nvml, Any], float]] = {
     "utilisation_percent": lambda nvml, gpu: nvml.call("nvmlDeviceGetUtilizationRates", gpu).gpu,
     "pcie_bytes": lambda nvml, gpu: nvml.pcie_bytes(gpu),
     "pcie_replays": lambda nvml, gpu: nvml.pcie_replays(gpu),
@@ -40,6 +40,11 @@ class Process:
     name: str = ""
     cgroup: str = ""
     instance: tuple[str, int] | None = None
+
+    @property
+    def tenant(self) -> str:
+        """The name of the tenant that it belongs to."""
+        return os.path.basename(self.cgroup).removesuffix(".service") or self.name or f"pid-{self.pid}"
 
 
 @dataclass
@@ -86,66 +91,57 @@ class Machine:
         gpus = [gpu for gpu in self.gpus if gpu.device]
         roots = {gpu.root: gpu for gpu in gpus}
         names, bridges = list(roots), list(dict.fromkeys(gpu.bridge for gpu in gpus))
-        tenants, live = self._tenants(gpus)
-        return {
-            "format": "gpusched.control",
-            "version": 1,
-            "host": {
-                "roots": [
-                    {
-                        "capacity_bytes_per_s": gpu.link_bytes_per_s,
-                        "bridge": bridges.index(gpu.bridge),
-                        "numa": gpu.numa,
-                    }
-                    for gpu in roots.values()
-                ],
-                "gpus": [
-                    {"device": gpu.device, "root": names.index(gpu.root), "numa": gpu.numa} for gpu in gpus
-                ],
-                "core_numa": self.core_numa,
-                "numa_nodes": len(self.numa_disks),
-                "tenants": tenants,
-            },
-            "live": {
-                "mig": self.source,
-                "nvml": self.source == "nvml",
-                "pci": [gpu.pci for gpu in gpus],
-                "journal": journal,
-                "numa_disks": self.numa_disks,
-                "root_nics": [self.nics.get(name, []) for name in names],
-                "tenants": live,
-            },
+        tenants, live_tenants = self._tenants(gpus)
+        host = {
+            "roots": [
+                {
+                    "capacity_bytes_per_s": gpu.link_bytes_per_s,
+                    "bridge": bridges.index(gpu.bridge),
+                    "numa": gpu.numa,
+                }
+                for gpu in roots.values()
+            ],
+            "gpus": [
+                {"device": gpu.device, "root": names.index(gpu.root), "numa": gpu.numa} for gpu in gpus
+            ],
+            "core_numa": self.core_numa,
+            "numa_nodes": len(self.numa_disks),
+            "tenants": tenants,
         }
+        live = {
+            "mig": self.source,
+            "nvml": self.source == "nvml",
+            "pci": [gpu.pci for gpu in gpus],
+            "journal": journal,
+            "numa_disks": self.numa_disks,
+            "root_nics": [self.nics.get(name, []) for name in names],
+            "tenants": live_tenants,
+        }
+        return {"format": "gpusched.control", "version": 1, "host": host, "live": live}
 
     def _tenants(self, gpus: Sequence[Gpu]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         found = [
-            (k, gpu, process) for k, gpu in enumerate(gpus) for process in gpu.processes if process.instance
+            (k, one, one.instance) for k, gpu in enumerate(gpus) for one in gpu.processes if one.instance
         ]
         if not found and gpus:  # a configuration needs a tenant: one to edit
-            first = gpus[0]
-            instance = first.instances[0] if first.instances else (next(iter(profiles(first.device))), 0)
-            found = [(0, first, Process(0, "service", instance=instance))]
+            first = next(iter(profiles(gpus[0].device)))
+            found = [(0, Process(0, "service"), (gpus[0].instances or [(first, 0)])[0])]
         tenants: list[dict[str, Any]] = []
         live: dict[str, dict[str, Any]] = {}
         owners: dict[Any, str] = {}
-        for k, gpu, process in found:
-            name = (
-                os.path.basename(process.cgroup).removesuffix(".service")
-                or process.name
-                or f"pid-{process.pid}"
-            )
+        for k, process, (profile, start) in found:
+            name, group = process.tenant, process.cgroup.strip("/")
             if name in live:
                 continue  # another process of the tenant
-            live[name] = {"cgroup": process.cgroup.strip("/")} if process.cgroup.strip("/") else {}
-            assert process.instance is not None
-            owner = owners.setdefault((k, process.instance), name)
-            if owner != name:
-                tenants.append({"name": name, "gpu": k, "numa": gpu.numa, "client_of": owner})
-                live[name]["disks"] = self.disks
-            else:
-                start = {"gpu": k, "profile": process.instance[0], "slice": process.instance[1]}
-                tenants.append({"name": name, "protected": True, "start": start})
+            live[name] = {"cgroup": group} if group else {}
+            owner = owners.setdefault((k, start), name)
+            if owner == name:
+                place = {"gpu": k, "profile": profile, "slice": start}
+                tenants.append({"name": name, "protected": True, "start": place})
                 live[name]["latency"] = {"socket": f"/run/gpusched/{name}.sock"}
+            else:
+                tenants.append({"name": name, "gpu": k, "numa": gpus[k].numa, "client_of": owner})
+                live[name]["disks"] = self.disks
         return tenants, live
 
     def __str__(self) -> str:
@@ -163,23 +159,25 @@ def discover(*, sys: str = "/sys", proc: str = "/proc") -> Machine:
     try:
         nvml = Nvml()
     except BackendError as error:
-        machine.source = "nvidia-smi"
-        machine.gpus = _by_smi(str(error))
-    else:
-        try:
+        nvml, why = None, str(error)
+    try:
+        if nvml is None:
+            machine.source = "nvidia-smi"
+            machine.gpus = _by_smi(why)
+        else:
             machine.gpus = [_by_nvml(nvml, k, proc) for k in range(nvml.call("nvmlDeviceGetCount"))]
-        except Failure as failure:
-            raise BackendError(f"NVML: {failure}") from None
-        finally:
+    except Failure as failure:
+        raise BackendError(f"{machine.source}: {failure}") from None
+    finally:
+        if nvml is not None:
             nvml.close()
     if not machine.gpus:
         raise BackendError("no NVIDIA GPU found: the driver lists none")
     for gpu in machine.gpus:
         _surroundings(gpu, sys)
         if not gpu.device:
-            machine.notes.append(
-                f"GPU {gpu.index}: {gpu.name} has no MIG table and is left out of the configuration"
-            )
+            left_out = "has no MIG table and is left out of the configuration"
+            machine.notes.append(f"GPU {gpu.index}: {gpu.name} {left_out}")
         elif gpu.mig != "on":
             machine.notes.append(f"GPU {gpu.index}: MIG is {gpu.mig}; the controller never changes the mode")
     nodes = max([0, *machine.core_numa, *(gpu.numa for gpu in machine.gpus)]) + 1
@@ -219,16 +217,19 @@ def _text(path: str) -> str:
         return ""
 
 
+def _node(folder: str) -> int | None:
+    """The NUMA node of a device; None if it is not known, as on virtual machines (-1)."""
+    text = _text(f"{folder}/numa_node")
+    return int(text) if text.isdecimal() else None
+
+
 def _core_numa(sys: str) -> list[int]:
     """The NUMA node of each core."""
     nodes: dict[int, int] = {}
     for folder in glob.glob(f"{sys}/devices/system/node/node[0-9]*"):
         with contextlib.suppress(ValueError):
-            nodes.update(
-                dict.fromkeys(
-                    _files.parse_cores(_text(f"{folder}/cpulist")), int(folder.rpartition("node")[2])
-                )
-            )
+            cores = _files.parse_cores(_text(f"{folder}/cpulist"))
+            nodes.update(dict.fromkeys(cores, int(folder.rpartition("node")[2])))
     count = max([*nodes, require("psutil", "host").cpu_count() - 1]) + 1
     return [nodes.get(core, 0) for core in range(count)]
 
@@ -276,17 +277,15 @@ def _by_smi(why: str) -> list[Gpu]:
     result = programs.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
     if status_of(result) != "ok":
         last = (result.output.strip().splitlines() or ["no output"])[-1]
-        raise BackendError(
-            f"no NVIDIA GPU found: {why}, and nvidia-smi ended with code {result.code}: {last}"
-        )
+        ended = f"nvidia-smi ended with code {result.code}: {last}"
+        raise BackendError(f"no NVIDIA GPU found: {why}, and {ended}")
+    modes = {"Enabled": "on", "Disabled": "off"}
     out = []
     for line in result.output.splitlines():
         index, name, pci, mib, now, pending = (word.strip() for word in line.split(","))
         gpu = Gpu(int(index), name, pci.lower()[-12:], float(mib) if mib.isdecimal() else 0.0)
         gpu.device = device_of(name, gpu.memory_mib)
-        gpu.mig = (
-            "pending" if now != pending else {"Enabled": "on", "Disabled": "off"}.get(now, "not supported")
-        )
+        gpu.mig = modes.get(now, "not supported") if now == pending else "pending"
         if gpu.mig == "on":
             listed = programs.run(["nvidia-smi", "mig", "-lgi", "-i", index])
             rows = [row for _, row in parse_lgi(listed.output)] if status_of(listed) == "ok" else []
@@ -303,29 +302,24 @@ def _ports(folder: str) -> tuple[str, str] | None:
 
 def _surroundings(gpu: Gpu, sys: str) -> None:
     folder = os.path.realpath(f"{sys}/bus/pci/devices/{gpu.pci}")
-    node = _text(f"{folder}/numa_node")
-    gpu.numa = int(node) if node.isdecimal() else 0  # -1 on virtual machines
+    gpu.numa = _node(folder) or 0
     gpu.bridge, gpu.root = _ports(folder) or (f"unknown-{gpu.index}", f"unknown-{gpu.index}")
     # The current speed is that of an idle link, which is lower.
-    gpu.link_bytes_per_s = pcie_bytes_per_s(
-        _text(f"{folder}/max_link_speed"), _text(f"{folder}/current_link_width")
-    )
+    speed, width = _text(f"{folder}/max_link_speed"), _text(f"{folder}/current_link_width")
+    gpu.link_bytes_per_s = pcie_bytes_per_s(speed, width)
 
 
 def _devices(machine: Machine, sys: str, nodes: int) -> None:
     """The whole disks by NUMA node, and the network interfaces by PCI port."""
     machine.numa_disks = [[] for _ in range(nodes)]
     for folder in sorted(glob.glob(f"{sys}/block/*")):
-        real = os.path.realpath(folder)
-        if "/virtual/" in real:
+        above = os.path.realpath(folder)
+        if "/virtual/" in above:
             continue
         machine.disks.append(_text(f"{folder}/dev"))
-        node = ""
-        while not node.isdecimal() and real.count("/") > 2:  # the controller above the disk knows its node
-            node, real = _text(f"{real}/numa_node"), os.path.dirname(real)
-        machine.numa_disks[min(int(node) if node.isdecimal() else 0, nodes - 1)].append(
-            os.path.basename(folder)
-        )
+        while (node := _node(above)) is None and above.count("/") > 2:  # the controller above the disk knows
+            above = os.path.dirname(above)
+        machine.numa_disks[min(node or 0, nodes - 1)].append(os.path.basename(folder))
     for folder in sorted(glob.glob(f"{sys}/class/net/*/device")):
         ports = _ports(os.path.realpath(folder))
         if ports is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ._failures import Failure, attempt, of_system
 
@@ -18,10 +18,15 @@ _LIMITS = ("rbps", "wbps", "riops", "wiops")
 
 def read(path: str) -> str:
     """All of a file, at most 16 MiB. Does not wait for a writer of a pipe."""
+    data = bytearray()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        try:
+            # Small pieces: room for 16 MiB would cost more than most of these files.
+            while len(data) <= MOST_BYTES and (piece := os.read(descriptor, 1 << 16)):
+                data += piece
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise of_system(error) from None
     if len(data) > MOST_BYTES:
@@ -75,25 +80,28 @@ def same_cores(a: str, b: str) -> bool:
         return False
 
 
-def _pairs(line: str, file: str) -> dict[str, str]:
-    words = line.split()[1:]
-    if any("=" not in word for word in words):
-        raise Failure("invalid_state", f"{file}: line cannot be read: {line}")
-    return dict(word.split("=", 1) for word in words)
+def _fields(text: str, disks: Iterable[str], file: str) -> Iterator[tuple[str, str]]:
+    """Keys and values in the lines of these disks; in all lines if there are none."""
+    chosen = set(disks)
+    for line in text.splitlines():
+        disk, *words = line.split() or [""]
+        if disk and (not chosen or disk in chosen):
+            for key, equals, value in (word.partition("=") for word in words):
+                if not equals:
+                    raise Failure("invalid_state", f"{file}: line cannot be read: {line}")
+                yield key, value
+
+
+def _whole(key: str, value: str) -> int:
+    if not value.isdecimal():
+        raise Failure("invalid_state", f"{key}={value}: expected a number")
+    return int(value)
 
 
 def io_limits(text: str, disk: str) -> dict[str, int | None]:
     """The limits of a disk in the text of io.max; None is no limit. Limits of a later kernel are ignored."""
-    limits: dict[str, int | None] = dict.fromkeys(_LIMITS)
-    for line in text.splitlines():
-        if line.split()[:1] != [disk]:
-            continue
-        for key, value in _pairs(line, "io.max").items():
-            if key in limits and value != "max":
-                if not value.isdecimal():
-                    raise Failure("invalid_state", f"io.max: line cannot be read: {line}")
-                limits[key] = int(value)
-    return limits
+    found = {key: value for key, value in _fields(text, [disk], "io.max") if value != "max"}
+    return {key: _whole(key, found[key]) if key in found else None for key in _LIMITS}
 
 
 def io_limits_text(disk: str, limits: dict[str, int | None]) -> str:
@@ -103,18 +111,8 @@ def io_limits_text(disk: str, limits: dict[str, int | None]) -> str:
 
 def io_bytes(text: str, disks: Iterable[str]) -> int:
     """Bytes read and written, by the text of io.stat, on these disks; on all if there are none."""
-    chosen = set(disks)
-    total = 0
-    for line in text.splitlines():
-        disk = line.split()[:1]
-        if not disk or (chosen and disk[0] not in chosen):
-            continue
-        values = _pairs(line, "io.stat")
-        for key in ("rbytes", "wbytes"):
-            if key in values and not values[key].isdecimal():
-                raise Failure("invalid_state", f"io.stat: line cannot be read: {line}")
-            total += int(values.get(key, 0))
-    return total
+    fields = _fields(text, disks, "io.stat")
+    return sum(_whole(key, value) for key, value in fields if key in ("rbytes", "wbytes"))
 
 
 def set_io_limits(file: str, line: str) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,8 +25,17 @@ class TenantEntry:
     now: Configuration  # as last settled
     pending: Configuration | None = None  # a change of instance that has begun
     switched: bool = False  # the tenant already runs in `pending`
-    drained: bool = False  # the tenant was stopped for the change
     cpuset: str | None = None  # for `set_cores` to undo the pin
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> TenantEntry:
+        """The inverse of `asdict`."""
+        places = {name: given[name] and Configuration(**given[name]) for name in ("now", "pending")}
+        return cls(**{**given, **places})
+
+    def settle(self, now: Configuration) -> None:
+        """The tenant is here, and no change is under way."""
+        self.now, self.pending, self.switched = now, None, False
 
 
 @dataclass(frozen=True)
@@ -58,13 +67,12 @@ class Journal:
         self._carryover_s = 0.0  # of the monotonic clock of that boot: when `carryover` was true
         self._saved: str | None = None  # the text on the disk
         self._database: sqlite3.Connection | None = None
-        self._new = False  # a file without a table yet
         self._require_journal()
         if read_only and not (os.path.exists(self.path) and os.path.getsize(self.path)):
             return
         with self._explained():
             self._database = self._connect()
-            self._prepare()
+            self._prepare(self._database)
             self._saved = self._read("contents")
             if self._saved is not None:
                 self._set(self._saved)
@@ -87,11 +95,12 @@ class Journal:
             raise Failure(_status(error), f"{self.path}: {error}") from None
         self._saved = now
 
-    def restore(self, call: Callable[[], None]) -> None:
-        """Calls a function. If it raises, the contents in memory are those of before."""
+    @contextlib.contextmanager
+    def undone_on_failure(self) -> Iterator[None]:
+        """If the block raises, the contents in memory are those of before."""
         before = self._text()
         try:
-            call()
+            yield
         except BaseException:
             self._set(before)
             raise
@@ -179,12 +188,9 @@ class Journal:
         if os.path.islink(self.path):
             raise BackendError(f"{self.path} is a link; a journal must be a file")
         head = b""
-        with (
-            explained(self.path, "read"),
-            contextlib.suppress(FileNotFoundError),
-            open(self.path, "rb") as file,
-        ):
-            head = file.read(64)
+        if os.path.exists(self.path):
+            with explained(self.path, "read"), open(self.path, "rb") as file:
+                head = file.read(64)
         if head.lstrip()[:1] == b"{":
             raise BackendError(
                 f"{self.path} is a journal of the former C++ controller, which this version does not read: "
@@ -207,26 +213,26 @@ class Journal:
         # matter.
         return sqlite3.connect(uri if os.path.exists(self.path + "-wal") else uri + "&immutable=1", uri=True)
 
-    def _prepare(self) -> None:
+    def _prepare(self, database: sqlite3.Connection) -> None:
         """Makes the table of a new file, and checks one that exists."""
-        assert self._database is not None
-        application = self._database.execute("PRAGMA application_id").fetchone()[0]
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application = database.execute("PRAGMA application_id").fetchone()[0]
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if application != APPLICATION_ID and (application or tables):
             raise BackendError(f"{self.path} is a database of another program, no journal of gpusched")
         if version != VERSION and tables:
             raise BackendError(f"{self.path} has version {version}; this gpusched reads version {VERSION}")
-        if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise BackendError(f"{self.path} is damaged")
-        self._new = tables == 0 and self.read_only
         if self.read_only:
+            if tables == 0:
+                self.close()
             return
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
         if tables == 0:
             # One transaction: a process that dies here leaves an empty file.
-            self._database.executescript(
+            database.executescript(
                 f"BEGIN; CREATE TABLE journal (key TEXT PRIMARY KEY, value TEXT NOT NULL); "
                 f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
             )
@@ -240,15 +246,10 @@ class Journal:
         """The inverse of `_text`."""
         self.boot, tenants, leases, self.carryover, self._carryover_s = json.loads(text)
         self.leases = [Lease(**lease) for lease in leases]
-        self.tenants = {}
-        for name, entry in tenants.items():
-            pending = entry["pending"] and Configuration(**entry["pending"])
-            self.tenants[name] = TenantEntry(
-                **{**entry, "now": Configuration(**entry["now"]), "pending": pending}
-            )
+        self.tenants = {name: TenantEntry.read(entry) for name, entry in tenants.items()}
 
     def _read(self, key: str) -> str | None:
-        if self._database is None or self._new:
+        if self._database is None:
             return None
         row = self._database.execute("SELECT value FROM journal WHERE key = ?", (key,)).fetchone()
         return row and str(row[0])

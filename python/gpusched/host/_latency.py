@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import io
 import itertools
 import math
 import os
@@ -24,17 +25,16 @@ import numpy as np
 
 from .._optional import require
 from . import _files
-from ._failures import Failure
 
 WINDOWS = 3  # quantiles are over the samples of so many windows
 QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 MOST_MS = 1e7
 MOST_LINE = 256
-PLAIN = b"0123456789.\n"
 MOST_ARRIVALS = 1_000_000_000
 MOST_SAMPLES = 1_000_000  # that a window keeps
 MOST_DATAGRAM = 65536
 MOST_DATAGRAMS = 100_000  # that wait for the end of a window
+Samples = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass
@@ -75,76 +75,72 @@ class Lines:
         self._tau_ms = tau_ms
         self._rest = b""
         self._now = Window()
-        self._samples: list[float] = []
-        self._past: deque[np.ndarray[Any, Any]] = deque(maxlen=WINDOWS)
+        self._samples: list[Samples] = []
+        self._past: deque[Samples] = deque(maxlen=WINDOWS)
 
     def feed(self, text: bytes) -> None:
         """Takes a piece of the text; a line is complete with its newline."""
         text = self._rest + text
-        *lines, self._rest = text.split(b"\n")
-        if text.translate(None, PLAIN) or not self._take_plain(lines):
-            for line in lines:
-                self._take(line)
-        if len(self._rest) > MOST_LINE:
-            self._rest = self._rest[: MOST_LINE + 1]  # the line is too long, however it ends
-
-    def end_line(self) -> None:
-        """Ends a line that will not go on, as at the end of a datagram."""
-        self._take(self._rest)
-        self._rest = b""
+        *lines, rest = text.split(b"\n")
+        self._rest = rest[: MOST_LINE + 1]  # a longer line is too long, however it ends
+        if b"+" in text:
+            lines = [line for line in lines if not self._take_arrivals(line)]
+        values = self._latencies(lines)
+        self._samples.append(values[: max(MOST_SAMPLES - self._now.count, 0)])
+        self._now.count += values.size
+        self._now.misses += int((values > self._tau_ms).sum())
 
     def drop_line(self) -> None:
         """Forgets the beginning of a line without an end."""
         self._rest = b""
 
-    def ignore(self, count: int = 1) -> None:
+    def ignore(self, count: int) -> None:
+        """Counts lines that were lost before they could be read."""
         self._now.ignored += count
 
     def end_window(self, known: bool) -> Window:
+        """The window so far; quantiles are over the last `WINDOWS`."""
         out = self._now
         out.known = known
-        self._past.append(np.array(self._samples))
-        values = np.concatenate(self._past)
+        self._past.append(np.concatenate([[], *self._samples]))
+        values = np.sort(np.concatenate(self._past))
         if values.size:
             ranks = {name: max(math.ceil(q * values.size), 1) - 1 for name, q in QUANTILES.items()}
-            values.partition(sorted(set(ranks.values())))
             out.quantiles = {name: float(values[rank]) for name, rank in ranks.items()}
         self._samples = []
         self._now = Window(arrived=None if out.arrived is None else 0)
         return out
 
-    def _take_plain(self, lines: list[bytes]) -> bool:
-        """Takes lines of plain numbers at once, which is ten times as fast. Returns whether they are."""
-        try:
-            values = list(map(float, filter(None, lines)))
-        except ValueError:
+    def _take_arrivals(self, line: bytes) -> bool:
+        """Takes a line that says how many requests arrived. Returns whether it is one."""
+        word = line.strip()
+        if word[:1] != b"+":
             return False
-        if max(map(len, lines), default=0) > MOST_LINE or max(values, default=0) > MOST_MS:
-            return False
-        self._now.count += len(values)
-        self._now.misses += int((np.array(values) > self._tau_ms).sum())
-        self._samples += values[: MOST_SAMPLES - len(self._samples)]
+        if len(line) <= MOST_LINE and word[1:].isdigit() and int(word) <= MOST_ARRIVALS:
+            self._now.arrived = (self._now.arrived or 0) + int(word)
+        else:
+            self._now.ignored += 1
         return True
 
-    def _take(self, line: bytes) -> None:
-        word = line.strip()
-        try:
-            if len(line) > MOST_LINE:
-                raise ValueError
-            if word[:1] == b"+":
-                if not word[1:].isdigit() or int(word) > MOST_ARRIVALS:
-                    raise ValueError
-                self._now.arrived = (self._now.arrived or 0) + int(word)
-            elif word:
-                value = float(word)
-                if not 0 <= value <= MOST_MS:
-                    raise ValueError
-                self._now.count += 1
-                self._now.misses += value > self._tau_ms
-                if len(self._samples) < MOST_SAMPLES:
-                    self._samples.append(value)
-        except ValueError:
-            self._now.ignored += 1
+    def _latencies(self, lines: list[bytes]) -> Samples:
+        with contextlib.suppress(ValueError):
+            # All at once, which is ten times as fast as one by one.
+            values = np.fromiter(map(float, filter(None, lines)), float)
+            in_range = values.size == 0 or (values.min() >= 0 and values.max() <= MOST_MS)
+            if in_range and max(map(len, lines), default=0) <= MOST_LINE:
+                return values
+        lines = [line for line in lines if line.strip() or len(line) > MOST_LINE]
+        good = [value for value in map(_latency, lines) if value is not None]
+        self._now.ignored += len(lines) - len(good)
+        return np.array(good)
+
+
+def _latency(line: bytes) -> float | None:
+    try:
+        value = float(line)
+    except ValueError:
+        return None
+    return value if len(line) <= MOST_LINE and 0 <= value <= MOST_MS else None
 
 
 class LatencyFile(Source):
@@ -157,49 +153,43 @@ class LatencyFile(Source):
     def __init__(self, path: str, tau_ms: float) -> None:
         self._path = path
         self._lines = Lines(tau_ms)
-        self._file = -1
-        self._first = True
+        self._file: io.FileIO | None = None
+        self._from_end = True  # all of a file that appears later is new
 
     def window(self) -> Window:
         good = False
-        if self._file < 0 and not self._open():
-            self._first = False  # all of a file that appears is new
-            return self._lines.end_window(False)
-        with contextlib.suppress(OSError):
-            here = os.fstat(self._file)
-            if here.st_size < os.lseek(self._file, 0, os.SEEK_CUR):
-                self._lines.drop_line()
-                os.lseek(self._file, 0, os.SEEK_SET)
-            self._drain()
-            good = os.path.samestat(here, os.stat(self._path))
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                here = os.fstat(self._file.fileno())
+                if here.st_size < self._file.tell():
+                    self._lines.drop_line()
+                    self._file.seek(0)
+                self._drain(self._file)
+                good = os.path.samestat(here, os.stat(self._path))
         if not good:  # replaced or gone: all of the old one has been read
             self.close()
-            self._lines.drop_line()
             with contextlib.suppress(OSError):
                 good = self._open()
-                if good:
-                    self._drain()
         return self._lines.end_window(good)
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self._lines.drop_line()
 
     def _open(self) -> bool:
-        with contextlib.suppress(OSError):
-            self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            # A directory, a device or a pipe has no tail.
-            if stat.S_ISREG(os.fstat(self._file).st_mode):
-                if self._first:
-                    os.lseek(self._file, 0, os.SEEK_END)
-                self._first = False
-                return True
-        self.close()
-        return False
+        from_end, self._from_end = self._from_end, False
+        if not os.path.isfile(self._path):  # a directory, a device or a pipe has no tail
+            return False
+        self._file = io.FileIO(self._path)
+        if from_end:
+            self._file.seek(0, os.SEEK_END)
+        self._drain(self._file)
+        return True
 
-    def _drain(self) -> None:
-        while chunk := os.read(self._file, 1 << 20):
+    def _drain(self, file: io.FileIO) -> None:
+        while chunk := file.read(1 << 16):
             self._lines.feed(chunk)
 
 
@@ -223,16 +213,10 @@ class LatencySocket(Source):
         if self._server is not None and not self._ours():
             self.close()
         known = self._server is not None or self._open()
-        while self._server is not None and self._server.waiting:
-            datagram = self._server.waiting.popleft()
-            self._lines.feed(datagram[:MOST_DATAGRAM])
-            if len(datagram) > MOST_DATAGRAM:  # the rest may be the beginning of a number
-                self._lines.drop_line()
-                self._lines.ignore()
-            self._lines.end_line()
         if self._server is not None:
-            self._lines.ignore(self._server.dropped)
-            self._server.dropped = 0
+            datagrams, ignored = self._server.take()
+            self._lines.feed(b"".join(datagram + b"\n" for datagram in datagrams))
+            self._lines.ignore(ignored)
         return self._lines.end_window(known)
 
     def close(self) -> None:
@@ -273,30 +257,40 @@ class _Server(socketserver.UnixDatagramServer):
 
     def __init__(self, *arguments: Any) -> None:
         self.waiting: deque[bytes] = deque()
-        self.dropped = 0
+        self._dropped = 0
         super().__init__(*arguments)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
+        datagram = request[0]
+        if len(datagram) > MOST_DATAGRAM:
+            self._dropped += 1
+            datagram = datagram.rpartition(b"\n")[0]  # the rest may be the beginning of a number
         if len(self.waiting) < MOST_DATAGRAMS:
-            self.waiting.append(request[0])
+            self.waiting.append(datagram)
         else:
-            self.dropped += 1
+            self._dropped += 1
         return False  # there is nothing to answer
+
+    def take(self) -> tuple[list[bytes], int]:
+        """The datagrams that wait, and how many were dropped, also in part."""
+        dropped, self._dropped = self._dropped, 0
+        return [self.waiting.popleft() for _ in range(len(self.waiting))], dropped
 
 
 Histogram = dict[float, float]  # for each upper bound, how many are at or below it
 
 
 def _cumulative(buckets: Histogram) -> tuple[list[float], list[float]] | None:
-    """Bounds and counts in rising order; None without observations, with fewer than two buckets, or without
-    +Inf.
+    """Bounds and counts in rising order, from 0 on if the first bound is above.
 
+    None without observations, with fewer than two buckets, or without +Inf.
     A scrape may tear, so counts are made to never fall with the bound.
     """
     if len(buckets) < 2 or buckets.get(math.inf, 0) <= 0:
         return None
     bounds = sorted(buckets)
-    return bounds, list(itertools.accumulate((buckets[bound] for bound in bounds), max))
+    counts = list(itertools.accumulate((buckets[bound] for bound in bounds), max))
+    return (bounds, counts) if bounds[0] <= 0 else ([0.0, *bounds], [0.0, *counts])
 
 
 def histogram_quantile(q: float, buckets: Histogram) -> float:
@@ -314,12 +308,11 @@ def histogram_quantile(q: float, buckets: Histogram) -> float:
     bounds, counts = found
     rank = q * counts[-1]
     k = bisect.bisect_left(counts, rank)
-    low, below = (bounds[k - 1], counts[k - 1]) if k > 0 else (0.0, 0.0)
+    if k == 0:
+        return bounds[0]
     if math.isinf(bounds[k]):
-        return low
-    if (k == 0 and bounds[k] <= 0) or counts[k] <= below:
-        return bounds[k]
-    return low + (bounds[k] - low) * (rank - below) / (counts[k] - below)
+        return bounds[k - 1]
+    return float(np.interp(rank, counts[k - 1 : k + 1], bounds[k - 1 : k + 1]))
 
 
 def histogram_count_below(value: float, buckets: Histogram) -> float:
@@ -328,14 +321,8 @@ def histogram_count_below(value: float, buckets: Histogram) -> float:
     if found is None:
         return 0.0
     bounds, counts = found
-    k = bisect.bisect_left(bounds, value)
-    low, below = (bounds[k - 1], counts[k - 1]) if k > 0 else (0.0, 0.0)
-    if bounds[k] == value:
-        return counts[k]
     # Above the last finite bound nothing is known: these count as above the value.
-    if math.isinf(bounds[k]) or (k == 0 and (bounds[k] <= 0 or value <= 0)):
-        return below
-    return below + (counts[k] - below) * (value - low) / (bounds[k] - low)
+    return float(np.interp(value, bounds[:-1], counts[:-1], left=0.0))
 
 
 def parse_histogram(
@@ -377,6 +364,11 @@ def _sum(histograms: Iterable[Histogram]) -> Histogram:
     return out
 
 
+def _goes_on(last: Histogram, now: Histogram) -> bool:
+    """Whether a series only grew; one that restarted has lower counts or other buckets."""
+    return last.keys() == now.keys() and all(now[bound] >= last[bound] for bound in now)
+
+
 class LatencyHistogram(Source):
     """A histogram that a service exports to Prometheus, from a file that is replaced or from an address,
     `http://...`.
@@ -398,18 +390,17 @@ class LatencyHistogram(Source):
         self._tau_ms = tau_ms
         self._last: dict[tuple[Any, ...], Histogram] = {}
         self._past: deque[Histogram] = deque(maxlen=WINDOWS)
-        self._remote = where.startswith(("http://", "https://"))
-        self._pool = ThreadPoolExecutor(1) if self._remote else None
+        self._pool = ThreadPoolExecutor(1)
         self._page: Future[str] | None = None
 
     def prepare(self) -> None:
-        if self._pool is not None and self._page is None:
+        if self._page is None:
             self._page = self._pool.submit(self._scrape)
 
     def window(self) -> Window:
         series, ignored = parse_histogram(self._read(), self._metric, self._labels)
         last, self._last = self._last, series
-        known = [name for name, now in series.items() if self._goes_on(last.get(name), now)]
+        known = [name for name, now in series.items() if _goes_on(last.get(name, {}), now)]
         if not known:
             self._past.clear()
             return Window(ignored=ignored)
@@ -424,30 +415,20 @@ class LatencyHistogram(Source):
         return out
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-
-    @staticmethod
-    def _goes_on(last: Histogram | None, now: Histogram) -> bool:
-        return (
-            last is not None and last.keys() == now.keys() and all(now[bound] >= last[bound] for bound in now)
-        )
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _read(self) -> str:
-        if self._pool is None:
-            with contextlib.suppress(Failure):
-                return _files.read(self._where)
-            return ""
         self.prepare()
         assert self._page is not None
         text = ""
-        with contextlib.suppress(Exception):  # a server may do anything
+        with contextlib.suppress(Exception):  # a server may do anything, and a file may be missing
             text = self._page.result(self.TIMEOUT_S)
-        if not self._page.done():
-            return ""  # the scrape goes on and counts for a later window
-        self._page = None
+        if self._page.done():  # otherwise the scrape goes on and counts for a later window
+            self._page = None
         return text
 
     def _scrape(self) -> str:
+        if not self._where.startswith(("http://", "https://")):
+            return _files.read(self._where)
         with urllib.request.urlopen(self._where, timeout=self.TIMEOUT_S) as response:
             return str(response.read(_files.MOST_BYTES).decode("utf-8", "replace"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ._failures import FREEZING, Failure, attempt
 from ._places import Instance, fits, profiles
@@ -33,6 +33,7 @@ class MigBackend:
     def __init__(self, devices: Sequence[str], owned: Iterable[Instance] = ()) -> None:
         self.devices = list(devices)
         self.owned = set(owned)
+        self._shortfalls: dict[int, float] = {}  # MiB by GPU
 
     def read(self, gpu: int) -> list[Instance]:
         """The instances that exist, with a compute instance or without."""
@@ -110,13 +111,23 @@ class MigBackend:
         """Gives up the claim to a placement. An instance that appears there later is foreign."""
         self.owned.discard(instance)
 
-    def memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
-        """MiB that are not free, by instance, for each with a MIG device; a status if asking for it failed."""
-        raise Failure("not_supported")
+    def memory_used(self, gpu: int) -> dict[Instance, float | str]:
+        """MiB that are not free, by instance, for each with a MIG device; a status if asking for it failed.
 
-    def memory_shortfall(self, gpu: int) -> float:
-        """By how many MiB the driver's profiles are smaller than those of the table, at most."""
-        raise Failure("not_supported")
+        The decision core compares with the tables' sizes, so what the driver's profiles lack, at most, counts
+        as memory in use.
+        """
+        if gpu not in self._shortfalls:
+            ours = {profile.id: profile.memory_mib for profile in profiles(self.devices[gpu]).values()}
+            sizes = self._profile_sizes(gpu)
+            known = [ours[number] - mib for number, mib in sizes.items() if number in ours]
+            if not known:
+                raise Failure("not_supported", "the sizes of its profiles are not known")
+            self._shortfalls[gpu] = max(0.0, *known)
+        return {
+            one: mib if isinstance(mib, str) else mib + self._shortfalls[gpu]
+            for one, mib in self._memory_used(gpu).items()
+        }
 
     def _find_owned(self, instance: Instance, forget: bool = True) -> int:
         if instance not in self.owned:
@@ -158,6 +169,13 @@ class MigBackend:
     def _give_compute(self, instance: Instance, number: int) -> None:
         raise Failure("not_supported")
 
+    def _memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
+        raise Failure("not_supported")
+
+    def _profile_sizes(self, gpu: int) -> Mapping[int, float]:
+        """MiB by the driver's profile id."""
+        raise Failure("not_supported")
+
 
 class NoMig(MigBackend):
     """Without a driver: the configured instances count as existing, and nothing is changed."""
@@ -179,64 +197,44 @@ class MemoryMeter:
 
     def __init__(self) -> None:
         self._source: MigBackend | None = None
-        self._shortfalls: list[float] = []
 
     def choose(self, tenants: Mapping[str, Instance], sources: Sequence[MigBackend]) -> list[str]:
-        """Takes the first source that knows the profiles of all GPUs and the use of one tenant. Returns a
-        line per tenant.
-        """
+        """Takes the first source that knows the use of a tenant. Returns a line per tenant."""
         lines: list[str] = []
         for source in sources:
-            self._source = source
-            try:
-                self._shortfalls = [source.memory_shortfall(gpu) for gpu in range(len(source.devices))]
-                used = self._measure(tenants)
-            except Failure as failure:
-                used = dict.fromkeys(tenants, failure.status)
-            lines = []
-            for name, mib in used.items():
-                if isinstance(mib, str):
-                    text = f"not known to {source.name}: {mib}; "
-                    text += "while it is not, the instance is not made smaller"
-                else:
-                    text = f"{mib:.0f} MiB, by {source.name}"
-                lines.append(f"{name}: memory in use {text}")
+            used = _measure(source, tenants)
+            lines = [f"{name}: memory in use {_text(mib, source.name)}" for name, mib in used.items()]
             if any(not isinstance(mib, str) for mib in used.values()):
+                self._source = source
                 return lines
         self._source = None
         return lines
 
-    def read(self, tenants: Mapping[str, Instance], gpus: Sequence[Any]) -> tuple[dict[str, float], str]:
-        """MiB by tenant, if its instance was just read, and a line if the source is given up."""
+    def read(self, tenants: Mapping[str, Instance]) -> tuple[dict[str, float], str]:
+        """MiB by tenant, and a line if the source is given up. `tenants`: whose instances were just read."""
         if self._source is None:
             return {}, ""
-        here = {
-            name: one
-            for name, one in tenants.items()
-            if one in gpus[one.gpu].instances and gpus[one.gpu].good
-        }
-        used = self._measure(here)
+        used = _measure(self._source, tenants)
         if "timeout" in used.values():
             name, self._source = self._source.name, None
-            return (
-                {},
-                f"memory in use: {name} took too long and is not asked again; instances are not made smaller",
-            )
+            line = f"{name} took too long and is not asked again; instances are not made smaller"
+            return {}, f"memory in use: {line}"
         return {name: mib for name, mib in used.items() if not isinstance(mib, str)}, ""
 
-    def _measure(self, tenants: Mapping[str, Instance]) -> dict[str, float | str]:
-        assert self._source is not None
-        by_gpu: dict[int, Mapping[Instance, float | str] | str] = {}
-        for one in tenants.values():  # a GPU is asked once for all of its tenants
-            if one.gpu not in by_gpu:
-                try:
-                    by_gpu[one.gpu] = self._source.memory_used(one.gpu)
-                except Failure as failure:
-                    by_gpu[one.gpu] = failure.status
-        out: dict[str, float | str] = {}
-        for name, one in tenants.items():
-            found = by_gpu[one.gpu]
-            mib = found if isinstance(found, str) else found.get(one, "not_found")
-            # The decision core compares with the tables' sizes, so a smaller profile counts as memory in use.
-            out[name] = mib if isinstance(mib, str) else mib + self._shortfalls[one.gpu]
-        return out
+
+def _text(mib: float | str, source: str) -> str:
+    if isinstance(mib, str):
+        return f"not known to {source}: {mib}; while it is not, the instance is not made smaller"
+    return f"{mib:.0f} MiB, by {source}"
+
+
+def _measure(source: MigBackend, tenants: Mapping[str, Instance]) -> dict[str, float | str]:
+    """MiB by tenant, or why it is not known. A GPU is asked once for all of its tenants."""
+    found: dict[Instance, float | str] = {}
+    failed: dict[int, str] = {}
+    for gpu in {one.gpu for one in tenants.values()}:
+        try:
+            found.update(source.memory_used(gpu))
+        except Failure as failure:
+            failed[gpu] = failure.status
+    return {name: found.get(one, failed.get(one.gpu, "not_found")) for name, one in tenants.items()}

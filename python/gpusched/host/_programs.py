@@ -7,14 +7,15 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO
 
 from ..errors import BackendError, explained
 
 MOST_OUTPUT = 1 << 20
 PATIENCE_S = 5.0  # for a program that was killed
+Note = Callable[[int, float], object]
 
 
 @dataclass
@@ -24,12 +25,6 @@ class Result:
     code: int = 0
     output: str = ""
     timed_out: bool = False  # it was killed; whether it had an effect is not known
-
-
-class Notes(Protocol):
-    """Keeps which program is running, so that a later process can wait for it."""
-
-    def note_program(self, process: int, started: float) -> None: ...
 
 
 def started_at(process: int) -> float:
@@ -59,13 +54,13 @@ class Programs:
 
     `held`: a descriptor that programs inherit; the lock on its file lasts while they run, even if this
     process is gone.
-    `notes`: is given the program that runs.
+    `note`: is told which program runs and when it was started, so that a later process can wait for it.
     """
 
-    def __init__(self, limit_s: float = 30.0, held: int = -1, notes: Notes | None = None) -> None:
+    def __init__(self, limit_s: float = 30.0, held: int = -1, note: Note | None = None) -> None:
         self._limit_s = limit_s
         self._held = held
-        self._notes = notes
+        self._note = note or (lambda process, started: None)
         self._left: list[tuple[subprocess.Popen[bytes], float]] = []
 
     def left_behind(self) -> int:
@@ -86,8 +81,7 @@ class Programs:
         with tempfile.TemporaryFile() as output:
             process = self._start(arguments, output)
             started = started_at(process.pid)
-            if self._notes is not None:
-                self._notes.note_program(process.pid, started)
+            self._note(process.pid, started)
             timed_out = False
             try:
                 process.communicate(given.encode(), self._limit_s)
@@ -101,8 +95,8 @@ class Programs:
             code = process.returncode
             if code is None:
                 self._left.append((process, started))
-            elif self._notes is not None:
-                self._notes.note_program(0, 0.0)
+            else:
+                self._note(0, 0.0)
             output.seek(0)
             text = output.read(MOST_OUTPUT).decode("utf-8", "backslashreplace")
         return Result(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import BackendError
 from . import _files
 from ._actuator import run_hook
-from ._changes import recover_change
+from ._changes import TenantMove, recover_change
 from ._config import Live
 from ._failures import Failure, UnknownState, attempt
 from ._journal import Journal, Lease, TenantEntry
@@ -20,16 +20,7 @@ from ._programs import Programs
 
 @dataclass
 class Recovery:
-    """The findings of a start. `verdicts`, by protected tenant:
-
-    as_configured   no journal: the instance of the configuration stands
-    as_recorded     the instance of the journal stands
-    restored        a change was cut off; the tenant is in the old instance
-    completed       a change was cut off; the tenant is in the new instance
-    restarted       the machine was started again, and the instance of the configuration stands
-    missing         no known instance stands; nothing was touched
-    failed          a call failed on the way; the journal still has the change
-    """
+    """The findings of a start. `verdicts`, by protected tenant, are those of docs/host.md."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     leases_ended: int = 0
@@ -38,11 +29,6 @@ class Recovery:
     def require_known(self) -> None:
         if self.problems:
             raise UnknownState("\n  - ".join(["the host's state is not known:", *self.problems]))
-
-
-def is_limit_file(path: str, folder: str) -> bool:
-    """Whether a path is that of an io.max below a folder, without steps upwards."""
-    return path.startswith(folder + "/") and path.endswith("/io.max") and "/../" not in path
 
 
 def recover(
@@ -75,7 +61,13 @@ def recover(
         found = first if recorded or first != "as_recorded" else "as_configured"
         notes: list[str] = []
         hook = functools.partial(run_hook, programs, live.tenants[name].switch_over, notes=notes)
-        verdict, status = _recover_tenant(mig, live, entry, hook, found)
+        why = ""
+        try:
+            verdict = _recover_tenant(mig, live, entry, hook, found)
+        except Failure as failure:
+            verdict, why = "failed", f" ({failure.status})"
+        except BackendError:  # a program that cannot be started
+            verdict, why = "failed", " (unknown)"
         out.verdicts[name] = verdict
         out.problems += [f"{name!r}: {note}" for note in notes]
         if mig.name == "none" and verdict == "failed":
@@ -84,7 +76,6 @@ def recover(
                 "start once with one"
             )
         if verdict in ("failed", "missing"):
-            why = f" ({status})" if status != "ok" else ""
             where = f"; {journal.path} has its place" if recorded else ""
             out.problems.append(f"{name!r}: {verdict}{why}: its GPU instance requires manual repair{where}")
         _recover_pin(name, live.group(name), entry, out)
@@ -95,7 +86,8 @@ def recover(
 
 
 def _end_lease(lease: Lease, live: Live, journal: Journal, out: Recovery) -> None:
-    if not is_limit_file(lease.file, live.cgroups):
+    folder = live.cgroups + "/"
+    if not (lease.file.startswith(folder) and lease.file.endswith("/io.max")) or "/../" in lease.file:
         out.problems.append(
             f"{lease.file!r}: named by {journal.path}, but no io.max below {live.cgroups}: nothing is written"
         )
@@ -109,32 +101,22 @@ def _end_lease(lease: Lease, live: Live, journal: Journal, out: Recovery) -> Non
 
 
 def _recover_tenant(
-    mig: MigBackend,
-    live: Live,
-    entry: TenantEntry,
-    hook: Callable[[Configuration], None],
-    found: str,
-) -> tuple[str, str]:
-    """The verdict on a tenant and, if a call failed, its status."""
-    try:
-        if entry.pending is not None:
-            if mig.name == "none":
-                return "failed", "not_supported"
-            before = entry.now
-            stays = recover_change(mig, before, entry.pending, entry.switched, hook, live.back_off)
-            entry.now = before.at(stays)
-            found = "restored" if stays.instance == before.instance else "completed"
-        elif mig.name != "none":
-            if entry.now.instance not in mig.read(entry.now.gpu):
-                return "missing", "ok"
-            mig.complete(entry.now.instance)
-    except Failure as failure:
-        return "failed", failure.status
-    except BackendError:  # a program that cannot be started
-        return "failed", "unknown"
-    entry.pending = None
-    entry.switched = entry.drained = False
-    return found, "ok"
+    mig: MigBackend, live: Live, entry: TenantEntry, hook: TenantMove, found: str
+) -> str:
+    """Brings a change that was cut off to an end. Returns the verdict; raises `Failure`."""
+    now = entry.now
+    if entry.pending is not None:
+        if mig.name == "none":
+            raise Failure("not_supported")
+        stays = recover_change(mig, now, entry.pending, entry.switched, hook, live.back_off)
+        found = "restored" if stays.instance == now.instance else "completed"
+        now = now.at(stays)
+    elif mig.name != "none":
+        if now.instance not in mig.read(now.gpu):
+            return "missing"
+        mig.complete(now.instance)
+    entry.settle(now)
+    return found
 
 
 def _recover_pin(name: str, group: str, entry: TenantEntry, out: Recovery) -> None:

@@ -5,6 +5,7 @@ processes.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -50,17 +51,7 @@ def notify(**state: str) -> None:
 class Metrics:
     """The endpoint for Prometheus at `address`, `host:port`; port 0 takes a free one, which `port` then is."""
 
-    PHASES = (
-        "observe",
-        "suspect",
-        "guarded",
-        "reconfig",
-        "validate",
-        "cooldown",
-        "exhausted",
-        "hold",
-        "disabled",
-    )
+    PHASES = "observe suspect guarded reconfig validate cooldown exhausted hold disabled".split()
 
     def __init__(self, address: str) -> None:
         client = require("prometheus_client", "host")
@@ -72,26 +63,21 @@ class Metrics:
         def counter(name: str, text: str, *labels: str) -> Any:
             return client.Counter(f"gpusched_{name}", text, labels, registry=self._registry)
 
+        def histogram(name: str, text: str) -> Any:
+            steps = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)
+            return client.Histogram(f"gpusched_{name}", text, registry=self._registry, buckets=steps)
+
         self._latency = gauge("latency_ms", "Latency over the last three windows.", "tenant", "quantile")
         self._phase = gauge("phase", "1 for the phase of a protected tenant.", "tenant", "phase")
         self._frozen = gauge("frozen", "1 if a tenant waits for an operator.", "tenant")
-        self._instance = gauge(
-            "instance", "1 for the instance of a tenant.", "tenant", "gpu", "profile", "slice"
-        )
+        place = ("tenant", "gpu", "profile", "slice")
+        self._instance = gauge("instance", "1 for the instance of a tenant.", *place)
         self._leases = gauge("leases", "Limits of block I/O in effect.")
         self._windows = counter("windows", "Windows.")
         self._missing = counter("missing_windows", "Windows without latencies of a tenant.", "tenant")
         self._actions = counter("actions", "Actions by how they ended.", "kind", "status")
-        seconds = {
-            "buckets": (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0),
-            "registry": self._registry,
-        }
-        self._observing = client.Histogram(
-            "gpusched_observation_seconds", "Time to read a window.", **seconds
-        )
-        self._deciding = client.Histogram(
-            "gpusched_decision_seconds", "Time to decide on a window.", **seconds
-        )
+        self._observing = histogram("observation_seconds", "Time to read a window.")
+        self._deciding = histogram("decision_seconds", "Time to decide on a window.")
         host, _, port = address.rpartition(":")
         try:
             self._server, self._thread = client.start_http_server(int(port), host.strip("[]"), self._registry)
@@ -127,65 +113,57 @@ class Metrics:
         self._thread.join(2.0)
 
 
-class StatusFile:
-    """The state after the last window, for `gpusched control status`. It is replaced as a whole and need not
-    survive.
-    """
+def write_status(path: str, status: Mapping[str, Any]) -> None:
+    """Writes the state after a window, for `gpusched control status`. It need not survive."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with contextlib.suppress(OSError):
+        with open(os.open(path + ".new", flags, 0o644), "w") as file:
+            json.dump(status, file)
+        os.replace(path + ".new", path)
 
-    def __init__(self, journal: str) -> None:
-        self._path = journal + ".status"
 
-    def write(self, status: Mapping[str, Any]) -> None:
-        new = self._path + ".new"
-        with contextlib.suppress(OSError):
-            with open(
-                os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "w"
-            ) as file:
-                json.dump(status, file)
-            os.replace(new, self._path)
-
-    def read(self) -> dict[str, Any]:
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                found = json.load(file)
-        except (OSError, ValueError):
-            return {}
+def read_status(path: str) -> dict[str, Any]:
+    """The state that another process wrote last; empty if there is none."""
+    with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+        found = json.load(file)
         return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class AuditFile:
-    """Appends lines to the audit log."""
+    """Appends lines to the audit log; without a path to none."""
 
     def __init__(self, path: str) -> None:
         self.must = True  # at the end, a log that cannot be written must not keep limits from being ended
-        self._file = -1
-        if not path:
-            return
-        with explained(path, "opened"):
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            # The process that wrote it before may have died in the middle of a line.
-            if os.path.isfile(path) and os.path.getsize(path) > 0:
-                with open(path, "rb") as old:
-                    old.seek(-1, os.SEEK_END)
-                    torn = old.read(1) != b"\n"
-                if torn:
-                    self.write("\n")
+        self._file: io.FileIO | None = None
+        if path:
+            with explained(path, "opened"):
+                self._file = file = io.FileIO(path, "a+", opener=_private)
+                # The process that wrote it before may have died in the middle of a line.
+                if file.seekable() and file.tell() > 0:
+                    file.seek(-1, os.SEEK_END)
+                    if file.read(1) != b"\n":
+                        self.write("\n")
 
     def write(self, text: str) -> None:
-        data = memoryview(text.encode())
+        data = text.encode("utf-8", "replace")
         try:
-            while self._file >= 0 and data:
-                data = data[os.write(self._file, data) :]
+            while self._file is not None and data:
+                data = data[self._file.write(data) :]
         except OSError as error:
             if self.must:
                 raise BackendError(f"audit log: cannot be written: {error.strerror}") from None
 
     def record(self, kind: str, /, **fields: Any) -> None:
         """Appends a record that decides nothing."""
-        line = json.dumps({"record": kind, **fields}, separators=(",", ":"), ensure_ascii=False)
-        self.write(line.encode("utf-8", "replace").decode() + "\n")
+        line = {"record": kind, **fields}
+        self.write(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n")
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
+        if self._file is not None:
+            self._file.close()
+        self._file = None

@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from .._optional import require
 from . import _files
 from ._config import Latency, Live
 from ._failures import Failure
-from ._latency import LatencyFile, LatencyHistogram, LatencySocket, Source
+from ._latency import LatencyFile, LatencyHistogram, LatencySocket, Source, Window
 from ._mig import MigBackend
 from ._nvml import Nvml
 from ._places import Instance
@@ -89,15 +90,9 @@ class Gpu:
     readable: bool = True
     instances: list[Instance] = field(default_factory=list)
 
-    @property
-    def good(self) -> bool:
-        return self.readable and not self.lost
 
-
-def source_of(latency: Latency | None, tau_ms: float) -> Source | None:
+def source_of(latency: Latency, tau_ms: float) -> Source:
     """The source of a tenant's latencies."""
-    if latency is None:
-        return None
     if latency.file:
         return LatencyFile(latency.file, tau_ms)
     if latency.socket:
@@ -130,14 +125,15 @@ class Signals:
         self._handles = handles
         self._tenants = {one["name"]: one for one in host["tenants"]}
         self._sources = {
-            name: source_of(live.tenants[name].latency, one["tau_ms"]) for name, one in self._tenants.items()
+            name: source_of(latency, one["tau_ms"])
+            for name, one in self._tenants.items()
+            if (latency := live.tenants[name].latency) is not None
         }
         require("psutil", "host").PROCFS_PATH = live.proc
         self._since_look = -1
-        self._last_s: float | None = None
         self._window_s = self._passed_s = window_s
-        self._now_s = 0.0
-        self._rates: dict[tuple[str, Any], Rate] = {}
+        self._now_s = math.inf
+        self._rates: defaultdict[tuple[str, Any], Rate] = defaultdict(Rate)
         self._links = {name: control.ActivityCorrelation() for name in self._tenants}
         self.gpus = [Gpu() for _ in host["gpus"]]
         self.ignored = 0  # lines of latencies that could not be read, since the caller last set it to 0
@@ -147,27 +143,27 @@ class Signals:
         """Whether the last window looked at the instances."""
         return self._since_look == 0
 
+    def stands(self, instance: Instance) -> bool:
+        """Whether the last look saw an instance."""
+        gpu = self.gpus[instance.gpu]
+        return gpu.readable and not gpu.lost and instance in gpu.instances
+
     def look_again(self) -> None:
         """The instances have been changed: the next window looks at them."""
         self._since_look = -1
 
     def prepare(self) -> None:
         for source in self._sources.values():
-            if source is not None:
-                source.prepare()
+            source.prepare()
 
     def close(self) -> None:
         for source in self._sources.values():
-            if source is not None:
-                source.close()
+            source.close()
 
     def read(self, now_s: float) -> dict[str, Any]:
         """The signals of the window that ends now, as `control.Controller.step` takes them."""
+        self._passed_s = now_s - self._now_s if now_s > self._now_s else self._window_s
         self._now_s = now_s
-        self._passed_s = (
-            now_s - self._last_s if self._last_s is not None and now_s > self._last_s else self._window_s
-        )
-        self._last_s = now_s
         roots = self._roots()
         return {
             "tenants": {name: self._tenant(name, roots) for name in self._tenants},
@@ -179,19 +175,11 @@ class Signals:
         }
 
     def _rate(self, kind: str, what: Any, value: float | None) -> float | None:
-        return self._rates.setdefault((kind, what), Rate()).update(value, self._now_s)
+        return self._rates[kind, what].update(value, self._now_s)
 
     def _tenant(self, name: str, roots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        tenant, source, group = self._tenants[name], self._sources[name], self._live.group(name)
-        if source is not None:
-            window = source.window()
-            self.ignored += window.ignored
-            if window.known:
-                out.update(window.quantiles, count=window.count, misses=window.misses)
-                out["completed_per_s"] = window.count / self._passed_s
-                if window.arrived is not None:
-                    out["offered_per_s"] = window.arrived / self._passed_s
+        tenant, source, group = self._tenants[name], self._sources.get(name), self._live.group(name)
+        out: dict[str, Any] = self._latencies(source.window()) if source is not None else {}
         if not group:
             return out
         total: float | None = None
@@ -212,33 +200,38 @@ class Signals:
             out.update(pcie_bytes_per_s=rate, pcie_attribution="inferred")
         return out
 
+    def _latencies(self, window: Window) -> dict[str, Any]:
+        self.ignored += window.ignored
+        if not window.known:
+            return {}
+        out = {**window.quantiles, "count": window.count, "misses": window.misses}
+        out["completed_per_s"] = window.count / self._passed_s
+        if window.arrived is not None:
+            out["offered_per_s"] = window.arrived / self._passed_s
+        return out
+
     def _roots(self) -> list[dict[str, float | None]]:
-        sums: list[dict[str, list[float | None]]] = [
-            {"bytes_per_s": [], "replays": []} for _ in self._host["roots"]
+        gpus = [(gpu["root"], *self._pcie(number)) for number, gpu in enumerate(self._host["gpus"])]
+        return [
+            {
+                "bytes_per_s": _sum([traffic for its, traffic, _ in gpus if its == root]),
+                "replays": _sum([replays for its, _, replays in gpus if its == root]),
+            }
+            for root in range(len(self._host["roots"]))
         ]
-        for number, gpu in enumerate(self._host["gpus"]):
-            traffic, replays = self._pcie(number)
-            sums[gpu["root"]]["bytes_per_s"].append(traffic)
-            sums[gpu["root"]]["replays"].append(replays)
-        return [{name: _sum(values) for name, values in root.items()} for root in sums]
 
     def _pcie(self, number: int) -> tuple[float | None, float | None]:
         """Traffic of a GPU, and its replays in this window."""
         if self._nvml is None:
             return None, None
         handle = self._handles[number]
-        traffic = replays = None
         try:
             traffic = self._rate("pcie", number, self._nvml.pcie_bytes(handle))
         except Failure as failure:
             self._rate("pcie", number, None)
-            if failure.status == "not_supported":
-                traffic = _or_none(self._nvml.pcie_rate, handle)
-        count = _or_none(self._nvml.pcie_replays, handle)
-        if count is not None:
-            rate = self._rate("replays", number, count)
-            replays = None if rate is None else rate * self._passed_s
-        return traffic, replays
+            traffic = _or_none(self._nvml.pcie_rate, handle) if failure.status == "not_supported" else None
+        replays = self._rate("replays", number, _or_none(self._nvml.pcie_replays, handle))
+        return traffic, None if replays is None else replays * self._passed_s
 
     def _sums(
         self, read: Callable[[], dict[str, int]], groups: Sequence[Sequence[str]], count: int
@@ -252,43 +245,37 @@ class Signals:
         return [self._rate(read.__name__, k, total) for k, total in enumerate(sums)]
 
     def _interrupts(self) -> list[float | None]:
-        try:
+        counts: list[int] = []
+        with contextlib.suppress(Failure, ValueError):
             counts = interrupts(_files.read(f"{self._live.proc}/interrupts"))
-        except (Failure, ValueError):
-            counts = []
         cores = len(self._host["core_numa"])
-        return [
-            self._rate("irq", core, counts[core] if core < len(counts) else None) for core in range(cores)
-        ]
+        known = [*counts, *[None] * cores][:cores]
+        return [self._rate("irq", core, count) for core, count in enumerate(known)]
 
     def _instances(self) -> list[dict[str, Any]]:
         look = self._since_look < 0 or self._since_look + 1 >= self._live.layout_every
         self._since_look = 0 if look else self._since_look + 1
         for number, gpu in enumerate(self.gpus):
-            if not look and gpu.readable:
-                continue
-            try:
-                gpu.instances = self._mig.read(number)
-                gpu.lost, gpu.readable = False, True
-            except Failure as failure:
-                gpu.lost, gpu.readable = failure.status == "gpu_is_lost", False
+            if look or not gpu.readable:
+                try:
+                    gpu.instances = self._mig.read(number)
+                    gpu.lost, gpu.readable = False, True
+                except Failure as failure:
+                    gpu.lost, gpu.readable = failure.status == "gpu_is_lost", False
         return [
-            {
-                "lost": gpu.lost,
-                "readable": gpu.readable,
-                "instances": [(i.profile, i.slice) for i in gpu.instances],
-            }
+            {"lost": gpu.lost, "readable": gpu.readable, "instances": [one[1:] for one in gpu.instances]}
             for gpu in self.gpus
         ]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """The sum; not known if one of the values is not known."""
-    return None if any(value is None for value in values) else float(sum(value or 0.0 for value in values))
+    known = [value for value in values if value is not None]
+    return float(sum(known)) if len(known) == len(values) else None
 
 
-def _or_none(call: Any, *arguments: Any) -> float | None:
+def _or_none(call: Callable[..., float], *arguments: Any) -> float | None:
     try:
-        return float(call(*arguments))
+        return call(*arguments)
     except Failure:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from ..errors import BackendError
-from ._failures import Failure
+from ._failures import BY_NVML_CODE, Failure
 from ._mig import MigBackend, Row
 from ._places import Instance, profiles
 from ._programs import Programs, Result
@@ -23,18 +23,6 @@ _TEXTS = {
     "requires reset": "reset_required",
     "pending enable": "reset_required",
 }
-_CODES = {
-    0: "ok",
-    3: "not_supported",
-    4: "no_permission",
-    6: "not_found",
-    10: "timeout",
-    15: "gpu_is_lost",
-    16: "reset_required",
-    19: "in_use",
-    23: "insufficient_resources",
-    29: "invalid_state",
-}
 _LGI = re.compile(r"\|\s*(\d+)\s+MIG\s+\S+\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|?\s*$")
 _LGIP = re.compile(r"\|\s*\d+\s+MIG\s+\S+\s+(\d+)\s+\d+/\d+\s+([\d.]+)\s+\S+\s+\d+\s")
 _CREATED = re.compile(r"^\s*Successfully created GPU instance ID\s+(\S+)", re.MULTILINE)
@@ -47,7 +35,7 @@ def status_of(result: Result) -> str:
     if result.code == 0:
         return "ok"
     found = next((status for text, status in _TEXTS.items() if text in result.output), None)
-    return found or _CODES.get(result.code, "unknown")
+    return found or BY_NVML_CODE.get(result.code, "unknown")
 
 
 def _rows(pattern: re.Pattern[str], text: str) -> list[tuple[str, ...]]:
@@ -59,21 +47,19 @@ def _rows(pattern: re.Pattern[str], text: str) -> list[tuple[str, ...]]:
         if re.match(r"\|\s*\d.*MIG |\|\s{0,10}\d", line):
             match = pattern.match(line)
             if match is None:
-                raise BackendError(f"nvidia-smi mig: row cannot be read: {line}")
+                raise Failure("unknown", f"nvidia-smi mig: row cannot be read: {line}")
             out.append(match.groups())
     return out
 
 
 def parse_lgi(text: str) -> list[tuple[int, Row]]:
-    """The rows of `nvidia-smi mig -lgi`, with the GPU. Raises BackendError for a row that cannot be read."""
+    """The rows of `nvidia-smi mig -lgi`, with the GPU. Raises `Failure` for a row that cannot be read."""
     found = [tuple(map(int, row)) for row in _rows(_LGI, text)]
     return [(gpu, Row(profile, number, start, size)) for gpu, profile, number, start, size in found]
 
 
 def parse_lgip(text: str) -> dict[int, float]:
-    """GiB by profile id in the output of `nvidia-smi mig -lgip` for one GPU. Raises BackendError as
-    `parse_lgi`.
-    """
+    """GiB by profile id in the output of `nvidia-smi mig -lgip` for one GPU. Raises as `parse_lgi`."""
     return {int(number): float(gib) for number, gib in _rows(_LGIP, text)}
 
 
@@ -87,7 +73,7 @@ def parse_created(text: str) -> set[int]:
 def parse_memory(xml: str) -> dict[int, float]:
     """MiB that are not free, by id of the GPU instance, in the output of `nvidia-smi -q -x` for one GPU.
 
-    Devices without a memory figure (`N/A`) are left out. Raises BackendError if a device cannot be read.
+    Devices without a memory figure (`N/A`) are left out. Raises `Failure` if a device cannot be read.
     """
 
     def mib(device: ElementTree.Element, field: str) -> float | None:
@@ -100,7 +86,7 @@ def parse_memory(xml: str) -> dict[int, float]:
             device = ElementTree.fromstring(text)
             number = int(device.findtext("gpu_instance_id", ""))
         except (ElementTree.ParseError, ValueError):
-            raise BackendError(f"nvidia-smi -q -x: MIG device cannot be read: {text[:200]}") from None
+            raise Failure("unknown", f"nvidia-smi -q -x: MIG device cannot be read: {text[:200]}") from None
         total, free = mib(device, "total"), mib(device, "free")
         if total is not None and free is not None and 0 <= free <= total < 1e9:
             out[number] = total - free
@@ -125,27 +111,14 @@ class SmiMig(MigBackend):
         self._programs = programs
         self._pci = pci
 
-    def memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
-        rows = self._rows(gpu)
-        output = self._checked(["-q", "-x"], gpu)
-        try:
-            used = parse_memory(output)
-        except BackendError as error:
-            raise Failure("unknown", str(error)) from None
-        known = {self._known(gpu, row): row.id for row in rows}
+    def _memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
+        known = {self._known(gpu, row): row.id for row in self._rows(gpu)}
+        used = parse_memory(self._checked(["-q", "-x"], gpu))
         return {one: used[number] for one, number in known.items() if one is not None and number in used}
 
-    def memory_shortfall(self, gpu: int) -> float:
-        # The listing has hundredths of a GiB.
-        by_id = {profile.id: profile.memory_mib for profile in profiles(self.devices[gpu]).values()}
-        try:
-            listed = parse_lgip(self._checked(["mig", "-lgip"], gpu)).items()
-        except BackendError as error:
-            raise Failure("unknown", str(error)) from None
-        found = [by_id[number] - (gib - 0.005) * 1024 for number, gib in listed if number in by_id]
-        if not found:
-            raise Failure("not_supported")
-        return max(0.0, *found)
+    def _profile_sizes(self, gpu: int) -> Mapping[int, float]:
+        found = parse_lgip(self._checked(["mig", "-lgip"], gpu))
+        return {number: (gib - 0.005) * 1024 for number, gib in found.items()}  # it has hundredths of a GiB
 
     def _rows(self, gpu: int) -> list[Row]:
         try:
@@ -154,8 +127,6 @@ class SmiMig(MigBackend):
             if failure.status == "not_found":
                 return []
             raise
-        except BackendError as error:
-            raise Failure("unknown", str(error)) from None
         if not self._pci:
             return [row for number, row in found if number == gpu]
         # Asked by address, a GPU answers with its own index. The answer must be about one GPU.

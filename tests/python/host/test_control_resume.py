@@ -15,13 +15,15 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-from control_host import TWO_G, Host
+from control_host import NO_CHANGES, NO_GUARDS, TWO_G, Host
 
 
 class Running:
-    """The command, with what it has written so far."""
+    """The command with its audit log, and what it has written so far."""
 
-    def __init__(self, host: Host, config: dict[str, Any], *more: str) -> None:
+    def __init__(self, host: Host, config: dict[str, Any]) -> None:
+        self.audit, self.effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+        more = ["--audit", str(self.audit), "--config-output", str(self.effective)]
         self.process: subprocess.Popen[str] = host.start(config, *more)
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read)
@@ -32,11 +34,17 @@ class Running:
         for line in self.process.stdout:
             self.lines.append(line)
 
-    def wait(self, text: str, times: int = 1) -> None:
+    def wait_for(self, condition: Callable[[], bool]) -> None:
         end = time.monotonic() + 60
-        while sum(text in line for line in list(self.lines)) < times:
+        while not condition():
             assert time.monotonic() < end and self.process.poll() is None, "".join(self.lines)
             time.sleep(0.01)
+
+    def wait(self, text: str) -> None:
+        self.wait_for(lambda: any(text in line for line in list(self.lines)))
+
+    def windows(self) -> int:
+        return self.audit.read_text(encoding="utf-8").count('"observation"')
 
     def resume(self) -> None:
         self.process.send_signal(signal.SIGUSR1)
@@ -45,33 +53,32 @@ class Running:
         self.process.send_signal(number)
         self.process.wait(60)
         self._reader.join()
+        if number == signal.SIGTERM:
+            assert self.process.returncode == 0 and "limits ended" in self.lines[-1]
         return "".join(self.lines)
+
+    def replayed_log(self) -> str:
+        """The log, of which each decision follows from the signals."""
+        log = self.audit.read_text(encoding="utf-8")
+        replay = gs.control.replay_audit(log, self.effective.read_text(encoding="utf-8"))
+        assert replay.first_difference == -1 and replay.windows > 0, (replay.expected, replay.found)
+        return log
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     """T1 is far above its target all the time."""
     host = Host(tmp_path)
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.wait(0.02):
-            with open(host.folder / "t1.log", "a", encoding="utf-8") as file:
-                file.write("+2\n40\n40\n")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield host
-    stop.set()
-    thread.join()
+    with host.working("+2\n40\n40\n"):
+        yield host
 
 
 @pytest.fixture
 def start(host: Host) -> Iterator[Callable[..., Running]]:
     begun: list[Running] = []
 
-    def begin(config: dict[str, Any], *more: str) -> Running:
-        begun.append(Running(host, config, *more))
+    def begin(config: dict[str, Any]) -> Running:
+        begun.append(Running(host, config))
         return begun[-1]
 
     yield begin
@@ -80,49 +87,51 @@ def start(host: Host) -> Iterator[Callable[..., Running]]:
             running.end(signal.SIGKILL)
 
 
-def room_beside(host: Host) -> None:
-    """For a larger instance of T1 while its own stands."""
+@pytest.fixture
+def at_an_unknown_end(host: Host, start: Callable[..., Running]) -> Running:
+    """A change of instance has begun, and the program that moves T1 took too long. It works again."""
     host.gpus([[host.gi(TWO_G, 1, 0, 2, True), host.gi(19, 2, 3, 1, False)], [host.gi(9, 3, 0, 4, False)]])
+    move(host, "exec sleep 20")
+    config = host.config(flags=NO_GUARDS)
+    config["live"]["command_limit_s"] = 4
+    running = start(config)
+    running.wait("T1: reconfig -> hold (row 15, cause unknown): timeout")
+    assert host.journal().tenants["T1"].pending is not None
+    return running
 
 
-def require_replay(audit: Path, config: Path) -> str:
-    log = audit.read_text(encoding="utf-8")
-    replay = gs.control.replay_audit(log, config.read_text(encoding="utf-8"))
-    assert replay.first_difference == -1 and replay.windows > 0, (replay.expected, replay.found)
-    return log
+def move(host: Host, then: str = "") -> None:
+    """The program that moves T1 writes down its arguments."""
+    host.script("move-t1", f'echo "$@" >> "{host.folder}/moves"; {then}')
+
+
+def moves(host: Host) -> list[str]:
+    return host.read("moves").splitlines()
+
+
+def remove_destination(host: Host) -> None:
+    """As an operator does."""
+    state = json.loads(host.read("smi.json"))
+    left = [
+        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
+    ]
+    host.gpus(left, next=state["next"])
 
 
 def test_nobody_waits(host: Host, start: Callable[..., Running]) -> None:
-    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    running = start(
-        host.config(flags={"place": False, "mig": False}),
-        "--audit",
-        str(audit),
-        "--config-output",
-        str(effective),
-    )
+    running = start(host.config(flags=NO_CHANGES))
     running.wait("tail above the threshold")
     running.resume()
     running.wait("resume not needed: nothing waits for an operator")
-    windows = len(audit.read_text(encoding="utf-8").splitlines())
-    end = time.monotonic() + 30
-    while len(audit.read_text(encoding="utf-8").splitlines()) < windows + 5 and time.monotonic() < end:
-        time.sleep(0.05)
-    out = running.end()
-    assert running.process.returncode == 0 and "limits ended" in out
-    log = require_replay(audit, effective)
+    before = running.windows()
+    running.wait_for(lambda: running.windows() >= before + 5)
+    running.end()
+    log = running.replayed_log()
     assert log.count('"record":"resume"') == 1 and '"operator_resume":true' not in log
 
 
 def test_an_instance_that_was_gone_and_is_back(host: Host, start: Callable[..., Running]) -> None:
-    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    running = start(
-        host.config(flags={"place": False, "mig": False}),
-        "--audit",
-        str(audit),
-        "--config-output",
-        str(effective),
-    )
+    running = start(host.config(flags=NO_CHANGES))
     running.wait("tail above the threshold")
     host.gpus([[host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
     running.wait("(row 20, cause unknown): own instance missing")
@@ -135,77 +144,45 @@ def test_an_instance_that_was_gone_and_is_back(host: Host, start: Callable[..., 
     running.wait("resume accepted: T1 goes on after ten fresh windows in GPU 0 2g at 0")
     running.wait("T1: hold -> cooldown (row 23")
     running.end()
-    assert running.process.returncode == 0
-    log = require_replay(audit, effective)
+    log = running.replayed_log()
     assert log.count('"operator_resume":true') == 1
     assert log.count('{"record":"resume","verdict":"refused"') == 1
     host.require_known()
 
 
-def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable[..., Running]) -> None:
-    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    room_beside(host)
-    config = host.config(flags={"rollback": False, "guard_io": False})
-    config["live"]["command_limit_s"] = 4
-    moves = host.folder / "moves"
-    host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
-    running = start(config, "--audit", str(audit), "--config-output", str(effective))
-    running.wait("T1: reconfig -> hold (row 15, cause unknown): timeout")
-    assert host.journal().tenants["T1"].pending is not None
+def test_a_change_with_an_unknown_end_then_a_restart(host: Host, at_an_unknown_end: Running) -> None:
+    running = at_an_unknown_end
     running.resume()
     running.wait("the destination of the interrupted move, still exists: remove it")
-    # The operator removes it, and the program works again.
-    state = json.loads(host.read("smi.json"))
-    old = [
-        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
-    ]
-    host.gpus(old, next=state["next"])
-    host.script("move-t1", f'echo "$@" >> "{moves}"')
+    remove_destination(host)
+    move(host)
     running.resume()
     running.wait("resume accepted: T1")
-    assert moves.read_text(encoding="utf-8").splitlines()[-1] == "0 2g 0"
+    assert moves(host)[-1] == "0 2g 0"
     assert host.journal().tenants["T1"].pending is None
     running.wait("T1: hold -> cooldown (row 23")
     running.end(signal.SIGKILL)
-    log = require_replay(audit, effective)
-    assert log.count('"operator_resume":true') == 1
+    assert running.replayed_log().count('"operator_resume":true') == 1
     now = host.require_known()
-    again = host.run(config, "--windows", "0")
-    assert again.returncode == 0, again.stderr
-    assert f"T1: as_recorded, GPU {now.gpu} {now.profile} at {now.slice}" in again.stdout
+    again = host.start_again(host.config(flags=NO_GUARDS))
+    assert f"T1: as_recorded, GPU {now.gpu} {now.profile} at {now.slice}" in again
 
 
-def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> None:
-    room_beside(host)
-    config = host.config(flags={"rollback": False, "guard_io": False})
-    config["live"]["command_limit_s"] = 4
-    moves = host.folder / "moves"
-    host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
-    running = start(config)
-    running.wait("T1: reconfig -> hold (row 15")
-    state = json.loads(host.read("smi.json"))
-    old = [
-        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
-    ]
-    host.gpus(old, next=state["next"])
-    count = len(moves.read_text(encoding="utf-8").splitlines())
-    host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 0.5')
+def test_killed_while_it_resumes(host: Host, at_an_unknown_end: Running) -> None:
+    running = at_an_unknown_end
+    remove_destination(host)
+    count = len(moves(host))
+    move(host, "exec sleep 0.5")
     running.resume()
-    end = time.monotonic() + 60
-    while len(moves.read_text(encoding="utf-8").splitlines()) == count:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    running.wait_for(lambda: len(moves(host)) > count)
     running.end(signal.SIGKILL)
     assert host.journal().tenants["T1"].pending is not None
-    again = host.run(config, "--windows", "0")
-    assert again.returncode == 0, again.stderr
-    assert "T1: restored, GPU 0 2g at 0" in again.stdout
+    assert "T1: restored, GPU 0 2g at 0" in host.start_again(host.config(flags=NO_GUARDS))
     host.require_known()
 
 
 def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., Running]) -> None:
-    audit = host.folder / "audit.jsonl"
-    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit))
+    running = start(host.config(flags=NO_CHANGES))
     running.wait("tail above the threshold")
     host.gpus([[host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
     running.wait("own instance missing")
@@ -215,9 +192,6 @@ def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., 
         while not stop.is_set():
             running.resume()
 
-    def windows() -> int:
-        return audit.read_text(encoding="utf-8").count('"observation"')
-
     def looks() -> int:
         return sum("resume refused" in line for line in list(running.lines))
 
@@ -226,23 +200,18 @@ def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., 
         thread.start()
     try:
         # When a window is due it comes before the next look; on a slow machine each takes its time.
-        before = windows(), looks()
-        end = time.monotonic() + 60
-        while windows() < before[0] + 4 or looks() < before[1] + 4:
-            assert time.monotonic() < end and running.process.poll() is None, (before, windows(), looks())
-            time.sleep(0.01)
+        before = running.windows(), looks()
+        running.wait_for(lambda: running.windows() >= before[0] + 4 and looks() >= before[1] + 4)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-    out = running.end()
-    assert running.process.returncode == 0 and "limits ended" in out and "RecursionError" not in out
+    assert "RecursionError" not in running.end()
 
 
 def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(host.folder / "bin"), prepend=":")
-    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
-    controller = gs.host.Controller(host.config(flags={"place": False, "mig": False}))
+    host.borrow_programs(monkeypatch)
+    controller = gs.host.Controller(host.config(flags=NO_CHANGES))
     with pytest.raises(gs.InvalidInput, match="start: not called yet"):
         controller.resume()
     assert not controller.waits_for_operator
@@ -263,10 +232,9 @@ def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_in_use_by_nvidia_smi(host: Host) -> None:
-    out = host.run(host.config(), "--windows", "0")
-    assert out.returncode == 0, out.stderr
-    assert "T1: memory in use 10" in out.stdout and " MiB, by nvidia-smi" in out.stdout
+    out = host.start_again(host.config())
+    assert "T1: memory in use 10" in out and " MiB, by nvidia-smi" in out
     host.gpus(json.loads(host.read("smi.json"))["gpus"], used_mib=None)
-    out = host.run(host.config(), "--windows", "0")
-    assert "T1: memory in use not known to nvidia-smi: not_found; while it is not" in out.stdout
+    out = host.start_again(host.config())
+    assert "T1: memory in use not known to nvidia-smi: not_found; while it is not" in out
     assert not json.loads(host.read("smi.json"))["forbidden"]

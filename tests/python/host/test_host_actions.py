@@ -17,14 +17,13 @@ from unittest import mock
 import gpusched as gs
 import pytest
 from gpusched.host import Configuration, Instance, Journal, TenantEntry, _files
-from gpusched.host._actuator import Actuator, Mps, hook_arguments, hook_failure
-from gpusched.host._changes import RETRIES, replace_instance
-from gpusched.host._failures import FREEZING, Failure, attempt
+from gpusched.host._actuator import Actuator, Mps, hook_arguments, run_hook
+from gpusched.host._changes import replace_instance
+from gpusched.host._failures import FREEZING, RETRIES, Failure, attempt
 from gpusched.host._mig import MemoryMeter, NoMig
 from gpusched.host._nvml import Nvml
 from gpusched.host._places import fits
 from gpusched.host._programs import Programs, Result, is_running
-from gpusched.host._signals import Gpu
 from host_world import BEFORE, DEVICES, LIMIT, World
 
 Limit = Callable[[], str]
@@ -113,10 +112,9 @@ def test_a_quota_and_cores_with_a_change_are_both_set_or_neither(
         (world.folder / "cg/t1/cpuset.cpus").unlink()
     after = Configuration(1, "2g", 4, quota_percent=75, cpus="4-5")
     with world.actuator() as actuator:
-        actuator.act([world.action("reconfigure", after=after)])
-        report = actuator.take_report()
-        assert [end.kind for end in report.outcomes] == ["pin", "reconfigure"][-outcomes:]
-        assert report.outcomes[-1].status == "ok"
+        ends = actuator.act([world.action("reconfigure", after=after)])
+        assert [end.kind for end in ends] == ["pin", "reconfigure"][-outcomes:]
+        assert ends[-1].status == "ok"
         now = actuator.journal.tenants["T1"].now
     assert now == (after if outcomes == 1 else Configuration(1, "2g", 4))
     assert world.programs.percentage == str(now.quota_percent)
@@ -160,16 +158,11 @@ def test_the_group_above_has_fewer_cores(world: World, actuator: Actuator) -> No
 def test_texts_of_control_groups() -> None:
     text = "8:0 rbps=1 wbps=max riops=3 wiops=max new=1\n259:0 rbps=max wbps=2 riops=max wiops=max\n"
     assert _files.io_limits(text, "8:0") == {"rbps": 1, "wbps": None, "riops": 3, "wiops": None}
-    assert (
-        _files.io_limits_text("8:0", _files.io_limits("", "8:0"))
-        == "8:0 rbps=max wbps=max riops=max wiops=max"
-    )
+    none = "8:0 rbps=max wbps=max riops=max wiops=max"
+    assert _files.io_limits_text("8:0", _files.io_limits("", "8:0")) == none
     stat = "8:0 rbytes=10 wbytes=5 rios=1 wios=1 dbytes=9 dios=0\n259:0 rbytes=100 wbytes=0\n"
-    assert (
-        _files.io_bytes(stat, []) == 115
-        and _files.io_bytes(stat, ["259:0"]) == 100
-        and _files.io_bytes("", []) == 0
-    )
+    for text, disks, total in ((stat, [], 115), (stat, ["259:0"], 100), ("", [], 0)):
+        assert _files.io_bytes(text, disks) == total
     for bad in ("8:0 rbps", "8:0 rbps=x", "8:0 rbps=-1"):
         with pytest.raises(Failure, match="invalid_state"):
             _files.io_limits(bad, "8:0")
@@ -192,16 +185,13 @@ def test_links_in_the_place_of_a_file_are_not_followed(tmp_path: Path) -> None:
 def test_a_kernel_that_accepts_and_does_nothing(tmp_path: Path) -> None:
     file = tmp_path / "io.max"
     file.write_text("259:0 rbps=5 wbps=5 riops=max wiops=max\n", encoding="utf-8")
+    none = "rbps=max wbps=max riops=max wiops=max"
     with mock.patch.object(_files, "write"):
-        assert (
-            attempt(_files.end_limit, str(file), "259:0 rbps=max wbps=max riops=max wiops=max")
-            == "invalid_state"
-        )
+        assert attempt(_files.end_limit, str(file), f"259:0 {none}") == "invalid_state"
         assert attempt(_files.end_limit, str(file), "259:0 rbps=5 wbps=5 riops=max wiops=max") == "ok"
-        assert attempt(_files.end_limit, str(file), "259:7 rbps=max wbps=max riops=max wiops=max") == "ok"
-    assert (
-        attempt(_files.end_limit, str(tmp_path / "gone/io.max"), "259:0 rbps=max") == "ok"
-    )  # with its group
+        assert attempt(_files.end_limit, str(file), f"259:7 {none}") == "ok"
+    # A limit is gone with its group.
+    assert attempt(_files.end_limit, str(tmp_path / "gone/io.max"), "259:0 rbps=max") == "ok"
 
 
 def test_the_control_groups_of_this_machine() -> None:
@@ -237,7 +227,7 @@ class FakeMig(NoMig):
         super().__init__(DEVICES)
         self.layouts = [[Instance(0, "2g", 0), Instance(0, "1g", 2)], [Instance(1, "2g", 0)]]
         self.fail_at, self.status, self.after, self.every = fail_at, status, after, every
-        self.calls = 0
+        self.calls = self.changes = 0
         self.tenant = None
 
     def call(self, effect: Callable[[], Any], quiet: bool = False) -> Any:
@@ -258,6 +248,7 @@ class FakeMig(NoMig):
             if not fits(self.devices[new.gpu], self.layouts[new.gpu], new):
                 raise Failure("insufficient_resources")
             self.layouts[new.gpu].append(new)
+            self.changes += 1
 
         self.call(effect, quiet=True)
 
@@ -268,25 +259,18 @@ class FakeMig(NoMig):
             if old not in self.layouts[old.gpu]:
                 raise Failure("not_found")
             self.layouts[old.gpu].remove(old)
+            self.changes += 1
 
         self.call(effect)
 
 
-STATUSES = [
-    "in_use",
-    "insufficient_resources",
-    "no_permission",
-    "reset_required",
-    "not_supported",
-    "not_found",
-    *sorted(FREEZING),
-]
+STATUSES = "in_use insufficient_resources no_permission reset_required not_supported not_found".split()
 
 
 @pytest.mark.parametrize(
     "after", [Configuration(0, "3g", 4), Configuration(0, "1g", 0), Configuration(1, "2g", 2)], ids=str
 )
-@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("status", [*STATUSES, *sorted(FREEZING)])
 def test_a_change_that_fails_at_any_call_says_what_stands(after: Configuration, status: str) -> None:
     ends = set()
     for fail_at, after_effect, every in itertools.product(range(14), (False, True), (False, True)):
@@ -305,6 +289,8 @@ def test_a_change_that_fails_at_any_call_says_what_stands(after: Configuration, 
             assert new and not old and moved[-1]
         elif end.restored:
             assert old and (not new or end.status in FREEZING)
+            assert not any(moved[-1:]) or end.status in FREEZING  # the tenant was sent back
+            assert mig.changes or not moved  # a program is not asked for nothing
         ends.add((end.status == "ok", end.restored))
     assert ends >= {(True, True), (False, True), (False, False)}
 
@@ -348,20 +334,11 @@ def test_instances_of_others_are_refused(tmp_path: Path, backend: str) -> None:
         if backend == "nvidia-smi":
             world.programs.log.clear()
             mig.create(Instance(1, "2g", 4))
-            assert [line for line in world.programs.log if "-lgi" not in line and "-lci" not in line] == [
-                "nvidia-smi mig -cgi 14:4 -C -i 1"
-            ]
+            asked = [line for line in world.programs.log if "-lgi" not in line and "-lci" not in line]
+            assert asked == ["nvidia-smi mig -cgi 14:4 -C -i 1"]
 
 
 # ---- an operator ----
-
-
-def frozen(world: World) -> None:
-    """A change to `world.after` had begun, and its end is not known."""
-    with Journal(world.live.journal) as journal:
-        journal.believe("b1")
-        journal.tenants["T1"] = TenantEntry(now=BEFORE, pending=world.after)
-        journal.save()
 
 
 @pytest.mark.parametrize("backend", ["nvidia-smi", "nvml"])
@@ -371,19 +348,20 @@ def test_a_resumption_at_every_state_of_a_change(tmp_path: Path, backend: str) -
         actuator.journal.tenants["T1"] = TenantEntry(now=BEFORE, pending=world.after)
         actuator.mig.adopt(world.after.instance)
         actuator.mig.create(world.after.instance)
-        reasons, _ = actuator.resume(["T1"], False)
+        reasons = actuator.resume(["T1"], False)
         assert "still exists: remove it, or start the controller again" in reasons[0]
         actuator.mig.destroy(world.after.instance)
-        assert actuator.resume(["T1"], True) == ([], [])  # a dry run looks only
+        assert actuator.resume(["T1"], True) == []  # a dry run looks only
         assert actuator.journal.tenants["T1"].pending is not None
         world.programs.failing_switches = 1
-        reasons, notes = actuator.resume(["T1"], False)
-        assert "switch_over failed to return it to" in reasons[0] and ": not_supported" in reasons[0]
-        assert "warm-up failed" in notes[0]
+        world.notes.clear()
+        reasons = actuator.resume(["T1"], False)
+        assert "failed to return it to GPU 0 2g at 0: not_supported" in reasons[0]
+        assert "warm-up failed" in world.notes[0]
         assert actuator.journal.tenants["T1"].pending is not None
         with mock.patch.object(Journal, "save", side_effect=Failure("insufficient_resources")):
-            assert "cannot be written" in actuator.resume(["T1"], False)[0][0]
-        assert actuator.resume(["T1"], False) == ([], [])
+            assert "cannot be written" in actuator.resume(["T1"], False)[0]
+        assert actuator.resume(["T1"], False) == []
         assert actuator.journal.tenants["T1"] == TenantEntry(now=BEFORE)
         # The new place is free for other programs.
         assert actuator.mig.owned == {BEFORE.instance}
@@ -391,15 +369,15 @@ def test_a_resumption_at_every_state_of_a_change(tmp_path: Path, backend: str) -
 
 def test_sigkill_at_any_point_of_a_resumption(tmp_path: Path) -> None:
     for point in range(200):
-        world = World(tmp_path / str(point)) if (tmp_path / str(point)).mkdir() is None else None
-        assert world is not None
-        frozen(world)
+        folder = tmp_path / str(point)
+        folder.mkdir()
+        world = World(folder)
+        world.change_has_begun()
 
-        def resume() -> None:
-            with world.instrumented(), Journal(world.live.journal) as journal:  # noqa: B023
-                mig = world.mig(journal)  # noqa: B023
-                actuator = Actuator(mig, world.programs, world.live, world.host, journal)  # noqa: B023
-                actuator.resume(["T1"], False)
+        def resume(world: World = world) -> None:
+            with world.instrumented(), Journal(world.live.journal) as journal:
+                mig = world.mig(journal)
+                Actuator(mig, world.programs, world.live, world.host, journal, []).resume(["T1"], False)
 
         if not world.killed(point, resume):
             break
@@ -445,21 +423,24 @@ def test_a_note_says_which_program_runs(tmp_path: Path) -> None:
             return real(process, *arguments)
 
         with mock.patch.object(subprocess.Popen, "communicate", communicate):
-            Programs(5, notes=journal).run(["sleep", "0.3"])
+            Programs(5, note=journal.note_program).run(["sleep", "0.3"])
         assert seen[0][0] > 0 and not is_running(*seen[0]) and journal.program() == (0, 0.0)
     assert not is_running(os.getpid(), 1.0)  # another process had this number before
 
 
 def test_arguments_and_failures_of_programs() -> None:
     at = Configuration(1, "3g", 4, quota_percent=75)
-    assert hook_arguments(["move", "{gpu}:{profile}", "{slice}-{quota}-{x}"], at) == [
-        "move",
-        "1:3g",
-        "4-75-{x}",
-    ]
-    assert hook_failure("p", Result(1, "first\nlast \n")) == "program 'p' ended with code 1: last"
-    assert hook_failure("p", Result(137, "", True)) == "program 'p' took too long"
-    assert len(hook_failure("p", Result(1, "x" * 1000))) < 250
+    program = ["move", "{gpu}:{profile}", "{slice}-{quota}-{x}", "{id}"]
+    assert hook_arguments(program, at) == ["move", "1:3g", "4-75-{x}", "{id}"]
+    assert hook_arguments(program, at, id=7)[-1] == "7"
+    for result, status, note in (
+        (Result(1, "first\nlast \n"), "not_supported", "program 'p' ended with code 1: last"),
+        (Result(137, "", True), "timeout", "program 'p' took too long"),
+        (Result(1, "x" * 1000), "not_supported", f"program 'p' ended with code 1: {'x' * 200}"),
+    ):
+        notes: list[str] = []
+        with mock.patch.object(Programs, "run", return_value=result):
+            assert attempt(run_hook, Programs(), ["p"], at, notes) == status and notes == [note]
 
 
 @pytest.mark.parametrize(
@@ -520,26 +501,24 @@ def test_memory_in_use_is_asked_of_the_first_that_knows(world: World) -> None:
         nvml = world.mig(journal)
         meter, tenants = MemoryMeter(), {"T1": BEFORE.instance, "T9": Instance(1, "2g", 4)}
         lines = meter.choose(tenants, [nvml, smi])
-        assert (
-            lines[0] == "T1: memory in use 1000 MiB, by nvml" and "not known to nvml: not_found" in lines[1]
-        )
-        gpus = [Gpu(instances=[BEFORE.instance]), Gpu()]
+        assert lines[0] == "T1: memory in use 1000 MiB, by nvml"
+        assert "not known to nvml: not_found" in lines[1]
         world.nvml.log.clear()
-        assert meter.read({"T1": BEFORE.instance, "T2": BEFORE.instance}, gpus) == (
-            {"T1": 1000.0, "T2": 1000.0},
-            "",
-        )
+        both = {"T1": BEFORE.instance, "T2": BEFORE.instance}
+        assert meter.read(both) == ({"T1": 1000.0, "T2": 1000.0}, "")
         assert world.nvml.log.count("nvmlDeviceGetMaxMigDeviceCount") == 1  # a GPU is asked once
-        assert meter.read({"T1": BEFORE.instance}, [Gpu(lost=True), Gpu()]) == ({}, "")
+        assert meter.read({}) == ({}, "")
         world.nvml.used_mib = None
-        assert (
-            meter.choose(tenants, [nvml, smi])[0] == "T1: memory in use 1010 MiB, by nvidia-smi"
-        )  # GiB in hundredths
+        lines = meter.choose(tenants, [nvml, smi])
+        assert lines[0] == "T1: memory in use 1010 MiB, by nvidia-smi"  # GiB in hundredths
         world.programs.fault, world.programs.fail_at = "hang", world.programs.calls + 1
-        used, line = meter.read({"T1": BEFORE.instance}, gpus)
+        used, line = meter.read({"T1": BEFORE.instance})
         assert used == {} and "took too long and is not asked again" in line
-        assert meter.read({"T1": BEFORE.instance}, gpus) == ({}, "")
+        assert meter.read({"T1": BEFORE.instance}) == ({}, "")
         # If a driver's profiles are smaller than the table's, the difference counts as used.
         world.nvml.used_mib = 1000
         with mock.patch.object(Nvml, "profiles", lambda self, gpu: [mock.Mock(id=14, memorySizeMB=9000)]):
-            assert nvml.memory_shortfall(0) == 856.0
+            assert world.mig(journal)._profile_sizes(0) == {14: 9000}
+        with mock.patch.object(nvml, "_profile_sizes", lambda gpu: {14: 9000}):
+            nvml._shortfalls.clear()
+            assert nvml.memory_used(0)[BEFORE.instance] == 1856.0

@@ -177,10 +177,7 @@ def test_a_failure_of_any_write(make: Make, status: str, disjoint: bool) -> None
 
 def test_a_placement_of_a_cut_off_change_is_nobodys_claim_after_recovery(make: Make) -> None:
     world = make()
-    with Journal(world.live.journal) as journal:
-        journal.believe("b1")
-        journal.tenants["T1"] = TenantEntry(now=BEFORE, pending=world.after)
-        journal.save()
+    world.change_has_begun()
     assert world.recover().verdicts == {"T1": "restored"}
     with Journal(world.live.journal) as journal:
         mig = world.mig(journal)
@@ -216,10 +213,7 @@ def test_without_the_identity_of_the_boot_nothing_is_done(make: Make) -> None:
 
 def test_a_cut_off_change_is_not_forgotten_without_a_mig_backend(make: Make) -> None:
     world = make()
-    with Journal(world.live.journal) as journal:
-        journal.believe("b1")
-        journal.tenants["T1"] = TenantEntry(now=BEFORE, pending=world.after)
-        journal.save()
+    world.change_has_begun()
     world.backend = "none"
     recovery = world.recover()
     assert recovery.verdicts == {"T1": "failed"} and "start once with one" in recovery.problems[0]
