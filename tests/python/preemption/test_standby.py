@@ -14,8 +14,6 @@ def test_harvest() -> None:
     a = gs.sim.simulate_harvest(owners=100, days=3)
     assert 0.7 < a.harvested < 1 and a.eviction_max_s <= 60 and len(a.standby_by_hour) == 24
     assert a == gs.sim.simulate_harvest(owners=100, days=3)
-    with refuses("owners: 0; expected"):
-        gs.sim.simulate_harvest(owners=0)
     phases: list[str] = []
     assert a == gs.sim.simulate_harvest(
         owners=100, days=3, progress=lambda phase, done, total: phases.append(phase)
@@ -64,8 +62,6 @@ def test_a_lease_of_standby() -> None:
     )
     with refuses("state: active; expected standby"):
         lease.resume(ready)
-    with refuses("gpus 64 0 63"):
-        gs.preemption.StandbyLease("owner", "m1", [64])
     with pytest.raises(gs.InvalidInput, match="gpus: none"):
         gs.preemption.StandbyLease("owner", "m1", [])
 
@@ -83,7 +79,5 @@ def test_models_of_evictions() -> None:
     lease = gs.preemption.StandbyLease("o", "n", [0], model=short)
     lease.lend(0)
     assert lease.borrow("a", "LP", [0], 1) and lease.resume(2) == 9
-    with refuses("len(shutdown_ms) 2 21"):
-        gs.preemption.EvictionModel(shutdown_ms=[1, 2])
     with refuses("grace_ms 60001 0 60000"):
         gs.preemption.EvictionModel(grace_ms=60_001)

