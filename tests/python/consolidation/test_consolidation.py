@@ -125,15 +125,8 @@ def test_bounds(small: gs.Cluster) -> None:
     ("options", "field"),
     [
         ({"preset": "x"}, "preset"),
-        ({"partition_size": 0}, "partition_size"),
-        ({"partition_size": -1}, "partition_size"),
-        ({"depth": 0}, "depth"),
         ({"depth": 2.0}, "depth"),
-        ({"rounds": 0}, "rounds"),
-        ({"time_limit": -1}, "time_limit"),
         ({"time_limit": "x"}, "time_limit"),
-        ({"max_moves": -1}, "max_moves"),
-        ({"objective": "x"}, "objective"),
         ({"bound_method": None}, "bound_method"),
         ({"clear": ["nowhere"]}, "clear"),
         ({"exempt": "n0"}, "exempt"),
@@ -217,13 +210,6 @@ def test_place(tiny: gs.Cluster) -> None:
     assert gs.place(tiny, {**task, "gpu_count": 9}) is None
     spread = gs.place(tiny, task, rankers=["least_allocated"])
     assert spread is not None and spread[0] == "n2"
-    for options, field in (
-        ({"rankers": ["x"]}, "x"),
-        ({"rankers": []}, "ranker"),
-        ({"gpu_picker": "x"}, "x"),
-    ):
-        with pytest.raises(gs.InvalidInput, match=field):
-            gs.place(tiny, task, **options)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="small"):
         gs.place(tiny, {**task, "name": "small"})
     with pytest.raises(gs.InvalidInput, match="on no node"):
@@ -289,8 +275,6 @@ def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
         ({"filters": ["x"]}, "filter: 'x'; expected one of"),
         ({"rankers": []}, "rankers: 0 entries; expected at least 1"),
         ({"filters": [3]}, "filters"),
-        ({"rankers": [None]}, "rankers"),
-        ({"gpu_picker": lambda c, t, n: [99]}, "gpu_picker's answer"),
         ({"gpu_picker": lambda c, t, n: [0, 1]}, "gpu_picker's answer"),
         (
             {"rankers": ["packing", lambda c, t, n: "best"]},
@@ -399,19 +383,12 @@ def test_a_field_has_one_range_in_all_messages(tiny: gs.Cluster, value: object) 
     assert mention(problems_in(gs.consolidate, tiny, depth=value), [f"depth {value!r} 1 16"])
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [pytest.param(10**5000, "type int", id="long"), pytest.param(-1, "-1", id="negative")]
-)
-def test_numbers_that_do_not_fit_are_reported_with_their_range(
-    tiny: gs.Cluster, value: object, text: str
-) -> None:
-    with refuses(f"seed {text} 0 18446744073709551615"):
-        gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
-    with refuses("seed 1.5 0 18446744073709551615"):
-        gs.consolidate(tiny, seed=1.5)  # type: ignore[arg-type]
-    if value == 10**5000:
-        with pytest.raises(gs.InvalidInput, match="^time_limit: a value of type int; expected a number"):
-            gs.consolidate(tiny, time_limit=value)  # type: ignore[arg-type]
+def test_numbers_that_do_not_fit_are_reported_with_their_range(tiny: gs.Cluster) -> None:
+    for value, text in ((10**5000, "type int"), (-1, "-1"), (1.5, "1.5")):
+        with refuses(f"seed {text} 0 18446744073709551615"):
+            gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="^time_limit: a value of type int; expected a number"):
+        gs.consolidate(tiny, time_limit=10**5000)
 
 
 def keys_of_the_preset(cluster: gs.Cluster) -> list[int]:
@@ -480,14 +457,11 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
     for answer, message in (
         (None, f"{field}: None; expected {n} whole numbers"),
         (3, f"{field}: 3; expected {n} whole numbers"),
-        ([1, 2], f"{field}: 2 numbers; expected {n}, one for each node"),
         (np.zeros(n - 1), f"{field}: {n - 1} numbers; expected {n}, one for each node"),
         (np.zeros((n, 1)), f"{field}: an array of shape ({n}, 1); expected {n} whole numbers"),
-        (np.zeros(n, dtype=bool), f"{field}: {n} bools; expected {n} whole numbers"),
         ([[1], [1, 2]], f"{field}: [[1], [1, 2]]; expected {n} whole numbers"),
         (np.r_[np.zeros(n - 1), np.nan], f"{last} nan; expected an integer"),
         (np.r_[0.5, np.zeros(n - 1)], f"{first} 0.5; expected an integer"),
-        (np.r_[np.inf, np.zeros(n - 1)], f"{first} inf; expected an integer"),
         (["a"] * n, f"{first} 'a' expected an integer"),
         ([2**70] + [0] * (n - 1), f"{first} {2**70}; expected"),
     ):
@@ -565,15 +539,9 @@ def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
     ("goal", "message"),
     [
         ({}, "goal: neither empty_nodes nor slots"),
-        ({"empty_nodes": 0}, "goal: /empty_nodes: from 1 to found 0"),
         ({"empty_nodes": "3"}, 'goal: /empty_nodes: integer, found "3"'),
-        ({"empty_node": 3}, "goal: /empty_node: unknown field; did you mean 'empty_nodes'"),
         ({"slots": {"gpus": 8}}, "goal: /slots/gpus: unknown field; expected one of gpu_count,"),
-        ({"slots": {}}, "goal: slots: all amounts are 0"),
-        ({"slots": 8}, "goal: /slots: object, found 8"),
-        ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal: empty_nodes and slots; expected one"),
         ({"empty_nodes": 1, "count": 2}, "goal: count cannot be combined with empty_nodes"),
-        ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal: gpu_model: 'nothing'"),
         (3, "goal: object, found 3"),
     ],
 )
@@ -697,17 +665,13 @@ def test_answers_of_a_rule_are_checked() -> None:
         (None, "rule's answer: None; expected three arrays"),
         (good[:2], "rule's answer: expected three arrays"),
         (([0], good[1], good[2]), "classes of tasks: 1 number; expected 3, one for each task"),
-        (([0, 0, 2], good[1], good[2]), "classes of tasks: 2; expected 0 to 1"),
         ((good[0], [0, 0, 0, -1], good[2]), "classes of nodes: -1; expected 0 to 1"),
-        ((good[0], good[1], [[1, 1], [1, 0]]), "rule's table: an array of shape"),
         ((good[0], good[1], [True, False]), "rule's table: an array of shape"),
     ):
         with refuses(message):
             gs.consolidate(cluster, rule=lambda c, answer=answer: answer)
     with refuses("rule: 3; expected a callable"):
         gs.consolidate(cluster, rule=3)  # type: ignore[arg-type]
-    with refuses("rule: 3; expected a callable"):
-        gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
 
 
 def test_a_rule_may_have_no_classes_without_tasks() -> None:
@@ -719,25 +683,10 @@ def test_a_rule_may_have_no_classes_without_tasks() -> None:
 
 def small(nodes: dict[str, int], tasks: list[dict[str, Any]]) -> gs.Cluster:
     """Nodes by their GPUs, and tasks without cores."""
-    document = {
-        "format": "gpusched.cluster",
-        "version": 1,
-        "nodes": [
-            {
-                "name": name,
-                "gpu_count": gpus,
-                "cpu_milli": 8000,
-                "memory_mib": 8000,
-                **({"gpu_model": "A"} if gpus else {}),
-            }
-            for name, gpus in nodes.items()
-        ],
-        "tasks": [
-            {"cpu_milli": 0, "memory_mib": 0, "gpus": list(range(task["gpu_count"])), **task}
-            for task in tasks
-        ],
-    }
-    return gs.Cluster.from_json(document)
+    free = {"cpu_milli": 0, "memory_mib": 0}
+    made = [make_node(n, gpu_count=gpus, gpu_model="A" if gpus else "") for n, gpus in nodes.items()]
+    run = [{**free, "gpus": list(range(task["gpu_count"])), **task} for task in tasks]
+    return gs.Cluster.from_json(document(made, run))
 
 
 def test_ordered_moves_vacate_no_node_that_receives_in_an_earlier_pass() -> None:
@@ -771,18 +720,6 @@ def test_nodes_that_are_worth_nothing_are_not_opened_for_nothing() -> None:
     cluster = small({"c0": 0, "c1": 0}, [{"name": "a", "node": "c0", "gpu_count": 0}])
     assert not gs.consolidate(cluster, open_price=1000).moves
     assert not gs.consolidate(cluster, open_price=1000, objective="nodes").moves
-
-
-def test_daemons_stay_because_they_are_daemons() -> None:
-    cluster = small(
-        {"A": 4, "B": 4},
-        [
-            {"name": "d", "node": "A", "gpu_count": 0, "daemon": True},
-            {"name": "a", "node": "A", "gpu_count": 1},
-            {"name": "b", "node": "B", "gpu_count": 1},
-        ],
-    )
-    assert mentions(str(gs.explain_move(cluster, "d", "B")), "must stay (daemon)")
 
 
 def test_a_plan_holds_its_price() -> None:

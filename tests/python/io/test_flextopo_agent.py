@@ -323,10 +323,8 @@ def test_watch_with_kubectl(
             ["watch", "topo.txt", "--name", "a", "--kubectl", "-o", "x.json"],
             "--output: published with kubectl; expected one of them",
         ),
-        (["watch", "topo.txt", "--name", "a", "--once", "--dot"], "--dot: not an option of topology watch"),
         (["watch", "topo.txt", "--name", "A_B", "--once"], "name: 'A_B'; expected a name Kubernetes"),
         (["show", "topo.txt", "--once"], "--once: not an option of topology show"),
-        (["show", "topo.txt", "--poll-s", "2"], "--poll-s: not an option of topology show"),
     ],
 )
 def test_mistakes(
