@@ -316,7 +316,7 @@ def test_watch_with_kubectl(
         (["watch", "topo.txt", "--once"], "--name: missing; a FILE"),
         (["watch", "topo.txt", "--name", "a"], "expected --output, --kubectl, or --once"),
         (
-            ["watch", "topo.txt", "--name", "a", "--once", "--interval-s", "3"],
+            ["watch", "topo.txt", "--name", "a", "--once", "--interval-s", "3", "--poll-s", "2"],
             "--interval-s, --poll-s: --once",
         ),
         (

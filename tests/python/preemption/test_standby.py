@@ -73,7 +73,7 @@ def test_models_of_evictions() -> None:
     seconds = sorted((t.exit_ms - t.term_ms) / 1000 for t in drawn)
     assert drawn[0] == model.draw(100, 0) and all(t.term_ms == 100 for t in drawn)
     assert abs(sum(seconds) / 2000 - 13) < 1 and seconds[-1] <= 60 and 0 < sum(t.killed for t in drawn) < 100
-    short = gs.preemption.EvictionModel(grace_ms=0, reclaim_ms=7)
+    short = gs.preemption.EvictionModel(shutdown_ms=model.shutdown_ms, grace_ms=0, reclaim_ms=7)
     assert short.draw(5, 1) == pickle.loads(pickle.dumps(short)).draw(5, 1)
     assert (short.draw(5, 1).exit_ms, short.draw(5, 1).reclaim_ms, short.draw(5, 1).killed) == (5, 12, True)
     lease = gs.preemption.StandbyLease("o", "n", [0], model=short)

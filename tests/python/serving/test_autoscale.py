@@ -264,6 +264,7 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
             "time_s,input,output\n3600000000,10,10\n0,10,10\n",
             "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s (1,000,000",
         ),
+        (["--target-utilization", "3"], None, "gpusched --target-utilization 3 0.05 1"),
         (["--ttft", "0.01"], None, "gpusched: --ttft: 0.01; expected more than 0.0323522 s,"),
     ],
 )

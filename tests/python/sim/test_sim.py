@@ -59,6 +59,7 @@ def test_shares_of_constraints() -> None:
         ({"layout": "x"}, "layout"),
         ({"load": float("nan")}, "load"),
         ({"cpu_tight": 1}, "cpu_tight"),
+        ({"locked_fraction": 2}, "locked_fraction"),
         ({"preset": "flextopo-4090", "gang_fraction": 0.1}, "gang_fraction"),
     ],
 )
