@@ -222,57 +222,43 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "text", "told"),
+    ("words", "told"),
     [
-        (
-            ["--policies", "forcast"],
-            None,
-            "static, forecast, utilization, token_rate; did you mean 'forecast'?",
-        ),
-        (["--days", "3"], None, "--days: only with --mean-rate"),
-        (["--prefill", "H100 1x3"], None, "--prefill: 'H100 1x3'; expected one stage Llama-3-70B: H100 1x2,"),
-        (
-            ["--prefill", "H100-1x4"],
-            None,
-            "--prefill: 'H100-1x4'; expected a GPU type and a one-stage deployment, such as 'H100 1x4'",
-        ),
-        (["--model", "Llama-3-7B"], None, "--model 'Llama-3-7B' 'Llama-3-8B' 'Llama-3-70B' 'Llama-2-70B'"),
-        (
-            ["--swing", "0.3", "--hours", "2"],
-            None,
-            "--swing, --hours: only with --mean-rate, which stretches the trace along a curve",
-        ),
-        (
-            [],
-            "time_s,in,out\n",
-            "line 1: expected columns time_s, input, output, TIMESTAMP, ContextTokens, GeneratedTokens",
-        ),
-        (
-            [],
-            "time_s,input,output\n0,10,10\nnan,10,10\n",
-            "line 3: 'nan,10,10'; expected a time and at least one token",
-        ),
-        ([], "time_s,input,output\n0,10,10\n", "1 request; expected at least two"),
-        ([], "", "line 1: expected columns"),
-        (
-            [],
-            "time_s,input,output\n0,10,10\n0,10,10\n",
-            "2 requests, all at the same time; expected different times",
-        ),
-        (
-            [],
-            "time_s,input,output\n3600000000,10,10\n0,10,10\n",
-            "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s (1,000,000",
-        ),
-        (["--target-utilization", "3"], None, "gpusched --target-utilization 3 0.05 1"),
-        (["--ttft", "0.01"], None, "gpusched: --ttft: 0.01; expected more than 0.0323522 s,"),
+        ("--policies forcast", "forecast, utilization, token_rate; did you mean 'forecast'?"),
+        ("--days 3", "--days: only with --mean-rate"),
+        ("--prefill H100_1x3", "--prefill: 'H100 1x3'; expected one stage Llama-3-70B: H100 1x2,"),
+        ("--prefill H100-1x4", "--prefill: 'H100-1x4'; expected a one-stage deployment, as 'H100 1x4'"),
+        ("--model Llama-3-7B", "--model 'Llama-3-7B' 'Llama-3-8B' 'Llama-3-70B' 'Llama-2-70B'"),
+        ("--swing 0.3 --hours 2", "--swing, --hours: only with --mean-rate, which stretches the trace"),
+        ("--target-utilization 3", "gpusched --target-utilization 3 0.05 1"),
+        ("--ttft 0.01", "gpusched: --ttft: 0.01; expected more than 0.0323522 s,"),
     ],
 )
-def test_mistakes_at_the_console(words, text, told, tmp_path, capsys):
+def test_mistakes_in_options_at_the_console(words, told, tmp_path, capsys):
     file = tmp_path / "trace.csv"
-    file.write_text("time_s,input,output\n0,500,100\n1,500,100\n" if text is None else text)
-    assert cli.main(["autoscale", str(file), *words]) == 2
+    file.write_text("time_s,input,output\n0,500,100\n1,500,100\n")
+    assert cli.main(["autoscale", str(file), *(word.replace("_", " ") for word in words.split())]) == 2
     assert mentions(capsys.readouterr().err, told)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([], "1 request; expected at least two"),
+        (["1,ten,10"], "line 3: '1,ten,10'; expected a time and two numbers of tokens"),
+        (["nan,10,10"], "line 3: 'nan,10,10'; expected a time and at least one token"),
+        (["0,10,10"], "2 requests, all at the same time; expected different times"),
+        (["-3600000000,10,10"], "3.6e+09 s after the first request; expected at most 6e+07 s (1,000,000"),
+    ],
+)
+def test_mistakes_in_traces_at_the_console(rows, told, tmp_path, capsys):
+    file = tmp_path / "trace.csv"
+    file.write_text("\n".join(["time_s,input,output", "0,10,10", *rows, ""]))
+    assert cli.main(["autoscale", str(file)]) == 2
+    assert mentions(capsys.readouterr().err, told)
+    file.write_text("time_s,in,out\n")
+    assert cli.main(["autoscale", str(file)]) == 2
+    assert mentions(capsys.readouterr().err, "line 1: expected columns time_s, input, output, TIMESTAMP,")
 
 
 def test_requests_of_burst_gpt(tmp_path, capsys):
