@@ -17,14 +17,7 @@ from messages import mention, mentions, problems_in, refuses
 
 
 def node(name: str, network: list[str], **more: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "gpu_model": "A",
-        "gpu_count": 8,
-        "cpu_milli": 64000,
-        "memory_mib": 65536,
-        "network": network,
-    } | more
+    return make_node(name, gpu_model="A", cpu_milli=64000, memory_mib=65536, network=network) | more
 
 
 def job(count: int, gpus: int, **more: Any) -> dict[str, Any]:
@@ -107,11 +100,12 @@ def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None
 
 def test_an_empty_node_has_a_past() -> None:
     """ASI's third criterion goes by the node's own evictions, not by what its present tasks remember."""
-    nodes = [make_node(name, eviction_count=count) for name, count in (("calm", 0), ("volatile", 9))]
+    nodes = [make_node("calm", eviction_count=0), make_node("volatile", eviction_count=9)]
     with pytest.raises(gs.InvalidInput, match="eviction_count"):
         gs.Cluster.from_json(document(nodes, []))  # version 1 has it for tasks alone
     cluster = gs.Cluster.from_json(document(nodes, [], version=2))
-    assert [node.eviction_count for node in cluster.nodes] == [0, 9] == cluster.nodes.eviction_count.tolist()
+    assert [node.eviction_count for node in cluster.nodes] == [0, 9]
+    assert cluster.nodes.eviction_count.tolist() == [0, 9]
     assert cluster.to_json()["version"] == 2 and gs.Cluster.from_json(cluster.to_json()) == cluster
     new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
     assert gs.place(cluster, new | {"priority_class": "HP"})[0] == "volatile"
@@ -149,13 +143,9 @@ def test_gpus_by_their_links() -> None:
         assert where("n0", again) == ("n0", [0, 2])
     assert where("n1", picker) == ("n1", [0, 3]) and where("n2", picker) == ("n2", [0, 1])
     assert where("n0", "fewest_crossings") == ("n0", [0, 1])
+    wrong = {"by_gpu_model": {"A10": bridged(), "B": bridged()}, "by_node": {"n9": bridged()}}
     assert mention(
-        problems_in(
-            gs.allocation.ByLinks,
-            c,
-            by_gpu_model={"A10": bridged(), "B": bridged()},
-            by_node={"n9": bridged()},
-        ),
+        problems_in(gs.allocation.ByLinks, c, **wrong),
         ["by_gpu_model: 'A10'; GPU model", "by_node: 'n9'; node", "node 'n2': lacks GPU 4"],
     )
     with refuses("by_node['n0']: 'x'"):

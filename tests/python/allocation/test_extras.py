@@ -13,7 +13,7 @@ def document(**more):
     node = {"gpu_count": 2, "cpu_milli": 8000, "memory_mib": 1000}
     task = {"cpu_milli": 1000, "memory_mib": 1, "resources": {"pods": 1}}
     device = {"device_count": 1, "device_classes": ["mig-3g", "mig-1g"]}
-    in_zone_a = {"key": "zone", "operator": "In", "values": ["a"]}
+    in_a = {"match_expressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     return {
         "format": "gpusched.cluster",
         "version": 2,
@@ -30,7 +30,7 @@ def document(**more):
         ],
         "tasks": [
             {**task, "name": "t0", "gpu_count": 0, "node": "n0", **device},
-            {**task, "name": "t1", "gpu_count": 1, "node_affinity": [{"match_expressions": [in_zone_a]}]},
+            {**task, "name": "t1", "gpu_count": 1, "node_affinity": [in_a]},
         ],
         **more,
     }

@@ -75,22 +75,11 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
     [
         (
             "consolidate c.json --depth x --preset y --time-limit z --wrong",
-            [
-                "--depth: invalid int",
-                "--preset: invalid choice",
-                "--time-limit: invalid float",
-                "arguments: --wrong",
-            ],
+            ["--depth: invalid", "--preset: invalid", "--time-limit: invalid", "--wrong"],
         ),
-        (
-            "report --shapes x --by y",
-            ["--shapes: 'x'", "--by: invalid choice: 'y'", "required: CLUSTER.json"],
-        ),
+        ("report --shapes x --by y", ["--shapes: 'x'", "--by: invalid 'y'", "CLUSTER.json"]),
         ("consolidate c.json --policies fewest_pods", ["'fewest_pods' is no choice; expected KIND=NAME"]),
-        (
-            "consolidate c.json --policies ejection_rule=a --policies ejection_rule=b",
-            ["'ejection_rule' is given twice"],
-        ),
+        ("consolidate c.json --policies a=b --policies a=c", ["'a' is given twice"]),
     ],
 )
 def test_all_options_that_cannot_be_parsed_are_reported(
@@ -112,10 +101,7 @@ def test_all_options_that_cannot_be_parsed_are_reported(
             "consolidate CLUSTER --depth 0 --exempt nowhere --seed -1 --rounds 0",
             ["--exempt unknown node 'nowhere'", "--seed -1", "--depth 0", "--rounds 0"],
         ),
-        (
-            "consolidate CLUSTER --policies node_order=fewest_pots",
-            ["--policies: node_order: 'fewest_pots'; expected one of fewest_pods,"],
-        ),
+        ("consolidate CLUSTER --policies node_order=x", ["node_order: 'x'; fewest_pods,"]),
         ("report CLUSTER --shapes 1x8 --job-gpus 99999999999", ["--job-gpus 99999999999 1 100000000"]),
         (
             "report CLUSTER --shapes 0x8,-1x3,1xnan",
@@ -207,10 +193,7 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(
             [f"--{name}: only with --dot" for name in ("output", "no-nodes", "cores")],
         ),
         ("plot gpus CLUSTER -o OUTPUT --gpus 8", ["--gpus: not an option of plot gpus"]),
-        (
-            "kube snapshot -o OUTPUT --raw --schedulers a",
-            ["--schedulers: not an option of kube snapshot --raw"],
-        ),
+        ("kube snapshot -o OUTPUT --raw --schedulers a", ["--schedulers: not an option"]),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(

@@ -66,15 +66,9 @@ def test_defaults_are_the_library_s(command, function):
     [
         (["consolidate", "{}", "--clear", ","], "argument --clear: ',' has no names"),
         (["generate", "open", "-o", "{}.json"], "gpusched: preset: 'open'; did you mean 'openb'?"),
-        (
-            ["kube", "snapshot", "-o", "{}.json", "--page-size", "0"],
-            "gpusched: --page-size: 0; expected 1 to 10000",
-        ),
+        (["kube", "snapshot", "-o", "{}.json", "--page-size", "0"], "--page-size: 0; 1 to 10000"),
         (["simulate-host", "--seeds", "-3"], "gpusched: --seeds: -3; expected at least 1"),
-        (
-            ["simulate-host", "--scenario", "table4"],
-            "argument --scenario: invalid choice: 'table4' did you mean 'table3'?",
-        ),
+        (["simulate-host", "--scenario", "table4"], "argument --scenario: did you mean 'table3'?"),
     ],
 )
 def test_mistakes_name_the_option(arguments, told, cluster_file, capsys):
@@ -98,7 +92,7 @@ def test_unknown_commands_and_names_get_the_nearest_ones(capsys):
         ("kube snapshots -o x.json", "invalid choice: 'snapshots' did you mean 'snapshot'?"),
         ("kube", "required: COMMAND (see gpusched kube --help)"),
         ("kube snapshot -o x.json --incluster", "--incluster; did you mean '--in-cluster'?"),
-        ("consolidate x.json --preset bets", "--preset: invalid choice: 'bets' did you mean 'best'?"),
+        ("consolidate x.json --preset bets", "--preset: 'bets' did you mean 'best'?"),
     ):
         assert mentions(told(capsys, *line.split()), words)
 

@@ -65,10 +65,8 @@ def test_output_that_cannot_be_written_is_2_and_one_line(cluster_file: str, tmp_
 
 def test_closed_standard_output(cluster_file: str, tmp_path: Path) -> None:
     run = shell(f"GPUSCHED report '{cluster_file}' >&-")
-    assert (
-        run.stderr == "gpusched: standard output: cannot be written: Bad file descriptor\n"
-        and run.returncode == 2
-    )
+    assert run.stderr == "gpusched: standard output: cannot be written: Bad file descriptor\n"
+    assert run.returncode == 2
     assert shell(f"GPUSCHED topology show '{tmp_path}' >&-").returncode == 2
 
 

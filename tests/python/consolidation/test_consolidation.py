@@ -70,9 +70,7 @@ def test_exempt_and_clear(small: gs.Cluster) -> None:
     free = gs.consolidate(small).vacated_nodes
     plan = gs.consolidate(small, exempt=free[:5])
     assert not set(plan.vacated_nodes) & set(free[:5])
-    assert not {m.to for m in plan.moves} & set(free[:5]) and not {m.from_ for m in plan.moves} & set(
-        free[:5]
-    )
+    assert not {node for m in plan.moves for node in (m.from_, m.to)} & set(free[:5])
     cleared = gs.consolidate(small, clear=free[:5])
     assert set(cleared.vacated_nodes) <= set(free[:5]) and cleared.vacated_nodes
 
@@ -92,10 +90,8 @@ def test_policies_by_name(small: gs.Cluster) -> None:
     for kind, known in names.items():
         for name in known:
             assert gs.verify.plan(small, gs.consolidate(small, preset="fast", policies={kind: name})).ok
-    assert (
-        gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"})
-        != preset
-    )
+    others = {"node_order": "fewest_pods", "destination_ranking": "group_order"}
+    assert gs.consolidate(small, policies=others) != preset
     with refuses("node_order: 'fewest_pots'; did you mean 'fewest_pods'"):
         gs.consolidate(small, policies={"node_order": "fewest_pots"})
     with refuses("policies: /node_orders: unknown field; did you mean 'node_order'"):
@@ -105,12 +101,8 @@ def test_policies_by_name(small: gs.Cluster) -> None:
 def test_bounds(small: gs.Cluster) -> None:
     counting = gs.consolidation.bound(small)
     assert counting == gs.consolidate(small).bound
-    assert set(counting) == {
-        "occupied_nodes_at_least",
-        "vacated_nodes_at_most",
-        "vacated_gpus_at_most",
-        "method",
-    }
+    most = {"vacated_nodes_at_most", "vacated_gpus_at_most"}
+    assert set(counting) == {"occupied_nodes_at_least", "method", *most}
     occupied = int((small.nodes.occupants > 0).sum())
     assert counting["occupied_nodes_at_least"] + counting["vacated_nodes_at_most"] == occupied
     lp = gs.consolidation.bound(small, "lp")
@@ -139,18 +131,14 @@ def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field:
 
 
 def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
-    with pytest.raises(
-        TypeError, match=naming("unexpected keyword argument 'gpu_picker'; write policies={'gpu_picker'")
+    for name, hint in (
+        ("gpu_picker", "'gpu_picker'; write policies={'gpu_picker'"),
+        ("partitions", "'partitions'"),
+        ("empty_nodes", "'empty_nodes'; it is a field of 'goal'"),
     ):
-        gs.consolidate(tiny, gpu_picker="by_wish")  # type: ignore[call-arg]
-    with pytest.raises(
-        TypeError, match=naming("consolidate() got an unexpected keyword argument 'partitions'")
-    ):
-        gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
-    with pytest.raises(
-        TypeError, match=naming("unexpected keyword argument 'empty_nodes'; it is a field of 'goal'")
-    ):
-        gs.consolidate(tiny, empty_nodes=1)  # type: ignore[call-arg]
+        told = naming(f"consolidate() got an unexpected keyword argument {hint}")
+        with pytest.raises(TypeError, match=told):
+            gs.consolidate(tiny, **{name: 1})
     with pytest.raises(TypeError):
         gs.consolidate(tiny, "best")  # type: ignore[misc]
     with pytest.raises(TypeError):
@@ -176,10 +164,8 @@ def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None
     assert left[1] == gs.consolidation.explain(tiny, plan, "n1", clear=["n0", "n1"])
     change = left[0].blockers[0].change
     assert (change.closed_node, change.closed_by) == ("n1", "to_clear")
-    assert (
-        mentions(str(left[0]), "node 'n1', which is to be cleared")
-        and left[0].blockers[0].nodes_with_obstacle == 0
-    )
+    assert mentions(str(left[0]), "node 'n1', which is to be cleared")
+    assert left[0].blockers[0].nodes_with_obstacle == 0
     cleared = gs.consolidate(tiny, clear=["n0"])
     assert gs.consolidation.explain_clear(tiny, cleared, clear=["n0"]) == []
     with pytest.raises(gs.InvalidInput, match="clear: absent"):
@@ -189,11 +175,8 @@ def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None
 def test_value_reports(small: gs.Cluster) -> None:
     plan = gs.consolidate(small)
     value = gs.consolidation.value_report(small, plan)
-    assert (value.moves, value.waves, value.vacated_nodes) == (
-        len(plan.moves),
-        plan.waves,
-        len(plan.vacated_nodes),
-    )
+    assert (value.moves, value.waves) == (len(plan.moves), plan.waves)
+    assert value.vacated_nodes == len(plan.vacated_nodes)
     assert value.moved_tasks == len({m.task for m in plan.moves})
     assert sum(m.vacated_nodes for m in value.models) == value.vacated_nodes
     assert value.vacated_gpus_per_move == pytest.approx(value.vacated_gpus / value.moves)
@@ -204,9 +187,7 @@ def test_value_reports(small: gs.Cluster) -> None:
 def test_place(tiny: gs.Cluster) -> None:
     task = {"name": "new", "cpu_milli": 8000, "memory_mib": 1000, "gpu_count": 4}
     place = gs.place(tiny, task)
-    assert (
-        place is not None and place[0] == "n1" and place[1] == [4, 5, 6, 7]
-    )  # packing: the fullest that fits
+    assert place == ("n1", [4, 5, 6, 7])  # packing: the fullest that fits
     assert gs.place(tiny, {**task, "gpu_count": 9}) is None
     spread = gs.place(tiny, task, rankers=["least_allocated"])
     assert spread is not None and spread[0] == "n2"
@@ -288,12 +269,8 @@ def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
     for options, text in bad:
         with refuses(text):
             gs.place(tiny, new, **options)
-    refused: list[tuple[str, Any]] = [
-        ("rankers", [lambda c: 1]),
-        ("filters", [lambda: True]),
-        ("gpu_picker", lambda c, t: [0]),
-    ]
-    for kind, other in refused:
+    refused = {"rankers": [lambda c: 1], "filters": [lambda: True], "gpu_picker": lambda c, t: [0]}
+    for kind, other in refused.items():
         with pytest.raises(gs.errors.InvalidType, match=naming(f"{kind} f(cluster, task, node)")):
             gs.place(tiny, new, **{kind: other})
 
@@ -363,8 +340,9 @@ def test_find_obstacles(tiny: gs.Cluster) -> None:
 
 
 def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
+    wrong = {"seed": 2**64, "depth": 0, "exempt": ["nowhere"], "max_moves": 2**70}
     assert mention(
-        sorted(problems_in(gs.consolidate, tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)),
+        sorted(problems_in(gs.consolidate, tiny, **wrong)),
         [
             "depth 0 1 16",
             "exempt unknown node 'nowhere'",
@@ -387,7 +365,7 @@ def test_numbers_that_do_not_fit_are_reported_with_their_range(tiny: gs.Cluster)
     for value, text in ((10**5000, "type int"), (-1, "-1"), (1.5, "1.5")):
         with refuses(f"seed {text} 0 18446744073709551615"):
             gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="^time_limit: a value of type int; expected a number"):
+    with refuses("time_limit: a value of type int; expected a number"):
         gs.consolidate(tiny, time_limit=10**5000)
 
 
@@ -513,9 +491,8 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     assert (table.vacated_weight <= table.weight_at_most).all()
     assert (table.value_milli <= table.value_at_most_milli).all()
     assert [point.vacated_gpus_at_most for point in frontier.points] == list(table.weight_at_most)
-    assert {
-        point.vacated_gpus_at_most for point in gs.frontier(small, points=2, objective="nodes").points
-    } == {None}
+    of_nodes = gs.frontier(small, points=2, objective="nodes")
+    assert {point.vacated_gpus_at_most for point in of_nodes.points} == {None}
     for point in frontier.points:
         assert gs.verify.plan(small, point.plan).ok
         assert len(point.plan.moves) == point.moves
@@ -623,10 +600,8 @@ def test_empty_nodes_are_opened_at_a_price() -> None:
     assert not gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=1001).moves
     with refuses("open_price: 700; expected at least 1000"):
         gs.consolidate(cluster, open_price=700)
-    assert (
-        gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate
-        == "too_costly"
-    )
+    scope: dict[str, Any] = {"clear": ["a"], "exempt": ["b"], "open_price": 2000}
+    assert gs.consolidation.explain(cluster, nothing, "a", **scope).fate == "too_costly"
     closed = gs.consolidation.bound(cluster)
     opened = gs.consolidation.bound(cluster, open_price=1000)
     assert opened["vacated_gpus_at_most"] >= closed["vacated_gpus_at_most"]
@@ -684,7 +659,8 @@ def test_a_rule_may_have_no_classes_without_tasks() -> None:
 def small(nodes: dict[str, int], tasks: list[dict[str, Any]]) -> gs.Cluster:
     """Nodes by their GPUs, and tasks without cores."""
     free = {"cpu_milli": 0, "memory_mib": 0}
-    made = [make_node(n, gpu_count=gpus, gpu_model="A" if gpus else "") for n, gpus in nodes.items()]
+    models = {name: "A" if gpus else "" for name, gpus in nodes.items()}
+    made = [make_node(n, gpu_count=gpus, gpu_model=models[n]) for n, gpus in nodes.items()]
     run = [{**free, "gpus": list(range(task["gpu_count"])), **task} for task in tasks]
     return gs.Cluster.from_json(document(made, run))
 
@@ -726,11 +702,8 @@ def test_a_plan_holds_its_price() -> None:
     cluster = gs.sim.generate_cluster(nodes=200, seed=3)
     plan = gs.consolidate(cluster, price=500)
     document = plan.to_json()
-    assert (
-        plan.price == document["price"] == plan.stats["price"] == 500
-        and "cost" not in document
-        and plan.cost == {}
-    )
+    assert plan.price == document["price"] == plan.stats["price"] == 500
+    assert "cost" not in document and plan.cost == {}
     assert gs.Plan.from_json(document) == plan and gs.verify.plan(cluster, document).ok
     free = gs.consolidate(cluster, price=0)
     assert free.price is None and "price" not in free.to_json()

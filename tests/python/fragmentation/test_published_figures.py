@@ -30,13 +30,8 @@ def random_document(seed: int) -> dict[str, Any]:
     tasks: list[dict[str, Any]] = []
     for n in range(60):
         gpus, cores = int(rng.choice([1, 4, 8, 8, 8, 16])), int(rng.choice([32, 64, 128, 192]))
-        node = {
-            "name": f"n{n}",
-            "gpu_model": str(rng.choice(MODELS)),
-            "gpu_count": gpus,
-            "cpu_milli": 1000 * cores,
-            "memory_mib": 1,
-        }
+        model = str(rng.choice(MODELS))
+        node = make_node(f"n{n}", gpu_model=model, gpu_count=gpus, cpu_milli=1000 * cores)
         if rng.random() < 0.8:
             node["network"] = [f"c{n % 2}", f"s{n % 6}"]
         nodes.append(node)
@@ -173,7 +168,8 @@ def test_the_two_accountings_differ_if_spot_tasks_run(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One node of 8 GPUs, all of them held by an LP task: none is idle, and all are in the figure."""
-    lp = make_task("lp", node="n", gpus=list(range(8)), gpu_count=8, cpu_milli=0, priority_class="LP")
+    held = {"gpus": list(range(8)), "gpu_count": 8, "cpu_milli": 0}
+    lp = make_task("lp", node="n", priority_class="LP", **held)
     cluster = gs.Cluster.from_json(clusters.document([make_node("n", network=["c", "s"])], [lp]))
     for accounting, idle in (("all", 0), ("hp", 8)):
         assert gs.fragmentation.report(cluster, "asi", accounting=accounting)[0].total_idle == idle

@@ -12,7 +12,7 @@ from typing import Any
 import asi_tables
 import gpusched as gs
 import pytest
-from asi_tables import pod, server
+from asi_tables import Rows, pod, server
 from gpusched import cli
 from messages import mentions, naming, refuses
 
@@ -65,12 +65,8 @@ def test_types_of_columns_that_parquet_files_may_have(tmp_path: Path) -> None:
     """
     plain = figures_of(one_hour(tmp_path / "plain", PODS, SERVERS, hour=4))
     folder, servers = tmp_path / "typed", [{**row, "gpu_count": int(row["gpu_count"])} for row in SERVERS]
-    types = {
-        "pod_id": "large_string",
-        "server_id": "dictionary",
-        "workload_id": "null",
-        "ready_status": "null",
-    }
+    types = {"pod_id": "large_string", "server_id": "dictionary"}
+    types |= dict.fromkeys(("workload_id", "ready_status"), "null")
     asi_tables.write(folder, "pod_hourly", 109, 4, PODS, types)
     types = {"gpu_count": "int32", "cpu_capacity_cores": "float32", "gpu_spec_public": "large_string"}
     asi_tables.write(folder, "server_hourly", 109, 4, servers, types)
@@ -99,7 +95,7 @@ def broken(change: Callable[[Path], Any]) -> Callable[[Path], None]:
     return make
 
 
-def rewrite(table: str, rows: list[dict[str, Any]], hour: int = 10, **types: str) -> Callable[[Path], None]:
+def rewrite(table: str, rows: Rows, hour: int = 10, **types: str) -> Callable[[Path], None]:
     return broken(lambda folder: asi_tables.write(folder, table, 109, hour, rows, types))
 
 
@@ -110,9 +106,11 @@ def part(folder: Path, table: str) -> Path:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (rewrite("pod_hourly", PODS, gpu_request=""), ["part-000.parquet: column 'gpu_request' is missing"]),
+        (rewrite("pod_hourly", PODS, gpu_request=""), ["column 'gpu_request' is missing"]),
         (
-            rewrite("pod_hourly", [{}], gpu_request="string", used_gpu_hours="bool", server_id="int64"),
+            rewrite(
+                "pod_hourly", [{}], gpu_request="string", used_gpu_hours="bool", server_id="int64"
+            ),
             [
                 "part-000.parquet: gpu_request: expected a number, found string",
                 "part-000.parquet: used_gpu_hours: expected a number, found bool",
@@ -128,7 +126,7 @@ def part(folder: Path, table: str) -> Path:
             rewrite("pod_hourly", [pod("p", "a", 1.0, priority_class="high")]),
             ["part-000.parquet: priority_class: 'high'; expected one of HP, LP, Other"],
         ),
-        (rewrite("server_hourly", [server("a", 1.5, 8.0)]), ["gpu_count: 1.5; expected an integer"]),
+        (rewrite("server_hourly", [server("a", 1.5, 8.0)]), ["gpu_count: 1.5; an integer"]),
         (rewrite("server_hourly", [SERVERS[0]] * 2), ["server_id: null or duplicate"]),
         (
             broken(lambda folder: part(folder, "server_hourly").unlink()),
@@ -142,7 +140,7 @@ def part(folder: Path, table: str) -> Path:
             rewrite("pod_hourly", PODS, hour=99),
             ["asi_opensource_pod_hourly/day=109/hour=99 0 100000 00 23"],
         ),
-        (lambda folder: folder.mkdir(), ["no tables found; expected folders asi_opensource_pod_hourly"]),
+        (lambda folder: folder.mkdir(), ["no tables found; asi_opensource_pod_hourly"]),
     ],
 )
 def test_broken_tables(make: Callable[[Path], None], told: list[str], tmp_path: Path) -> None:
@@ -314,8 +312,8 @@ def test_snapshots_of_generated_tables_hold_all_that_ran(tmp_path: Path) -> None
         of_pods = [row for row in reading.report.rows if row.kind == "Pod"]
         left_out = sum(row.count for row in of_pods if row.fidelity == "left_out")
         assert left_out + len(reading.cluster.tasks) == len(rows) and left_out < 0.15 * len(rows)
-        standby = [row for row in rows if row["state_public"] == "Standby" and row["server_id"] is not None]
-        lent = sum(row["priority_class"] == "HP" for row in standby)
+        placed = [row for row in rows if row["server_id"] is not None]
+        lent = sum((r["state_public"], r["priority_class"]) == ("Standby", "HP") for r in placed)
         assert sum(task.standby for task in reading.cluster.tasks) == lent
         assert len(gs.consolidate(reading.cluster).moves) > 0
 
@@ -342,11 +340,12 @@ def test_a_trace(tmp_path: Path) -> None:
     trace = gs.io.read_asi_trace(tmp_path, days=(109, 109), partial=True, checkpoint_interval=600)
     assert trace.node_count == 2
     node = {"gpu_model": "H20", "memory_mib": 0, "network": ["c", "c/s"]}
-    nodes = [{"name": n, "gpu_count": g, "cpu_milli": 24000 * g, **node} for n, g in (("a", 8), ("b", 16))]
+    a = {"name": "a", "gpu_count": 8, "cpu_milli": 192_000, **node}
+    b = {"name": "b", "gpu_count": 16, "cpu_milli": 384_000, **node}
     part = {"gpu_share_milli": 500, "checkpoint_interval": 600}
     gang = {"gpu_models": ["H20"], "pods": 2}
     by_hand = gs.sim.SpotTrace(
-        nodes,
+        [a, b],
         [
             asked("old", 2, "HP", arrival_s=0, work_s=7200),
             asked("spot", 1, "LP", arrival_s=3600, work_s=3600, **part),
@@ -415,14 +414,8 @@ def test_progress_is_reported_by_hours(tmp_path: Path) -> None:
 
 
 def test_numbers_that_no_real_holds_are_refused(tmp_path: Path) -> None:
-    asi_tables.write(
-        tmp_path,
-        "pod_hourly",
-        109,
-        10,
-        [pod("p", "a", 1.0, used_gpu_hours=2**60)],
-        {"used_gpu_hours": "int64"},
-    )
+    large = [pod("p", "a", 1.0, used_gpu_hours=2**60)]
+    asi_tables.write(tmp_path, "pod_hourly", 109, 10, large, {"used_gpu_hours": "int64"})
     asi_tables.write(tmp_path, "server_hourly", 109, 10, [server("a", 8.0, 64.0)])
     with pytest.raises(gs.InvalidInput, match="used_gpu_hours: 1.15292e"):
         gs.io.read_asi_figures(tmp_path, days=(109, 109), partial=True)

@@ -8,6 +8,7 @@ import re
 import gpusched as gs
 import numpy as np
 import pytest
+from clusters import document, make_node
 from messages import naming, refuses
 from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, data, solvers, spot_example
 
@@ -27,9 +28,8 @@ def test_matrices_are_views():
     assert m.col_names[0] == "T" and m.c[0] == 1
     assert m.integrality.sum() == 7
     assert m.index["x"].shape == (7, 2) and m.index["y"].shape == (7,)
-    assert {"coverage", "time", "active", "symmetry", "budget", "availability", "surrogate"} == set(
-        m.group_names
-    )
+    groups = {"coverage", "time", "active", "symmetry", "budget", "availability", "surrogate"}
+    assert groups == set(m.group_names)
     assert m.rows_in("surrogate") == 4
     assert milp.serving_plan(*EXAMPLE, form="fixed_makespan", makespan=30).shape == (18, 12)
     assert milp.serving_plan(*EXAMPLE, form="rates").shape == (18, 13)
@@ -74,10 +74,9 @@ def test_several_models():
     plan = milp.solve_serving_plan(configs, {"m0": {"w": 40}, "m1": {"w": 40}}, {"g": 1.0}, {"g": 3}, 3)
     assert plan.replicas == {"a": 1, "b": 2}
     assert plan.makespan == pytest.approx(20)
+    configs[0]["model"] = None
     with pytest.raises(gs.InvalidInput, match="model is missing"):
-        milp.serving_plan(
-            [{**configs[0], "model": None}], {"m0": {"w": 1}, "m1": {"w": 1}}, {"g": 1.0}, {"g": 3}, 3
-        )
+        milp.serving_plan(configs, {"m0": {"w": 1}, "m1": {"w": 1}}, {"g": 1.0}, {"g": 3}, 3)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +164,9 @@ TRACES = {
 def helix(trace, budget):
     d = json.loads(data("milp", "llama2_70b_helix_instance.json").read_text())
     names = [f"w{i + 1}" for i in range(9)]
-    configs = [
-        {
-            "name": c["name"],
-            "gpus": {g: n for g, n in zip(d["gpus"], c["d"]) if n},
-            "throughput": dict(zip(names, c["h"])),
-        }
-        for c in d["configs"]
-    ]
+    configs = [{"name": c["name"], "throughput": dict(zip(names, c["h"]))} for c in d["configs"]]
+    for made, c in zip(configs, d["configs"]):
+        made["gpus"] = {g: n for g, n in zip(d["gpus"], c["d"]) if n}
     demand = {name: 10.0 * share for name, share in zip(names, TRACES[trace])}
     return configs, demand, dict(zip(d["gpus"], d["price"])), dict(zip(d["gpus"], d["avail"])), budget
 
@@ -218,15 +212,8 @@ def test_consolidation_and_packing():
         assert m.occupied(placement) == 1 and m.moves(placement) == 2
         assert s.objective == pytest.approx(1 + 2 / 4)
         assert m.evaluate(m.encode(placement)).feasible()
-    c = cluster(
-        [
-            task("a", 4, "n0"),
-            task("b", 2, "n1"),
-            task("p", 4, priority=5),
-            task("q", 4, priority=1),
-            task("r", 3, priority=9),
-        ]
-    )
+    waiting = [task("p", 4, priority=5), task("q", 4, priority=1), task("r", 3, priority=9)]
+    c = cluster([task("a", 4, "n0"), task("b", 2, "n1"), *waiting])
     r = milp.priority_packing(c)
     assert [(s["priority"], s["placed"], s["bound"]) for s in r.steps] == [(9, 1, 1), (5, 0, 0), (1, 0, 0)]
     assert r.optimal and r.moves == 0 and r.placement["r"] == "n2" and r.placement["p"] is None
@@ -243,21 +230,12 @@ def test_consolidation_and_packing():
 
 
 def joint_cluster():
-    """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another
-    model.
-    """
+    """Two switches of two nodes each, with 8 GPUs and 32 cores; s1 has another GPU model."""
     nodes = [
-        {
-            "name": f"n{i}",
-            "gpu_model": "AB"[i // 2],
-            "gpu_count": 8,
-            "cpu_milli": 32_000,
-            "memory_mib": 409_600,
-        }
-        | {"network": ["core", f"s{i // 2}"]}
+        make_node(f"n{i}", gpu_model="AB"[i // 2], cpu_milli=32_000, network=["core", f"s{i // 2}"])
         for i in range(4)
     ]
-    return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": []})
+    return gs.Cluster.from_json(document(nodes, []))
 
 
 def test_joint_allocation():
@@ -340,11 +318,8 @@ def test_joint_allocation_refuses_the_jobs_that_allocate_refuses():
 
 
 def test_joint_allocation_names_a_node_that_is_called_as_a_switch():
-    nodes = [{"name": "s", "gpu_count": 1}, {"name": "n", "gpu_count": 2, "network": ["core", "s"]}]
-    sizes = {"cpu_milli": 0, "memory_mib": 0}
-    c = gs.Cluster.from_json(
-        {"format": "gpusched.cluster", "version": 1, "nodes": [n | sizes for n in nodes], "tasks": []}
-    )
+    nodes = [make_node("s", gpu_count=1), make_node("n", gpu_count=2, network=["core", "s"])]
+    c = gs.Cluster.from_json(document(nodes, []))
     m = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 3, "gpu_count": 1}]}])
     placed = m.decode(m.solve().x)
     assert sorted(placed["a"]) == ["s", "s (node)"] and sum(placed["a"].values()) == 3

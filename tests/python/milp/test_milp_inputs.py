@@ -28,13 +28,9 @@ def test_models_and_results_pickle():
         assert copy.copy(thing) is thing and copy.deepcopy(thing) is thing  # nothing here ever changes
         return pickle.loads(pickle.dumps(thing))
 
-    for form, more in (
-        ("copies", {}),
-        ("rates", {}),
-        ("mccormick", {}),
-        ("fixed_makespan", {"makespan": 30}),
-    ):
-        m = milp.serving_plan(*EXAMPLE, form=form, **more)
+    for form in ("copies", "rates", "mccormick", "fixed_makespan"):
+        makespan = 30 if form == "fixed_makespan" else None
+        m = milp.serving_plan(*EXAMPLE, form=form, makespan=makespan)
         again = back(m)
         same_model(m, again)
         x = m.solve().x
@@ -46,11 +42,8 @@ def test_models_and_results_pickle():
     same_model(soft, back(soft))
     s = m.solve()
     again = back(s)
-    assert np.array_equal(again.x, s.x) and (again.status, again.objective, again.bound) == (
-        s.status,
-        s.objective,
-        s.bound,
-    )
+    assert np.array_equal(again.x, s.x)
+    assert (again.status, again.objective, again.bound) == (s.status, s.objective, s.bound)
     assert back(milp.serving_plan(*EXAMPLE[:4], 1).solve()).x is None
     plan = milp.solve_serving_plan(*EXAMPLE)
     again = back(plan)
@@ -166,18 +159,11 @@ def test_a_billion_gpus():
 
 def test_packing_models_of_fractions():
     def task(name, share, **more):
-        return {
-            "name": name,
-            "gpu_count": 1,
-            "gpu_share_milli": share,
-            "cpu_milli": 0,
-            "memory_mib": 0,
-            **more,
-        }
+        asked = {"gpu_count": 1, "gpu_share_milli": share, "cpu_milli": 0, "memory_mib": 0}
+        return {"name": name, **asked, **more}
 
-    c = cluster(
-        [task("a", 600, node="n0", gpus=[2]), task("b", 400), task("d", 500), task("e", 500), task("f", 1000)]
-    )
+    waiting = [task("b", 400), task("d", 500), task("e", 500), task("f", 1000)]
+    c = cluster([task("a", 600, node="n0", gpus=[2]), *waiting])
     m = milp.packing_model(c, 0)
     full = m.encode({"b": "n0", "d": "n0", "e": "n0", "f": "n0"})
     assert m.evaluate(full).feasible() and m.evaluate(full).objective == 4

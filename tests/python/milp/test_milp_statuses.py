@@ -38,7 +38,7 @@ def small(c, rows, row_lower, row_upper, lower, upper, whole, *, maximise=False,
     return model
 
 
-def drawn(seed, large=1.0):
+def drawn(seed):
     r = random.Random(seed)
     columns, rows = r.randint(1, 4), r.randint(0, 4)
     c = [r.randint(-5, 5) for _ in range(columns)]
@@ -51,17 +51,8 @@ def drawn(seed, large=1.0):
     lower = [r.choice([0, 0, -3, -INF, 1]) for _ in c]
     upper = [r.choice([INF, 4, 7, 2]) for _ in c]
     whole = [r.randint(0, 1) for _ in c]
-    return small(
-        c,
-        matrix,
-        row_lower,
-        row_upper,
-        lower,
-        upper,
-        whole,
-        maximise=bool(r.randint(0, 1)),
-        offset=r.randint(-3, 3),
-    )
+    direction = {"maximise": bool(r.randint(0, 1)), "offset": r.randint(-3, 3)}
+    return small(c, matrix, row_lower, row_upper, lower, upper, whole, **direction)
 
 
 def test_solvers_agree_about_small_models():
@@ -123,7 +114,8 @@ def test_a_state_that_leads_out_of_the_arrays_is_refused():
 
 def test_highs_prints_nothing():
     pytest.importorskip("highspy")
-    script = f"from gpusched import milp; print(milp.serving_plan(*{EXAMPLE!r}, form='rates').solve(solver='highs').status)"
+    script = "from gpusched import milp; model = milp.serving_plan(*{!r}, form='rates'); "
+    script = script.format(EXAMPLE) + "print(model.solve(solver='highs').status)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "optimal\n", "")
 
@@ -236,10 +228,9 @@ def test_solvers_report_nodes_and_end_when_the_hook_raises(solver):
 
 def test_scipy_reports_only_its_start():
     seen = []
-    assert (
-        milp.serving_plan(*EXAMPLE).solve(solver="scipy", progress=lambda *event: seen.append(event)).status
-        == "optimal"
-    )
+    model = milp.serving_plan(*EXAMPLE)
+    found = model.solve(solver="scipy", progress=lambda *event: seen.append(event))
+    assert found.status == "optimal"
     assert seen == [("solving", 0, 0)]
 
 

@@ -166,12 +166,12 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
         ({"options": {"seed": "inf"}}, "options: seed: 'inf'; expected"),
         ({"options": {"cluster": {}}}, "options: consolidate() multiple values 'cluster'"),
         *(
-            ({"command": "preempt", "options": {"pods": pods}}, f"options: pods: {pods!r}; expected names")
+            ({"command": "preempt", "options": {"pods": pods}}, f"options: pods: {pods!r}; names")
             for pods in ({"a": 1}, None, [], [5], ["waits-0", {"name": "x"}])
         ),
         ({"command": "preempt", "options": {}}, "options: pods: missing; expected names of pending tasks"),
         ({"command": "preempt", "options": {"pods": [{"a": 1}]}}, "options: <task>: /a: unknown field"),
-        ({"command": "preempt", "options": {"pods": "nobody"}}, "options: job: 'nobody'; expected a job"),
+        ({"command": "preempt", "options": {"pods": "nobody"}}, "options: job: 'nobody'; a job"),
     ],
 )
 def test_errors_name_bundle_and_field(
@@ -247,15 +247,8 @@ def test_a_task_that_the_snapshot_lacks(tmp_path: Path, anonymize: bool) -> None
     document = waiting().to_json()
     document["nodes"][0]["labels"] = {"secret-key": "secret-value"}
     cluster = gs.Cluster.from_json(document)
-    task = {
-        "name": "secret-task",
-        "job": "secret-job",
-        "priority": 10,
-        "cpu_milli": 1000,
-        "memory_mib": 1,
-        "gpu_count": 4,
-        "node_selector": {"secret-key": "secret-value"},
-    }
+    task = {"name": "secret-task", "job": "secret-job", "priority": 10, "gpu_count": 4}
+    task |= {"cpu_milli": 1000, "memory_mib": 1, "node_selector": {"secret-key": "secret-value"}}
     bundle = tmp_path / "bundle.json"
     decision = gs.preempt(cluster, task)
     assert decision is not None and len(decision.victims) == 2

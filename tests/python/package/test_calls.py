@@ -117,7 +117,7 @@ spec.loader.exec_module(interrupt)
 
 
 def stops_soon(call: str, setup: str = PACKED) -> bool:
-    """Ctrl-C raises within a second, in one of three tries: the machine may be busy with something else."""
+    """Ctrl-C raises within a second, in one of three tries: the machine may be busy."""
     return any(interrupt.milliseconds(setup, call, 0.5) < 1000 for _ in range(3))
 
 
@@ -127,7 +127,7 @@ def stops_soon(call: str, setup: str = PACKED) -> bool:
     [
         (ENDLESS[:-1] + ", threads=1)", PACKED),
         (ENDLESS[:-1] + ", threads=2)", PACKED),
-        # Of two pools one is empty soon: from then on the calling thread only waits for the other's.
+        # Of two pools one is empty soon: then the calling thread only waits for the other's.
         interrupt.CALLS["consolidate, two pools"][::-1],
         interrupt.CALLS["preempt"][::-1],
         ("[gs.sim.generate_cluster(nodes=10**5) for _ in range(100)]", ""),
@@ -152,7 +152,8 @@ def write_openb(folder: Path, nodes: int, pods: list[str]) -> tuple[str, str]:
 def test_ctrl_c_stops_a_replay_soon(tmp_path: Path) -> None:
     """Every arrival asks for a shape of its own, so that a policy must look at all nodes for each."""
     lists = write_openb(tmp_path, nodes=20000, pods=[f"{i},1000,1,1000" for i in range(20000)])
-    assert stops_soon("gs.sim.replay(trace, placement='gpu_packing')", f"trace = gs.io.read_openb(*{lists})")
+    setup = f"trace = gs.io.read_openb(*{lists})"
+    assert stops_soon("gs.sim.replay(trace, placement='gpu_packing')", setup)
 
 
 def test_a_handler_that_does_not_raise_does_not_stop(packed: gs.Cluster) -> None:

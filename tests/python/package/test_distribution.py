@@ -103,7 +103,8 @@ def test_every_public_module_reports_it(site):
     modules.remove("errors")  # Python alone, without the compiled part
     assert len(modules) > 10
     script = "import importlib, sys, gpusched.errors\nfor name in sys.argv[1:]:\n    try:\n"
-    script += "        importlib.import_module('gpusched.' + name)\n    except ImportError as error:\n"
+    script += "        importlib.import_module('gpusched.' + name)\n"
+    script += "    except ImportError as error:\n"
     script += "        print(name, str(error).startswith('gpusched-algorithms: files in'))\n"
     done = run(site, "-c", script, *sorted(modules))
     assert done.stdout.splitlines() == [f"{module} True" for module in sorted(modules)], done.stderr

@@ -7,15 +7,14 @@ from clusters import document, make_node, make_task
 from gpusched import _solvers
 from messages import mention, mentions, problems_in, refuses
 
+SETS = gs.preemption.minimal_victim_sets
+
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
         (lambda c: gs.consolidate(3), "consolidate() cluster 3 Cluster"),
-        (
-            lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3),
-            "minimal_victim_sets() node 3 Node",
-        ),
+        (lambda c: SETS(c, make_task("t"), 3), "minimal_victim_sets() node 3 Node"),
         (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex() node 1 Node"),
         (lambda c: c.nodes[1.5], "Nodes.__getitem__(): 1.5; expected an integer, a slice or a string"),
         (lambda c: c.nodes.index(1), "Nodes.index(): name: 1; expected a string"),
@@ -58,7 +57,7 @@ def test_calls_with_other_parameters_are_type_errors(tiny, call, told):
 
 def test_wrong_types_of_several_arguments_come_together(tiny):
     assert mention(
-        problems_in(gs.preemption.minimal_victim_sets, 3, {}, 4),
+        problems_in(SETS, 3, {}, 4),
         ["minimal_victim_sets() cluster 3 Cluster", "minimal_victim_sets() node 4 Node"],
     )
 
@@ -113,8 +112,7 @@ def test_nodes_and_tasks_stand_for_their_names(tiny):
         tree = gs.topology.NetworkTree(tiny)
         assert tree.vertex(n0) == tree.vertex("n0") and tree.ancestor(n0, 0) == tree.ancestor("n0", 0)
         new = make_task("new")
-        sets = gs.preemption.minimal_victim_sets
-        assert sets(tiny, new, n0) == sets(tiny, new, "n0")
+        assert SETS(tiny, new, n0) == SETS(tiny, new, "n0")
         job = {"name": "a-job", "pods": [make_task("x", count=1)]}
         del job["pods"][0]["name"]
         assert gs.admit(tiny, job, spare=[small]) == gs.admit(tiny, job, spare=["small"])

@@ -184,7 +184,8 @@ for name, call in calls.items():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork")
 def test_threads_within_a_call_survive_the_end_of_the_interpreter() -> None:
-    run = subprocess.run([sys.executable, "-c", DAEMONS], capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-c", DAEMONS]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, ""), run.stderr[-2000:]
 
 

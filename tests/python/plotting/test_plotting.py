@@ -14,6 +14,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 from gpusched import plotting  # noqa: E402
 from messages import mentions, naming, refuses  # noqa: E402
 
+HEAD = {"format": "gpusched.plan", "version": 1, "vacated_nodes": []}
+
 
 @pytest.fixture(autouse=True)
 def _close() -> object:
@@ -25,10 +27,8 @@ def test_fragmentation_bars_add_up(small: gs.Cluster, tmp_path: Path) -> None:
     report = gs.fragmentation.report(small, "asi")
     ax = report.plot()
     bars = [bar.get_height() for bar in ax.patches]
-    expected = [
-        value for cause in ("fractional", "stranded", "insufficient_cpu") for value in report.column(cause)
-    ]
-    assert bars == pytest.approx(expected)
+    causes = ("fractional", "stranded", "insufficient_cpu")
+    assert bars == pytest.approx([value for cause in causes for value in report.column(cause)])
     assert [label.get_text() for label in ax.get_xticklabels()][0] == "1G8C"
     ax.figure.savefig(tmp_path / "x.png")
     assert (tmp_path / "x.png").stat().st_size > 5000
@@ -43,11 +43,8 @@ def test_axes_are_used_and_returned(small: gs.Cluster) -> None:
 
 
 def test_every_gpu_has_its_state() -> None:
-    nodes = [
-        make_node("a", gpu_count=4, failed_gpus=[3]),
-        make_node("b", gpu_count=4),
-        make_node("c", gpu_count=2),
-    ]
+    nodes = [make_node(name, gpu_count=gpus) for name, gpus in (("a", 4), ("b", 4), ("c", 2))]
+    nodes[0]["failed_gpus"] = [3]
     tasks = [make_task("t", node="a", gpus=[0]), make_task("l", node="a", gpus=[1], locked=True)]
     ax = plotting.plot_occupancy(gs.Cluster.from_json(document(nodes, tasks)))
     shown = ax.collections[0].get_array().reshape(4, 2).T.tolist()  # fullest first, cells sorted
@@ -73,11 +70,7 @@ def test_waves_show_all_moves(small: gs.Cluster) -> None:
 def test_data_that_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
     with pytest.raises(ValueError, match=naming("gpus: 5; expected the GPUs of")):
         plotting.plot_occupancy(tiny, gpus=5)
-    plotting.plot_waves(
-        gs.Plan.from_json(
-            {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []}
-        )
-    )
+    plotting.plot_waves(gs.Plan.from_json({**HEAD, "waves": 0, "moves": []}))
 
 
 def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster) -> None:
@@ -88,12 +81,11 @@ def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster) -> Non
     ):
         with refuses(text):
             plotting.plot_occupancy(small, **options)
-    head = {"format": "gpusched.plan", "version": 1, "vacated_nodes": []}
     move = {"task": "t", "from": "a", "to": "b", "gpus": [], "wave": 3}
     with refuses("plan.waves 4000000000 0 10000"):
-        plotting.plot_waves(gs.Plan.from_json({**head, "waves": 4 * 10**9, "moves": []}))
+        plotting.plot_waves(gs.Plan.from_json({**HEAD, "waves": 4 * 10**9, "moves": []}))
     with refuses("plan.moves: task 't': wave: 3; expected less than 2"):
-        plotting.plot_waves(gs.Plan.from_json({**head, "waves": 2, "moves": [move]}))
+        plotting.plot_waves(gs.Plan.from_json({**HEAD, "waves": 2, "moves": [move]}))
     with refuses("report: 0 rows"):
         plotting.plot_fragmentation(gs.fragmentation.Report(("gpus",), []))
     nodes = [make_node(f"n{i}", gpu_model=f"model {i}") for i in range(700)]
@@ -137,13 +129,8 @@ def test_gpus_of_a_task_are_linked() -> None:
         tuple(at): matplotlib.colors.to_hex(c) for at, c in zip(points.get_offsets(), points.get_facecolors())
     }
     sizes = plotting.allocation.SIZES
-    assert [shown[0, g] for g in (0, 4, 5, 6, 7)] == [
-        sizes[2].lower(),
-        sizes[2].lower(),
-        plotting.allocation.SHARED.lower(),
-        "#ffffff",
-        "#000000",
-    ]
+    two, part = sizes[2].lower(), plotting.allocation.SHARED.lower()
+    assert [shown[0, g] for g in (0, 4, 5, 6, 7)] == [two, two, part, "#ffffff", "#000000"]
     assert len(shown) == 12 and shown[1, 3] == plotting.allocation.OTHER.lower()
     assert mentions(ax.get_xlabel(), "2 nodes; of 3 tasks with several GPUs")
     # Dotted lines of one node take different ways.
@@ -177,10 +164,8 @@ def test_jobs_over_switches_add_up(small: gs.Cluster) -> None:
         box.get_label(): [(round(bar.get_x() + 0.4), bar.get_y(), bar.get_height()) for bar in box]
         for box in ax.containers
     }
-    assert [label.get_text() for label in ax.get_xticklabels()] == [
-        "s1",
-        "s0",
-    ]  # most of the coloured job first
+    # The switch with most of the coloured job comes first.
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["s1", "s0"]
     assert bars == {
         "two: 5 GPUs over 2, entropy 0.67": [(0, 0, 3), (1, 0, 2)],
         "jobs within one, single tasks": [(0, 3, 0), (1, 2, 2.5)],

@@ -17,14 +17,8 @@ from messages import mentions, naming, refuses
 
 
 def machine(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "gpu_model": "RTX4090",
-        "gpu_count": 8,
-        "cpu_milli": 64000,
-        "memory_mib": 1000,
-        "hardware": "rtx4090x8",
-    }
+    size = {"cpu_milli": 64000, "memory_mib": 1000}
+    return make_node(name, gpu_model="RTX4090", hardware="rtx4090x8", **size)
 
 
 def task(name: str, gpus: list[int] | int, priority: int, node: str | None = None) -> dict[str, Any]:
@@ -47,28 +41,22 @@ def cluster() -> gs.Cluster:
 
 def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
     b = task("b", 2, 1000)
-    options = [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos="none")]
-    aligned = [
-        s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos="guaranteed")
-    ]
+    def sets(**qos: Any) -> list[list[str]]:
+        ask = gs.preemption.minimal_victim_sets
+        return [victims for node in ("m1", "m2") for victims in ask(cluster, b, node, **qos)]
+
+    options, aligned = sets(qos="none"), sets(qos="guaranteed")
     assert len(options) == 12 and len(aligned) == 8
-    assert all(s in options for s in aligned)
+    assert all(victims in options for victims in aligned)
     # The default is what IMP guarantees; what the task says itself is asked for.
-    assert aligned == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n)]
-    assert options == [
-        s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos=None)
-    ]
+    assert aligned == sets() and options == sets(qos=None)
     with pytest.raises(TypeError, match=naming("unexpected keyword argument 'alpha'")):
         gs.preemption.minimal_victim_sets(cluster, b, "m1", alpha=None)  # type: ignore[call-arg]
 
     d = gs.preempt(cluster, "waits")
     assert d is not None
-    assert (d.node, d.victims, d.gpus, d.topology) == (
-        "m1",
-        ["c14", "c15", "c16", "c17"],
-        [4, 5, 6, 7],
-        "socket",
-    )
+    assert (d.node, d.gpus, d.topology) == ("m1", [4, 5, 6, 7], "socket")
+    assert d.victims == ["c14", "c15", "c16", "c17"]
     assert d.score == 0.5 / 400 + 0.5 * 0.5
     assert d.cost == 4 * 50 and d.priority_sum == 400 and d.proven
     plan = gs.preemption.to_plan(d)
@@ -79,7 +67,7 @@ def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
 @pytest.mark.parametrize("policy", ["spot", "spot_exact"])
 def test_spot_policies_rank_nodes_as_place_does_without_evictions(policy: str) -> None:
     def answer(kind: str, *held: tuple[str, str], evictions: int = 0) -> str:
-        """The node for a task of this class next to tasks of a class on a node, and evictions on "b"."""
+        """The node for a task of this class, next to others, after evictions on "b"."""
         tasks = [
             task(f"held-{n}", [0, 1, 2, 3], 0, n) | {"priority_class": other} for n, other in held
         ]
@@ -235,10 +223,8 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
 
 def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
     assert gs.preemption.lost_work(cluster, "c14") == 50 == gs.preemption.lost_work(cluster, cluster.tasks[0])
-    assert (
-        gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60
-        and gs.preemption.lost_work(cluster, "c14", -5) == 0
-    )
+    assert gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60
+    assert gs.preemption.lost_work(cluster, "c14", -5) == 0
     assert gs.preemption.gang_lost_work(cluster, "c14") == 50  # a pod on its own
     assert gs.preemption.score(400, 0.5) == 0.5 / 400 + 0.5 * 0.5
     assert gs.preemption.paper_score(400, 0.5) == gs.preemption.score(400, 0.5)
@@ -332,23 +318,17 @@ def test_gangs_of_preemptors() -> None:
     group = {"gpu_count": 8, "cpu_milli": 64000, "memory_mib": 1, "priority": 500, "priority_class": "HP"}
     job = {"name": "new", "mode": "required", "pods": [group | {"count": 2}]}
     new = gs.preemption.preempt_gang(cluster, job, policy="spot")
-    assert (
-        new is not None
-        and new.victims == ["lp-b1", "lp-b2"]
-        and [p.task for p in new.pods] == ["new-0", "new-1"]
-    )
+    assert new is not None and new.victims == ["lp-b1", "lp-b2"]
+    assert [p.task for p in new.pods] == ["new-0", "new-1"]
     assert gs.verify.plan(gs.allocation.with_job(cluster, job), gs.preemption.to_plan(new)).ok
     assert gs.preemption.explain_gang(cluster, job) == ""
     # Three do not fit under one switch, and no task is evicted for two of them.
     three = job | {"pods": [group | {"count": 3}]}
     assert gs.preemption.preempt_gang(cluster, three) is None
-    assert mentions(
-        gs.preemption.explain_gang(cluster, three),
-        "domain 'switch-a' comes closest: it holds 2 of 3 pods, 'new-2'",
-    )
-    anywhere = gs.preemption.preempt_gang(
-        cluster, {"name": "new", "pods": [group | {"count": 3}]}, objective="lost_gangs"
-    )
+    why = gs.preemption.explain_gang(cluster, three)
+    assert mentions(why, "domain 'switch-a' comes closest: it holds 2 of 3 pods, 'new-2'")
+    loose = {"name": "new", "pods": three["pods"]}
+    anywhere = gs.preemption.preempt_gang(cluster, loose, objective="lost_gangs")
     assert anywhere is not None and len(anywhere.victims) == 3
     with refuses("'pod0' twice"):
         gs.preemption.preempt_gang(cluster, ["pod0", "pod0"])
@@ -529,7 +509,8 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
     """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a
     class of devices.
     """
-    node = make_node("n", gpu_model="H20", gpu_count=4, devices=[{"device_class": "L20", "count": 4}])
+    l20 = {"device_class": "L20", "count": 4}
+    node = make_node("n", gpu_model="H20", gpu_count=4, devices=[l20])
 
     def pod(name: str, h20: int, l20: int, **more: Any) -> dict[str, Any]:
         asked = {"name": name, "gpu_count": h20, "cpu_milli": 1, "memory_mib": 1, **more}
@@ -545,7 +526,8 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
     cluster = gs.Cluster.from_json(document([node], running, now=100, version=2))
 
     def victims(h20: int, l20: int, policy: str = "spot") -> list[str] | None:
-        found = gs.preempt(cluster, pod("hp", h20, l20, priority=9, priority_class="HP"), policy=policy)
+        asks = pod("hp", h20, l20, priority=9, priority_class="HP")
+        found = gs.preempt(cluster, asks, policy=policy)
         return None if found is None else sorted(found.victims)
 
     lost = [gs.preemption.lost_work(cluster, name) for name in "abcd"]

@@ -167,10 +167,7 @@ def test_the_console_compares_policies(tmp_path, capsys):
     )
     options = {"times": times, "ttft_s": 2.0, "tpot_s": 0.06}
     fixed = gs.serving.fewest_fixed(told, **options)
-    assert (
-        found["static"]["gpu_hours"]
-        == simulate(told, "fixed", start=fixed, **options).gpu_h
-    )
+    assert found["static"]["gpu_hours"] == simulate(told, "fixed", start=fixed, **options).gpu_h
     assert cli.main(f"autoscale {azure} --mean-rate 2 --hours 2 --days 2 --policies forecast".split()) == 0
     assert "means of 2 days" in capsys.readouterr().out
 
@@ -188,11 +185,8 @@ def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     assert mentions(
         told, "static: not found: --ttft: 0.3; expected idle replicas 99 % of the windows; 1 of 1"
     )
-    assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {
-        "forecast",
-        "utilization",
-        "token_rate",
-    }
+    policies = {row["policy"] for row in json.loads(out.read_text())["days"]}
+    assert policies == {"forecast", "utilization", "token_rate"}
     # If nothing is left to show, it is an error.
     assert cli.main(["autoscale", str(file), "--ttft", "0.3", "--policies", "static"]) == 2
     assert mentions(capsys.readouterr().err, "gpusched: --ttft: 0.3; expected idle replicas")
@@ -227,9 +221,9 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
         ("--policies forcast", "forecast, utilization, token_rate; did you mean 'forecast'?"),
         ("--days 3", "--days: only with --mean-rate"),
         ("--prefill H100_1x3", "--prefill: 'H100 1x3'; expected one stage Llama-3-70B: H100 1x2,"),
-        ("--prefill H100-1x4", "--prefill: 'H100-1x4'; expected a one-stage deployment, as 'H100 1x4'"),
+        ("--prefill H100-1x4", "--prefill: 'H100-1x4'; one-stage deployment, as 'H100 1x4'"),
         ("--model Llama-3-7B", "--model 'Llama-3-7B' 'Llama-3-8B' 'Llama-3-70B' 'Llama-2-70B'"),
-        ("--swing 0.3 --hours 2", "--swing, --hours: only with --mean-rate, which stretches the trace"),
+        ("--swing 0.3 --hours 2", "--swing, --hours: only with --mean-rate, stretches the trace"),
         ("--target-utilization 3", "gpusched --target-utilization 3 0.05 1"),
         ("--ttft 0.01", "gpusched: --ttft: 0.01; expected more than 0.0323522 s,"),
     ],
@@ -237,7 +231,8 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
 def test_mistakes_in_options_at_the_console(words, told, tmp_path, capsys):
     file = tmp_path / "trace.csv"
     file.write_text("time_s,input,output\n0,500,100\n1,500,100\n")
-    assert cli.main(["autoscale", str(file), *(word.replace("_", " ") for word in words.split())]) == 2
+    words = [word.replace("_", " ") for word in words.split()]
+    assert cli.main(["autoscale", str(file), *words]) == 2
     assert mentions(capsys.readouterr().err, told)
 
 
@@ -248,7 +243,7 @@ def test_mistakes_in_options_at_the_console(words, told, tmp_path, capsys):
         (["1,ten,10"], "line 3: '1,ten,10'; expected a time and two numbers of tokens"),
         (["nan,10,10"], "line 3: 'nan,10,10'; expected a time and at least one token"),
         (["0,10,10"], "2 requests, all at the same time; expected different times"),
-        (["-3600000000,10,10"], "3.6e+09 s after the first request; expected at most 6e+07 s (1,000,000"),
+        (["-3600000000,10,10"], "3.6e+09 s after the first request; at most 6e+07 s (1,000,000"),
     ],
 )
 def test_mistakes_in_traces_at_the_console(rows, told, tmp_path, capsys):
@@ -258,7 +253,7 @@ def test_mistakes_in_traces_at_the_console(rows, told, tmp_path, capsys):
     assert mentions(capsys.readouterr().err, told)
     file.write_text("time_s,in,out\n")
     assert cli.main(["autoscale", str(file)]) == 2
-    assert mentions(capsys.readouterr().err, "line 1: expected columns time_s, input, output, TIMESTAMP,")
+    assert mentions(capsys.readouterr().err, "line 1: expected columns time_s, input, output,")
 
 
 def test_requests_of_burst_gpt(tmp_path, capsys):

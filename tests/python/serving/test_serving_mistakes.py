@@ -72,10 +72,8 @@ def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     validator("serving-request.v2").validate(request())
     assert cli.main(["plan-serving", str(file), *words, "--replan-from", str(out), "-o", str(again)]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
-    assert (
-        cli.main(["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2", "-o", str(points)])
-        == 0
-    )
+    curve = ["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2"]
+    assert cli.main([*curve, "-o", str(points)]) == 0
     assert "cost_bound" in capsys.readouterr().out
     validator("serving-curve.v1").validate(json.loads(points.read_text()))
     assert cli.main(["serving-curve", str(file), "--rates", "4", "-o", str(tmp_path / "curve.svg")]) == 0
@@ -95,10 +93,8 @@ def test_rates_of_the_call_alone() -> None:
     assert serving.plan_serving(document, rate={"chat": 5.0}).rate == pytest.approx(5)
     del kinds["code"]
     plan = serving.plan_serving(document, rate=5.0)
-    assert (
-        plan.rate == pytest.approx(5)
-        and len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
-    )
+    assert plan.rate == pytest.approx(5)
+    assert len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
     assert mention(
         problems_in(serving.curve, document, rates=[5, 0, -1]),
         ["rates[1]: 0; above 0", "rates[2]: -1; above 0"],

@@ -185,7 +185,8 @@ def test_plans_of_both_versions(tmp_path: Path) -> None:
         load = "rate" if rates else "requests"
         kinds = {}
         for kind in ("chat", "code"):
-            kinds[kind] = {"input": int(rng.integers(100, 2000)), "output": int(rng.integers(20, 500))}
+            lengths = int(rng.integers(100, 2000)), int(rng.integers(20, 500))
+            kinds[kind] = dict(zip(("input", "output"), lengths))
             kinds[kind][load] = float(rng.uniform(1, 30))
         asked = {
             "budget": 60,
@@ -200,7 +201,7 @@ def test_plans_of_both_versions(tmp_path: Path) -> None:
         schema = validator("serving-plan.v1").schema
         first = {key: value for key, value in document.items() if key in schema["properties"]}
         known = schema["$defs"]["replicas"]["properties"]
-        groups = [{key: group[key] for key in group if key in known} for group in document["replicas"]]
+        groups = [{k: v for k, v in group.items() if k in known} for group in document["replicas"]]
         first |= {"version": 1, "replicas": groups}
         validator("serving-plan.v1").validate(first)
         for written in (document, first):

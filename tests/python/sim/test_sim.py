@@ -110,13 +110,8 @@ def test_a_trace_of_ones_own() -> None:
     assert list(table["creation_time"]) == [0, 5, 12]
     assert list(table["deletion_time"])[:2] == [10, 15] and table["deletion_time"].isna()[2]
     assert list(table["user"].fillna("")) == ["u1", "", "u2"] and table["weight"][1] == 0.5
-    assert (
-        pickle.loads(pickle.dumps(mine))
-        == mine
-        == copy.copy(mine)
-        == copy.deepcopy(mine)
-        == gs.sim.Trace(nodes, tasks)
-    )
+    assert mine == copy.copy(mine) == copy.deepcopy(mine) == gs.sim.Trace(nodes, tasks)
+    assert pickle.loads(pickle.dumps(mine)) == mine
     assert list(pickle.loads(pickle.dumps(mine)).to_pandas()[1]["user"].fillna("")) == ["u1", "", "u2"]
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"user": "u3"}])
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"duration": 1}])
@@ -167,12 +162,8 @@ def test_a_trace_of_ones_own_is_made_again_of_its_table() -> None:
     nodes, tasks = own_lists()
     mine = gs.sim.Trace(nodes, tasks)
     times = ["deletion_time", "scheduled_time"]
-    table = (
-        mine.to_pandas()[1]
-        .rename(columns={"creation_time": "arrival"})
-        .drop(columns=times)
-        .drop(columns="gpu_models")
-    )
+    table = mine.to_pandas()[1].drop(columns=[*times, "gpu_models"])
+    table = table.rename(columns={"creation_time": "arrival"})
     assert math.isnan(table["weight"][0])
     again = gs.sim.Trace(nodes, table.to_dict("records"))
     assert list(again.to_pandas()[1]["weight"].isna()) == [True, False, True]
@@ -307,13 +298,10 @@ def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.C
         with refuses(told):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     # A copy has the same nodes.
-    result = gs.sim.replay(
-        trace,
-        placement=lambda cluster, task: (
-            cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
-        ),
-    )
-    assert len(result.unplaced) == 3
+    def copied(cluster: gs.Cluster, task: gs.Task) -> Any:
+        return cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
+
+    assert len(gs.sim.replay(trace, placement=copied).unplaced) == 3
 
 
 def test_a_generator_reports_all_mistakes() -> None:
