@@ -164,7 +164,7 @@ class Bar:
         time.sleep(0.001)
 calls["close"] = lambda: gs.consolidate(cluster, progress=Bar())
 for name, call in calls.items():
-    for wait in (0.05, 0.1, 0.15):
+    for wait in (0.05, 0.15):
         child = os.fork()
         if child:
             status = os.waitpid(child, 0)[1]
