@@ -79,6 +79,7 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
         ),
         ("report --shapes x --by y", ["--shapes: 'x'", "--by: invalid 'y'", "CLUSTER.json"]),
         ("consolidate c.json --policies fewest_pods", ["'fewest_pods' is no choice; expected KIND=NAME"]),
+        ("consolidate c.json --policies a=b,a=c", ["a=b,a=c twice"]),
         ("consolidate c.json --policies a=b --policies a=c", ["'a' is given twice"]),
     ],
 )

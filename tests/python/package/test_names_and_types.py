@@ -15,10 +15,12 @@ SETS = gs.preemption.minimal_victim_sets
     [
         (lambda c: gs.consolidate(3), "consolidate() cluster 3 Cluster"),
         (lambda c: SETS(c, make_task("t"), 3), "minimal_victim_sets() node 3 Node"),
+        (lambda c: gs.topology.NetworkTree(3), "NetworkTree() cluster 3 Cluster"),
         (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex() node 1 Node"),
         (lambda c: c.nodes[1.5], "Nodes.__getitem__(): 1.5; expected an integer, a slice or a string"),
         (lambda c: c.nodes.index(1), "Nodes.index(): name: 1; expected a string"),
         (lambda c: gs.sim.kingman_wait("a", "b", 1.0, 1.0), "kingman_wait()"),
+        (lambda c: gs.sim.kingman_wait(10**400, 1.0, 1.0, 1.0), "kingman_wait(): expected"),
         (lambda c: gs.apply(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
         (lambda c: gs.verify.plan(3, {}), "cluster: 3; expected a Cluster, a dict or the path of a file"),
         (lambda c: gs.place(c, 3), "task: 3; expected a dict, the name of a pending task, or a Task"),
@@ -144,6 +146,7 @@ HALF = "a\ud800b"
         ("path", lambda c: gs.Cluster.from_json(HALF)),
         ("path", lambda c: c.to_json(HALF)),
         ("pods", lambda c: gs.preemption.preempt_gang(c, [HALF])),
+        ("device", lambda c: gs.control.mig_layout(HALF)),
         ("workload /0 key", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
     ],
 )
