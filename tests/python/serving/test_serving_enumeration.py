@@ -159,6 +159,7 @@ def compare(seeds: range, make: Any) -> Counter[str]:
         found["two kinds"] += len(kinds) == 2
         found["several deployments"] += len(plan.replicas) > 1
         found["pipelines"] += any(len(group["stages"]) > 1 for group in plan.replicas)
+    print(dict(found))
     return found
 
 
