@@ -61,7 +61,7 @@ def clusters(draw: st.DrawFn) -> dict[str, Any]:
     return document(nodes, tasks, now=draw(st.integers(0, 10**10)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters())
 def test_documents_survive_the_round_trip(text: dict[str, Any]) -> None:
     cluster = gs.Cluster.from_json(text)

@@ -127,15 +127,15 @@ def event_simulation(
 
 
 CASES = [
-    ({"chat": 20.0, "code": 6.0}, {"ttft_p90_s": 1.0, "tpot_p90_s": 0.08}),
-    ({"chat": 8.0}, {"ttft_p90_s": 0.8, "tpot_p90_s": 0.05}),
-    ({"code": 12.0}, {"ttft_p90_s": 1.5}),
-    ({"chat": 30.0}, {"tpot_p90_s": 0.06}),
+    ({"chat": 20.0, "code": 6.0}, {"ttft_p90_s": 1.0, "tpot_p90_s": 0.08}, True),
+    ({"chat": 8.0}, {"ttft_p90_s": 0.8, "tpot_p90_s": 0.05}, False),
+    ({"chat": 8.0}, {"ttft_p90_s": 0.8, "tpot_p90_s": 0.05}, True),
+    ({"code": 12.0}, {"ttft_p90_s": 1.5}, False),
+    ({"chat": 30.0}, {"tpot_p90_s": 0.06}, False),
 ]
 
 
-@pytest.mark.parametrize(("rates", "targets"), CASES)
-@pytest.mark.parametrize("machines", [False, True])
+@pytest.mark.parametrize(("rates", "targets", "machines"), CASES)
 def test_plans_keep_their_targets_in_another_simulation(
     rates: dict[str, float], targets: dict[str, float], machines: bool
 ) -> None:
@@ -175,7 +175,7 @@ def test_random_plans_keep_their_targets_in_another_simulation() -> None:
         }
         plan = serving.plan_serving(request(), rate=rates, machines=bool(rng.random() < 0.5), **targets)
         assert plan.makespan is not None and all(kind["met"] for kind in plan.latencies), seed
-        found = event_simulation(plan, rates, 3000, seed=seed)
+        found = event_simulation(plan, rates, 2000, seed=seed)
         kept += [
             float(np.percentile(found[name][target[:4]], float(target[6:8]))) / limit
             for name in rates
