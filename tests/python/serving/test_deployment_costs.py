@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_percentiles() -> None:
     ("call", "told"),
     [
         (lambda: serving.deployment_costs(REQUEST, (0,)), "percentiles[0]: 0; expected 1 to 100"),
-        (lambda: serving.deployment_costs(REQUEST, utilization=0), "utilization: 0; a number above 0"),
+        (lambda: serving.deployment_costs(REQUEST, utilization=0), "utilization: 0; above 0"),
         (lambda: serving.deployment_costs({**REQUEST, "gpus": {"L4": {"available": 1}}}), "price"),
         (lambda: serving.deployment_costs(REQUEST).of(kind="chat"), "kind: unknown column;"),
     ],

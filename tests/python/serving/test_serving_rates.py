@@ -182,7 +182,7 @@ def test_random_plans_keep_their_targets_in_another_simulation() -> None:
             for target, limit in targets.items()
         ]
     within = sum(k <= 1 for k in kept)
-    print(f"{len(kept)} percentiles of 8 plans: {within} within their targets, largest {max(kept):.2f}")
+    print(f"{len(kept)} percentiles of 8 plans: {within} within targets, largest {max(kept):.2f}")
     assert max(kept) <= 1.25 and sum(k > 1 for k in kept) <= len(kept) / 20, sorted(kept)[-4:]
 
 
