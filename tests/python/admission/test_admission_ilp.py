@@ -29,14 +29,9 @@ docs/admission-measurements.md.
 def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """A cluster of 4 to 8 nodes with 10 to 30 tasks and a job that waits, and the options."""
     rng = random.Random(seed)
+    size = {"gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 64_000}
     nodes = [
-        {
-            "name": f"n{n}",
-            "gpu_model": rng.choice(["A", "A", "A", "B"]),
-            "gpu_count": 8,
-            "cpu_milli": 64_000,
-            "memory_mib": 64_000,
-        }
+        {"name": f"n{n}", "gpu_model": rng.choice(["A", "A", "A", "B"]), **size}
         for n in range(rng.randint(4, 8))
     ]
     tasks: list[dict[str, Any]] = []
@@ -45,21 +40,11 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         used = 0
         while used < 8 and len(tasks) < count and rng.random() < target:
             gpus = min(rng.choice([1, 1, 2, 2, 4]), 8 - used)
-            task: dict[str, Any] = {
-                "name": f"t{len(tasks)}",
-                "node": node["name"],
-                "gpu_count": gpus,
-                "gpus": list(range(used, used + gpus)),
-            }
-            task |= {
-                "cpu_milli": rng.randint(1, 8) * 1000 * gpus,
-                "memory_mib": rng.randint(1, 8) * 1000 * gpus,
-            }
-            task |= {
-                "start_time": rng.randint(0, 9_000),
-                "move_cost": rng.choice([1, 1, 1, 3]),
-                "priority": rng.choice([0, 0, 0, 20]),
-            }
+            task: dict[str, Any] = {"name": f"t{len(tasks)}", "node": node["name"]}
+            task |= {"gpu_count": gpus, "gpus": list(range(used, used + gpus))}
+            task |= {name: rng.randint(1, 8) * 1000 * gpus for name in ("cpu_milli", "memory_mib")}
+            task |= {"start_time": rng.randint(0, 9_000), "move_cost": rng.choice([1, 1, 1, 3])}
+            task["priority"] = rng.choice([0, 0, 0, 20])
             task |= {"preemptible": rng.random() < 0.8, "locked": rng.random() < 0.1}
             if rng.random() < 0.2:
                 task["gpu_models"] = [node["gpu_model"]]
@@ -67,26 +52,14 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
             used += gpus
     pods = rng.choice([1, 1, 2, 3])
     gpus = rng.choice([4, 8, 8])
-    for p in range(pods):
-        tasks.append(
-            {
-                "name": f"p{p}",
-                "job": "waits",
-                "gpu_count": gpus,
-                "cpu_milli": 8_000,
-                "memory_mib": 8_000,
-                "priority": 10,
-            }
-        )
+    pod = {"gpu_count": gpus, "cpu_milli": 8_000, "memory_mib": 8_000, "priority": 10}
+    tasks += [{"name": f"p{p}", "job": "waits", **pod} for p in range(pods)]
     options: dict[str, Any] = {}
     if rng.random() < 0.3:
         options = {"move_price_s": 0, "restart_s": 0, "loss_s": 0, "task_price_s": 1, "work": False}
     elif rng.random() < 0.3:
-        options = {
-            "move_price_s": rng.randint(1, 300),
-            "restart_s": rng.randint(1, 600),
-            "loss_s": rng.randint(600, 5_000),
-        }
+        options = {"move_price_s": rng.randint(1, 300), "restart_s": rng.randint(1, 600)}
+        options["loss_s"] = rng.randint(600, 5_000)
     options |= {switch: False for switch in ("moves", "evictions", "replace") if rng.random() < 0.15}
     document = {"format": "gpusched.cluster", "version": 1, "now": 10_000, "nodes": nodes, "tasks": tasks}
     return document, options
@@ -94,17 +67,8 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
     """The least cost of final places, in GPU-seconds; None if there are none."""
-    price = {
-        "move_price_s": 30,
-        "restart_s": 300,
-        "loss_s": 3600,
-        "task_price_s": 0,
-        "work": True,
-        "moves": True,
-        "evictions": True,
-        "replace": True,
-        **options,
-    }
+    price = {"move_price_s": 30, "restart_s": 300, "loss_s": 3600, "task_price_s": 0}
+    price |= {"work": True, "moves": True, "evictions": True, "replace": True, **options}
     nodes, tasks = document["nodes"], document["tasks"]
     at = {node["name"]: n for n, node in enumerate(nodes)}
     occupied = {task["node"] for task in tasks if "node" in task}
@@ -112,11 +76,8 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
     columns: list[tuple[int, int | None]] = []  # task, node; None = lost
     for t, task in enumerate(tasks):
         gpus, home = task["gpu_count"], task.get("node")
-        fits = [
-            n
-            for n, node in enumerate(nodes)
-            if "gpu_models" not in task or node["gpu_model"] in task["gpu_models"]
-        ]
+        models = [node.get("gpu_model") for node in nodes]
+        fits = [n for n, model in enumerate(models) if model in task.get("gpu_models", models)]
         if home is None:
             columns += [(t, n) for n in fits]
             costs += [0.0] * len(fits)
@@ -125,14 +86,11 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
         costs.append(0.0)
         disturbed = price["task_price_s"]
         work = gpus * (document["now"] - task["start_time"]) if price["work"] else 0
-        move = (
-            price["move_price_s"] * gpus * task["move_cost"] + disturbed
-            if price["moves"] and not task["locked"]
-            else np.inf
-        )
-        evictable = (
-            price["evictions"] and task["preemptible"] and not task["locked"] and task["priority"] < 10
-        )
+        move = price["move_price_s"] * gpus * task["move_cost"] + disturbed
+        if not price["moves"] or task["locked"]:
+            move = np.inf
+        evictable = price["evictions"] and task["preemptible"]
+        evictable = evictable and not task["locked"] and task["priority"] < 10
         again = work + price["restart_s"] * gpus + disturbed if evictable and price["replace"] else np.inf
         for n in fits:
             least = min(move if nodes[n]["name"] in occupied else np.inf, again)

@@ -17,14 +17,7 @@ from messages import mention, mentions, problems_in, refuses
 
 
 def node(name: str, network: list[str], **more: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "gpu_model": "A",
-        "gpu_count": 8,
-        "cpu_milli": 64000,
-        "memory_mib": 65536,
-        "network": network,
-    } | more
+    return make_node(name, gpu_model="A", cpu_milli=64000, memory_mib=65536, network=network) | more
 
 
 def job(count: int, gpus: int, **more: Any) -> dict[str, Any]:
@@ -48,10 +41,7 @@ def test_least_entropy_and_the_papers_greedy(cluster: gs.Cluster) -> None:
     assert all(gpus == list(range(8)) for _, _, gpus in a.pods)
     # Placements as those of `admit` and of plans, which read as tuples, too.
     first = a.pods[0]
-    assert first == (first.task, first.node, first.gpus) == tuple(first) and (first[0], len(first)) == (
-        "train-0",
-        3,
-    )
+    assert first == (first.task, first.node, first.gpus) == tuple(first)
     assert first != ("train-0", first.node, []) and a.pods == list(gs.admit(cluster, job(4, 8)).pods)
     literal = gs.allocate(cluster, job(4, 8), policy="entropy")
     assert literal.per_domain == {"a": 16, "b": 8, "c": 8} and not literal.proven
@@ -84,34 +74,19 @@ def test_levels_and_unknown_positions(cluster: gs.Cluster) -> None:
     assert refused.obstacle == "gpu" and mentions(refused.reason, "gpu: nodes 7 of the 8 pods 'train-0'")
 
 
-def test_groups_with_traffic() -> None:
-    nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
-    nodes += [node(f"{s}b", [s], gpu_model="B") for s in "st"]
-    c = gs.Cluster.from_json(document(nodes, [], now=0))
-    rest = {"cpu_milli": 0, "memory_mib": 0}
-    pods: list[dict[str, Any]] = [
-        {"count": 2, "gpu_count": 4, "gpu_models": ["B"], **rest},
-        {"count": 3, "gpu_count": 8, "gpu_models": ["A"], **rest},
-    ]
-    a = gs.allocate(c, {"name": "pd", "pods": pods, "traffic": [[0, 6], [6, 0]]})
-    assert a.placed and a.cross_traffic == pytest.approx(2)
-    pods[1]["count"] = 2
-    a = gs.allocate(c, {"name": "pd", "pods": pods, "mode": "required"})
-    assert a.placed and a.entropy == 0 and a.proven
-
-
 def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None:
     nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
     nodes += [node(f"{s}b", [s], gpu_model="B") for s in "st"]
     c = gs.Cluster.from_json(document(nodes, [], now=0))
-    pod = {"cpu_milli": 0, "memory_mib": 0}
     groups = [
         {"count": 2, "gpu_count": 4, "gpu_models": ["B"]},
         {"count": 3, "gpu_count": 8, "gpu_models": ["A"]},
     ]
-    pd = {"name": "pd", "pods": [group | pod for group in groups]}
+    pd = {"name": "pd", "pods": [{"cpu_milli": 0, "memory_mib": 0, **group} for group in groups]}
     traffic = [[0.0, 6.0], [6.0, 0.0]]
-    assert gs.allocate(c, pd, traffic=traffic) == gs.allocate(c, pd | {"traffic": traffic})
+    talking = gs.allocate(c, pd, traffic=traffic)
+    assert talking == gs.allocate(c, pd | {"traffic": traffic})
+    assert talking.placed and talking.cross_traffic == pytest.approx(2)
     assert gs.allocate(c, pd).cross_traffic == 0
     # A job of the cluster has no dict.
     named = gs.allocate(gs.allocation.with_job(c, pd), "pd", traffic=traffic)
@@ -121,37 +96,19 @@ def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None
     wish: Any = [{"level": 0, "mode": "required"}]
     assert gs.allocate(cluster, job(4, 8)).placed and not gs.allocate(cluster, job(4, 8), further=wish).placed
     assert gs.allocate(cluster, job(3, 8), further=wish) == gs.allocate(cluster, job(3, 8, further=wish))
-    with pytest.raises(gs.InvalidInput) as caught:
-        gs.allocate(cluster, job(1, 1), further=[{"mode": "required"}], traffic=7)  # type: ignore[arg-type]
-    assert mentions(str(caught.value), "further: /0: field 'level' is missing") and "traffic: 7" in str(
-        caught.value
-    )
 
 
 def test_an_empty_node_has_a_past() -> None:
     """ASI's third criterion goes by the node's own evictions, not by what its present tasks remember."""
-    nodes = [
-        make_node(name, eviction_count=count)
-        for name, count in (("calm", 0), ("middling", 3), ("volatile", 9))
-    ]
-    remembers = {
-        "name": "x",
-        "gpu_count": 0,
-        "cpu_milli": 0,
-        "memory_mib": 0,
-        "node": "calm",
-        "eviction_count": 50,
-    }
+    nodes = [make_node("calm", eviction_count=0), make_node("volatile", eviction_count=9)]
     with pytest.raises(gs.InvalidInput, match="eviction_count"):
         gs.Cluster.from_json(document(nodes, []))  # version 1 has it for tasks alone
-    cluster = gs.Cluster.from_json(document(nodes, [remembers | {"daemon": True}], version=2))
-    assert (
-        [node.eviction_count for node in cluster.nodes] == [0, 3, 9] == cluster.nodes.eviction_count.tolist()
-    )
+    cluster = gs.Cluster.from_json(document(nodes, [], version=2))
+    assert [node.eviction_count for node in cluster.nodes] == [0, 9]
+    assert cluster.nodes.eviction_count.tolist() == [0, 9]
     assert cluster.to_json()["version"] == 2 and gs.Cluster.from_json(cluster.to_json()) == cluster
     new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
-    where = {kind: gs.place(cluster, new | {"priority_class": kind}) for kind in ("HP", "LP")}
-    assert {kind: found and found[0] for kind, found in where.items()} == {"HP": "volatile", "LP": "calm"}
+    assert gs.place(cluster, new | {"priority_class": "HP"})[0] == "volatile"
 
 
 def test_counts_under_switches() -> None:
@@ -160,8 +117,6 @@ def test_counts_under_switches() -> None:
     assert gs.allocation.least_entropy([1, 3], 5) is None
     # The last pod joins half of the job.
     assert gs.allocation.least_entropy([4, 1, 1, 1], 5, groups=[[0, 1, 1, 0]]) == [4, 0, 0, 1]
-    with pytest.raises(gs.InvalidInput, match="capacity"):
-        gs.allocation.least_entropy([-1], 1)
     with refuses("capacity[1] 1.5"):
         gs.allocation.entropy_greedy([1, 1.5], 1)  # type: ignore[list-item]
 
@@ -188,18 +143,13 @@ def test_gpus_by_their_links() -> None:
         assert where("n0", again) == ("n0", [0, 2])
     assert where("n1", picker) == ("n1", [0, 3]) and where("n2", picker) == ("n2", [0, 1])
     assert where("n0", "fewest_crossings") == ("n0", [0, 1])
+    wrong = {"by_gpu_model": {"A10": bridged(), "B": bridged()}, "by_node": {"n9": bridged()}}
     assert mention(
-        problems_in(
-            gs.allocation.ByLinks,
-            c,
-            by_gpu_model={"A10": bridged(), "B": bridged()},
-            by_node={"n9": bridged()},
-        ),
+        problems_in(gs.allocation.ByLinks, c, **wrong),
         ["by_gpu_model: 'A10'; GPU model", "by_node: 'n9'; node", "node 'n2': lacks GPU 4"],
     )
-    with pytest.raises(gs.InvalidInput) as caught:
-        gs.allocation.ByLinks(c, by_gpu_model=3, by_node={"n0": "x"})  # type: ignore[arg-type, dict-item]
-    assert "by_gpu_model: 3" in str(caught.value) and "by_node['n0']: 'x'" in str(caught.value)
+    with refuses("by_node['n0']: 'x'"):
+        gs.allocation.ByLinks(c, by_node={"n0": "x"})  # type: ignore[dict-item]
     with refuses("lacks GPU 4"):  # made for another cluster
         other = gs.Cluster.from_json(document([make_node("big", gpu_model="A100")], [], now=0))
         gs.place(other, {"name": "x", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}, gpu_picker=picker)
@@ -251,9 +201,8 @@ def test_moves_free_one_switch() -> None:
     assert not gs.allocate(c, wish).placed
     made = gs.admit(c, wish, evictions=False)
     plan = made.plan
-    assert (
-        made.admitted and made.proven and [move.task for move in plan.moves] == ["t0"]
-    )  # two GPUs; t2 has four
+    assert made.admitted and made.proven
+    assert [move.task for move in plan.moves] == ["t0"]  # two GPUs; t2 has four
     with_job = gs.allocation.with_job(c, wish)
     report = gs.verify.plan(with_job, plan)
     assert report.ok, report.violations
@@ -268,32 +217,27 @@ def test_moves_free_one_switch() -> None:
     assert not gs.admit(c, job(4, 8), evictions=False)
     fits = gs.admit(c, job(1, 4), evictions=False)
     assert fits.admitted and len(fits.plan.moves) == 0 and len(fits.plan.placements) == 1
-    with refuses("max_moves -1"):
-        gs.admit(c, wish, max_moves=-1)
 
 
 def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
-    with pytest.raises(gs.InvalidInput) as caught:
-        gs.allocate(cluster, {"pods": [{"count": 1.5}, 3], "mode": "maybe", "size": 3})
-    text = str(caught.value)
-    for part in ("job: /pods/0/count: integer, found 1.5", "job: /pods/1: object, found 3",
-                 "job: /mode: expected", "job: /size: unknown field;",
-                 "job 'name' missing"):  # fmt: skip
-        assert mentions(text, part)
-    with refuses("further: /0: key 1; expected a string"):
-        gs.allocate(cluster, job(1, 1), further=[{1: 2}])  # type: ignore[dict-item]
-    with refuses("job: /pods/0: field 'cpu_milli' is missing"):
-        gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1}]})
-    with refuses("job: /pods/1: object, found 3"):
-        gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}, 3]})
+    wrong = {"pods": [{"count": 1.5}, 3], "mode": "maybe", "size": 3}
+    told = problems_in(gs.allocate, cluster, wrong)
+    told += problems_in(gs.allocate, cluster, job(1, 1), further=[{"mode": "required"}], traffic=7)
+    for part in (
+        "job: /pods/0/count: integer, found 1.5",
+        "job: /pods/1: object, found 3",
+        "job: /size: unknown field;",
+        "job 'name' missing",
+        "further: /0: field 'level' is missing",
+        "traffic: 7",
+    ):
+        assert mentions(told, part), part
     with refuses("policy 'best'"):
         gs.allocate(cluster, job(1, 1), policy="best")  # type: ignore[arg-type]
     with refuses("level 5"):
         gs.allocate(cluster, job(1, 1), level=5)
     with refuses("a job or a task of the cluster"):
         gs.allocate(cluster, "nobody")
-    with pytest.raises(TypeError):
-        gs.allocate(cluster, 3)  # type: ignore[arg-type]
 
 
 def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,12 +294,8 @@ def test_a_node_may_be_called_as_a_switch() -> None:
     pods = [{"count": 3, "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}]
     found = gs.allocate(cluster, {"name": "j", "pods": pods})
     assert found.per_domain == {"s0": 8, "s0 (node)": 8, "s1": 8}
-    assert (
-        gs.preemption.preempt_gang(
-            cluster, {"name": "j", "mode": "required", "pods": [pods[0] | {"count": 2}]}
-        )
-        is None
-    )
+    two = {"name": "j", "mode": "required", "pods": [pods[0] | {"count": 2}]}
+    assert gs.preemption.preempt_gang(cluster, two) is None
 
 
 def test_the_limits_of_a_caller() -> None:
@@ -377,23 +317,8 @@ def test_the_limits_of_a_caller() -> None:
         gs.allocate(cluster, hard, time_limit=-1)
 
 
-def test_interference_by_name() -> None:
-    nodes = [node("a", ["g"]), node("b", ["g"])]
-    busy = [{"name": "cpu", "node": "a", "gpus": [], "gpu_count": 0, "cpu_milli": 32000, "memory_mib": 0}]
-    pinned = {"name": "gpus", "node": "a", "gpus": [0, 1], "gpu_count": 2, "cpu_milli": 1000, "memory_mib": 0}
-    c = gs.Cluster.from_json(document(nodes, [*busy, pinned], now=0))
-    new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
-    assert gs.place(c, new, rankers=["packing"]) == ("a", [2])
-    assert gs.place(c, new, rankers=["interference", "packing"]) == ("b", [0])
-    cores = {"name": "new", "gpu_count": 0, "cpu_milli": 8000, "memory_mib": 0}
-    assert gs.place(c, cores, rankers=["packing"]) == ("a", [])
-    assert gs.place(c, cores, rankers=["packing"], filters=["co_location_limit"]) == ("b", [])
-
-
 def test_slowdowns_are_learnt() -> None:
     assert gs.allocation.fit_slowdown([(0.5, 0.1), (1, 0.3)]) == [280]
     assert gs.allocation.fit_slowdown([(0.5, 0.4)] * 3 + [(1, 0.2)], values=2) == [350, 350]
-    with refuses("values 9 1 8"):
-        gs.allocation.fit_slowdown([(0.5, 0.1)], 9)
     with pytest.raises(gs.InvalidInput, match=r"observations\[0\]"):
         gs.allocation.fit_slowdown([(0.5, 0.1, 3)])  # type: ignore[list-item]

@@ -11,6 +11,9 @@ from messages import refuses
 
 def document(**more):
     node = {"gpu_count": 2, "cpu_milli": 8000, "memory_mib": 1000}
+    task = {"cpu_milli": 1000, "memory_mib": 1, "resources": {"pods": 1}}
+    device = {"device_count": 1, "device_classes": ["mig-3g", "mig-1g"]}
+    in_a = {"match_expressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     return {
         "format": "gpusched.cluster",
         "version": 2,
@@ -26,26 +29,8 @@ def document(**more):
             {**node, "name": "n1", "resources": {"pods": 1, "rdma/hca": 2}},
         ],
         "tasks": [
-            {
-                "name": "t0",
-                "cpu_milli": 1000,
-                "memory_mib": 1,
-                "gpu_count": 0,
-                "node": "n0",
-                "device_count": 1,
-                "device_classes": ["mig-3g", "mig-1g"],
-                "resources": {"pods": 1},
-            },
-            {
-                "name": "t1",
-                "cpu_milli": 1000,
-                "memory_mib": 1,
-                "gpu_count": 1,
-                "resources": {"pods": 1},
-                "node_affinity": [
-                    {"match_expressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
-                ],
-            },
+            {**task, "name": "t0", "gpu_count": 0, "node": "n0", **device},
+            {**task, "name": "t1", "gpu_count": 1, "node_affinity": [in_a]},
         ],
         **more,
     }

@@ -16,10 +16,7 @@ def test_from_a_generated_cluster_to_a_checked_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
-    assert (
-        cli.main(["generate", "asi", "--nodes", "200", "--seed", "2", "--layout", "spread", "-o", cluster])
-        == 0
-    )
+    assert cli.main(f"generate asi --nodes 200 --seed 2 --layout spread -o {cluster}".split()) == 0
     assert "200 nodes" in capsys.readouterr().out
     assert gs.Cluster.from_json(cluster) == gs.sim.generate_cluster(nodes=200, seed=2, layout="spread")
     assert cli.main(["consolidate", cluster, "--preset", "fast", "-o", plan, "--report"]) == 0
@@ -49,14 +46,10 @@ def test_nodes_left_uncleared_are_explained(
     assert mentions(capsys.readouterr().out, "2 nodes to clear stay occupied")
     assert cli.main(["consolidate", cluster_file, "--clear", "n0"]) == 0
     assert mentions(capsys.readouterr().out, "all nodes to clear are empty")
-    assert (
-        cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0
-    )
+    command = ["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price"]
+    assert cli.main([*command, "500"]) == 0
     assert "1 node with 8 GPUs opened" in capsys.readouterr().out
-    assert (
-        cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "1001"])
-        == 0
-    )
+    assert cli.main([*command, "1001"]) == 0
     assert mentions(capsys.readouterr().out, "at the open price of 1001 empty nodes of weight 8")
 
 
@@ -137,15 +130,12 @@ def test_a_goal_reports_whether_it_is_reached(
     known = "empty_nodes, count, gpu_model, usable_by, gpu_count, cpu_milli, memory_mib"
     for bad, told in {
         "empty_nodes=3,empty_nodes=4": "empty_nodes is given twice",
-        "gpu_count=8,gpu_count=8": "gpu_count is given twice",
         "nodes=3": f"no 'nodes'; {known}; did you mean 'empty_nodes'",
-        "gpu_cuont=3": f"no 'gpu_cuont'; {known}; did you mean 'gpu_count'",
     }.items():
         with pytest.raises(SystemExit):
             cli.main(["consolidate", cluster_file, "--goal", bad])
         assert mentions(capsys.readouterr().err, told)
     for bad, told in {
-        "empty_nodes=--3": '--goal: /empty_nodes: integer, found "--3"',
         "empty_nodes=²": '--goal: /empty_nodes: integer, found "²"',
         "count=1,gpu_count=-1": "--goal: /slots/gpu_count: from 0 to 64, found -1",
     }.items():

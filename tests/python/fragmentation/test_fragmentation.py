@@ -152,9 +152,7 @@ def test_workloads(small: gs.Cluster) -> None:
     assert pickle.loads(pickle.dumps(workload)) == workload
 
 
-@pytest.mark.parametrize(
-    "workload", [[{"gpus": 1}], [{"gpu_count": 99}], [{"weight": 0}], [{"weight": -1.5}], [], [3]]
-)
+@pytest.mark.parametrize("workload", [[{"gpus": 1}], [{"weight": 0}], [], [3]])
 def test_bad_workloads_are_invalid(mixed: gs.Cluster, workload: list[object]) -> None:
     with pytest.raises(gs.InvalidInput):
         gs.fragmentation.fgd(mixed, workload)  # type: ignore[arg-type]

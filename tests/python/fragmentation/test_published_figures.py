@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import clusters
 import gpusched as gs
 import numpy as np
 import numpy.typing as npt
 import pytest
+from clusters import make_node, make_task
 from gpusched import cli
 from messages import refuses
 
@@ -28,13 +30,8 @@ def random_document(seed: int) -> dict[str, Any]:
     tasks: list[dict[str, Any]] = []
     for n in range(60):
         gpus, cores = int(rng.choice([1, 4, 8, 8, 8, 16])), int(rng.choice([32, 64, 128, 192]))
-        node = {
-            "name": f"n{n}",
-            "gpu_model": str(rng.choice(MODELS)),
-            "gpu_count": gpus,
-            "cpu_milli": 1000 * cores,
-            "memory_mib": 1,
-        }
+        model = str(rng.choice(MODELS))
+        node = make_node(f"n{n}", gpu_model=model, gpu_count=gpus, cpu_milli=1000 * cores)
         if rng.random() < 0.8:
             node["network"] = [f"c{n % 2}", f"s{n % 6}"]
         nodes.append(node)
@@ -102,7 +99,7 @@ def sums(document: dict[str, Any]) -> dict[str, Doubles]:
     return out
 
 
-@pytest.fixture(params=range(8), ids=lambda seed: f"seed{seed}")
+@pytest.fixture(params=range(5), ids=lambda seed: f"seed{seed}")
 def document(request: pytest.FixtureRequest) -> dict[str, Any]:
     return random_document(request.param)
 
@@ -171,30 +168,11 @@ def test_the_two_accountings_differ_if_spot_tasks_run(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One node of 8 GPUs, all of them held by an LP task: none is idle, and all are in the figure."""
-    node = {
-        "name": "n",
-        "gpu_model": "A",
-        "gpu_count": 8,
-        "cpu_milli": 128000,
-        "memory_mib": 1,
-        "network": ["c", "s"],
-    }
-    lp = {
-        "name": "lp",
-        "node": "n",
-        "gpus": list(range(8)),
-        "gpu_count": 8,
-        "cpu_milli": 0,
-        "memory_mib": 0,
-        "priority_class": "LP",
-    }
-    cluster = gs.Cluster.from_json(
-        {"format": "gpusched.cluster", "version": 1, "nodes": [node], "tasks": [lp]}
-    )
-    assert [gs.fragmentation.report(cluster, "asi", accounting=a)[0].total_idle for a in ("all", "hp")] == [
-        0,
-        8,
-    ]
+    held = {"gpus": list(range(8)), "gpu_count": 8, "cpu_milli": 0}
+    lp = make_task("lp", node="n", priority_class="LP", **held)
+    cluster = gs.Cluster.from_json(clusters.document([make_node("n", network=["c", "s"])], [lp]))
+    for accounting, idle in (("all", 0), ("hp", 8)):
+        assert gs.fragmentation.report(cluster, "asi", accounting=accounting)[0].total_idle == idle
     assert gs.fragmentation.unusable_nodes(cluster, (8, 129), accounting="hp")[0].gpus == 8
     assert len(gs.fragmentation.unusable_nodes(cluster, (8, 129))) == 0
     with refuses("gpus_per_pod cannot be combined with accounting 'hp'"):
@@ -203,11 +181,7 @@ def test_the_two_accountings_differ_if_spot_tasks_run(
         gs.fragmentation.report(cluster, accounting="lp")  # type: ignore[arg-type]
     cluster.to_json(tmp_path / "c.json")
     for accounting, idle in (("all", 0.0), ("hp", 8.0)):
-        assert (
-            cli.main(
-                ["report", str(tmp_path / "c.json"), "--shapes", "8x129", "--accounting", accounting, "--csv"]
-            )
-            == 0
-        )
+        command = f"report {tmp_path / 'c.json'} --shapes 8x129 --accounting {accounting} --csv"
+        assert cli.main(command.split()) == 0
         header, row = capsys.readouterr().out.splitlines()
         assert float(dict(zip(header.split(","), row.split(",")))["total_idle"]) == idle

@@ -67,11 +67,8 @@ def sums(pods: Any) -> dict[Any, dict[str, Fraction]]:
         if p["server_id"] is None:
             continue
         s = out[day, hour, p["server_id"]]
-        used, asked, standby = (
-            exact(p["used_gpu_hours"]),
-            exact(p["gpu_request"]),
-            p["state_public"] == "Standby",
-        )
+        used, asked = exact(p["used_gpu_hours"]), exact(p["gpu_request"])
+        standby = p["state_public"] == "Standby"
         if p["priority_class"] == "HP":
             s["pods"] += 1
             s["cores"] += exact(p["cpu_request_cores"])
@@ -188,12 +185,8 @@ def test_figure_16(figures: Any, sums: Any) -> None:
 
 def test_table_1_and_the_left_of_figure_4(figures: Any, servers: Any) -> None:
     gpus = {(s["server_id"], shown(s["gpu_spec_public"])): int(s["gpu_count"]) for _, _, s in servers}
-    assert list(figures["table1"][0]) == [
-        DAYS,
-        len({name for name, _ in gpus}),
-        sum(gpus.values()),
-        len({m for _, m in gpus}),
-    ]
+    names, models = {name for name, _ in gpus}, {model for _, model in gpus}
+    assert list(figures["table1"][0]) == [DAYS, len(names), sum(gpus.values()), len(models)]
     for row in figures["fig4_left"]:
         of = [count for (_, model), count in gpus.items() if model == row.gpu_model]
         assert (row.servers, row.gpus) == (len(of), sum(of))
@@ -205,12 +198,8 @@ def test_figures_2_to_4(figures: Any, pods: Any) -> None:
     models: dict[Any, Fraction] = defaultdict(Fraction)
     classes: dict[Any, int] = defaultdict(int)
     for _, _, p in pods:
-        used, job, model, class_ = (
-            exact(p["used_gpu_hours"]),
-            p["job_type_public"],
-            p["model_type_public"],
-            p["priority_class"],
-        )
+        used, class_ = exact(p["used_gpu_hours"]), p["priority_class"]
+        job, model = p["job_type_public"], p["model_type_public"]
         if exact(p["gpu_mem_request"]) > 0 and job not in (None, "unknown"):
             types[job, "all"] += used
             types[job, class_] += used
@@ -235,10 +224,8 @@ def test_figures_2_to_4(figures: Any, pods: Any) -> None:
                 float(100 * models[row[0], row.model_type] / models[row[0], "all"])
             )
     for row in figures["fig4_right"]:
-        assert (row.hp_pod_hours, row.lp_pod_hours) == (
-            classes[row.gpu_model, "HP"],
-            classes[row.gpu_model, "LP"],
-        )
+        assert row.hp_pod_hours == classes[row.gpu_model, "HP"]
+        assert row.lp_pod_hours == classes[row.gpu_model, "LP"]
 
 
 def sm_of(p: dict[str, Any]) -> float | None:
@@ -375,15 +362,8 @@ def test_all_quirks_are_in_the_generated_tables(pods: Any, servers: Any) -> None
         some = any(p[column] is None for _, _, p in pods)
         assert some or column in never_null, column
         assert any(p[column] is not None for _, _, p in pods), column
-    assert {p["state_public"] for _, _, p in pods} == {
-        "Standby",
-        "Running",
-        "Pending",
-        "Succeeded",
-        "Failed",
-        "Unknown",
-        None,
-    }
+    states = {"Standby", "Running", "Pending", "Succeeded", "Failed", "Unknown", None}
+    assert {p["state_public"] for _, _, p in pods} == states
     assert {p["priority_class"] for _, _, p in pods} == {"HP", "LP", "Other", None}
     assert {0.3, 0.5, 1, 2, 4, 8, 0, None} <= {p["gpu_request"] for _, _, p in pods}
     assert {16, 8, 4, 2, 1} == {s["gpu_count"] for _, _, s in servers}

@@ -65,30 +65,8 @@ def test_views_show_the_document() -> None:
     for key, value in task.items():
         assert getattr(t, key) == value, key
     assert (c.now, t.preemptible, t.gpu_milli, t.cores, n.tasks) == (99, True, 2000, None, [t])
-    assert (n.cpu_free_milli, n.memory_free_mib, n.gpu_free_milli, n.idle_gpus) == (
-        120000,
-        999000,
-        5000,
-        [1, 2, 3, 4, 6],
-    )
-
-
-def test_all_problems_come_at_once_and_are_named() -> None:
-    nodes = [make_node("n0"), make_node("n0", gpu_count=-1)]
-    tasks = [make_task("t0", node="nowhere"), make_task("t1", gpu_count=-1)]
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.Cluster.from_json(document(nodes, tasks))
-    assert isinstance(raised.value, ValueError)
-    assert len(raised.value.problems) >= 3
-    for name in ("n0", "nowhere", "/nodes/1/gpu_count", "/tasks/1/gpu_count"):
-        assert any(name in problem for problem in raised.value.problems), name
-        assert name in str(raised.value)
-
-
-@pytest.mark.parametrize("source", [None, 3, ["x"]])
-def test_other_types_than_documents_are_type_errors(source: object) -> None:
-    with pytest.raises(TypeError, match="a dict or the path"):
-        gs.Cluster.from_json(source)  # type: ignore[arg-type]
+    assert (n.cpu_free_milli, n.memory_free_mib, n.gpu_free_milli) == (120000, 999000, 5000)
+    assert n.idle_gpus == [1, 2, 3, 4, 6]
 
 
 def test_files_that_cannot_be_read_or_written(tiny: gs.Cluster, tmp_path: Path) -> None:
@@ -144,9 +122,7 @@ def test_columns_agree_with_views(small: gs.Cluster) -> None:
     assert [[g for g in range(64) if m >> g & 1] for m in tasks.gpu_mask.tolist()] == [t.gpus for t in tasks]
 
 
-@pytest.mark.parametrize(
-    "name", ["gpu_count", "cpu_milli", "cpu_free_milli", "idle_gpu_mask", "idle_gpu_count", "schedulable"]
-)
+@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "idle_gpu_mask"])
 def test_arrays_are_read_only_and_outlive_their_cluster(name: str) -> None:
     array = getattr(gs.sim.generate_cluster(nodes=50, seed=1).nodes, name)
     kept = array.copy()
@@ -156,12 +132,6 @@ def test_arrays_are_read_only_and_outlive_their_cluster(name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 0
     np.testing.assert_array_equal(array, kept)
-
-
-def test_stored_columns_are_views(tiny: gs.Cluster) -> None:
-    first, second = tiny.nodes.cpu_milli, tiny.nodes.cpu_milli
-    assert not first.flags.owndata
-    assert first.__array_interface__["data"] == second.__array_interface__["data"]
 
 
 def test_views_outlive_their_cluster() -> None:
@@ -183,10 +153,6 @@ def test_equality_is_about_content(tiny: gs.Cluster) -> None:
     assert tiny != "cluster"
     with pytest.raises(TypeError):
         hash(tiny)
-
-
-def test_repr_names_the_sizes(tiny: gs.Cluster) -> None:
-    assert repr(tiny) == "<gpusched.Cluster: 3 nodes, 24 GPUs, 2 tasks>"
 
 
 def test_warnings_name_tasks_on_failed_gpus() -> None:
@@ -254,10 +220,6 @@ def test_invalid_json_is_reported_with_its_place() -> None:
     assert mentions(found[2], "of type datetime.datetime; expected None, a bool")
     assert mentions(found[3], "<dict>: /x-mine/(1, 2): b'raw' of type bytes; expected None, a bool")
     assert mentions(found[4], "<dict>: /x-mine: key (1, 2); expected a string")
-    with refuses("<dict>: /moves: of type set; expected a list"):
-        gs.Plan.from_json(
-            {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": set(), "vacated_nodes": []}
-        )
 
 
 @pytest.mark.parametrize("depth", [70, 100_000])
@@ -294,12 +256,3 @@ def test_mistakes_of_form_and_of_content_come_together(tmp_path: Path) -> None:
                 "node 'n1': duplicate node name",
             ],
         )
-
-
-def test_very_many_mistakes_of_one_kind_are_counted() -> None:
-    same = [make_node("n")] * 20_000
-    wrong = [make_node(f"n{i}", gpu_count=-1) for i in range(20_000)]
-    for nodes in (same, wrong):
-        with pytest.raises(gs.InvalidInput) as raised:
-            gs.Cluster.from_json(document(nodes, []))
-        assert len(raised.value.problems) == 101 and raised.value.problems[-1].startswith("... and 19")

@@ -134,16 +134,8 @@ def test_moves_are_made_once_and_rounds_are_reported(small: gs.Cluster) -> None:
 
 
 def test_moves_and_placements_pickle(tiny: gs.Cluster) -> None:
-    plan = gs.Plan.from_json(
-        {
-            "format": "gpusched.plan",
-            "version": 1,
-            "waves": 1,
-            "moves": [{"task": "small", "from": "n0", "to": "n1", "gpus": [4], "wave": 0}],
-            "vacated_nodes": ["n0"],
-            "placements": [{"task": "t", "node": "n2", "gpus": [1, 2]}],
-        }
-    )
+    placed = {"task": "t", "node": "n2", "gpus": [1, 2]}
+    plan = gs.Plan.from_json(plan_document(placements=[placed]))
     for part in (plan.moves[0], plan.placements[0]):
         again = pickle.loads(pickle.dumps(part))
         assert again == part and again is not part

@@ -61,7 +61,7 @@ def clusters(draw: st.DrawFn) -> dict[str, Any]:
     return document(nodes, tasks, now=draw(st.integers(0, 10**10)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters())
 def test_documents_survive_the_round_trip(text: dict[str, Any]) -> None:
     cluster = gs.Cluster.from_json(text)
@@ -74,7 +74,7 @@ def test_documents_survive_the_round_trip(text: dict[str, Any]) -> None:
                     assert kept[key] == value, key
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(clusters(), st.sampled_from(["ipc", "fast", "best"]))
 def test_plans_verify_and_reach_their_state(text: dict[str, Any], preset: Any) -> None:
     cluster = gs.Cluster.from_json(text)
@@ -87,7 +87,7 @@ def test_plans_verify_and_reach_their_state(text: dict[str, Any], preset: Any) -
     assert gs.Plan.from_json(plan.to_json()) == gs.Plan.from_json(gs.Plan.from_json(plan.to_json()).to_json())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(0, 2**64 - 1))
 def test_anonymous_snapshots_pose_the_same_problem(text: dict[str, Any], seed: int) -> None:
     cluster = gs.Cluster.from_json(text)

@@ -137,9 +137,6 @@ def test_options_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
         gs.bundles.save(tmp_path / "no" / "bundle.json", "consolidate", waiting(), {}, None)
 
 
-NO_PODS: list[Any] = [{"a": 1}, 5, True, None, [], [5], [["waits-0"]], ["waits-0", {"name": "x"}], [{}, {}]]
-
-
 def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[str, Any]:
     """A bundle without a plan, as written."""
     gs.bundles.save(path, command, waiting(), options, None)
@@ -151,49 +148,30 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
     ("change", "problem"),
     [
         ({"format": "gpusched.plan"}, "format: 'gpusched.plan'; expected 'gpusched.bundle'"),
-        ({"other": 1}, "unknown field 'other'; expected format, version,"),
         ({"optoins": {}}, "unknown field 'optoins'; did you mean 'options'"),
         ({"options": []}, "options: []; expected a mapping"),
-        ({"cluster": {"format": "gpusched.cluster"}}, "cluster: 'version' missing"),
         ({"cluster": "{}"}, "cluster: '{}'; expected a mapping"),
         ({"cluster": None}, "cluster: None; expected a mapping"),
         ({"plan": "{}"}, "plan: '{}'; expected a mapping, or null"),
         ({"plan": 5}, "plan: 5; expected a mapping, or null"),
         ({"cluster": {}}, "cluster 'format' 'version' missing"),
-        ({"plan": {"format": "gpusched.plan"}}, "plan missing"),
         ({"plan": {"format": "x"}}, "plan /format"),
         ({"version": 2}, "version: 2; expected 1"),
         ({"version": True}, "version: True; expected 1"),
-        ({"version": 1.0}, "version: 1.0; expected 1"),
-        ({"version": None}, "version: None; expected 1"),
         ({"gpusched": 5}, "gpusched: 5; expected version a string"),
-        ({"gpusched": None}, "gpusched: None; expected version a string"),
         ({"command": ["preempt"]}, "command: ['preempt']; expected a string"),
-        (
-            {"command": "preemt"},
-            "command: 'preemt'; consolidate, preempt, admit, allocate; did you mean 'preempt'",
-        ),
-        (
-            {"options": {"sed": 1}},
-            "options: consolidate() unexpected keyword argument 'sed'; did you mean 'seed'",
-        ),
+        ({"command": "preemt"}, "command: 'preemt'; did you mean 'preempt'"),
+        ({"options": {"sed": 1}}, "options: consolidate() 'sed'; did you mean 'seed'"),
         ({"options": {"seed": -1}}, "options: seed: -1; expected 0 to"),
         ({"options": {"seed": "inf"}}, "options: seed: 'inf'; expected"),
         ({"options": {"cluster": {}}}, "options: consolidate() multiple values 'cluster'"),
         *(
-            (
-                {"command": "preempt", "options": {"pods": pods}},
-                f"options: pods: {pods!r}; expected names of pending tasks",
-            )
-            for pods in NO_PODS
+            ({"command": "preempt", "options": {"pods": pods}}, f"options: pods: {pods!r}; names")
+            for pods in ({"a": 1}, None, [], [5], ["waits-0", {"name": "x"}])
         ),
         ({"command": "preempt", "options": {}}, "options: pods: missing; expected names of pending tasks"),
         ({"command": "preempt", "options": {"pods": [{"a": 1}]}}, "options: <task>: /a: unknown field"),
-        ({"command": "preempt", "options": {"pods": ""}}, "options: job: ''; expected a job or a task"),
-        (
-            {"command": "preempt", "options": {"pods": "nobody"}},
-            "options: job: 'nobody'; expected a job or a task",
-        ),
+        ({"command": "preempt", "options": {"pods": "nobody"}}, "options: job: 'nobody'; a job"),
     ],
 )
 def test_errors_name_bundle_and_field(
@@ -214,20 +192,15 @@ def test_errors_name_bundle_and_field(
     assert mentions(capsys.readouterr().err, f"{bundle}: {problem}")
 
 
-@pytest.mark.parametrize("path", [5, None, ["bundle.json"]])
-def test_a_path_is_a_path(path: Any) -> None:
-    for call in (
-        lambda: gs.bundles.replay(path),
-        lambda: gs.bundles.save(path, "consolidate", waiting(), {}, None),
+def test_paths_and_commands_are_of_their_type(tmp_path: Path) -> None:
+    path, command = tmp_path / "bundle.json", ["preempt"]
+    for call, told in (
+        (lambda: gs.bundles.replay(None), "path: expected the path of a file"),
+        (lambda: gs.bundles.save(5, "consolidate", waiting(), {}, None), "path: expected the path"),
+        (lambda: gs.bundles.save(path, command, waiting(), {}, None), "command: expected a string"),
     ):
-        with pytest.raises(gs.errors.InvalidType, match=naming("path: expected the path of a file")):
+        with pytest.raises(gs.errors.InvalidType, match=naming(told)):
             call()
-
-
-def test_a_command_is_text(tmp_path: Path) -> None:
-    command: Any = ["preempt"]
-    with pytest.raises(gs.errors.InvalidType, match=naming("command: ['preempt']; expected a string")):
-        gs.bundles.save(tmp_path / "bundle.json", command, waiting(), {}, None)
 
 
 @pytest.mark.parametrize("extra", [[], ["--anonymize-bundle"]])
@@ -274,15 +247,8 @@ def test_a_task_that_the_snapshot_lacks(tmp_path: Path, anonymize: bool) -> None
     document = waiting().to_json()
     document["nodes"][0]["labels"] = {"secret-key": "secret-value"}
     cluster = gs.Cluster.from_json(document)
-    task = {
-        "name": "secret-task",
-        "job": "secret-job",
-        "priority": 10,
-        "cpu_milli": 1000,
-        "memory_mib": 1,
-        "gpu_count": 4,
-        "node_selector": {"secret-key": "secret-value"},
-    }
+    task = {"name": "secret-task", "job": "secret-job", "priority": 10, "gpu_count": 4}
+    task |= {"cpu_milli": 1000, "memory_mib": 1, "node_selector": {"secret-key": "secret-value"}}
     bundle = tmp_path / "bundle.json"
     decision = gs.preempt(cluster, task)
     assert decision is not None and len(decision.victims) == 2
@@ -398,16 +364,13 @@ def test_names_of_tasks_and_jobs_are_replaced_wherever_they_may_stand(
 
 
 def test_names_of_pods_are_admitted(tmp_path: Path) -> None:
-    for anonymize in (False, True):
-        bundle = tmp_path / "bundle.json"
-        made = gs.admit(fragmented(), ["our-wait"])
-        gs.bundles.save(bundle, "admit", fragmented(), {"job": ["our-wait"]}, made.plan, anonymize=anonymize)
-        assert gs.bundles.replay(bundle).same
-        assert ("our-" not in bundle.read_text()) == anonymize
+    bundle = tmp_path / "bundle.json"
+    made = gs.admit(fragmented(), ["our-wait"])
+    gs.bundles.save(bundle, "admit", fragmented(), {"job": ["our-wait"]}, made.plan, anonymize=True)
+    assert gs.bundles.replay(bundle).same and "our-" not in bundle.read_text()
 
 
-@pytest.mark.parametrize("anonymize", [False, True])
-@pytest.mark.parametrize("sizes", [[2], [2, 1], [9]])
+@pytest.mark.parametrize(("sizes", "anonymize"), [([2], False), ([2, 1], True), ([9], True)])
 def test_allocation(tmp_path: Path, sizes: list[int], anonymize: bool) -> None:
     document = fragmented().to_json()
     document["tasks"] = [task for task in document["tasks"] if "four" not in task["name"]]
@@ -434,10 +397,7 @@ def test_allocation(tmp_path: Path, sizes: list[int], anonymize: bool) -> None:
     ("command", "options", "problem"),
     [
         ("admit", {}, "job: missing; expected the name of a job"),
-        ("admit", {"job": 5}, "job: 5; expected the name of a job"),
         ("admit", {"job": []}, "job: []; expected the name of a job"),
-        ("allocate", {}, "jobs: missing; expected a list"),
-        ("allocate", {"jobs": "our-new"}, "jobs: 'our-new'; expected a list"),
         ("allocate", {"jobs": [5]}, "jobs: [5]; expected a list"),
     ],
 )

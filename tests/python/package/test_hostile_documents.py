@@ -20,43 +20,40 @@ OTHERS: tuple[Any, ...] = (None, True, -1, 2**63, 1.5, "", "x", [], [0], {}, {"a
 
 NODE = {"name": "n0", "gpu_count": 2, "cpu_milli": 9000, "memory_mib": 100, "gpu_model": "A"}
 TASK = {"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
+SPOT = {"priority_class": "LP"}
+LABELLED = {
+    "network": ["a", "b"],
+    "labels": {"rack": "r"},
+    "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+    "resources": {"pods": 5},
+    "devices": [{"device_class": "mig", "count": 2, "parents": [-1, -1]}],
+    "failed_gpus": [1],
+}
+CONSTRAINED = {
+    "gpu_models": ["A"],
+    "tolerations": [{"key": "k", "operator": "Exists"}],
+    "anti_affinity": [{"group": "g", "level": "node", "limit": 1}],
+    "affinity": [{"group": "h", "level": 0}],
+    "network_affinity": {"level": 1, "mode": "required"},
+    "hardware_affinity": [{"level": "numa", "qos": "guaranteed"}],
+    "node_affinity": [{"match_expressions": [{"key": "rack", "operator": "In", "values": ["r"]}]}],
+    "groups": ["g2"],
+    "avoid": [{"group": "g2", "level": "rack"}],
+    "spread": [{"group": "g2", "level": "rack", "max_skew": 1}],
+}
 CLUSTER: dict[str, Any] = {
     "format": "gpusched.cluster",
     "version": 2,
     "now": 5,
     "label_levels": ["rack"],
     "nodes": [
-        {
-            **NODE,
-            "network": ["a", "b"],
-            "labels": {"rack": "r"},
-            "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
-            "resources": {"pods": 5},
-            "devices": [{"device_class": "mig", "count": 2, "parents": [-1, -1]}],
-            "failed_gpus": [1],
-        },
+        {**NODE, **LABELLED},
         {**NODE, "name": "n1", "gpu_count": 8, "cpu_milli": 1000, "hardware": "a100x8"},
         {**NODE, "name": "n2", "hardware": {"numa_nodes": [{"socket": 0, "cores": 9, "gpus": [0, 1]}]}},
     ],
     "tasks": [
-        {
-            **TASK,
-            "name": "t0",
-            "job": "j0",
-            "node": "n2",
-            "gpus": [0],
-            "gpu_models": ["A"],
-            "tolerations": [{"key": "k", "operator": "Exists"}],
-            "anti_affinity": [{"group": "g", "level": "node", "limit": 1}],
-            "affinity": [{"group": "h", "level": 0}],
-            "network_affinity": {"level": 1, "mode": "required"},
-            "hardware_affinity": [{"level": "numa", "qos": "guaranteed"}],
-            "node_affinity": [{"match_expressions": [{"key": "rack", "operator": "In", "values": ["r"]}]}],
-            "groups": ["g2"],
-            "avoid": [{"group": "g2", "level": "rack"}],
-            "spread": [{"group": "g2", "level": "rack", "max_skew": 1}],
-        },
-        {**TASK, "name": "t1", "priority_class": "LP", "gpu_share_milli": 500, "node_selector": {"rack": "r"}},
+        {**TASK, "name": "t0", "job": "j0", "node": "n2", "gpus": [0], **CONSTRAINED},
+        {**TASK, "name": "t1", "gpu_share_milli": 500, "node_selector": {"rack": "r"}, **SPOT},
     ],
     "jobs": [{"name": "j0", "min_members": 1, "max_disrupted": 1, "subgroups": []}],
     "budgets": [{"name": "b", "allowed_down": 1, "tasks": ["t0"]}],
@@ -73,18 +70,13 @@ PLAN: dict[str, Any] = {
     "stats": {"a": 1},
     "bound": {"occupied_nodes_at_least": 0, "vacated_nodes_at_most": 3, "vacated_gpus_at_most": 9},
 }
+DEVICE = "A100-80GB"
+T1 = {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 2, "cpus": "0-1"}}
+T3 = {"name": "T3", "gpu": 0, "client_of": "T1"}
 CONTROL: dict[str, Any] = {
     "format": "gpusched.control",
     "version": 1,
-    "host": {
-        "tenants": [
-            {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 2, "cpus": "0-1"}},
-            {"name": "T3", "gpu": 0, "client_of": "T1"},
-        ],
-        "gpus": [{"device": "A100-80GB"}],
-        "roots": [{}],
-        "core_numa": [0, 0],
-    },
+    "host": {"tenants": [T1, T3], "gpus": [{"device": DEVICE}], "roots": [{}], "core_numa": [0, 0]},
     "flags": {"mig": False},
     "options": {"dwell": 64, "quota_levels": []},
     "live": {
@@ -98,73 +90,55 @@ CONTROL: dict[str, Any] = {
         "admission": {"capacity": 1, "start": ["true"]},
     },
 }
+MEASURED = {"model": "m", "deployment": "A40 1x4", "workload": "chat"}
+MEASURED |= {"requests_per_s": 1, "ttft_s": 0.5}
+CHAT = {"input": 9, "output": 5, "rate": 0.1, "targets": {"tpot_p99_s": 1}}
 REQUEST: dict[str, Any] = {
     "format": "gpusched.serving-request",
     "version": 2,
     "gpus": {"A40": {"available": 4, "price": 1, "spot_price": 0.3, "spot_available": 2}},
-    "models": {
-        "m": {
-            "type": "Llama-3-70B",
-            "bytes_per_weight": 1,
-            "workloads": {"chat": {"input": 9, "output": 5, "rate": 0.1, "targets": {"tpot_p99_s": 1}}},
-        }
-    },
+    "models": {"m": {"type": "Llama-3-70B", "bytes_per_weight": 1, "workloads": {"chat": CHAT}}},
     "targets": {"ttft_p90_s": 9},
-    "measured": [
-        {"model": "m", "deployment": "A40 1x4", "workload": "chat", "requests_per_s": 1, "ttft_s": 0.5}
-    ],
+    "measured": [MEASURED],
 }
-RUNNING = [
-    {
-        "model": "m",
-        "deployment": "A40 1x4",
-        "count": 1,
-        "stages": [{"gpu": "A40", "degree": 4, "layers": 80}],
-        "share": {"chat": 1.0},
-        "requests_per_s": {"chat": 1.0},
-    }
-]
+STAGES = [{"gpu": "A40", "degree": 4, "layers": 80}]
+SERVES = {"share": {"chat": 1.0}, "requests_per_s": {"chat": 1.0}}
+RUNNING = [{"model": "m", "deployment": "A40 1x4", "count": 1, "stages": STAGES, **SERVES}]
 JOBS = [{"name": "a", "pods": [{"count": 2, "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}]
-KUBERNETES: dict[str, Any] = {
+KUBERNETES_NODE = {
     "apiVersion": "v1",
-    "kind": "List",
-    "items": [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": "a", "labels": {"x": "y"}},
-            "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
-            "status": {
-                "allocatable": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "8"},
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "d", "ownerReferences": [{"kind": "Job", "name": "j"}]},
-            "spec": {
-                "nodeName": "a",
-                "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}],
-                "tolerations": [{"key": "k", "operator": "Exists"}],
-            },
-            "status": {"phase": "Running"},
-        },
-    ],
+    "kind": "Node",
+    "metadata": {"name": "a", "labels": {"x": "y"}},
+    "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+    "status": {
+        "allocatable": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "8"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+KUBERNETES_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "d", "ownerReferences": [{"kind": "Job", "name": "j"}]},
+    "spec": {
+        "nodeName": "a",
+        "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}],
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+    },
+    "status": {"phase": "Running"},
+}
+KUBERNETES = {"apiVersion": "v1", "kind": "List", "items": [KUBERNETES_NODE, KUBERNETES_POD]}
+SLURM_JOB = {
+    "job_id": 1,
+    "job_state": ["RUNNING"],
+    "nodes": "a",
+    "partition": "p",
+    "priority": {"set": True, "infinite": False, "number": 5},
+    "tres_alloc_str": "cpu=1,gres/gpu=1",
 }
 SLURM: dict[str, Any] = {
     "meta": {},
     "nodes": [{"name": "a", "cpus": 8, "gres": "gpu:2", "state": ["IDLE"], "partitions": ["p"]}],
-    "jobs": [
-        {
-            "job_id": 1,
-            "job_state": ["RUNNING"],
-            "nodes": "a",
-            "partition": "p",
-            "priority": {"set": True, "infinite": False, "number": 5},
-            "tres_alloc_str": "cpu=1,gres/gpu=1",
-        }
-    ],
+    "jobs": [SLURM_JOB],
     "partitions": [{"name": "p", "nodes": {"configured": "a"}}],
 }
 
@@ -172,7 +146,9 @@ SLURM: dict[str, Any] = {
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of all values within a document."""
     yield at
-    children: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    children: Any = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        children = enumerate(value)
     for key, child in children:
         yield from places(child, (*at, key))
 
@@ -250,6 +226,7 @@ except gs.InvalidInput as error:
     print(error, file=sys.stderr)
 print((peak() - before) / 1024)
 """
+SOCKETS = [{"id": f"s{i}", "type": "Socket"} for i in range(3000)]
 JOBS_ON_ALL_NODES = "".join(f"NodeName=a{i}\n" for i in range(1000)) + "".join(
     f"JobId={i} JobState=PENDING NumNodes=1000\n" for i in range(1000)
 )
@@ -264,19 +241,15 @@ JOBS_ON_ALL_NODES = "".join(f"NodeName=a{i}\n" for i in range(1000)) + "".join(
         ("read_slurm_topology", f"SwitchName=s Nodes={'n' * 1000}[0-49999]"),
         ("read_slurm", JOBS_ON_ALL_NODES),
         ("read_slurm", "NodeName=a\nPartitionName=p Nodes=n[0-999999]\n"),
-        (
-            "read_flextopo",
-            json.dumps(
-                {"kind": "FlexTopo", "spec": {"nodes": [{"id": f"s{i}", "type": "Socket"} for i in range(3000)]}}
-            ),
-        ),
+        ("read_flextopo", json.dumps({"kind": "FlexTopo", "spec": {"nodes": SOCKETS}})),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
 def test_memory_of_readers_is_bounded(reader: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text(text)
-    run = subprocess.run([sys.executable, "-c", PEAK, reader, str(path)], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", PEAK, reader, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) < 100 + 200 * len(text) / 2**20, run.stderr
 
@@ -294,16 +267,13 @@ def test_planning_ends_within_its_time_limit() -> None:
     """Without a plan, it also searches for the limits that prevent one."""
     if not gs.milp.available_solvers():
         pytest.skip("no solver")
-    workloads = {"chat": {"input": 496, "output": 510, "rate": 6.5}, "code": {"input": 1500, "output": 30, "rate": 2}}
+    chat = {"input": 496, "output": 510, "rate": 6.5}
+    workloads = {"chat": chat, "code": {"input": 1500, "output": 30, "rate": 2}}
     request = {
-        "format": "gpusched.serving-request",
-        "version": 2,
         "gpus": {"A40": {"available": 16, "minimum": 4, "spot_price": 0.3, "spot_available": 32}},
         "models": {"m": {"type": "Llama-3-70B", "bytes_per_weight": 1, "workloads": workloads}},
         "targets": {"ttft_p90_s": 1, "tpot_p99_s": 0.1},
-        "measured": [
-            {"model": "m", "deployment": "A40 1x4", "workload": "chat", "requests_per_s": 1, "ttft_s": 0.5}
-        ],
+        "measured": [MEASURED],
     }
     start = time.process_time()
     whole = gs.serving.plan_serving(request)

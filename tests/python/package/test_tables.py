@@ -34,14 +34,8 @@ def stored() -> list[Any]:
     """What `tables.pickle` holds: `pickle.dumps(stored(), protocol=4)`, made when the names became public."""
     numbers = ("fractional", "stranded", "insufficient_cpu", "total_idle")
     columns = ("gpus", "cpu_cores", *numbers, *(f"{name}_pct" for name in numbers[:3]))
-    costs = {
-        "model": "text",
-        "gpu": "text",
-        "deployment": "text",
-        "gpus": "whole",
-        "price": "number",
-        "dollars_p90": "number",
-    }
+    costs = dict.fromkeys(("model", "gpu", "deployment"), "text") | {"gpus": "whole"}
+    costs |= {"price": "number", "dollars_p90": "number"}
     slots = Table(("gpu_model", "across", "within", "loss"), [("A100", 3, 2, 1), ("*", 3, 2, 1)])
     return [
         Report(columns, [(8, 64, 0.5, 2.0, 1.0, 10.0, 5.0, 20.0, 10.0)]),
@@ -66,9 +60,8 @@ def test_pickles_of_tables_name_no_private_module() -> None:
     pickled = pickle.dumps([*stored(), curve, curve[0], serving.deployment_costs(REQUEST)], protocol=4)
     texts = [arg for _, arg, _ in pickletools.genops(pickled) if isinstance(arg, str)]
     modules = {text.split(" ")[0] for text in texts if text.startswith("gpusched")}
-    assert {"gpusched.fragmentation", "gpusched.serving"} <= modules and not [
-        name for name in modules if private(name)
-    ]
+    assert {"gpusched.fragmentation", "gpusched.serving"} <= modules
+    assert not [name for name in modules if private(name)]
     again = pickle.loads(pickled)[4]
     assert again == curve and again.plans == curve.plans and str(again) == str(curve)
 

@@ -13,10 +13,18 @@ import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
-from messages import mention, mentions, naming, problems_in, refuses
+from messages import mention, mentions, naming, refuses
 from solvers import needs_solver
 
+MEASURED = {"prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+TABLE = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, **MEASURED}
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
+
+
+KINDS = {
+    "long": {"input": 2455, "output": 18, "requests": 700},
+    "chat": {"input": 496, "output": 510, "requests": 300},
+}
 
 
 def request(budget: float = 15, **models: Any) -> dict[str, Any]:
@@ -27,15 +35,7 @@ def request(budget: float = 15, **models: Any) -> dict[str, Any]:
             "A40": {"available": 12, "price": 0.6},
             "mine": {"type": "L40S", "available": 4, "price": 1.1, "network_gb_s": 12.5},
         },
-        "models": models
-        or {
-            "Llama-3-8B": {
-                "workloads": {
-                    "long": {"input": 2455, "output": 18, "requests": 700},
-                    "chat": {"input": 496, "output": 510, "requests": 300},
-                }
-            }
-        },
+        "models": models or {"Llama-3-8B": {"workloads": copy.deepcopy(KINDS)}},
     }
 
 
@@ -52,22 +52,16 @@ def test_catalogue_deployments_and_estimates() -> None:
     fast = serving.estimate_throughput(model, [h100], found[3], 1000, 100)
     slow = serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 0.3})
     assert fast.requests_per_s > slow.requests_per_s > 0
-    table = {
-        "model": "Llama-3-70B",
-        "gpu": "H100",
-        "degree": 4,
-        "prefill": [(1000, 0.5)],
-        "decode": [(1, 0.1)],
-    }
-    measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[table])
+    measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[TABLE])
     assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
     with refuses("profiles: /0/prefill/0: expected a row of size, seconds"):
-        serving.estimate_throughput(
-            model, [h100], found[3], 1000, 1, profiles=[{**table, "prefill": [(1000,)]}]
-        )
-    for bad in ({"efficiency": {"compute": 2}}, {"efficiency": {"nothing": 1}}, {"max_batch": 0}):
-        with pytest.raises(gs.InvalidInput):
-            serving.estimate_throughput(model, [h100], found[3], 1000, 100, **bad)
+        wrong = {**TABLE, "prefill": [(1000,)]}
+        serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[wrong])
+    with pytest.raises(gs.InvalidInput):
+        serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 2})
+    assert serving.layer_seconds(model, h100, 4, 1, 1000, 1) > 0
+    with refuses("degree 9 1 8"):
+        serving.layer_seconds(model, h100, 9, 1, 0, 0)
 
 
 def test_plan_ablations_and_deadline() -> None:
@@ -92,13 +86,6 @@ def test_plan_ablations_and_deadline() -> None:
     assert cheap.cost < plan.cost
     none = serving.plan_serving(request(budget=0.1))
     assert none.status == "infeasible" and none.makespan is None and none.replicas == []
-    bad = request()
-    del bad["gpus"]["mine"]["price"]
-    bad["models"]["Llama-3-8B"]["workloads"]["chat"]["requests"] = -1
-    assert len(problems_in(serving.plan_serving, bad)) == 2
-    with pytest.raises(gs.InvalidInput, match="/requets: unknown field"):
-        serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {
-            "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}))  # fmt: skip
 
 
 def test_plans_pickle() -> None:
@@ -119,13 +106,7 @@ def test_profiles_from_csv(tmp_path: Path) -> None:
     prefill.write_text("tokens,ms\n0,0\n1000,500\n")
     decode.write_text("1,100\n")
     profile = serving.read_layer_profile(prefill, decode, "Llama-3-70B", "H100", degree=4)
-    assert profile == {
-        "model": "Llama-3-70B",
-        "gpu": "H100",
-        "degree": 4,
-        "prefill": [(1000, 0.5)],
-        "decode": [(1, 0.1)],
-    }
+    assert profile == TABLE
     model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
     found = next(d for d in serving.enumerate_deployments(model, [h100], [4]) if d.name == "H100 1x4")
     rate = serving.estimate_throughput(model, [h100], found, 1000, 1, profiles=[profile]).requests_per_s
@@ -165,11 +146,11 @@ def test_a_timed_out_replanning_knows_the_plan_without_starts() -> None:
     def slow(model: Any, options: dict[str, Any]) -> dict[str, Any]:
         found = highs(model, {**options, "time_limit": 10.0})
         limits.append(math.inf if options["time_limit"] is None else options["time_limit"])
-        time.sleep(0.6 if len(limits) == 1 else 0.0)
+        time.sleep(0.25 if len(limits) == 1 else 0.0)
         return found if limits[-1] > 0 else {"status": "time_limit"}
 
     plan = serving.plan_serving(request())
-    same = serving.replan(request(), plan, solver=slow, time_limit=0.5)
+    same = serving.replan(request(), plan, solver=slow, time_limit=0.2)
     assert same.makespan_kept == pytest.approx(plan.makespan) and same.starts == 0
 
 
@@ -187,14 +168,15 @@ def test_plans_name_their_solver_and_cbc_prints_nothing(capfd: pytest.CaptureFix
 def test_latency() -> None:
     needs_solver()
     plan = serving.plan_serving(request())
-    burst = serving.simulate_latency(request(), plan, requests=20000)
-    assert burst.makespan / 20 == pytest.approx(plan.makespan, rel=0.25)
-    assert burst.percentile(100) == pytest.approx(burst.makespan) and len(burst.latency) == 20000
+    burst = serving.simulate_latency(request(), plan, requests=5000)
+    assert burst.makespan / 5 == pytest.approx(plan.makespan, rel=0.25)
+    assert burst.percentile(100) == pytest.approx(burst.makespan) and len(burst.latency) == 5000
     half = serving.simulate_latency(request(), plan, rate=plan.requests_per_s / 2, seed=3)
     assert half == serving.simulate_latency(request(), plan, rate=plan.requests_per_s / 2, seed=3)
     assert 0 < half.percentile(50) <= half.percentile(99) < burst.percentile(99)
-    with pytest.raises(gs.InvalidInput):
-        serving.simulate_latency(request(), plan, requests=0)
+    for options in ({"requests": 0}, {"rate": 1e-300, "requests": 3}):
+        with pytest.raises(gs.InvalidInput):
+            serving.simulate_latency(request(), plan, **options)
 
 
 def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
@@ -225,29 +207,12 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     assert measured == serving.simulate_latency(request(), told, **options)
     for wrong, problem in (
         ("H100", 'plan: expected a serving plan or a list of replicas, found "H100"'),
-        ({}, "plan: field 'replicas' is missing"),
         ({**document, "version": 3}, "plan: /version: from 1 to 2, found 3"),
-        ([{**mine, "model": "Llama-3-7B"}], "plan: /0/model: expected one of Llama-3-8B, found 'Llama-3-7B'"),
-        ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment: 'H1OO 1x1'; expected 'TYPE SxD'"),
-        (
-            [{**mine, "share": {"chatt": 1.0}}],
-            "plan: /0/share/chatt: expected one of long, chat, found 'chatt'; did you mean 'chat'",
-        ),
-        ([{**mine, "share": {"chat": "x"}}], 'plan /0/share/chat "x"'),
-        (
-            [{name: value for name, value in mine.items() if name != "share"}],
-            "plan: /0: field 'share' is missing",
-        ),
-        ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; expected 1"),
         ([{**mine, "count": -1}], "plan: /0/count: from 0 to 2147483647, found -1"),
-        (
-            {"replicas": [{**mine, "share": 1}]},
-            "plan: /replicas/0/share: expected an object by name, found 1",
-        ),
+        ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; 1"),
     ):
-        with pytest.raises(gs.InvalidInput) as caught:
+        with refuses(problem):
             serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]
-        assert mentions(caught.value.problems[0], problem), caught.value.problems
 
 
 def test_a_batch_without_a_plan_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,13 +242,10 @@ def test_a_batch_without_a_plan_has_a_reason(tmp_path: Path, capsys: pytest.Capt
     assert budget.startswith("budget: 12 $/h; ") and deadline.startswith("deadline: 10 s; ")
     enough, least = (float(told.split("; ")[1].split()[0]) for told in (budget, deadline))
     for more, within in (({"budget": enough}, 10.0), ({}, least)):
-        assert serving.plan_serving({**poor, **more}, deadline=within).makespan is not None
-        assert (
-            serving.plan_serving(
-                {**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within
-            ).makespan
-            is None
-        )
+        rich = {**poor, **more}
+        assert serving.plan_serving(rich, deadline=within).makespan is not None
+        rich["budget"] *= 0.99
+        assert serving.plan_serving(rich, deadline=0.99 * within).makespan is None
     # If the running plan may not be changed enough.
     plenty = {**asked, "budget": 30}
     assert mention(serving.replan(plenty, [], max_starts=0).plan.binding, ["max_starts: 0; a plan"])
@@ -310,22 +272,15 @@ def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main(["plan-serving", asked, "--replan-from", out, "-o", again]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
     schema["serving-plan.v2"].validate(json.loads(Path(again).read_text()))
-    for ignored in (
-        ["--deadline", "100"],
-        ["--composition", "uniform"],
-        ["--routing", "round_robin"],
-        ["--uniform-tp"],
-    ):
-        capsys.readouterr()
-        assert cli.main(["plan-serving", asked, "--replan-from", out, *ignored]) == 2
-        assert f"{ignored[0]}: not with --replan-from" in capsys.readouterr().err
+    ignored = ["--deadline", "100", "--composition", "uniform"]
+    ignored += ["--routing", "round_robin", "--uniform-tp"]
+    assert cli.main(["plan-serving", asked, "--replan-from", out, *ignored]) == 2
+    said = capsys.readouterr().err
+    assert "not with --replan-from" in said and all(word in said for word in ignored[::2])
     assert cli.main(["plan-serving", asked, "--max-starts", "1"]) == 2
-    Path(asked).write_text("[]")
-    assert cli.main(["plan-serving", asked]) == 2
     Path(asked).write_text(json.dumps({**document, "budget": 0.1}))
     assert cli.main(["plan-serving", asked]) == 1
     assert "no plan: infeasible" in capsys.readouterr().out
-    assert cli.main(["plan-serving", str(tmp_path / "none.json")]) == 2
 
 
 def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,10 +315,6 @@ def test_replanning_proves_its_claims() -> None:
 
 
 def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
-    with refuses("deployments: /memory_fraction: unknown field; expected one of degrees,"):
-        serving.plan_serving(request(), deployments={"memory_fraction": 0.3})
-    with refuses("deployments: unknown field 'memory_fraction'; expected degrees,"):
-        serving.deployment_costs(request(), deployments={"memory_fraction": 0.3})
     with pytest.raises(
         TypeError, match=naming("unexpected keyword argument 'memory_fraction'; it is a field of 'estimate'")
     ):
@@ -371,8 +322,6 @@ def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
     h100, model = serving.gpu_type("H100"), serving.language_model("Llama-3-70B")
     found = serving.enumerate_deployments(model, [h100], [4], memory_fraction=0.5)
     assert [d.name for d in found] == ["H100 4x1", "H100 2x2", "H100 1x4"]
-    with refuses("memory_fraction 1.5 0.05 1"):
-        serving.enumerate_deployments(model, [h100], [4], memory_fraction=1.5)
     needs_solver()
     whole, half = (serving.plan_serving(request(), estimate={"memory_fraction": part}) for part in (0.9, 0.5))
     assert half.makespan > whole.makespan
@@ -382,14 +331,6 @@ def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
         for part in (0.9, 0.5)
     )
     assert narrow.percentile(90) > wide.percentile(90)
-
-
-def test_arguments_that_would_be_lost() -> None:
-    needs_solver()
-    plan = serving.plan_serving(request())
-    for rate in (5e-324, 1e-300):
-        with pytest.raises(gs.InvalidInput, match="rate"):
-            serving.simulate_latency(request(), plan, rate=rate, requests=3)
 
 
 def test_plots() -> None:
@@ -413,55 +354,25 @@ def test_plots() -> None:
 
 def test_odd_requests() -> None:
     needs_solver()
-    empty = serving.plan_serving({"budget": 1, "gpus": {}, "models": {}})
-    assert empty.status == "optimal" and empty.makespan == 0 and empty.requests_per_s == 0
     for options in ({"deployments": {"degrees": []}}, {"deployments": {"degrees": []}, "uniform_tp": True}):
         assert serving.plan_serving(request(), **options).status == "infeasible"
-    endless = {
-        "type": "Llama-3-8B",
-        "workloads": {"w": {"input": 2_000_000_000, "output": 2_000_000_000, "requests": 1}},
-    }
-    assert serving.plan_serving(request(m=endless)).status == "infeasible"
+    endless = {"input": 2_000_000_000, "output": 2_000_000_000, "requests": 1}
+    model = {"type": "Llama-3-8B", "workloads": {"w": endless}}
+    assert serving.plan_serving(request(m=model)).status == "infeasible"
     many = request(1e9)
     many["gpus"]["H100"]["available"] = 10**9
     plan = serving.plan_serving(many, mip_gap=1e-3, time_limit=20)
     assert plan.makespan is not None and plan.bound == pytest.approx(plan.makespan, rel=2e-2)
-    plan = serving.plan_serving(
-        request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}})
-    )
-    assert plan.status == "optimal"
-    twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
-    with refuses("/measured/1: appears twice for 'chat' of 'Llama-3-8B'"):
-        serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
-    running = [
-        {"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}
-    ]
-    with pytest.raises(gs.InvalidInput, match="count of all together"):
-        serving.replan(request(), running * 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [((0, 1, 0, 0), "degree: 0"), ((9, 1, 0, 0), "degree 9 1 8"), ((1, -1, 0, 0), "tokens: -1"),
-     ((1, 1, float("nan"), 0), "context: nan"), ((1, 1, 0, -1), "sequences: -1")],
-)  # fmt: skip
-def test_layer_seconds_out_of_range(arguments: tuple[Any, ...], message: str) -> None:
-    with refuses(message):
-        serving.layer_seconds(serving.language_model("Llama-3-8B"), serving.gpu_type("H100"), *arguments)
+    model["workloads"]["w"] = {"input": 9, "output": 9, "requests": 1e300}
+    assert serving.plan_serving(request(m=model)).status == "optimal"
 
 
 @pytest.mark.parametrize("call", ["plan_serving", "sweep_budgets", "replan"])
 def test_mistakes_in_request_and_options_are_reported_together(call: str) -> None:
     more = {"plan_serving": [], "sweep_budgets": [["y"]], "replan": [[]]}[call]
     with pytest.raises(gs.InvalidInput) as caught:
-        getattr(serving, call)(
-            {"budget": "x"},
-            *more,
-            threads="two",
-            max_deployments=-1,
-            deployments={"degrees": "q"},
-            estimate={"max_batch": 0},
-        )
+        wrong = {"deployments": {"degrees": "q"}, "estimate": {"max_batch": 0}}
+        getattr(serving, call)({"budget": "x"}, *more, threads="two", max_deployments=-1, **wrong)
     text = "\n".join(caught.value.problems)
     for words in (
         'request /budget "x"', "field 'gpus' is missing", "field 'models' is missing", "threads 'two'",

@@ -27,15 +27,10 @@ def row(
 
 def request(kinds: dict[str, float], **more: Any) -> dict[str, Any]:
     """A model on H100 in groups of four, of which each was measured to serve 10 requests/s of any kind."""
+    workloads = {name: {"input": 500, "output": 250, "rate": rate} for name, rate in kinds.items()}
     return {
         "gpus": {"H100": {"machines": 4, "price": 3.0}},
-        "models": {
-            "Llama-3-70B": {
-                "workloads": {
-                    name: {"input": 500, "output": 250, "rate": rate} for name, rate in kinds.items()
-                }
-            }
-        },
+        "models": {"Llama-3-70B": {"workloads": workloads}},
         "measured": [row("H100 1x4", name, 10.0) for name in kinds],
         **more,
     }
@@ -107,25 +102,14 @@ def test_rates_name_the_model_if_several_have_the_kind(console: Console) -> None
     assert console.rates("plan-serving", two, "--rate", words) == pytest.approx(wanted)
     rate = {"Llama-3-70B/chat": 2.0, "Llama-3-70B/code": 4.0, "Llama-3-8B/chat": 7.0}
     plan = serving.plan_serving(two_models(), rate=rate, measured_only=True)
-    assert {(kind["model"], kind["workload"]): kind["rate"] for kind in plan.latencies} == pytest.approx(
-        wanted
-    )
+    found = {(kind["model"], kind["workload"]): kind["rate"] for kind in plan.latencies}
+    assert found == pytest.approx(wanted)
     assert plan.rate == pytest.approx(13)
     # A kind that is not named gets none.
-    assert serving.plan_serving(
-        two_models(), rate={"Llama-3-8B/chat": 6.0}, measured_only=True
-    ).rate == pytest.approx(6)
+    one = serving.plan_serving(two_models(), rate={"Llama-3-8B/chat": 6.0}, measured_only=True)
+    assert one.rate == pytest.approx(6)
     both = "rate: 'chat'; expected 'Llama-3-70B/chat' or 'Llama-3-8B/chat'"
-    for wrong, told in (
-        ({"chat": 10.0}, both),
-        ({"code": 1.0, "Llama-3-70B/code": 2.0}, "rate: 'Llama-3-70B/code' and 'code' same kind"),
-        ({"chatt": 1.0}, "rate: 'chatt'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat"),
-        (
-            {"Llama-3-8B/code": 1.0},
-            "rate: 'Llama-3-8B/code'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat",
-        ),
-    ):
-        assert mention(problems_in(serving.plan_serving, two_models(), rate=wrong), [told])
+    assert mention(problems_in(serving.plan_serving, two_models(), rate={"chat": 10.0}), [both])
     assert mention(console("plan-serving", two, "--rate", "chat=10", code=2), [f"--{both}"])
 
 
@@ -140,7 +124,6 @@ def test_rates_given_twice_add_up_or_are_refused(console: Console) -> None:
             ["--rate", "10", "--rate", "chat=3"],
             "argument --rate: given twice; expected one value for all kinds",
         ),
-        (["--rate", "10", "--rate", "12"], "argument --rate: given twice"),
         (["--rate", "x", "--rate", "12"], "argument --rate: 'x' is no rate"),
     ):
         (line,) = console("plan-serving", asked, *words, code=2)
@@ -174,49 +157,26 @@ def test_the_message_of_a_plan_is_printed(console: Console) -> None:
 def test_curves_keep_the_targets_of_options_and_request(console: Console) -> None:
     asked = request({"chat": 3.0, "code": 1.0}, targets={"tpot_p90_s": 0.9})
     file = console.file("request.json", asked)
-    lines = console(
-        "serving-curve",
-        file,
-        "--rates",
-        "5",
-        "--ttft-p99",
-        "1e-4",
-        "--targets",
-        "ttft_p90=1",
-        "--measured-only",
-        code=1,
-    )
+    curve = ["serving-curve", file, "--rates", "5", "--measured-only"]
+    lines = console(*curve, "--ttft-p99", "1e-4", "--targets", "ttft_p90=1", code=1)
     assert lines[0].split()[:4] == ["rate", "ttft_p90_s", "ttft_p99_s", "tpot_p90_s"]
     # Nothing is proved of the cost of a plan that cannot be.
     assert lines[2].split()[:7] == ["5", "1", "0.0001", "0.9", "infeasible", "-", "-"]
     assert any(mentions(line, "ttft_p99_s of 0.0001 s is less than") for line in lines)
     # A set goes before the options, and these before the request.
-    table = serving.curve(
-        asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True
-    )
+    sets = [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}]
+    table = serving.curve(asked, [5], sets, tpot_p90_s=0.7, measured_only=True)
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(None, 0.5), (2.0, 0.7)]
     # If kinds differ, the shortest; the console names the kind.
     kinds = asked["models"]["Llama-3-70B"]["workloads"]
     kinds["code"]["targets"] = {"tpot_p90_s": 0.6, "ttft_p90_s": 3.0}
     table = serving.curve(asked, [5], measured_only=True)
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(3.0, 0.6)]
-    file = console.file("request.json", asked)
-    lines = console("serving-curve", file, "--rates", "5", "--measured-only")
-    assert mention(
-        lines[3:],
-        ["ttft_p90_s in the request: 3 for code", "tpot_p90_s in the request: 0.9 for chat, 0.6 for code"],
-    )
-    lines = console(
-        "serving-curve",
-        file,
-        "--rates",
-        "5",
-        "--tpot-p90",
-        "0.8",
-        "--targets",
-        "ttft_p90=2",
-        "--measured-only",
-    )
+    console.file("request.json", asked)
+    first, second = console(*curve)[3:]
+    assert mentions(first, "ttft_p90_s in the request: 3 for code")
+    assert mentions(second, "tpot_p90_s in the request: 0.9 for chat, 0.6 for code")
+    lines = console(*curve, "--tpot-p90", "0.8", "--targets", "ttft_p90=2")
     assert cells(lines, "5")[1:3] == ["2", "0.8"] and len(lines) == 3
 
 
@@ -309,10 +269,6 @@ def test_replicas_that_restart_are_counted_by_the_gpus_that_stay() -> None:
     # A replica on two types is one replica.
     mixed = [runs("a", 2, H100=4, L40S=4)]
     spots = [rents("H100", 0, 8), rents("L40S", 0, 8)]
-    assert mentions(
-        found(mixed, spots, [rents("H100", 8), rents("L40S", 8)]),
-        "at least 2: 8 spot H100 and 8 spot L40S are",
-    )
-    assert mentions(
-        found(mixed, spots, [rents("H100", 8), rents("L40S", 0, 8)]), "at least 2: 8 spot H100 are"
-    )
+    for rest, told in ((rents("L40S", 8), "and 8 spot L40S are"), (rents("L40S", 0, 8), "are")):
+        new = [rents("H100", 8), rest]
+        assert mentions(found(mixed, spots, new), f"at least 2: 8 spot H100 {told}")

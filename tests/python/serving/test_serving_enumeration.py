@@ -185,14 +185,10 @@ def test_plans_of_measurements() -> None:
                 ]
         return configurations, {"measured": rows}, "Llama-3-8B", {"measured_only": True}
 
-    found = compare(range(180), make)
-    assert (
-        found["feasible"] >= 60
-        and found["infeasible"] >= 20
-        and found["machines"] >= 10
-        and found["spot"] >= 10
-    ), found
-    assert found["two kinds"] >= 25 and found["several deployments"] >= 15 and found["pipelines"] >= 3, found
+    found = compare(range(90), make)
+    assert found["feasible"] >= 30 and found["infeasible"] >= 10, found
+    assert found["machines"] >= 5 and found["spot"] >= 5 and found["two kinds"] >= 12, found
+    assert found["several deployments"] >= 7 and found["pipelines"] >= 1, found
 
 
 def estimates(
@@ -230,7 +226,7 @@ def test_plans_of_estimates_alone() -> None:
         options = {"unmeasured_pipelines": True, "deployments": {"max_types": 1, "max_stages": 3}}
         return estimates(model, offers, kinds, 3), {}, model, options
 
-    found = compare(range(1000, 1120), groups)
-    assert found["feasible"] >= 50 and found["infeasible"] >= 20 and found["pipelines"] == 0, found
-    found = compare(range(2000, 2080), pipelines)
-    assert found["feasible"] >= 20 and found["pipelines"] >= 5, found
+    found = compare(range(1000, 1050), groups)
+    assert found["feasible"] >= 20 and found["infeasible"] >= 8 and found["pipelines"] == 0, found
+    found = compare(range(2000, 2040), pipelines)
+    assert found["feasible"] >= 10 and found["pipelines"] >= 2, found

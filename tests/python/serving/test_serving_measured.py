@@ -16,9 +16,8 @@ pytestmark = pytest.mark.usefixtures("solver")
 def test_measurements_win_and_calibrate() -> None:
     # Without measurements, estimates are all there is.
     free = serving.plan_serving(request(), ttft_p90_s=2.0)
-    assert {s for r in free.replicas for s in r["source"].values()} == {"estimated"} and free.calibration[
-        "factors"
-    ] == []
+    assert {s for r in free.replicas for s in r["source"].values()} == {"estimated"}
+    assert free.calibration["factors"] == []
     # H100 was measured at half of what is estimated, for one kind on one deployment.
     model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
     deployment = next(d for d in serving.enumerate_deployments(model, [h100], [8]) if d.name == "H100 1x4")
@@ -34,28 +33,24 @@ def test_measurements_win_and_calibrate() -> None:
     only_h100 = {**asked, "gpus": {"H100": {"available": 32, "price": 3.0}}}
     plan = serving.plan_serving(only_h100, rate={"chat": 3 * estimate / 2}, utilization=1.0)
     # No unmeasured deployment is credited with more per GPU than the measured one: it is chosen.
-    assert [(r["deployment"], r["count"], r["source"]["chat"]) for r in plan.replicas] == [
-        ("H100 1x4", 3, "measured")
-    ]
-    assert plan.replicas[0]["source"]["code"] == "calibrated"
-    two = serving.plan_serving(
-        {**only_h100, "measured": []}, rate={"chat": 3 * estimate / 2}, utilization=1.0
-    )
+    (group,) = plan.replicas
+    assert (group["deployment"], group["count"]) == ("H100 1x4", 3)
+    assert group["source"] == {"chat": "measured", "code": "calibrated"}
+    only_h100["measured"] = []
+    two = serving.plan_serving(only_h100, rate={"chat": 3 * estimate / 2}, utilization=1.0)
     assert two.cost < plan.cost
 
 
 def test_measured_only_plans_with_nothing_else() -> None:
     rows = [row("H100 1x4", "chat", 9.0), row("A100-80GB 1x4", "chat", 4.0)]
-    plan = serving.plan_serving(
-        request(measured=rows), rate={"chat": 17.0}, measured_only=True, utilization=1.0
-    )
+    options: dict[str, Any] = {"measured_only": True, "utilization": 1.0}
+    plan = serving.plan_serving(request(measured=rows), rate={"chat": 17.0}, **options)
     assert {r["deployment"] for r in plan.replicas} <= {"H100 1x4", "A100-80GB 1x4"}
     # By hand: per $ 9 / 12 and 4 / 7.2: two H100 groups.
     assert plan.cost == pytest.approx(24) and plan.cost_bound == pytest.approx(24)
     none = serving.plan_serving(request(measured=rows), rate={"code": 1.0}, measured_only=True)
-    assert none.status == "infeasible" and mention(
-        none.binding, ["workload 'code' of 'Llama-3-70B': no deployment measured"]
-    )
+    assert none.status == "infeasible"
+    assert mention(none.binding, ["workload 'code' of 'Llama-3-70B': no deployment measured"])
 
 
 def test_measured_latencies_at_loads() -> None:
@@ -71,18 +66,12 @@ def test_measured_latencies_at_loads() -> None:
     # What is called measured is the measurement at the load of 4.95 requests/s, not a simulation of an
     # estimate.
     assert plan.latencies[0]["ttft_p90_s"] == pytest.approx(0.5 + 0.95 / 2 * 0.3)
-    assert (
-        serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0][
-            "count"
-        ]
-        == 3
-    )
+    more = serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65)
+    assert more.replicas[0]["count"] == 3
     # What no measured load keeps cannot be promised.
     none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
-    assert none.makespan is None and mention(
-        none.binding,
-        ["workload 'chat' of 'Llama-3-70B': ttft_p90_s of 0.2 s is less 0.3 s, (H100 1x4 at 2 requests/s)"],
-    )
+    told = "'chat' of 'Llama-3-70B': ttft_p90_s of 0.2 s is less 0.3 s, (H100 1x4 at 2 requests/s)"
+    assert none.makespan is None and mention(none.binding, [told])
     residual = serving.calibrate(asked)["residuals"][0]
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
 
@@ -92,14 +81,12 @@ def test_light_measured_loads_are_reported() -> None:
     at a light load.
     """
     kinds = {"chat": {"input": 1000, "output": 300, "rate": 10.0}}
-    asked = request(
-        gpus={"H100": {"available": 256, "price": 3.0}}, models={"Llama-3-70B": {"workloads": kinds}}
-    )
+    gpus = {"H100": {"available": 256, "price": 3.0}}
+    asked = request(gpus=gpus, models={"Llama-3-70B": {"workloads": kinds}})
 
     def message(*rows: dict[str, Any], **options: Any) -> str:
-        return serving.plan_serving(
-            {**asked, "measured": list(rows)}, **{"ttft_p90_s": 0.5, **options}
-        ).message
+        options = {"ttft_p90_s": 0.5, **options}
+        return serving.plan_serving({**asked, "measured": list(rows)}, **options).message
 
     light, full = row("H100 1x4", "chat", 1.0, ttft_s=0.15), row("H100 1x4", "chat", 7.0)
     estimate = serving.calibrate({**asked, "measured": [light]})["residuals"][0]["estimated"]
@@ -113,9 +100,8 @@ def test_light_measured_loads_are_reported() -> None:
     # The target is missed at the highest load of the rows, or the rows say nothing about it.
     assert "counts" not in message(light, row("H100 1x4", "chat", 3.0, ttft_s=0.7), full)
     assert "counts" not in message(light, full, ttft_p90_s=None, tpot_p90_s=0.5)
-    assert mentions(
-        message({**full, "ttft_s": 3.0}), f"{of_h100} missing ttft_p90_s at any load, at 7 {of_chat}"
-    )
+    slow = message({**full, "ttft_s": 3.0})
+    assert mentions(slow, f"{of_h100} missing ttft_p90_s at any load, at 7 {of_chat}")
     # Without targets, for a changed plan, and for a batch.
     assert mentions(message(light, ttft_p90_s=None), most)
     assert mentions(serving.replan({**asked, "measured": [light]}, []).plan.message, most)
@@ -151,18 +137,13 @@ def test_each_latency_has_its_own_source() -> None:
     plan = serving.plan_serving({**asked, "measured": both}, ttft_p90_s=4.0, tpot_p90_s=0.06, **options)
     assert plan.replicas[0]["within_targets"]["chat"] == pytest.approx(3.5)
     (kind,) = plan.latencies
-    assert kind["ttft_source"] == kind["tpot_source"] == "measured" and percentiles(kind, "tpot") == [
-        None,
-        0.05,
-        None,
-    ]
+    assert kind["ttft_source"] == kind["tpot_source"] == "measured"
+    assert percentiles(kind, "tpot") == [None, 0.05, None]
     # The measured percentile does not stand for another one.
     plan = serving.plan_serving({**asked, "measured": both}, tpot_p99_s=0.06, **options)
     (kind,) = plan.latencies
-    assert (kind["ttft_source"], kind["tpot_source"]) == (
-        "calibrated",
-        "measured",
-    ) and None not in percentiles(kind, "ttft")
+    assert (kind["ttft_source"], kind["tpot_source"]) == ("calibrated", "measured")
+    assert None not in percentiles(kind, "ttft")
     validator("serving-plan.v2").validate(serving.plan_to_dict(plan))
 
 
@@ -176,17 +157,12 @@ def test_requests_for_one_token_have_no_time_per_further_token() -> None:
 def test_residuals_leave_a_deployment_out() -> None:
     model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
     found = {d.name: d for d in serving.enumerate_deployments(model, [h100], [8])}
-    each = {
-        n: serving.estimate_throughput(model, [h100], found[n], *SHAPES["chat"]).requests_per_s
-        for n in ("H100 1x4", "H100 1x8")
-    }
-    asked = request(
-        measured=[
-            row("H100 1x4", "chat", 0.5 * each["H100 1x4"]),
-            row("H100 1x8", "chat", 0.8 * each["H100 1x8"]),
-        ]
-    )
-    for residual, factor in zip(serving.calibrate(asked)["residuals"], (0.8, 0.5)):
+    each, rows = {}, []
+    for name, factor in (("H100 1x4", 0.5), ("H100 1x8", 0.8)):
+        made = serving.estimate_throughput(model, [h100], found[name], *SHAPES["chat"])
+        each[name] = made.requests_per_s
+        rows.append(row(name, "chat", factor * made.requests_per_s))
+    for residual, factor in zip(serving.calibrate(request(measured=rows))["residuals"], (0.8, 0.5)):
         assert residual["calibrated"] == pytest.approx(factor * each[residual["deployment"]])
 
 
@@ -197,40 +173,31 @@ def test_a_larger_deployment_may_serve_more_kinds() -> None:
     assert plan.makespan is not None and all(r["deployment"] != "H100 1x2" for r in plan.replicas)
 
 
+def stages(asked: dict[str, Any], *rates: float, **options: Any) -> set[int]:
+    """The numbers of stages of all replicas that are planned for these rates of chats."""
+    plans = [serving.plan_serving(asked, rate={"chat": rate}, **options) for rate in rates]
+    assert all(plan.makespan is not None for plan in plans)
+    return {len(group["stages"]) for plan in plans for group in plan.replicas}
+
+
 def test_unmeasured_pipelines_are_not_preferred() -> None:
-    gpus = {"H100": {"available": 32, "price": 3.0}}
     rows = [row("H100 1x4", "chat", 9.0), row("H100 1x8", "chat", 20.0)]
-    asked = request(gpus=gpus, measured=rows)
-
-    def stages(rows: list[dict[str, Any]], **options: Any) -> set[int]:
-        found = set()
-        for rate in (1.0, 3.0, 30.0):
-            plan = serving.plan_serving({**asked, "measured": rows}, rate={"chat": rate}, **options)
-            assert plan.makespan is not None
-            found |= {len(r["stages"]) for r in plan.replicas}
-        return found
-
-    assert stages(rows) == {1}
+    asked = request(gpus={"H100": {"available": 32, "price": 3.0}}, measured=rows)
+    assert stages(asked, 1.0, 3.0, 30.0) == {1}
     # On request, and if a pipeline was measured, they are considered.
-    assert max(stages(rows, unmeasured_pipelines=True)) > 1
-    assert max(stages([*rows, row("H100 2x2", "chat", 9.5)])) > 1
+    assert max(stages(asked, 1.0, 3.0, 30.0, unmeasured_pipelines=True)) > 1
+    asked["measured"] = [*rows, row("H100 2x2", "chat", 9.5)]
+    assert max(stages(asked, 1.0, 3.0, 30.0)) > 1
 
 
 def test_pipelines_without_any_measurement() -> None:
-    def stages(asked: dict[str, Any], **options: Any) -> set[int]:
-        found = set()
-        for rate in (0.5, 2.0, 5.0, 30.0):
-            plan = serving.plan_serving(asked, rate={"chat": rate}, **options)
-            assert plan.makespan is not None
-            found |= {len(r["stages"]) for r in plan.replicas}
-        return found
-
+    rates = (0.5, 2.0, 5.0, 30.0)
     # A group of any of these types holds the model: estimates alone do not cut it into stages, three H100 for
     # 5 requests/s among them.
-    assert stages(request()) == {1}
-    assert max(stages(request(), unmeasured_pipelines=True)) > 1
+    assert stages(request(), *rates) == {1}
+    assert max(stages(request(), *rates, unmeasured_pipelines=True)) > 1
     # Eight T4 do not hold it, and no group of a machine holds prompts of 300,000 tokens.
-    assert min(stages(request(gpus={"T4": {"available": 3200, "price": 0.3}}))) > 1
+    assert min(stages(request(gpus={"T4": {"available": 3200, "price": 0.3}}), *rates)) > 1
     long = request(gpus={"A100-80GB": {"available": 64, "price": 1.8}})
     long["models"]["Llama-3-70B"]["workloads"]["code"]["input"] = 1_500_000
     plan = serving.plan_serving(long, rate={"chat": 0.0, "code": 1e-4})

@@ -7,16 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from messages import mention, mentions, problems_in, refuses
 from rate_requests import request, row, validator
 
 pytestmark = pytest.mark.usefixtures("solver")
-
-UNKNOWN = "unknown field; did you mean"
-
 
 def measured(deployment: str, workload: str = "chat", **more: float) -> dict[str, Any]:
     return request(measured=[row(deployment, workload, 1.0, **more)])
@@ -32,16 +28,10 @@ def with_chat(**fields: Any) -> dict[str, Any]:
     ("asked", "message"),
     [
         (measured("H1OO 1x4"), "measured/0/deployment: 'H1OO 1x4'; 'TYPE SxD', did you mean 'H100 1x4'"),
-        (measured("H100-1x4"), "measured/0/deployment: 'H100-1x4'; 'TYPE SxD', did you mean 'H100 1x4'"),
-        (measured("4xH100"), "measured/0/deployment: '4xH100'; 'TYPE SxD', H100, A100-80GB, L40S"),
         (measured("H100 1x16"), "measured/0/deployment: 'H100 1x16'; machine with a link; one has 8 H100"),
         (measured("H100 1x3"), "measured/0/deployment: 'H100 1x3'; divide the 64 query heads"),
-        (measured("H100 81x1"), "measured/0/deployment: 'H100 81x1'; expected at most 80 stages"),
-        (measured("H100 1x4", "chta"), "measured/0: no workload 'chta' did you mean 'chat'"),
-        (measured("H100 1x4", ttft=0.5), f"measured/0/ttft: {UNKNOWN} 'ttft_s'"),
+        (measured("H100 1x4", ttft=0.5), "measured/0/ttft: unknown field; did you mean 'ttft_s'"),
         (measured("H100 1x4", ttft_s=0.0), "measured/0/ttft_s: above 0, found 0"),
-        (request(targets={"ttft_p90_ms": 500}), f"targets/ttft_p90_ms: {UNKNOWN} 'ttft_p90_s'"),
-        (with_chat(ratee=1), f"/models/Llama-3-70B/workloads/chat/ratee: {UNKNOWN} 'rate'"),
         (with_chat(targets={"tpot_p50_s": 0}), "workloads/chat/targets/tpot_p50_s: above 0, found 0"),
     ],
 )
@@ -50,26 +40,19 @@ def test_mistakes_in_requests(asked: dict[str, Any], message: str) -> None:
 
 
 def test_mistakes_in_calls() -> None:
-    with refuses("request: /gpus: none; expected the GPU types"):
-        serving.plan_serving(request(gpus={}, measured=[row("H100 1x4", "chat", 1.0)]))
     for options, told in (
-        ({"rate": {"chatt": 1.0}}, "rate: 'chatt'; expected one of chat, code; did you mean 'chat'"),
-        ({"rate": {"chat": -2.0}}, "rate['chat']: -2; at least 0"),
         ({"deadline": 3.0}, "deadline: not with rates"),
         ({"composition": "uniform"}, "composition, routing, uniform_tp:"),
         ({"ttft_p90_s": -1.0}, "ttft_p90_s: -1; expected"),
         ({"utilization": 2.0}, "utilization: 2; expected 0.01 to 1"),
     ):
-        with pytest.raises(gs.InvalidInput) as caught:
+        with refuses(told):
             serving.plan_serving(request(), **options)  # type: ignore[arg-type]
-        assert mentions(caught.value.problems, told), caught.value.problems
     batch = request(budget=30)
     for kind in batch["models"]["Llama-3-70B"]["workloads"].values():
         kind["requests"] = kind.pop("rate")
     with refuses("targets: rates"):
         serving.plan_serving(batch, ttft_p90_s=1.0)
-    with pytest.raises(gs.InvalidInput, match="field 'budget' is missing"):
-        serving.plan_serving({k: v for k, v in batch.items() if k != "budget"})
     # A batch on whole machines: the paper's question with the rentals of practice.
     loose, whole = serving.plan_serving(batch), serving.plan_serving(batch, machines=True)
     assert whole.makespan >= loose.makespan * (1 - 2e-3) and whole.rentals[0]["per_rental"] == 8
@@ -83,22 +66,14 @@ def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     words = ["--rate", "chat=8,code=2", "--ttft-p90", "1.5", "--tpot-p90", "0.1", "--machines"]
     assert cli.main(["plan-serving", str(file), *words, "--price-ranges", "-o", str(out)]) == 0
     printed = capsys.readouterr().out
-    for part in (
-        "layers",
-        "kept",
-        "rent ",
-        "stays the cheapest while H100 costs",
-        "no plan costs less",
-    ):
+    for part in ("kept", "rent ", "stays the cheapest while H100 costs", "no plan costs less"):
         assert part in printed
     validator("serving-plan.v2").validate(json.loads(out.read_text()))
     validator("serving-request.v2").validate(request())
     assert cli.main(["plan-serving", str(file), *words, "--replan-from", str(out), "-o", str(again)]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
-    assert (
-        cli.main(["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2", "-o", str(points)])
-        == 0
-    )
+    curve = ["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2"]
+    assert cli.main([*curve, "-o", str(points)]) == 0
     assert "cost_bound" in capsys.readouterr().out
     validator("serving-curve.v1").validate(json.loads(points.read_text()))
     assert cli.main(["serving-curve", str(file), "--rates", "4", "-o", str(tmp_path / "curve.svg")]) == 0
@@ -116,15 +91,10 @@ def test_rates_of_the_call_alone() -> None:
     for kind in kinds.values():
         del kind["rate"]
     assert serving.plan_serving(document, rate={"chat": 5.0}).rate == pytest.approx(5)
-    # A total rate can only be shared out if there is one kind.
-    with refuses("field 'rate' or 'requests' is missing"):
-        serving.plan_serving(document, rate=5.0)
     del kinds["code"]
     plan = serving.plan_serving(document, rate=5.0)
-    assert (
-        plan.rate == pytest.approx(5)
-        and len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
-    )
+    assert plan.rate == pytest.approx(5)
+    assert len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
     assert mention(
         problems_in(serving.curve, document, rates=[5, 0, -1]),
         ["rates[1]: 0; above 0", "rates[2]: -1; above 0"],
@@ -136,13 +106,8 @@ def test_rates_of_the_call_alone() -> None:
 def test_the_console_blames_the_rate_for_the_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "request.json"
     file.write_text(json.dumps(request()))
-    for text, told in (
-        ("0", "gpusched: --rate: 0; expected above 0"),
-        ("chat=0", "gpusched: --rate: expected a rate above 0"),
-        ("chat=-2", "gpusched: --rate['chat']: -2; at least 0"),
-    ):
-        assert cli.main(["plan-serving", str(file), "--rate", text]) == 2
-        assert mention(capsys.readouterr().err.splitlines(), [told])
+    assert cli.main(["plan-serving", str(file), "--rate", "chat=-2"]) == 2
+    assert mentions(capsys.readouterr().err, "gpusched: --rate['chat']: -2; at least 0")
     for words, told in (
         (
             ["plan-serving", str(file), "--rate", "chat=10,chat=5"],

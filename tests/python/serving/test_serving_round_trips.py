@@ -38,31 +38,22 @@ def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
     def targets() -> dict[str, float]:
         return {name: float(rng.uniform(0.01, 9)) for name in TARGETS if some(0.3)}
 
+    def pick(names: list[str], low: int, high: int) -> list[str]:
+        return [str(name) for name in rng.choice(names, rng.integers(low, high), replace=False)]
+
     gpus: dict[str, Any] = {}
-    for name in map(
-        str,
-        rng.choice(
-            ["H100", "A100", "4090", "L40S", "mine", "x-ray GPU '7'"], rng.integers(1, 5), replace=False
-        ),
-    ):
+    for name in pick(["H100", "A100", "4090", "L40S", "mine", "x-ray GPU '7'"], 1, 5):
         gpu: dict[str, Any] = {"available": int(rng.integers(0, 99))}
         if name == "mine":
             gpu |= {"type": "T4", "price": number(0, 9)}
         elif name == "x-ray GPU '7'":
-            gpu |= {
-                "tflops": number(9, 999),
-                "bandwidth_gb_s": number(99, 9999),
-                "memory_gb": number(8, 99),
-                "price": number(0, 9),
-            }
+            gpu |= {"tflops": number(9, 999), "bandwidth_gb_s": number(99, 9999)}
+            gpu |= {"memory_gb": number(8, 99), "price": number(0, 9)}
         elif name == "L40S" or some(0.5):
             gpu["price"] = number(0, 9)
         if some(0.2):
-            gpu |= {
-                "per_machine": int(rng.integers(1, 17)),
-                "link_gb_s": number(0, 900),
-                "network_gb_s": number(0, 99),
-            }
+            gpu |= {"per_machine": int(rng.integers(1, 17)), "link_gb_s": number(0, 900)}
+            gpu["network_gb_s"] = number(0, 99)
         if version == 2 and some(0.4):
             gpu["machines"] = gpu.pop("available")
         if version == 2 and some(0.3):
@@ -72,16 +63,9 @@ def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
         gpus[name] = gpu
     rates = version == 2 and some(0.7)
     models: dict[str, Any] = {}
-    for name in map(
-        str, rng.choice(["Llama-3-8B", "Llama-3-70B", "ours", "described"], rng.integers(1, 4), replace=False)
-    ):
+    for name in pick(["Llama-3-8B", "Llama-3-70B", "ours", "described"], 1, 4):
         workloads: dict[str, Any] = {}
-        for kind in map(
-            str,
-            rng.choice(
-                ["chat", "code", "long 'prompts'"], rng.integers(0 if models else 1, 4), replace=False
-            ),
-        ):
+        for kind in pick(["chat", "code", "long 'prompts'"], 0 if models else 1, 4):
             workloads[kind] = {"input": int(rng.integers(1, 9000)), "output": int(rng.integers(1, 2000))}
             workloads[kind]["rate" if rates else "requests"] = number(0.001, 500)
             if rates and some(0.3):
@@ -102,12 +86,8 @@ def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
     if rates and some(0.5):
         request["targets"] = targets()
     rows = [
-        {
-            "model": model,
-            "deployment": f"{gpu} {rng.integers(1, 3)}x1",
-            "workload": kind,
-            "requests_per_s": number(0, 99),
-        }
+        {"model": model, "workload": kind, "requests_per_s": number(0, 99)}
+        | {"deployment": f"{gpu} {rng.integers(1, 3)}x1"}
         for gpu in gpus
         for model, served in models.items()
         for kind in served["workloads"]
@@ -124,7 +104,7 @@ def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
 def test_requests_of_both_versions(tmp_path: Path) -> None:
     found: Counter[str] = Counter()
     schemas = {version: validator(f"serving-request.v{version}") for version in (1, 2)}
-    for seed in range(400):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         version = 1 if seed % 3 == 0 else 2
         request = random_request(rng, version)
@@ -145,20 +125,16 @@ def test_requests_of_both_versions(tmp_path: Path) -> None:
             for field in set(gpu) - {"type", "machines", "minimum"}:
                 assert written["gpus"][name][field] == gpu[field], (seed, field)
             if "machines" in gpu:
-                assert (
-                    written["gpus"][name]["available"]
-                    == gpu["machines"] * written["gpus"][name]["per_machine"]
-                )
+                of = written["gpus"][name]
+                assert of["available"] == gpu["machines"] * of["per_machine"]
         for name, served in request["models"].items():
             for kind, workload in served["workloads"].items():
                 entry = written["models"][name]["workloads"][kind]
                 both = request.get("targets", {}) | workload.get("targets", {})
-                assert entry == {k: v for k, v in workload.items() if k != "targets"} | (
-                    {"targets": both} if both else {}
-                ), seed
-        assert written.get("measured", []) == request.get("measured", []) and written.get(
-            "budget"
-        ) == request.get("budget")
+                told = {k: v for k, v in workload.items() if k != "targets"}
+                assert entry == told | ({"targets": both} if both else {}), seed
+        assert written.get("measured", []) == request.get("measured", [])
+        assert written.get("budget") == request.get("budget")
         if version == 1:
             # The same document without the number of its version says the same; what is new in version 2 is
             # refused in version 1.
@@ -173,32 +149,27 @@ def test_requests_of_both_versions(tmp_path: Path) -> None:
         found["measured"] += bool(request.get("measured"))
         found["targets"] += "targets" in text
         found["spot"] += "spot_price" in text
-    print(dict(found))
-    assert min(found.values()) >= 60, found
+    assert min(found.values()) >= 20, found
 
 
 def test_a_request_and_its_document_have_the_same_plan() -> None:
     if not gs.milp.available_solvers():
         pytest.skip("no solver")
+    chat = {"input": 496, "output": 510}
+    rates = {"chat": {**chat, "rate": 20, "targets": {"tpot_p99_s": 0.1}}}
     request = {
         "gpus": {
             "H100": {"machines": 2, "price": 3.0, "spot_price": 1.5, "spot_available": 8},
             "A40": {"available": 16, "minimum": 4},
         },
-        "models": {
-            "Llama-3-8B": {
-                "workloads": {
-                    "chat": {"input": 496, "output": 510, "rate": 20, "targets": {"tpot_p99_s": 0.1}}
-                }
-            }
-        },
+        "models": {"Llama-3-8B": {"workloads": rates}},
         "targets": {"ttft_p90_s": 1.0},
     }
     batch = {
         "version": 1,
         "budget": 6,
         "gpus": {"H100": {"available": 4}, "A40": {"available": 8, "price": 0.6}},
-        "models": {"Llama-3-8B": {"workloads": {"chat": {"input": 496, "output": 510, "requests": 300}}}},
+        "models": {"Llama-3-8B": {"workloads": {"chat": {**chat, "requests": 300}}}},
     }
     for asked in (request, batch):
         written = serving.request_to_dict(asked)
@@ -208,18 +179,15 @@ def test_a_request_and_its_document_have_the_same_plan() -> None:
 def test_plans_of_both_versions(tmp_path: Path) -> None:
     if not gs.milp.available_solvers():
         pytest.skip("no solver")
-    for seed in range(12):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         rates = seed % 2 == 0
         load = "rate" if rates else "requests"
-        kinds = {
-            kind: {
-                "input": int(rng.integers(100, 2000)),
-                "output": int(rng.integers(20, 500)),
-                load: float(rng.uniform(1, 30)),
-            }
-            for kind in ("chat", "code")
-        }
+        kinds = {}
+        for kind in ("chat", "code"):
+            lengths = int(rng.integers(100, 2000)), int(rng.integers(20, 500))
+            kinds[kind] = dict(zip(("input", "output"), lengths))
+            kinds[kind][load] = float(rng.uniform(1, 30))
         asked = {
             "budget": 60,
             "gpus": {"H100": {"available": 8}, "A100": {"available": 8}, "L40": {"available": 16}},
@@ -231,13 +199,10 @@ def test_plans_of_both_versions(tmp_path: Path) -> None:
         assert document["replicas"] == plan.replicas and document["cost"] == plan.cost
         # A plan as version 1 had it.
         schema = validator("serving-plan.v1").schema
-        first = {key: value for key, value in document.items() if key in schema["properties"]} | {
-            "version": 1
-        }
+        first = {key: value for key, value in document.items() if key in schema["properties"]}
         known = schema["$defs"]["replicas"]["properties"]
-        first["replicas"] = [
-            {key: value for key, value in group.items() if key in known} for group in document["replicas"]
-        ]
+        groups = [{k: v for k, v in group.items() if k in known} for group in document["replicas"]]
+        first |= {"version": 1, "replicas": groups}
         validator("serving-plan.v1").validate(first)
         for written in (document, first):
             file = tmp_path / "plan.json"

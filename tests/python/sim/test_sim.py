@@ -54,17 +54,12 @@ def test_shares_of_constraints() -> None:
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"preset": "x"}, "preset"),
-        ({"nodes": 0}, "nodes"),
         ({"nodes": 1.5}, "nodes"),
-        ({"seed": -1}, "seed"),
         ({"seed": True}, "seed"),
         ({"layout": "x"}, "layout"),
         ({"load": float("nan")}, "load"),
-        ({"load": "1"}, "load"),
         ({"cpu_tight": 1}, "cpu_tight"),
         ({"locked_fraction": 2}, "locked_fraction"),
-        ({"mig_fraction": -0.1}, "mig_fraction"),
         ({"preset": "flextopo-4090", "gang_fraction": 0.1}, "gang_fraction"),
     ],
 )
@@ -93,13 +88,6 @@ def test_traces(trace: gs.sim.Trace) -> None:
     assert tasks["deletion_time"].isna().sum() == 7
 
 
-def test_bad_lists_are_named(tmp_path: Path) -> None:
-    with pytest.raises(gs.InvalidInput, match="pods.csv"):
-        write_openb(tmp_path, ["p0,x,1000,1,1000,,LS,Running,0,,0"])
-    with pytest.raises(gs.BackendError, match="nodes.csv"):
-        gs.io.read_openb(tmp_path / "no" / "nodes.csv", tmp_path / "pods.csv")
-
-
 def own_lists() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     nodes: list[dict[str, Any]] = [
         {"name": "n0", "gpu_model": "A", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 100, "rack": "r7"}
@@ -122,13 +110,8 @@ def test_a_trace_of_ones_own() -> None:
     assert list(table["creation_time"]) == [0, 5, 12]
     assert list(table["deletion_time"])[:2] == [10, 15] and table["deletion_time"].isna()[2]
     assert list(table["user"].fillna("")) == ["u1", "", "u2"] and table["weight"][1] == 0.5
-    assert (
-        pickle.loads(pickle.dumps(mine))
-        == mine
-        == copy.copy(mine)
-        == copy.deepcopy(mine)
-        == gs.sim.Trace(nodes, tasks)
-    )
+    assert mine == copy.copy(mine) == copy.deepcopy(mine) == gs.sim.Trace(nodes, tasks)
+    assert pickle.loads(pickle.dumps(mine)) == mine
     assert list(pickle.loads(pickle.dumps(mine)).to_pandas()[1]["user"].fillna("")) == ["u1", "", "u2"]
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"user": "u3"}])
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"duration": 1}])
@@ -147,21 +130,13 @@ def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
         return problems_in(gs.sim.Trace, of, changes)
 
     without = {key: value for key, value in tasks[0].items() if key != "arrival"}
-    assert mention(told(without), ["tasks[0].arrival: missing; expected whole seconds"])
     assert mention(
-        told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}),
+        told(without, tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}),
         [
             "tasks[1].arrival 1.5 0 1000000000000",
             "tasks[2]: 'x'; expected a dict",
             "tasks[3].duration 'long' 0 1000000000000",
-        ],
-    )
-    assert mention(
-        told(tasks[0] | {"arrival": "x", "duration": -1}, without),
-        [
-            "tasks[0].arrival 'x' 0 1000000000000",
-            "tasks[0].duration -1 0 1000000000000",
-            "tasks[1].arrival: missing; expected whole seconds",
+            "tasks[0].arrival: missing; expected whole seconds",
         ],
     )
     assert mention(
@@ -171,15 +146,12 @@ def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
             "tasks[1].weight: inf; expected a finite number",
         ],
     )
-    assert mention(
-        told(tasks[0] | {"node": "n0"}),
-        ["tasks[0].node: expected none, because tasks of a trace are pending"],
-    )
-    assert mention(
-        told(tasks[0] | {"creation_time": 3}),
-        ["tasks[0].creation_time: expected 'arrival' and 'duration' instead"],
-    )
-    assert mention(told(tasks[0], tasks[1] | {"gpu_count": "two"}), ['<trace> /tasks/1/gpu_count "two"'])
+    for field, words in (
+        ({"node": "n0"}, "tasks[0].node: expected none, because tasks of a trace are pending"),
+        ({"creation_time": 3}, "tasks[0].creation_time: expected 'arrival' and 'duration' instead"),
+        ({"gpu_count": "two"}, '<trace> /tasks/0/gpu_count "two"'),
+    ):
+        assert mention(told(tasks[0] | field), [words])
     assert "'a'" in told(tasks[0], tasks[0])[0]
     assert told(of=[{"name": "n0", "gpu_count": 2}])[0].startswith("<trace>: /nodes/0: ")
     with pytest.raises(TypeError, match="tasks"):
@@ -190,12 +162,8 @@ def test_a_trace_of_ones_own_is_made_again_of_its_table() -> None:
     nodes, tasks = own_lists()
     mine = gs.sim.Trace(nodes, tasks)
     times = ["deletion_time", "scheduled_time"]
-    table = (
-        mine.to_pandas()[1]
-        .rename(columns={"creation_time": "arrival"})
-        .drop(columns=times)
-        .drop(columns="gpu_models")
-    )
+    table = mine.to_pandas()[1].drop(columns=[*times, "gpu_models"])
+    table = table.rename(columns={"creation_time": "arrival"})
     assert math.isnan(table["weight"][0])
     again = gs.sim.Trace(nodes, table.to_dict("records"))
     assert list(again.to_pandas()[1]["weight"].isna()) == [True, False, True]
@@ -220,6 +188,8 @@ def test_replay_with_and_without_departures(trace: gs.sim.Trace) -> None:
     assert result.unplaced == ["p7"] and result.stop_reason == "completed"
     assert result.timeline.running.tolist() == [1, 2, 3, 4, 5, 6, 6, 6]
     assert gs.sim.replay(trace, ignore_departures=True).unplaced == ["p6", "p7"]
+    again = pickle.loads(pickle.dumps(result))
+    assert again.cluster == result.cluster and again.unplaced == result.unplaced
     early = gs.sim.replay(trace, until=3)
     assert len(early.timeline) == 4 and len(early.cluster.tasks) == 4
 
@@ -230,12 +200,6 @@ def test_the_timeline_is_arrays(trace: gs.sim.Trace) -> None:
     assert not timeline.time.flags.writeable
     assert list(timeline.to_pandas()["unplaced"]) == timeline.unplaced.tolist()
     assert pickle.loads(pickle.dumps(timeline)) == timeline
-
-
-def test_results_survive_pickling(trace: gs.sim.Trace) -> None:
-    result = gs.sim.replay(trace)
-    again = pickle.loads(pickle.dumps(result))
-    assert again.cluster == result.cluster and again.unplaced == result.unplaced
 
 
 @pytest.mark.parametrize("placement", gs.allocation.placement_names())
@@ -271,64 +235,30 @@ def test_a_python_policy_decides(trace: gs.sim.Trace) -> None:
 
 
 def test_a_python_policy_sees_departures_and_arrivals(trace: gs.sim.Trace) -> None:
-    seen = []
+    seen, kept = [], []
 
     def policy(cluster: gs.Cluster, task: gs.Task) -> Any:
         seen.append(sorted(t.name for t in cluster.tasks if t.node is not None))
+        kept.extend((cluster, task, cluster.nodes.gpu_free_milli))
         return last_feasible(cluster, task)
 
     gs.sim.replay(trace, placement=policy)
     assert seen[0] == [] and seen[5] == ["p0", "p1", "p2", "p3", "p4"]
     assert seen[6] == ["p1", "p2", "p3", "p4", "p5"]  # p0 has left
-
-
-def test_answers_may_be_names(trace: gs.sim.Trace) -> None:
-    result = gs.sim.replay(
-        trace, placement=lambda cluster, task: "n0" if len(cluster.nodes["n0"].idle_gpus) else None
-    )
-    assert len(result.unplaced) == 3
-    assert set(result.cluster.tasks.node_index.tolist()) == {0, -1}
+    # What a policy keeps stays valid.
+    assert kept[1].name == "p0" and kept[0].nodes[0].name == "n0"
+    assert kept[2].tolist() == [4000, 2000]
 
 
 def test_exceptions_surface_unchanged(trace: gs.sim.Trace) -> None:
-    class Mine(Exception):
-        pass
-
-    error = Mine("here")
+    error = KeyError("here")
 
     def policy(cluster: gs.Cluster, task: gs.Task) -> None:
         raise error
 
-    with pytest.raises(Mine) as raised:
+    with pytest.raises(KeyError) as raised:
         gs.sim.replay(trace, placement=policy)
     assert raised.value is error
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        ("nowhere", ValueError),
-        (3, TypeError),
-        (("n0", [9]), ValueError),
-        (("n0",), TypeError),
-        (("n0", [99]), ValueError),
-    ],
-)
-def test_impossible_answers_are_refused(trace: gs.sim.Trace, answer: Any, kind: type[Exception]) -> None:
-    with pytest.raises(kind):
-        gs.sim.replay(trace, placement=lambda cluster, task: answer)
-
-
-def test_objects_kept_by_a_policy_stay_valid(trace: gs.sim.Trace) -> None:
-    kept: list[Any] = []
-
-    def policy(cluster: gs.Cluster, task: gs.Task) -> Any:
-        kept.extend((cluster, task, cluster.nodes.gpu_free_milli))
-        return last_feasible(cluster, task)
-
-    gs.sim.replay(trace, placement=policy)
-    assert kept[1].name == "p0" and kept[0].nodes[0].name == "n0"
-    assert kept[2].tolist() == [4000, 2000]
 
 
 # The real trace ---------------------------------------------------------------------------------------------
@@ -355,25 +285,23 @@ def test_a_placement_with_other_parameters_is_refused(trace: gs.sim.Trace) -> No
 
 
 def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.Cluster) -> None:
-    for answer in (small.nodes[-1], small.nodes[0], (small.nodes[0], [0])):
-        with refuses("node 'node- of another cluster"):
-            gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     wrong: list[tuple[Any, str]] = [
+        (small.nodes[0], "node 'node- of another cluster"),
+        ((small.nodes[0], [0]), "node 'node- of another cluster"),
         ("n9", "policy's result for task 'p0': unknown node 'n9'"),
+        (("n0", [9]), "node 'n0' for task 'p0', does not fit GPUs [9]"),
         (("n0", [-1]), "task GPU: -1; expected 0 to 63"),
+        (("n0",), "policy's result for task 'p0'"),
         (3, "policy's result for task 'p0': 3; expected None, a node, or a pair"),
     ]
     for answer, told in wrong:
         with refuses(told):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     # A copy has the same nodes.
-    result = gs.sim.replay(
-        trace,
-        placement=lambda cluster, task: (
-            cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
-        ),
-    )
-    assert len(result.unplaced) == 3
+    def copied(cluster: gs.Cluster, task: gs.Task) -> Any:
+        return cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
+
+    assert len(gs.sim.replay(trace, placement=copied).unplaced) == 3
 
 
 def test_a_generator_reports_all_mistakes() -> None:

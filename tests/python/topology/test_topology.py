@@ -52,9 +52,8 @@ def test_pairs(tree: gs.topology.NetworkTree) -> None:
 
 
 def test_bad_questions(tree: gs.topology.NetworkTree) -> None:
-    for level in (2, -1, "rack"):
-        with pytest.raises(gs.InvalidInput, match="level"):
-            tree.domains(level)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="level"):
+        tree.domains(2)
     with pytest.raises(gs.InvalidInput, match="nowhere"):
         tree.vertex("nowhere")
     with pytest.raises(gs.InvalidInput, match="different trees"):
@@ -92,11 +91,8 @@ def test_a_preset_answers_questions() -> None:
     assert graph.healthy_gpus == graph.free_gpus == list(range(8))
     assert graph.numa_nodes == graph.sockets == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert graph.pcie_roots[0] == [0, 1]
-    assert (graph.distance(0, 7), graph.bandwidth(0, 7), graph.bottleneck_bandwidth([0, 3, 7])) == (
-        1,
-        450,
-        450,
-    )
+    assert (graph.distance(0, 7), graph.bandwidth(0, 7)) == (1, 450)
+    assert graph.bottleneck_bandwidth([0, 3, 7]) == 450
     assert math.isinf(graph.bandwidth(2, 2)) and math.isinf(graph.bottleneck_bandwidth([]))
     assert (graph.numa_node_of([4, 7]), graph.socket_of([3, 4]), graph.pcie_root_of([6, 7])) == (1, None, 3)
     assert (graph.locality([0, 1]), graph.locality([0, 4])) == ("numa", "cross")
@@ -119,8 +115,6 @@ def test_a_machine_changes_and_is_copied() -> None:
     assert graph.release("a") == [0, 1] and graph == fresh
     with pytest.raises(gs.InvalidInput, match="free, healthy GPUs"):
         graph.allocate([9], "b")
-    with refuses("gpus 64 0 63"):
-        graph.locality([64])
     dot = gs.topology.hardware_to_dot(graph)
     assert dot.startswith("graph hardware") and "core 3" not in dot
     assert "core 3" in gs.topology.hardware_to_dot(graph, cores=True)
@@ -130,21 +124,11 @@ def test_a_machine_of_ones_own() -> None:
     vertices = [{"kind": "gpu", "id": 0}, {"kind": "gpu", "id": 1, "status": "failed"}]
     graph = gs.topology.HardwareGraph(vertices, [(0, 1, "nvlink", 25.0)])
     assert graph.healthy_gpus == [0] and graph.bandwidth(0, 1) == 25
-    for bad, match in (
-        (
-            [{"kind": "gpu", "id": 0, "colour": "red"}],
-            "vertices: /0/colour: unknown field; expected one of kind, id",
-        ),
-        ([{"kind": "abacus", "id": 0}], "vertices: /0/kind: expected"),
-        ([{"kind": "gpu", "id": 64}], "gpu id: 64"),
-        ([7], "vertices: /0: expected an object, found 7"),
-    ):
-        with refuses(match):
-            gs.topology.HardwareGraph(bad, [])  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match=r"edges\[0\]"):
-        gs.topology.HardwareGraph(vertices, [(0, 1)])  # type: ignore[list-item]
-    with pytest.raises(gs.InvalidInput, match="not among the vertices"):
-        gs.topology.HardwareGraph(vertices, [(0, 5, "nvlink")])
+    with refuses("vertices: /0/colour: unknown field; expected one of kind, id"):
+        gs.topology.HardwareGraph([{"kind": "gpu", "id": 0, "colour": "red"}], [])
+    for edge, told in (((0, 1), r"edges\[0\]"), ((0, 5, "nvlink"), "not among the vertices")):
+        with pytest.raises(gs.InvalidInput, match=told):
+            gs.topology.HardwareGraph(vertices, [edge])  # type: ignore[list-item]
 
 
 def test_a_machine_of_numa_nodes() -> None:
@@ -156,11 +140,9 @@ def test_a_machine_of_numa_nodes() -> None:
     graph.set_failed(3)
     assert graph.gpus == [0, 1, 2, 3] and graph.healthy_gpus == [0, 1, 2]
     assert gs.topology.HardwareGraph.from_hardware("a100x8").hardware() == gs.model.hardware_preset("a100x8")
-    for bad in ("abacus", {"numa_nodes": 7}, None, 3):
+    for bad in ("abacus", {"numa_nodes": 7}, None):
         with pytest.raises(gs.InvalidInput, match="hardware"):
             gs.topology.HardwareGraph.from_hardware(bad)  # type: ignore[arg-type]
-    with refuses("pcie_gb_s 0"):
-        gs.topology.HardwareGraph.from_hardware(hardware, pcie_gb_s=0)
 
 
 def test_numa_nodes_and_sockets_are_counted_that_exist() -> None:
