@@ -45,7 +45,7 @@ ask() { # <answer that GPUSCHED_YES=1 gives> <question...>
   case $answer in
   y) return 0 ;;
   s) return 1 ;;
-  *) unwind && stop "not approved; nothing has been evicted" ;;
+  *) unwind && stop "not approved; this run has evicted nothing" ;;
   esac
 }
 
@@ -54,7 +54,7 @@ ask() { # <answer that GPUSCHED_YES=1 gives> <question...>
 call() { # <subject> <command...>
   about=$1
   shift
-  end=$(($(date +%s) + lease_s / 2))
+  end=$(($(date +%s) + wait_s))
   while :; do
     answer=$("$@" 2>"$tmp/error") && return 0
     answer=$(tail -n 1 "$tmp/error")
@@ -118,7 +118,11 @@ END
   held=1
 }
 renew() {
-  patch_lease "$me" || { held='' && stop "the lock was taken by another run: $answer"; }
+  until patch_lease "$me"; do # a lost answer leaves a newer version than $lease
+    call "the lock" k -n "$home" get lease gpusched -o "$lease_fields" || stop "the lock: $answer"
+    read_lease
+    [ "$holder" = "$me" ] || { held='' && stop "$holder took the lock"; }
+  done
   read_lease
 }
 leave() {
@@ -159,7 +163,7 @@ pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|
 {{- range .spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution}}!{{end}}
 {{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}}
 {{- if .namespaceSelector}}!{{end}}{{end}}{{range .spec.resourceClaims}}!{{end}}
-{{- range .spec.volumes}}{{if .persistentVolumeClaim}}!{{end}}{{end}}
+{{- range .spec.volumes}}{{if .persistentVolumeClaim}}!{{end}}{{end}}{{if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
 {{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{"\n"}}{{end}}'
 look() {
@@ -168,7 +172,6 @@ look() {
   call "the pods" k get pods --all-namespaces -o "go-template=$pod_lines" || stop "the pods: $answer"
   printf '%s\n' "$answer" | sed 's/<no value>//g' >"$tmp/pods"
 }
-mark_of() { awk -F'|' -v name="$1" '$1 == "N" && $2 == name { print $8 }' "$tmp/nodes"; }
 
 # What to do next, of the plan, of what is there, and of what this run remembers:
 #   R|uid|time    refused; not again before that time        L|uid    evicted, or left where it is
@@ -265,7 +268,7 @@ function slots_on(p, node, want,  r, n, least, f, key) {
 }
 # On how many places of open nodes p may start, the target of the plan first.
 function slots(p, to,  key, node, want, sum) {
-  key = shape[p] SUBSEP (judged[p] ? "" : to) SUBSEP place[p] SUBSEP (anti[p] spread[p] == "" ? "" : p)
+  key = shape[p] SUBSEP (judged[p] ? "" : to) SUBSEP place[p]
   if (key in known) return known[key]
   request(requests[p], want); alone = anti[p] spread[p] != ""
   if (alone || any_picky) forbid(p)
@@ -297,7 +300,7 @@ $1 == "N" {
 $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
   p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11; tolerations[p] = $12
   affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 == ""; space[p] = p; sub(/\/.*/, "", space[p])
-  shape[p] = $10 "|" $11 "|" $12 "|" $13 "|" (any_label = $14 $15 == "" ? "" : p)
+  shape[p] = $10 "|" $11 "|" $12 "|" $13 "|" ($14 $15 == "" ? "" : p)
   n = split($8, o, "/"); owner[p] = o[3]; controller[p] = n ? o[1] "/" o[2] : ""
   n = split($17, x, ","); for (i = 1; i < n; ++i) { e = index(x[i], "="); label[p, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
   if ($4 != "") {
@@ -310,8 +313,8 @@ END {
   for (p in place) stays[p] = controller[p] ~ /^(DaemonSet|Node)\// # neither drain nor this script takes them
   for (i = 1; i <= steps; ++i) planned[step[i], from[i]] = i
   if (ask == "facts") {
-    for (i = 1; i <= steps; ++i) {
-      p = step[i]
+    for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
+      met[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
       else print "there|" p "|" place[p] "|" uid[p] "|" controller[p]
     }
@@ -356,7 +359,8 @@ END {
   for (i = 1; i <= count && batch < at_once; ++i) {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
     if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
-    if (kind[s] == "M" && (batch && shape[p] != batch_shape || batch >= slots(p, to[s]) - newcomers)) continue
+    # Later ones of a batch need twice the room: others may take some meanwhile.
+    if (kind[s] == "M" && batch && (shape[p] != batch_shape || 2 * batch + 2 > slots(p, to[s]) - newcomers)) continue
     used[u]; batch_shape = kind[s] == "M" ? shape[p] : ""; ++batch
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" owner[p] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one helping move at a time: its node closes for it
@@ -443,7 +447,7 @@ facts() {
   look
   view facts >"$tmp/facts"
   rows there '$2' >"$tmp/there"
-  all=$(printf '%s\n' "$steps" | grep -c '^[EM]' || :)
+  all=$(grep -c '^there\|^elsewhere' "$tmp/facts" || :)
   rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan" ($3 == "" ? "" : ", " $3)'
   say "Context $(k config current-context 2>/dev/null || say 'not known'):" \
     "$(wc -l <"$tmp/there" | tr -d ' ') of $all pods are where the plan takes them from."
@@ -587,7 +591,7 @@ carry_out() {
         ;;
       wait/pending | wait/short) if [ "$late" = 1 ]; then trouble "$d of $e pods of $c are ready" || return 0; else pause; fi ;;
       wait/leaving) if [ "$late" = 1 ]; then drop - "$b" "$c" "it does not end"; else pause; fi ;;
-      wait/*) if [ "$late" = 1 ]; then drop "$b" "$c" "$d" "$a for $wait_s s"; else pause; fi ;;
+      wait/*) if [ "$late" = 1 ]; then drop "$b" "$c" "$d" "$a for $wait_s s${e:+ ($e)}"; else pause; fi ;;
       done/) return 0 ;;
       esac
     done 3<"$tmp/next"

@@ -164,8 +164,9 @@ static std::string counted(std::size_t count, std::string_view noun) {
 /// The first line of a script, after "#!/bin/sh".
 static std::string summary_line(const PlanSpec& plan) {
     return "# A plan: " + counted(plan.evictions.size(), "eviction") + ", " +
-           counted(plan.moves.size(), "move") + " in " + counted(static_cast<std::size_t>(plan.waves), "wave") +
-           ", " + counted(plan.placements.size(), "placement") + "; vacates " +
+           counted(plan.moves.size(), "move") + " in " +
+           counted(static_cast<std::size_t>(plan.waves), "wave") + ", " +
+           counted(plan.placements.size(), "placement") + "; vacates " +
            counted(plan.vacated_nodes.size(), "node") + ".\n";
 }
 
@@ -203,8 +204,7 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 # GPUSCHED_AT_ONCE (5): evictions at a time. GPUSCHED_LEASE_S (60): after this time another copy may take the
 # lock of one that died. GPUSCHED_NAMESPACE (default): of the Lease. KUBECTL (kubectl): the command, such as
 # "kubectl --context prod".
-)" +
-           detail::script_end(steps, detail::kubernetes_steps_script);
+)" + detail::script_end(steps, detail::kubernetes_steps_script);
 }
 
 namespace detail {
@@ -259,7 +259,8 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
         job.requeues = job.requeues && task.how == Mobility::restart && !task.locked;
     }
     const auto node = [&](const std::string& name) {
-        if (!is_slurm_node(name)) problems.add("node " + in_quotes(name) + ": expected a name of a Slurm node");
+        if (!is_slurm_node(name))
+            problems.add("node " + in_quotes(name) + ": expected a name of a Slurm node");
     };
     for (const auto& name : plan.vacated_nodes) node(name);
     for (const auto& [id, job] : jobs) {

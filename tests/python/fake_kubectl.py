@@ -20,6 +20,7 @@ import os
 import signal
 import sys
 
+
 class Failure(Exception):
     """What the API server answers."""
 

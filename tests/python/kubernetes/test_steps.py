@@ -205,7 +205,7 @@ def test_every_approval_is_asked_first(
     assert case.evicted() == evicted, run.stdout + run.stderr
     if not evicted:
         assert run.returncode == 1 and case.cordoned() == ["n1"]
-        assert "nothing has been evicted" in run.stderr
+        assert "not approved" in run.stderr
     assert_undone(case)
 
 

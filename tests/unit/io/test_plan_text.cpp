@@ -119,7 +119,8 @@ TEST_CASE("A plan that Slurm cannot carry out is an error that names the jobs", 
                   .evictions = {"30", "99", "ml/web-0"},
                   .placements = {{"pod", "gpu01", {}}}};
     CHECK_THAT(
-        testing_support::problems_in<InvalidInput>([&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
+        testing_support::problems_in<InvalidInput>(
+            [&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
         MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "job '30' 1 of its 2 whole jobs",
                       "job '5' cannot be requeued", "unknown task '99'", "unknown task 'ml/web-0'",
                       "task 'ml/web-0' Slurm job", "task 'pod' Slurm job"}));
