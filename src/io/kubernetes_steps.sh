@@ -147,10 +147,10 @@ node_lines="$parts"'{{range .items}}N|{{.metadata.name}}|{{.spec.unschedulable}}
 {{- range .spec.taints}}{{if ne .effect "PreferNoSchedule"}}{{.key}}~{{.value}}~{{.effect}},{{end}}{{end}}|
 {{- with .metadata.annotations}}{{with index . "gpusched/plan"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}'
 # The field before the labels is not empty if a pod has constraints that the script does not judge.
-pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|{{.spec.nodeName}}|
-{{- .status.phase}}|{{.metadata.deletionTimestamp}}|{{.metadata.creationTimestamp}}|
-{{- range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}}/{{.uid}}{{end}}{{end}}|{{template "ready" .}}|
-{{- range .spec.containers}} +{{template "requests" .}}{{end}} ^{{template "requests" .spec}}
+pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|
+{{- .spec.nodeName}}|{{.status.phase}}|{{.metadata.deletionTimestamp}}|{{.metadata.creationTimestamp}}|
+{{- range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}}/{{.uid}}{{end}}{{end}}|
+{{- template "ready" .}}|{{range .spec.containers}} +{{template "requests" .}}{{end}} ^{{template "requests" .spec}}
 {{- range .spec.initContainers}} {{if .restartPolicy}}+{{else}}^{{end}}{{template "requests" .}}{{end}} +
 {{- range $k, $v := .spec.overhead}}{{$k}}={{$v}},{{end}}|{{template "is" .spec.nodeSelector}}|
 {{- range .spec.tolerations}}{{.key}}~{{.operator}}~{{.value}}~{{.effect}},{{end}}|
@@ -158,12 +158,13 @@ pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|
 {{- template "expressions" .matchExpressions}}{{template "expressions" .matchFields}}{{end}}|
 {{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}};{{.topologyKey}}^
 {{- range .namespaces}}{{.}},{{end}}^{{template "selector" .labelSelector}}{{end}}|
-{{- range .spec.topologySpreadConstraints}}{{if eq .whenUnsatisfiable "DoNotSchedule"}};{{.maxSkew}}^{{.topologyKey}}^
-{{- template "selector" .labelSelector}}{{end}}{{end}}|
+{{- range .spec.topologySpreadConstraints}}{{if eq .whenUnsatisfiable "DoNotSchedule"}};
+{{- .maxSkew}}^{{.topologyKey}}^{{template "selector" .labelSelector}}{{end}}{{end}}|
 {{- range .spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution}}!{{end}}
 {{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}}
 {{- if .namespaceSelector}}!{{end}}{{end}}{{range .spec.resourceClaims}}!{{end}}
-{{- range .spec.volumes}}{{if .persistentVolumeClaim}}!{{end}}{{end}}{{if ne .spec.schedulerName "default-scheduler"}}!{{end}}
+{{- range .spec.volumes}}{{if .persistentVolumeClaim}}!{{end}}{{end}}
+{{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
 {{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{"\n"}}{{end}}'
 look() {
@@ -178,12 +179,16 @@ look() {
 #   O|uid|ready|namespace|kind/name  an owner: so many of its pods were ready before
 # It answers `facts`: the pods of the plan, pods on nodes to be vacated that are not in the plan, and owners;
 # `next`, the first that applies: wait for replacements, evict, no room, wait for others, done;
-# `home`: a node of the plan that would take a replacement that has no room; `left`: pods per node to be vacated.
+# `home`: a node of the plan that would take a replacement that has no room; `left`: pods per node of the plan.
 view_program='
 function milli(q,  unit) {
   if (q in cache) return cache[q]
   unit = q; sub(/^[-+]?[0-9.]+/, "", unit)
   return cache[q] = unit == "m" ? q + 0 : unit in scale ? q * scale[unit] * 1000 : q * 1000
+}
+function set_labels(id, text,  x, n, i, e) {
+  n = split(text, x, ",")
+  for (i = 1; i < n; ++i) { e = index(x[i], "="); label[id, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
 }
 function request(text, want,  n, i, m, j, group, part, kind, name, amount, init) {
   split("", want); n = split(text, group, " ")
@@ -250,8 +255,8 @@ function forbid(p,  x, y, n, i, j, q, node, least, count) {
   for (i = 2; i <= n; ++i) {
     split(x[i], y, "^"); split("", count)
     for (node in ready) if ((node, y[2]) in label && eligible(p, node)) count[label[node, y[2]]] += 0
-    for (q in place) if (q != p && !leaving[q] && space[q] == space[p] && all_of(q, y[3]) && (place[q], y[2]) in label)
-      if (label[place[q], y[2]] in count) ++count[label[place[q], y[2]]]
+    for (q in place) if (q != p && !leaving[q] && space[q] == space[p] && all_of(q, y[3]))
+      if ((place[q], y[2]) in label && label[place[q], y[2]] in count) ++count[label[place[q], y[2]]]
     least = -1
     for (j in count) if (least < 0 || count[j] < least) least = count[j]
     for (j in count) if (count[j] + all_of(p, y[3]) - least > y[1]) forbidden[y[2], j]
@@ -293,64 +298,76 @@ $1 == "R" { again[$2] = $3 }
 $1 == "L" { left[$2] }
 $1 == "O" { before[$2] = $3; about[$2] = $4 "/" $5 }
 $1 == "N" {
-  ready[$2]; open[$2] = $3 != "true" && $4 == "True"; taint[$2] = $7; mark[$2] = $8; label[$2, "metadata.name"] = $2
-  n = split($5, x, ","); for (i = 1; i < n; ++i) { e = index(x[i], "="); free[$2, substr(x[i], 1, e - 1)] = milli(substr(x[i], e + 1)) }
-  n = split($6, x, ","); for (i = 1; i < n; ++i) { e = index(x[i], "="); label[$2, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
+  ready[$2]; open[$2] = $3 != "true" && $4 == "True"; taint[$2] = $7; mark[$2] = $8
+  label[$2, "metadata.name"] = $2; set_labels($2, $6)
+  n = split($5, x, ",")
+  for (i = 1; i < n; ++i) {
+    e = index(x[i], "="); free[$2, substr(x[i], 1, e - 1)] = milli(substr(x[i], e + 1))
+  }
 }
 $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
-  p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11; tolerations[p] = $12
-  affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 == ""; space[p] = p; sub(/\/.*/, "", space[p])
+  p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11
+  tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 == ""
+  space[p] = p; sub(/\/.*/, "", space[p]); set_labels(p, $17)
   shape[p] = $10 "|" $11 "|" $12 "|" $13 "|" ($14 $15 == "" ? "" : p)
   n = split($8, o, "/"); owner[p] = o[3]; controller[p] = n ? o[1] "/" o[2] : ""
-  n = split($17, x, ","); for (i = 1; i < n; ++i) { e = index(x[i], "="); label[p, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
+  stays[p] = o[1] == "DaemonSet" || o[1] == "Node" # neither drain nor this script takes them
   if ($4 != "") {
     place[p] = $4; request($10, want); for (r in want) free[$4, r] -= want[r]
     if (anti[p] != "") { picky[p]; any_picky = 1 }
   } else if ($18 == "") waits[p]
-  if (!leaving[p] && owner[p] != "") { bound[owner[p]] += $4 != ""; whole[owner[p]] += $9 == "True"; loose[owner[p]] += $4 == "" }
+  if (!leaving[p] && owner[p] != "") {
+    bound[owner[p]] += $4 != ""; loose[owner[p]] += $4 == ""; whole[owner[p]] += $9 == "True"
+  }
 }
 END {
-  for (p in place) stays[p] = controller[p] ~ /^(DaemonSet|Node)\// # neither drain nor this script takes them
   for (i = 1; i <= steps; ++i) planned[step[i], from[i]] = i
   if (ask == "facts") {
     for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
       met[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
-      else print "there|" p "|" place[p] "|" uid[p] "|" controller[p]
+      else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p]
     }
-    for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p] && !((p, place[p]) in planned) && !(p in victim))
-      print "unplanned|" p "|" place[p]
+    for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p])
+      if (!((p, place[p]) in planned) && !(p in victim)) print "unplanned|" p "|" place[p]
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
     for (p in victim) if (p in place) --whole[owner[p]]
     for (i = 1; i <= steps; ++i) {
       p = step[i]; u = owner[p]
-      if (kind[i] == "M" && p in place && u != "" && !(u in told)) print "O|" u "|" whole[u] "|" space[p] "|" controller[p]
-      told[u]
+      if (kind[i] == "E" || !(p in place) || u == "" || u in told) continue
+      told[u]; print "O|" u "|" whole[u] "|" space[p] "|" controller[p]
     }
     exit
   }
-  for (i = 1; i <= nodes; ++i) { skipped[order[i]] = index(" " skip " ", " " order[i] " ") > 0; crowd[order[i]] = 0 }
+  for (i = 1; i <= nodes; ++i) skipped[order[i]] = index(" " skip " ", " " order[i] " ") > 0
   for (p in place) if (place[p] in vacate && !stays[p]) ++crowd[place[p]]
-  if (ask == "left") { for (i = 1; i <= nodes; ++i) print order[i] "|" crowd[order[i]] "|" skipped[order[i]]; exit }
+  if (ask == "left") {
+    for (i = 1; i <= nodes; ++i) print order[i] "|" crowd[order[i]] + 0 "|" skipped[order[i]]
+    exit
+  }
   if (ask == "home") {
-    for (p in waits) if (owner[p] in before) for (i = 1; i <= nodes; ++i) if (mark[order[i]] != "" && !skipped[order[i]]) {
-      open[order[i]] = 1; request(requests[p], want); alone = 1; place[p] = ""; forbid(p)
-      if (slots_on(p, order[i], want) && (best == "" || crowd[order[i]] > crowd[best])) best = order[i]
+    for (p in waits) if (owner[p] in before) for (i = 1; i <= nodes; ++i) {
+      v = order[i]; if (mark[v] == "" || skipped[v]) continue
+      open[v] = 1; request(requests[p], want); place[p] = ""; forbid(p)
+      if (slots_on(p, v, want) && (best == "" || crowd[v] > crowd[best])) best = v
     }
     print best; exit
   }
   for (u in before) if (whole[u] < before[u]) {
     short[u]
-    if (bound[u] < before[u]) { print "wait|" (loose[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound[u] + 0 "|" before[u]; exit }
+    if (bound[u] >= before[u]) continue
+    print "wait|" (loose[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound[u] + 0 "|" before[u]; exit
   }
   for (i = 1; i <= steps; ++i) { # what is left to evict, and where it is
     p = step[i]
     if (!(p in place) || leaving[p] || uid[p] in left || created[p] > started) continue
     if (kind[i] == "M" && (place[p] != from[i] || (from[i] in vacate ? skipped[from[i]] : !helpers))) continue
     if (p in seen) continue
-    seen[p]; todo[++count] = i; size[i] = kind[i] == "E" ? 1e16 : from[i] in vacate ? size_of(p) : 1e15 - i
+    seen[p]; size[i] = kind[i] == "E" ? 1e16 : from[i] in vacate ? size_of(p) : 1e15 - i
+    for (j = ++count; j > 1 && size[i] > size[todo[j - 1]]; --j) todo[j] = todo[j - 1]
+    todo[j] = i
   }
-  for (i = 2; i <= count; ++i) for (j = i; j > 1 && size[todo[j]] > size[todo[j - 1]]; --j) { t = todo[j]; todo[j] = todo[j - 1]; todo[j - 1] = t }
   for (p in waits) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "")) ++newcomers; delete place[p] }
   for (i = 1; i <= count; ++i) {
     s = todo[i]; p = step[s]
@@ -360,19 +377,22 @@ END {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
     if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
     # Later ones of a batch need twice the room: others may take some meanwhile.
-    if (kind[s] == "M" && batch && (shape[p] != batch_shape || 2 * batch + 2 > slots(p, to[s]) - newcomers)) continue
-    used[u]; batch_shape = kind[s] == "M" ? shape[p] : ""; ++batch
-    print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" owner[p] "|" (place[p] in vacate)
+    if (kind[s] == "M" && batch && (shape[p] != like || 2 * batch + 2 > slots(p, to[s]) - newcomers)) continue
+    used[u]; like = kind[s] == "M" ? shape[p] : ""; ++batch
+    print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one helping move at a time: its node closes for it
   }
   if (batch) exit
-  for (p in place) if (leaving[p]) { if (place[p] in vacate && !skipped[place[p]] && !stays[p]) going = p; else if (tight) going = p }
-  if (going) print "wait|leaving|" going "|" place[going]
-  else if (tight) print "full|" step[tight] "|" place[step[tight]] "|" to[tight] "|" (place[step[tight]] in vacate) "|" uid[step[tight]]
-  else if (count) {
+  for (p in place) if (leaving[p] && (tight || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
+    print "wait|leaving|-|" p "|" place[p]; exit
+  }
+  if (tight) { p = step[tight]; print "full|" uid[p] "|" p "|" place[p] "|" (place[p] in vacate); exit }
+  if (count) {
     p = step[todo[1]]
-    print "wait|" (again[uid[p]] > now ? "refused" : "unready") "|" uid[p] "|" p "|" place[p] "|" controller[p]
-  } else { for (u in short) { print "wait|short|" u "|" about[u] "|" whole[u] + 0 "|" before[u]; exit } print "done" }
+    print "wait|" (again[uid[p]] > now ? "refused" : "unready") "|" uid[p] "|" p "|" place[p]; exit
+  }
+  for (u in short) { print "wait|short|" u "|" about[u] "|" whole[u] + 0 "|" before[u]; exit }
+  print "done"
 }'
 view() { # <question>
   printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/nodes" "$tmp/pods" |
@@ -382,7 +402,9 @@ view() { # <question>
 remember() { printf '%s\n' "$*" >>"$tmp/memo"; }
 rows() { awk -F'|' -v kind="$1" '$1 == kind { print '"$2"' }' "$tmp/facts"; }
 list() { sort -u | tr '\n' ' '; }
+names() { say "$1" | cut -d'|' -f1 | list; }
 nodes() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
+in_steps() { printf '%s\n' "$steps" | grep -qxF "$1|$2"; }
 
 # ---- Cordons. The mark on a node says which plan cordoned it, and whether it was cordoned before.
 
@@ -397,7 +419,10 @@ cordon() { # <node>
   while :; do
     node_mark "$1" || stop "node $1: $answer"
     case $mark in
-    "$plan "*) return 0 ;;
+    "$plan "*)
+      [ "$before_it" = true ] || give_up "$1" 'it was uncordoned meanwhile'
+      return 0
+      ;;
     ?*) stop "node $1 belongs to plan ${mark%% *}; undo that first" ;;
     esac
     call "node $1" k patch node "$1" --type merge -p "{\"metadata\":{\"resourceVersion\":\"$version\",\
@@ -410,12 +435,12 @@ cordon() { # <node>
 release() { # <node>: as it was before the plan
   if node_mark "$1"; then
     case $mark in
-    "$plan true") open='' done="node $1 stays cordoned, as it was before" ;;
-    "$plan "*) open=',"spec":{"unschedulable":null}' done="uncordoned $1" ;;
+    "$plan true") open='' said="node $1 stays cordoned, as it was before" ;;
+    "$plan "*) open=',"spec":{"unschedulable":null}' said="uncordoned $1" ;;
     *) return 0 ;;
     esac
     call "node $1" k patch node "$1" --type merge \
-      -p "{\"metadata\":{\"annotations\":{\"gpusched/plan\":null}}$open}" && say "$done" && return
+      -p "{\"metadata\":{\"annotations\":{\"gpusched/plan\":null}}$open}" && say "$said" && return
   fi
   case $answer in *"(NotFound)"*) say "node $1 is gone" ;; *) stop "node $1: $answer" ;; esac
 }
@@ -448,33 +473,36 @@ facts() {
   view facts >"$tmp/facts"
   rows there '$2' >"$tmp/there"
   all=$(grep -c '^there\|^elsewhere' "$tmp/facts" || :)
-  rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan" ($3 == "" ? "" : ", " $3)'
+  rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan " $3'
   say "Context $(k config current-context 2>/dev/null || say 'not known'):" \
     "$(wc -l <"$tmp/there" | tr -d ' ') of $all pods are where the plan takes them from."
 }
 leave_out() { # <reason> <pod|node|uid...>
   printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
   for node in $(printf '%s\n' "$2" | cut -d'|' -f2 | list); do
-    case " $(nodes V | list)" in *" $node "*) give_up "$node" "$1" ;; esac
+    ! in_steps V "$node" || give_up "$node" "$1"
   done
   view facts >"$tmp/facts"
 }
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
-  [ -z "$unplanned" ] || { ask s "Not in the plan, but on nodes to be vacated: $(say "$unplanned" | cut -d'|' -f1 | list)" || :
-    leave_out 'it has pods that are not in the plan' "$unplanned"; }
+  if [ -n "$unplanned" ]; then
+    ask s "Not in the plan, but on nodes to be vacated: $(names "$unplanned")" || :
+    leave_out 'it has pods that are not in the plan' "$unplanned"
+  fi
   bare=$(rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' | grep . || :)
   [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
-    ask s "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(say "$bare" | cut -d'|' -f1 | list)" ||
+    ask s "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
     leave_out 'a pod there would be lost' "$bare"
   budget=$(refused)
   [ -z "$budget" ] ||
     ask y "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
-      "$(say "$budget" | cut -d'|' -f1 | list)" || leave_out 'a disruption budget refuses' "$budget"
+      "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
   pods=$(rows there '$2' | grep -c . || :) jobs=$(rows there '$5' | grep -c '^Job/' || :)
-  [ "$pods" -eq 0 ] || ask y "Evicts $pods pods. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
-    "$jobs of them are of Jobs, which count it as a failure unless podFailurePolicy ignores DisruptionTarget." \
-    "$(nodes E | grep -c . || :) are evicted to make room: no place is planned for their replacements." || stop 'not approved'
+  [ "$pods" -eq 0 ] || ask y "Evicts $pods pods. kube-scheduler chooses the nodes of replacements, which may" \
+    "differ from the plan. $jobs of them are of Jobs, which count it as a failure unless their podFailurePolicy" \
+    "ignores DisruptionTarget. $(nodes E | grep -c . || :) are evicted to make room, and no place is planned for" \
+    "their replacements." || { unwind && stop 'not approved; this run has evicted nothing'; }
 }
 
 # ---- Carrying it out.
@@ -497,21 +525,22 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
     $3 != "" { left = $4 == "" ? $3 : $4 - $5; print left < $3 ? left : $3 }')
 }
 broken_budgets() {
-  call 'the disruption budgets' k get poddisruptionbudgets --all-namespaces -o 'go-template={{range .items}}{{if lt
-    .status.currentHealthy .status.desiredHealthy}}B|{{.metadata.namespace}}/{{.metadata.name}}{{"\n"}}{{end}}{{end}}' ||
-    stop "the disruption budgets: $answer"
+  call 'the disruption budgets' k get poddisruptionbudgets --all-namespaces -o 'go-template={{range .items}}
+    {{- if lt .status.currentHealthy .status.desiredHealthy}}B|{{.metadata.namespace}}/{{.metadata.name}}
+    {{- "\n"}}{{end}}{{end}}' || stop "the disruption budgets: $answer"
 }
 record() {
   if [ -z "$before" ]; then
     broken_budgets
-    patch_lease "$me" ";$({ grep '^O' "$tmp/facts" || :; say "$answer"; } | tr '\n' ';')" || stop "the lock: $answer"
+    known=$({ grep '^O' "$tmp/facts" || :; say "$answer"; } | tr '\n' ';')
+    patch_lease "$me" ";$known" || stop "the lock: $answer"
     read_lease
   fi
   printf '%s\n' "$before" | tr ';' '\n' >>"$tmp/memo"
 }
 evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
   renew
-  [ "$1$6" != M0 ] || { cordon "$4"; closed="$closed $4"; }
+  [ "$1$6" != M0 ] || { cordon "$4" && closed=$4; }
   if call "pod $2" delete_by_eviction "$2" "$3"; then
     remember "L|$3"
     since=$(date +%s)
@@ -526,27 +555,28 @@ evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
 }
 drop() { # <uid> <pod> <node> <reason>
   remember "L|$1"
-  case " $(nodes V | list)" in
-  *" $3 "*) give_up "$3" "pod $2: $4" ;;
-  *) say "left alone: pod $2: $4" ;;
-  esac
+  if in_steps V "$3"; then give_up "$3" "pod $2: $4"; else say "left alone: pod $2: $4"; fi
 }
 # Replacements do not start: says why, and gives back a node of the plan that has room for them.
 trouble() { # <what it waits for>
   say "After $wait_s s: $1."
-  k get pods --all-namespaces --field-selector=status.phase=Pending -o 'go-template={{range .items}}{{$p := .}}{{range
-    .metadata.ownerReferences}}{{$o := .uid}}{{range $p.status.conditions}}{{if eq .type "PodScheduled"}}{{$o}} pending: {{
-    $p.metadata.namespace}}/{{$p.metadata.name}}: {{or .message "bound, not running"}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}' |
+  k get pods --all-namespaces --field-selector=status.phase=Pending -o 'go-template={{range .items}}{{$p := .}}
+    {{- range .metadata.ownerReferences}}{{$o := .uid}}{{range $p.status.conditions}}
+    {{- if eq .type "PodScheduled"}}{{$o}} pending: {{$p.metadata.namespace}}/{{$p.metadata.name}}: {{
+    or .message "bound, not running"}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}' |
     while read -r uid line; do ! grep -q "^O|$uid|" "$tmp/memo" || say "$line"; done
   printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/pods" | awk -F'|' -v started="$started" '
-    $1 == "M" { target[$4] } $1 == "O" { ours[$2] } $1 == "P" { n = split($8, o, "/") }
+    $1 == "M" { target[$4] } $1 == "O" { ours[$2] } $1 == "P" { split($8, o, "/") }
     $1 == "P" && $7 > started && $4 in target && !(o[3] in ours) { print "took room: " $2 " on " $4 }'
   spare=$(view home)
-  [ -n "$spare" ] || [ -n "${GPUSCHED_YES:-}" ] || stop "no node of the plan has room for them"
   [ -n "$spare" ] || return 1
-  [ -n "${GPUSCHED_YES:-}" ] || { printf 's: leave out node %s, w: wait on, anything else: stop. ' "$spare"; read -r answer || answer=''; }
-  case ${GPUSCHED_YES:+s}$answer in
-  s*) give_up "$spare" 'replacements get their room back' ;;
+  answer=s
+  if [ -z "${GPUSCHED_YES:-}" ]; then
+    printf 's: leave out node %s, w: wait on, anything else: stop. ' "$spare"
+    read -r answer || answer=''
+  fi
+  case $answer in
+  s) give_up "$spare" 'replacements get their room back' ;;
   w) ;;
   *) stop "$1" ;;
   esac
@@ -558,30 +588,28 @@ carry_out() {
     renew
     look
     view next >"$tmp/next"
-    case $(cat "$tmp/next") in "wait|pending"* | "wait|missing"*) ;; *)
-      if [ -n "$closed" ]; then # the helping move has ended: its node opens, unless it stays closed to the end
-        for node in $closed; do case " $(nodes H | list)" in *" $node "*) ;; *) release "$node" ;; esac; done
-        closed=''
-        continue
-      fi
-      ;;
-    esac
-    while IFS='|' read -r what a b c d e f g <&3; do
+    if [ -n "$closed" ] && ! grep -q '^wait|[pm]' "$tmp/next"; then
+      # The helping move has ended: its node opens, unless it stays closed to the end.
+      in_steps H "$closed" || release "$closed"
+      closed=''
+      continue
+    fi
+    while IFS='|' read -r what a b c d e f <&3; do
       late=$(($(date +%s) - since >= wait_s))
       case $what/$a in
-      evict/*) evict "$a" "$b" "$c" "$d" "$e" "$g" ;;
+      evict/*) evict "$a" "$b" "$c" "$d" "$e" "$f" ;;
       full/*)
         if [ "$d" = 1 ] && [ "$helpers" = 0 ] && [ -n "$others" ]; then
           helpers=1
           for node in $(nodes H); do cordon "$node"; done
         else
-          drop "$e" "$a" "$b" "no open node takes it now"
+          drop "$a" "$b" "$c" "no open node takes it now"
         fi
         ;;
       wait/missing)
         wanted_replicas "${c%%/*}" "$b" "${c#*/}"
         if [ -n "$replicas" ] && [ "$replicas" -lt "$e" ]; then
-          say "$c wants $replicas pods now, and had $e that were ready: it was scaled down, or has ended"
+          say "$c wants $replicas pods now, and had $e that were ready"
           remember "O|$b|$replicas|${c%%/*}|${c#*/}"
         elif [ "$late" = 1 ]; then
           trouble "$d of $e pods of $c are there" || return 0
@@ -589,9 +617,16 @@ carry_out() {
           pause
         fi
         ;;
-      wait/pending | wait/short) if [ "$late" = 1 ]; then trouble "$d of $e pods of $c are ready" || return 0; else pause; fi ;;
-      wait/leaving) if [ "$late" = 1 ]; then drop - "$b" "$c" "it does not end"; else pause; fi ;;
-      wait/*) if [ "$late" = 1 ]; then drop "$b" "$c" "$d" "$a for $wait_s s${e:+ ($e)}"; else pause; fi ;;
+      wait/*)
+        if [ "$late" = 0 ]; then
+          pause
+        else
+          case $a in
+          pending | short) trouble "$d of $e pods of $c are there and ready" || return 0 ;;
+          *) drop "$b" "$c" "$d" "$a for $wait_s s" ;;
+          esac
+        fi
+        ;;
       done/) return 0 ;;
       esac
     done 3<"$tmp/next"
@@ -602,16 +637,19 @@ finish() {
   look
   view left >"$tmp/left"
   for node in $(nodes H); do release "$node"; done
-  for node in $(awk -F'|' '$2 > 0 && !$3 { print $1 }' "$tmp/left"); do give_up "$node" 'it still has pods'; done
+  for node in $(awk -F'|' '$2 > 0 && !$3 { print $1 }' "$tmp/left"); do
+    give_up "$node" 'it still has pods'
+  done
   late=$(($(date +%s) + wait_s)) bad=''
   for step in $(printf '%s\n' "$steps" | grep '^W' || :); do
     pod=${step#W|} wants=${step##*|}
     pod=${pod%|*}
     while :; do
-      call "pod $pod" k -n "${pod%%/*}" get pod "${pod#*/}" -o 'jsonpath={.spec.nodeName}' || answer='no node: it is gone'
-      [ -z "$answer" ] || { say "$pod is on $answer (the plan wants $wants)" && break; }
-      [ "$(date +%s)" -lt "$late" ] || { say "$pod is on no node; the plan wants $wants" && bad=1 && break; }
-      pause
+      call "pod $pod" k -n "${pod%%/*}" get pod "${pod#*/}" -o 'jsonpath={.spec.nodeName}' || answer=gone
+      [ -n "$answer" ] || [ "$(date +%s)" -ge "$late" ] || { pause && continue; }
+      say "$pod is on ${answer:-no node} (the plan wants $wants)"
+      [ -n "$answer" ] || bad=1
+      break
     done
   done
   while :; do
@@ -622,8 +660,9 @@ finish() {
   done
   look
   view left >"$tmp/left"
-  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | list) full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | list)
-  waits=$(view next | awk -F'|' '$1 == "wait" && $2 ~ /pending|missing|short/ { print $4 " (" $5 " of " $6 ")" }')
+  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | list)
+  full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | list)
+  waits=$(view next | awk -F'|' '$2 ~ /pending|missing|short/ { print $4 " (" $5 " of " $6 ")" }')
   [ -z "$free" ] || say "Vacated, cordoned until sh $0 undo: $free"
   [ -z "$full" ] || say "Not vacated: $full"
   [ -z "$waits" ] || say "Replacements that are not ready: $waits"
@@ -640,7 +679,7 @@ run() {
   facts
   lost=$(rows missing '$2' | list)
   [ -z "$lost" ] || say "Nodes that are gone: $lost"
-  [ "$lost" != "$(nodes V | list)" ] || [ -z "$lost" ] || stop "the nodes to be vacated are not in this cluster"
+  [ -z "$lost" ] || [ "$lost" != "$(nodes V | list)" ] || stop "the nodes to be vacated are not in this cluster"
   for node in $(nodes V) $([ "$helpers" = 0 ] || nodes H); do
     case " $lost $skip " in *" $node "*) ;; *) cordon "$node" ;; esac
   done
@@ -668,14 +707,15 @@ main() {
     odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)" budget=$(refused)
     rows missing '"node " $2 " is not in this cluster"'
     rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
-    [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $(say "$budget" | cut -d'|' -f1 | list)"
+    [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $(names "$budget")"
     [ -z "$odd$budget" ] || exit 3
     ;;
   undo)
     shift
     lock
     look
-    for node in ${*:-$(awk -F'|' -v plan="$plan " 'index($8, plan) == 1 { print $2 }' "$tmp/nodes")}; do release "$node"; done
+    marked=$(awk -F'|' -v plan="$plan " 'index($8, plan) == 1 { print $2 }' "$tmp/nodes")
+    for node in ${*:-$marked}; do release "$node"; done
     [ $# -gt 0 ] || { k -n "$home" delete lease gpusched >/dev/null && held=''; }
     ;;
   *) say "usage: sh $0 [run | check | skip NODE... | undo [NODE...]]" >&2 && exit 2 ;;

@@ -134,7 +134,7 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
         ({"wants": {"web": 2}}, {}),  # scaled down meanwhile
         ({"owners": {"db": None}, "wants": {"db": 0}}, {}),  # deleted meanwhile
         ({"lands": ["n2", "n2", "n5"]}, {}),  # elsewhere than planned
-        ({"pods": {"ml/done": pod("", "job")}}, {}),
+        ({"pods": {"ml/waits": pod("", "job", stuck=True)}}, {}),
         ({}, {"GPUSCHED_AT_ONCE": "1"}),
     ],
 )
