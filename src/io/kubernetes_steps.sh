@@ -380,13 +380,13 @@ END {
     if (kind[s] == "M" && batch && (shape[p] != like || 2 * batch + 2 > slots(p, to[s]) - newcomers)) continue
     used[u]; like = kind[s] == "M" ? shape[p] : ""; ++batch
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
-    if (kind[s] == "M" && !(place[p] in vacate)) exit # one helping move at a time: its node closes for it
+    if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
   }
   if (batch) exit
   for (p in place) if (leaving[p] && (tight || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
     print "wait|leaving|-|" p "|" place[p]; exit
   }
-  if (tight) { p = step[tight]; print "full|" uid[p] "|" p "|" place[p] "|" (place[p] in vacate); exit }
+  if (tight) { p = step[tight]; print "full|" uid[p] "|" p "|" place[p]; exit }
   if (count) {
     p = step[todo[1]]
     print "wait|" (again[uid[p]] > now ? "refused" : "unready") "|" uid[p] "|" p "|" place[p]; exit
@@ -548,7 +548,11 @@ evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
   else
     case $answer in
     *NotFound* | *Conflict* | *"Precondition failed"*) remember "L|$3" && say "pod $2 is gone already" ;;
-    *"disruption budget"*) remember "R|$3|$(($(date +%s) + 2 * poll_s))" && say "set aside: $2: $answer" ;;
+    *"disruption budget"*)
+      [ "$late" = 0 ] || { drop "$3" "$2" "$4" "refused for $wait_s s" && return; }
+      remember "R|$3|$(($(date +%s) + 2 * ${poll_s%.*}))"
+      say "set aside: $2: $answer"
+      ;;
     *) drop "$3" "$2" "$4" "$answer" ;;
     esac
   fi
@@ -585,11 +589,10 @@ trouble() { # <what it waits for>
 carry_out() {
   since=$(date +%s)
   while :; do
-    renew
     look
     view next >"$tmp/next"
     if [ -n "$closed" ] && ! grep -q '^wait|[pm]' "$tmp/next"; then
-      # The helping move has ended: its node opens, unless it stays closed to the end.
+      # The move from a node that stays has ended: the node opens, unless it stays closed to the end.
       in_steps H "$closed" || release "$closed"
       closed=''
       continue
@@ -598,14 +601,7 @@ carry_out() {
       late=$(($(date +%s) - since >= wait_s))
       case $what/$a in
       evict/*) evict "$a" "$b" "$c" "$d" "$e" "$f" ;;
-      full/*)
-        if [ "$d" = 1 ] && [ "$helpers" = 0 ] && [ -n "$others" ]; then
-          helpers=1
-          for node in $(nodes H); do cordon "$node"; done
-        else
-          drop "$a" "$b" "$c" "no open node takes it now"
-        fi
-        ;;
+      full/*) drop "$a" "$b" "$c" "no open node takes it now" ;;
       wait/missing)
         wanted_replicas "${c%%/*}" "$b" "${c#*/}"
         if [ -n "$replicas" ] && [ "$replicas" -lt "$e" ]; then
@@ -674,8 +670,9 @@ finish() {
   exit 3
 }
 run() {
-  case $(nodes W) in '') ;; *) helpers=1 ;; esac
-  others=$(printf '%s\n' "$steps" | awk -F'|' '$1 == "V" { v[$2] } $1 == "M" && !($3 in v)')
+  # Moves from nodes that stay are for pending pods. To empty nodes, they would cost evictions for little:
+  # kube-scheduler need not use the room that they make for the pods that need it.
+  [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || helpers=1
   facts
   lost=$(rows missing '$2' | list)
   [ -z "$lost" ] || say "Nodes that are gone: $lost"

@@ -153,7 +153,7 @@ def test_it_copes_with(state: dict[str, Any], environment: dict[str, str], tmp_p
         ({"pods": {"ml/new": pod("n1", "web")}}, {}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
         ({"pods": {"ml/db-0": pod("n0", "")}}, {}, ["u-web-b"], ["n0"], "Without a controller ml/db-0"),
         # Room for one of the two on n2: nothing is evicted from the node that keeps its pod.
-        ({"room": {"n2": 4, "n3": 8, "n4": 0, "n5": 0}}, {}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
+        ({"room": {"n2": 5, "n3": 8, "n4": 0, "n5": 0}}, {}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
         ({"pods": {"ml/web-a": pod("n0", "web", 9)}}, {}, ["u-web-b"], ["n0"], "no open node takes it"),
         # A pod with constraints that the script does not judge goes to the node of the plan only.
         ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, {}, ["u-web-b"], ["n0"], "no open node"),
@@ -297,21 +297,19 @@ def test_check_only_looks(state: dict[str, Any], says: str, tmp_path: Path) -> N
     assert case.run("nonsense").returncode == 2
 
 
-def test_moves_between_nodes_that_stay_only_help(tmp_path: Path) -> None:
-    """They are made if a pod has no room without them, and their replacements do not come back."""
-    helping = plan(move("web-c", "n2", "n5"), move("web-a", "n0", "n2", 1), vacated=("n0",))
-    pods = {"ml/web-a": pod("n0", "web", 7), "ml/db-0": pod("n4", "db", 8)}
-    case = Case(tmp_path, plan=helping, pods=pods)
-    state = case.read()
-    state["nodes"]["n5"]["gpus"] = 2
-    state["pods"]["ml/other"] = pod("n1", "other", uid="u-other")
-    case.write(state)
+def test_moves_from_nodes_that_stay(tmp_path: Path) -> None:
+    """They are not made to empty nodes; in a plan without such nodes, their replacements do not come back."""
+    moves = [move("web-c", "n2", "n5"), move("web-a", "n0", "n2", 1)]
+    case = Case(tmp_path, plan=plan(*moves, vacated=("n0",)), pods={"ml/db-0": pod("n4", "db")})
+    assert case.go().returncode == 0 and case.evicted() == ["u-web-a"]
+    case = Case(tmp_path / "all", plan=plan(*moves, vacated=()), lands=["n5"])
     run = case.go()
     assert run.returncode == 0, run.stdout + run.stderr
-    assert case.evicted() == ["u-web-c", "u-web-a"] and case.cordoned() == ["n0", "n1"]
-    assert [p["node"] for name, p in case.read()["pods"].items() if p["owner"] == "web"].count("n2") == 1
-    easy = Case(tmp_path / "easy", plan=helping, pods={"ml/db-0": pod("n4", "db", 1)})
-    assert easy.go().returncode == 0 and easy.evicted() == ["u-web-a"]
+    assert case.evicted() == ["u-web-c", "u-web-a"] and case.cordoned() == ["n1"]
+    log = case.read()["log"]
+    patches = [call for call in log if call.startswith("patch node")]
+    assert patches == ["patch node n0", "patch node n2", "patch node n2", "patch node n0"]
+    assert log.index("patch node n2") < max(i for i, call in enumerate(log) if call.startswith("create"))
 
 
 def test_room_for_pending_pods(tmp_path: Path) -> None:
