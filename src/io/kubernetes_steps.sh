@@ -280,6 +280,11 @@ function slots(p, to,  key, node, want, sum) {
   for (node in ready) if (node != place[p] && (judged[p] || node == to)) sum += slots_on(p, node, want)
   return known[key] = sum + 0
 }
+function gpus_of(p,  want, r, sum) {
+  request(requests[p], want)
+  for (r in want) if (r ~ /gpu|\/mig-/) sum += want[r] / 1000
+  return sum + 0
+}
 function size_of(p,  want, r, sum) {
   request(requests[p], want)
   for (r in want) sum += index(r, "/") ? want[r] * 1000000 : r == "cpu" ? want[r] : 0
@@ -327,7 +332,7 @@ END {
       met[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
       else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
-        print "there|" p "|" place[p] "|" uid[p] "|" controller[p]
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p)
     }
     for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p])
       if (!((p, place[p]) in planned) && !(p in victim)) print "unplanned|" p "|" place[p]
@@ -498,11 +503,16 @@ approve() {
   [ -z "$budget" ] ||
     ask y "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
       "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
-  pods=$(rows there '$2' | grep -c . || :) jobs=$(rows there '$5' | grep -c '^Job/' || :)
-  [ "$pods" -eq 0 ] || ask y "Evicts $pods pods. kube-scheduler chooses the nodes of replacements, which may" \
-    "differ from the plan. $jobs of them are of Jobs, which count it as a failure unless their podFailurePolicy" \
-    "ignores DisruptionTarget. $(nodes E | grep -c . || :) are evicted to make room, and no place is planned for" \
-    "their replacements." || { unwind && stop 'not approved; this run has evicted nothing'; }
+  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ '
+    $3 != "" { owners[$1, $3, $4] }
+    { spaces[$1]; gpus += $NF; jobs += $3 == "Job" }
+    END {
+      for (i in spaces) ++s; for (i in owners) ++o
+      if (NR) print NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. " jobs + 0 " of them are of Jobs"
+    }')
+  [ -z "$pods" ] || ask y "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
+    "DisruptionTarget. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
+    "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." || { unwind && stop 'not approved; this run has evicted nothing'; }
 }
 
 # ---- Carrying it out.

@@ -12,7 +12,7 @@ answer to each eviction; `down`: so many calls find no server; `conflicts`: so m
 another version; `owners`: what controllers say when asked, null: they are gone; `wants`: how many pods they
 want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks; `arrives`: pods by the
 number of the call that creates them; `kill`: the process group dies at that call, `before` or `after` it takes
-effect. `log`: the calls; `evicted`: uids.
+effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open node had room for.
 """
 
 import json
@@ -200,6 +200,9 @@ def evict(state: dict, eviction: dict) -> str:
     if pod["uid"] != eviction["deleteOptions"]["preconditions"]["uid"]:
         raise Failure("Conflict", "the UID in the precondition does not match the UID in record.")
     del state["pods"][name]
+    open_nodes = [node for node, one in state["nodes"].items() if not one["unschedulable"]]
+    if all(free(state, node) < pod["gpus"] for node in open_nodes):
+        state["no_room"] = [*state.get("no_room", ()), pod["uid"]]
     state["evicted"].append(pod["uid"])
     state["broken"] = [*state.get("broken", ()), *state.pop("breaks", ())]
     left = sum(other["owner"] == pod["owner"] for other in state["pods"].values())

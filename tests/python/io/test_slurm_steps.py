@@ -12,6 +12,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
+from gpusched import cli
 from messages import mentions
 
 FAKE = Path(__file__).resolve().parents[1] / "fake_scontrol.py"
@@ -153,3 +154,15 @@ def test_a_plan_that_slurm_cannot_carry_out_is_an_error(fields: dict[str, Any], 
     with pytest.raises(gs.InvalidInput) as error:
         gs.io.plan_to_slurm_steps(gs.Plan.from_json(plan(**{"waves": 1, **fields})), cluster())
     assert mentions(str(error.value), words)
+
+
+def test_the_console_exports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document, snapshot, out = (str(tmp_path / name) for name in ("plan.json", "cluster.json", "plan.sh"))
+    gs.Plan.from_json(plan()).to_json(document)
+    cluster().to_json(snapshot)
+    command = ["export", document, "--to", "slurm"]
+    assert cli.main(command) == 2 and mentions(capsys.readouterr().err, "--cluster: missing; slurm")
+    command += ["--cluster", snapshot, "-o", out]
+    assert cli.main([*command, "--default-namespace", "x"]) == 2
+    assert cli.main(command) == 0 and "scontrol" in Path(out).read_text()
+    assert cli.main(["export", document, "--to", "slurm", "--cluster", snapshot, "-o", snapshot]) == 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -312,6 +313,29 @@ def test_moves_from_nodes_that_stay(tmp_path: Path) -> None:
     assert log.index("patch node n2") < max(i for i, call in enumerate(log) if call.startswith("create"))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_no_harm_on_random_clusters(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    vacated, pods = sorted(dice.sample([f"n{i}" for i in range(6)], 3)), {}
+    room = {f"n{i}": 8 for i in range(6)}
+    for number in range(14):
+        gpus, node = dice.choice([1, 1, 2, 4]), dice.choice(list(room))
+        if room[node] >= gpus:
+            room[node] -= gpus
+            pods[f"ml/p-{number}"] = pod(node, f"o{dice.randrange(5)}", gpus)
+    target = next(node for node in room if node not in vacated)
+    moves = [move(name[3:], one["node"], target) for name, one in pods.items() if one["node"] in vacated]
+    case = Case(tmp_path, plan=plan(*moves, vacated=tuple(vacated)))
+    case.change(pods={name: {**one, "uid": name} for name, one in pods.items()})
+    run = case.go(GPUSCHED_WAIT_S="1")
+    state = case.read()
+    on = {one["node"] for one in state["pods"].values()}
+    assert state.get("no_room", []) == [] and "" not in on, run.stdout
+    assert set(state["evicted"]) <= {one["task"] for one in moves}
+    assert (run.returncode == 0) == (not on & set(vacated)), run.stdout
+    assert case.cordoned() == sorted({"n1"} | set(vacated) - on), run.stdout
+
+
 def test_room_for_pending_pods(tmp_path: Path) -> None:
     """Evictions come first, nodes that pods leave are closed until all have left, then the pod starts."""
     makes_room = plan(
@@ -325,7 +349,7 @@ def test_room_for_pending_pods(tmp_path: Path) -> None:
     run = case.go()
     assert run.returncode == 0, run.stdout + run.stderr
     assert case.evicted() == ["u-spot", "u-web-c"] and case.cordoned() == ["n1"]
-    assert mentions(run.stdout, "ml/big is on") and mentions(run.stdout, "1 are evicted to make room")
+    assert mentions(run.stdout, "ml/big is on") and mentions(run.stdout, "1 pods are evicted to make room")
     state = case.read()
     assert "ml/big" in state["pods"] and state["pods"]["ml/big"]["ready"]
     stuck = Case(tmp_path / "stuck", plan=makes_room, pods={"ml/big": pod("", "big", 8, stuck=True)}, lands=["", "n5"])
