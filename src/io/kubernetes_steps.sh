@@ -115,15 +115,17 @@ END
     fi
   done
   read_lease
-  held=1
+  held=1 renewed=$(date +%s)
 }
 renew() {
+  [ $(($(date +%s) - renewed)) -ge $((lease_s / 4)) ] || return 0
   until patch_lease "$me"; do # a lost answer leaves a newer version than $lease
     call "the lock" k -n "$home" get lease gpusched -o "$lease_fields" || stop "the lock: $answer"
     read_lease
     [ "$holder" = "$me" ] || { held='' && stop "$holder took the lock"; }
   done
   read_lease
+  renewed=$(date +%s)
 }
 leave() {
   [ -z "$held" ] || patch_lease '' || :
@@ -421,6 +423,7 @@ $answer
 END
 }
 cordon() { # <node>
+  renew
   while :; do
     node_mark "$1" || stop "node $1: $answer"
     case $mark in
@@ -465,22 +468,25 @@ delete_by_eviction() { # <namespace/pod> <uid> [further options]
     printf '"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "${3:-}" "$2"
   } | k create --raw "/api/v1/namespaces/${1%%/*}/pods/${1#*/}/eviction" -f -
 }
-# Pods that their disruption budget lets nobody evict now, by a dry run: pod|node|uid.
-refused() {
-  rows there '$2 "|" $3 "|" $4' | while IFS='|' read -r pod node uid; do
+# Asks by a dry run which pods their disruption budget keeps now: pod|node|uid, in $budget.
+ask_budgets() {
+  budget=''
+  rows there '$2 "|" $3 "|" $4' >"$tmp/there"
+  while IFS='|' read -r pod node uid <&3; do
+    [ -z "$held" ] || renew
     call "pod $pod" delete_by_eviction "$pod" "$uid" '"dryRun":["All"],' || case $answer in
-    *"disruption budget"*) say "$pod|$node|$uid" ;;
+    *"disruption budget"*) budget="$budget${budget:+
+}$pod|$node|$uid" ;;
     esac
-  done
+  done 3<"$tmp/there"
 }
 facts() {
   look
   view facts >"$tmp/facts"
-  rows there '$2' >"$tmp/there"
-  all=$(grep -c '^there\|^elsewhere' "$tmp/facts" || :)
+  found=$(rows there 1 | grep -c . || :) all=$(grep -c '^there\|^elsewhere' "$tmp/facts" || :)
   rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan " $3'
   say "Context $(k config current-context 2>/dev/null || say 'not known'):" \
-    "$(wc -l <"$tmp/there" | tr -d ' ') of $all pods are where the plan takes them from."
+    "$found of $all pods are where the plan takes them from."
 }
 leave_out() { # <reason> <pod|node|uid...>
   printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
@@ -499,7 +505,7 @@ approve() {
   [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
     ask s "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
     leave_out 'a pod there would be lost' "$bare"
-  budget=$(refused)
+  ask_budgets
   [ -z "$budget" ] ||
     ask y "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
       "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
@@ -711,7 +717,8 @@ main() {
     ;;
   check)
     facts
-    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)" budget=$(refused)
+    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)"
+    ask_budgets
     rows missing '"node " $2 " is not in this cluster"'
     rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
     [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $(names "$budget")"
