@@ -15,6 +15,7 @@ number of the call that creates them; `kill`: the process group dies at that cal
 effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open node had room for.
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -30,6 +31,8 @@ class Failure(Exception):
 
 def main() -> int:
     path, arguments = sys.argv[1], [one for one in sys.argv[2:] if not one.startswith("--request-timeout")]
+    lock = open(path + ".lock", "w")  # noqa: SIM115
+    fcntl.flock(lock, fcntl.LOCK_EX)
     with open(path) as file:
         state = json.load(file)
     state["clock"] = state.get("clock", 0) + 1

@@ -60,6 +60,8 @@ class Case:
         for name, one in pods.items():
             one.setdefault("uid", "u-" + name.split("/")[1])
         nodes = {f"n{i}": {"gpus": 8, "unschedulable": i == 1, "mark": "", "version": 1} for i in range(6)}
+        for node, gpus in state.pop("room", {}).items():
+            nodes[node]["gpus"] = gpus
         self.write({"pods": pods, "nodes": nodes, "evicted": [], "lands": [], "log": [], **state})
 
     def read(self) -> dict[str, Any]:
@@ -148,33 +150,27 @@ def test_it_copes_with(state: dict[str, Any], environment: dict[str, str], tmp_p
 
 
 @pytest.mark.parametrize(
-    ("state", "environment", "evicted", "left_out", "says"),
-    [  # (what is wrong, settings, evictions, nodes that are given up, words)
-        ({"forbidden": ["ml/db-0"]}, {}, ["u-web-a", "u-web-b"], ["n0"], "refused for 1 s"),
-        ({"pods": {"ml/new": pod("n1", "web")}}, {}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
-        ({"pods": {"ml/db-0": pod("n0", "")}}, {}, ["u-web-b"], ["n0"], "Without a controller ml/db-0"),
+    ("state", "evicted", "left_out", "says"),
+    [  # (what is wrong, evictions, nodes that are given up, words)
+        ({"forbidden": ["ml/db-0"]}, ["u-web-a", "u-web-b"], ["n0"], "refused for 1 s"),
+        ({"pods": {"ml/new": pod("n1", "web")}}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
+        ({"pods": {"ml/db-0": pod("n0", "")}}, ["u-web-b"], ["n0"], "Without a controller ml/db-0"),
         # Room for one of the two on n2: nothing is evicted from the node that keeps its pod.
-        ({"room": {"n2": 5, "n3": 8, "n4": 0, "n5": 0}}, {}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
-        ({"pods": {"ml/web-a": pod("n0", "web", 9)}}, {}, ["u-web-b"], ["n0"], "no open node takes it"),
+        ({"room": {"n2": 5, "n3": 8, "n4": 0, "n5": 0}}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
+        ({"pods": {"ml/web-a": pod("n0", "web", 9)}}, ["u-web-b"], ["n0"], "no open node takes it"),
         # A pod with constraints that the script does not judge goes to the node of the plan only.
-        ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, {}, ["u-web-b"], ["n0"], "no open node"),
+        ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, ["u-web-b"], ["n0"], "no open node"),
         # A stranger took the room: the replacement gets its own back.
-        ({"lands": ["", "n5", "n5"]}, {}, ["u-web-a"], ["n0", "n1"], "pending: ml/web-a-1"),
-        ({"breaks": ["ml/pdb"]}, {}, LARGEST_FIRST, [], "Disruption budgets that are broken now: ml/pdb"),
-        ({"refusal": "This pod has more than one PodDisruptionBudget"}, {}, [], ["n0", "n1"], "more than one"),
+        ({"lands": ["", "n5", "n5"]}, ["u-web-a"], ["n0", "n1"], "pending: ml/web-a-1"),
+        ({"breaks": ["ml/pdb"]}, LARGEST_FIRST, [], "Disruption budgets that are broken now: ml/pdb"),
+        ({"refusal": "This pod has more than one PodDisruptionBudget"}, [], ["n0", "n1"], "more than one"),
     ],
 )  # fmt: skip
 def test_nodes_are_left_out_alone(
-    state: dict[str, Any], environment: dict[str, str], evicted: list[str], left_out: list[str], says: str,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    room = state.pop("room", {}) if "room" in (state := dict(state)) else {}
+    state: dict[str, Any], evicted: list[str], left_out: list[str], says: str, tmp_path: Path
+) -> None:
     case = Case(tmp_path, **state)
-    full = case.read()
-    for node, gpus in room.items():
-        full["nodes"][node]["gpus"] = gpus
-    case.write(full)
-    run = case.go(GPUSCHED_WAIT_S="1", **environment)
+    run = case.go(GPUSCHED_WAIT_S="1")
     said = run.stdout + run.stderr
     assert run.returncode == (1 if left_out == ["n0", "n1"] else 3), said
     assert case.evicted() == evicted, said
@@ -253,7 +249,7 @@ def test_another_plan_does_not_take_marked_nodes(tmp_path: Path) -> None:
 
 
 def test_nodes_can_be_skipped_and_undone_one_by_one(tmp_path: Path) -> None:
-    case = Case(tmp_path)
+    case = Case(tmp_path, lands=["n5"])
     run = case.go("skip", "n0")
     assert run.returncode == 3 and case.evicted() == ["u-web-b"] and case.cordoned() == ["n1"]
     assert case.go().returncode == 0
@@ -342,10 +338,8 @@ def test_room_for_pending_pods(tmp_path: Path) -> None:
         move("web-c", "n2", "n5"), vacated=(), evictions=["ml/spot"],
         placements=[{"task": "ml/big", "node": "n2", "gpus": []}],
     )  # fmt: skip
-    case = Case(tmp_path, plan=makes_room, pods={"ml/big": pod("", "big", 8)}, lands=["", "n5"])
-    state = case.read()
-    state["nodes"] |= {name: {**state["nodes"][name], "gpus": 3} for name in ("n0", "n1", "n4", "n5")}
-    case.write(state)
+    room = {"n0": 3, "n1": 3, "n4": 3, "n5": 3}
+    case = Case(tmp_path, plan=makes_room, pods={"ml/big": pod("", "big", 8)}, lands=["", "n5"], room=room)
     run = case.go()
     assert run.returncode == 0, run.stdout + run.stderr
     assert case.evicted() == ["u-spot", "u-web-c"] and case.cordoned() == ["n1"]
@@ -354,4 +348,4 @@ def test_room_for_pending_pods(tmp_path: Path) -> None:
     assert "ml/big" in state["pods"] and state["pods"]["ml/big"]["ready"]
     stuck = Case(tmp_path / "stuck", plan=makes_room, pods={"ml/big": pod("", "big", 8, stuck=True)}, lands=["", "n5"])
     run = stuck.go(GPUSCHED_WAIT_S="1")
-    assert run.returncode == 3 and mentions(run.stdout, "ml/big is on no node; n2")
+    assert run.returncode == 3 and mentions(run.stdout, "ml/big is on no node the plan wants n2")
