@@ -518,7 +518,8 @@ approve() {
     }')
   [ -z "$pods" ] || ask y "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
     "DisruptionTarget. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
-    "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." || { unwind && stop 'not approved; this run has evicted nothing'; }
+    "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." ||
+    { unwind && stop 'not approved; this run has evicted nothing'; }
 }
 
 # ---- Carrying it out.

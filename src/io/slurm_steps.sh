@@ -36,9 +36,8 @@ field() { printf '%s\n' "$record" | sed -n "s/^ *$1=\([^ ]*\).*/\1/p" | head -n 
 see_node() { record=$(s show node "$1" 2>&1) || stop "node $1: $record"; }
 see_job() { # sets state, reason, on
   record=$(s show job "$1" 2>&1) || record="JobState=gone"
-  state=$(field JobState) reason=$(printf '%s\n' "$record" | sed -n 's/^ *JobState=[^ ]* Reason=\([^ ]*\).*/\1/p' | head -n 1)
-  on=$(printf '%s\n' "$record" | sed -n 's/^ *NodeList=//p' | while read -r list; do s show hostnames "$list" 2>/dev/null; done |
-    sort | tr '\n' ',')
+  state=$(field JobState) reason=$(field 'JobState=[^ ]* Reason')
+  on=$(s show hostnames "$(field NodeList)" 2>/dev/null | grep -v '^(null)$' | sort | tr '\n' ',')
 }
 drain() { # <node>: with the mark, unless it is drained already
   see_node "$1"
@@ -79,7 +78,8 @@ requeue() { # <job> <nodes>
     return 1
   fi
   [ "$(field Requeue)" = 1 ] || { say "left alone: job $1 cannot be requeued" && return 1; }
-  s update JobId="$1" AdminComment="$mark" && s requeuehold "$1" || { say "left alone: job $1 was not requeued" && return 1; }
+  s update JobId="$1" AdminComment="$mark" && s requeuehold "$1" ||
+    { say "left alone: job $1 was not requeued" && return 1; }
   say "requeued $1 from $2"
   wait_for "$1" PENDING || stop "job $1 is $state, and was requeued"
 }
@@ -87,11 +87,11 @@ run() {
   for node in $(of_kind V) $(of_kind H); do drain "$node"; done
   for node in $(of_kind V); do
     for job in $(jobs_on "$node"); do
-      in_list "${job%%+*}" "$(of_kind M | tr '\n' ' ')$(of_kind E | tr '\n' ' ')" || leave_out "$node" "job $job is not in the plan"
+      printf '%s\n' "$steps" | grep -q "^[EM]|${job%%+*}|" || leave_out "$node" "job $job is not in the plan"
     done
   done
-  ask "Requeues $(printf '%s\n' "$steps" | grep -c '^[EM]' || :) jobs: they start again, from their last checkpoint if they" \
-    "write any, where and when Slurm decides. Of these, to make room, so that they may wait: $(of_kind E | wc -l | tr -d ' ')." || {
+  ask "Requeues $(printf '%s\n' "$steps" | grep -c '^[EM]' || :) jobs: they start again, from their last checkpoint if" \
+    "they write any, where and when Slurm decides. $(of_kind E | grep -c . || :) of them make room, and may wait." || {
     for node in $drained; do resume "$node"; done
     stop "not approved; nothing has been requeued"
   }
@@ -122,10 +122,8 @@ finish() { # looks at the end
     [ "$state" != PENDING ] || wait_for "$job" RUNNING || waits="$waits $job ($reason)"
   done
   for node in $(of_kind V); do
-    if in_list "$node" "$left_out"; then full="$full $node"; elif [ -z "$(jobs_on "$node")" ]; then free="$free $node"; else
-      full="$full $node"
-      leave_out "$node" "it still has jobs"
-    fi
+    [ -z "$(jobs_on "$node")" ] || in_list "$node" "$left_out" || leave_out "$node" "it still has jobs"
+    if in_list "$node" "$left_out"; then full="$full $node"; else free="$free $node"; fi
   done
   [ -z "$free" ] || say "Vacated, drained until sh $0 undo:$free"
   [ -z "$full" ] || say "Not vacated:$full"

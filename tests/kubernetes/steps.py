@@ -25,7 +25,12 @@ from plane import CORE, ControlPlane, Kubelet, Object, name_of
 
 GOAL = 8
 LIMIT_S = 900
-HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+HIGH = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 1000,
+}
 
 
 class Filled:
@@ -68,14 +73,20 @@ class Filled:
                 seen.add(pod["metadata"]["uid"])
                 self.evictions.append(name_of(pod))
                 source = pod["spec"]["nodeName"]
-                moves = (gs.explain_move(last, name_of(pod), name) for name in last.nodes.name if name != source)
-                self.without_room += not any(move.obstacle == "none" and move.closed_by != "cordoned" for move in moves)
+                moves = (
+                    gs.explain_move(last, name_of(pod), name) for name in last.nodes.name if name != source
+                )
+                self.without_room += not any(
+                    move.obstacle == "none" and move.closed_by != "cordoned" for move in moves
+                )
             last = gs.io.read_kubernetes(objects).cluster
 
     def disturb(self, plan: gs.Plan, seed: int) -> None:
         """The second client: a pod every 2 s like one that moves, half of them with a higher priority."""
         dice, pods = random.Random(seed), self.cluster.pods()
-        like = [pods[move.task]["spec"]["containers"][0]["resources"] for move in plan.moves if move.task in pods]
+        like = [
+            pods[move.task]["spec"]["containers"][0]["resources"] for move in plan.moves if move.task in pods
+        ]
         number = 0
         while not self.ends.wait(2):
             spec: Object = {"containers": [{"name": "c", "image": "i", "resources": dice.choice(like)}]}
@@ -133,7 +144,12 @@ def run(filled: Filled, plan: gs.Plan, how: str, seed: int) -> int | str:
 
         def start(*command: str) -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
         if how == "drain":
@@ -162,7 +178,9 @@ def run(filled: Filled, plan: gs.Plan, how: str, seed: int) -> int | str:
         return min(codes)
 
 
-def measure(folder: pathlib.Path, base: pathlib.Path, plan: gs.Plan, how: str, disturbed: bool, seed: int) -> Object:
+def measure(
+    folder: pathlib.Path, base: pathlib.Path, plan: gs.Plan, how: str, disturbed: bool, seed: int
+) -> Object:
     filled = Filled(folder, base)
     try:
         filled.cluster.wait("the restored cluster is at rest", lambda: filled.cluster.at_rest(0))
@@ -201,7 +219,10 @@ def check(folder: pathlib.Path, seeds: int, nodes: int) -> bool:
         finally:
             reader.close()
         read = gs.io.read_kubernetes(objects, moves_by_eviction=True).cluster
-        plans = {f"goal of {GOAL} nodes": gs.consolidate(read, goal={"empty_nodes": GOAL}), "full": gs.consolidate(read)}
+        plans = {
+            f"goal of {GOAL} nodes": gs.consolidate(read, goal={"empty_nodes": GOAL}),
+            "full": gs.consolidate(read),
+        }
         for name, plan in plans.items():
             for disturbed in (False, True):
                 hows = ["drain", "script"] + ["killed", "two copies"] * (name != "full" and not disturbed)
@@ -210,7 +231,10 @@ def check(folder: pathlib.Path, seeds: int, nodes: int) -> bool:
                     place = folder / f"{seed}-{name[:4]}-{disturbed}-{how.replace(' ', '-')}"
                     results[how] = measure(place, base, plan, how, disturbed, seed)
                     rows[name, "second client" if disturbed else "undisturbed", how].append(results[how])
-                    print(f"seed {seed}, {name}, disturbed {disturbed}, {how}: {json.dumps(results[how])}", flush=True)
+                    print(
+                        f"seed {seed}, {name}, disturbed {disturbed}, {how}: {json.dumps(results[how])}",
+                        flush=True,
+                    )
                 for how in hows[1:]:
                     one = results[how]
                     harm = [key for key in ("no room", "false success", "cordons left") if one[key]]

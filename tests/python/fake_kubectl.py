@@ -47,8 +47,9 @@ def main() -> int:
             out = act(state, space, arguments)
         except Failure as failure:
             code, err = 1, str(failure)
-    with open(path, "w") as file:
+    with open(path + ".new", "w") as file:
         json.dump(state, file)
+    os.replace(path + ".new", path)
     if dies:
         os.killpg(os.getpgid(0), signal.SIGKILL)
     sys.stdout.write(out)

@@ -59,7 +59,9 @@ def control(state: dict, verb: str, *rest: str) -> str | None:
     if rest[0] == "node":
         node = state["nodes"][rest[1]]
         reason = f"   Reason={node['reason']} [root@2026-11-28T09:00:00]\n" if node["reason"] else ""
-        return f"NodeName={rest[1]} Arch=x86_64 CoresPerSocket=48 \n   State={node['state']} Weight=1\n{reason}"
+        return (
+            f"NodeName={rest[1]} Arch=x86_64 CoresPerSocket=48 \n   State={node['state']} Weight=1\n{reason}"
+        )
     job = state["jobs"].get(rest[1])
     if job is None:
         return None

@@ -51,7 +51,9 @@ class Case:
             name: {"state": "RUNNING", "nodes": nodes, "count": len(nodes), "priority": 9, "requeue": 1}
             for name, nodes in WHERE.items()
         } | state.pop("jobs", {})
-        nodes = {f"n{i}": {"cpus": 2, "state": "MIXED", "reason": ""} for i in range(5)} | state.pop("nodes", {})
+        nodes = {f"n{i}": {"cpus": 2, "state": "MIXED", "reason": ""} for i in range(5)} | state.pop(
+            "nodes", {}
+        )
         self.file.write_text(json.dumps({"jobs": jobs, "nodes": nodes, "log": [], "requeued": [], **state}))
 
     def read(self) -> dict[str, Any]:
@@ -128,7 +130,9 @@ def test_room_is_made_for_pending_jobs(tmp_path: Path) -> None:
     run = case.run(GPUSCHED_YES="1")
     assert run.returncode == 0, run.stdout + run.stderr
     jobs = case.read()["jobs"]
-    assert jobs["40"]["nodes"] == ["n0"] and jobs["20_4"]["state"] == "PENDING" and jobs["20_4"]["priority"] > 0
+    assert (
+        jobs["40"]["nodes"] == ["n0"] and jobs["20_4"]["state"] == "PENDING" and jobs["20_4"]["priority"] > 0
+    )
 
 
 @pytest.mark.parametrize("call", range(3, 30, 3))
