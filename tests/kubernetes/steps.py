@@ -2,7 +2,7 @@
 
 For each seed, once undisturbed and once with a second client that creates pods: how many of the planned nodes are
 empty in the end, by how many evictions, and what harm was done. Then the script is killed at random moments and
-started again as a copy, and two copies run at once. It prints the table of docs/kubernetes-conformance.md.
+started again as a copy, and two copies run at once. It prints a table.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ def check(folder: pathlib.Path, seeds: int, nodes: int) -> bool:
                 for how in hows[1:]:
                     one = results[how]
                     harm = [key for key in ("no room", "false success", "cordons left") if one[key]]
-                    if not disturbed and one["empty"] < results["drain"]["empty"]:
+                    # A node whose pod `drain` left without a place is not freed without harm.
+                    if not disturbed and one["empty"] < results["drain"]["empty"] - results["drain"]["pending"]:
                         harm.append("fewer nodes than drain")
                     if one["evictions"] > results["drain"]["evictions"]:
                         harm.append("more evictions than drain")
