@@ -14,7 +14,7 @@ import gpusched as gs
 import scheduling
 import yaml
 from gpusched.kubernetes import _api
-from gpusched.kubernetes._private import without_private
+from gpusched.kubernetes._snapshot import without_private
 from gpusched.kubernetes._snapshot import KINDS, Kind
 from plane import ControlPlane, Object
 
