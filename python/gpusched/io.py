@@ -27,6 +27,7 @@ __all__ = [
     "plan_to_csv",
     "plan_to_kubernetes_steps",
     "plan_to_pod_migration_jobs",
+    "plan_to_slurm_steps",
     "read_asi_figures",
     "read_asi_hour",
     "read_asi_trace",

@@ -1,125 +1,528 @@
 # SPDX-License-Identifier: Apache-2.0
 # The shell functions in the scripts that plan_to_kubernetes_steps writes; CMake makes a string of them.
 #
-# Before them a script sets the variables `plan`, a word that identifies the plan, and `nodes`. After them it
-# defines `steps`, which calls cordon, evict, move, finish_wave, release and placed, and calls `main`.
+# Before them a script sets `plan`, a word that identifies the plan, and `steps`, one step per line:
+#   V|node                    a node to be vacated
+#   H|node                    a node that pods leave, and that receives none
+#   E|namespace/pod           an eviction
+#   M|namespace/pod|from|to   a move, in the order of waves
+#   W|namespace/pod|node      a pending pod, which starts in the end
+# After them it calls `main`.
 
-state=${GPUSCHED_STATE:-$0.state}
 wait_s=${GPUSCHED_WAIT_S:-600}
 poll_s=${GPUSCHED_POLL_S:-5}
-looking='' # not empty: steps only check whether their pods are there
+lease_s=${GPUSCHED_LEASE_S:-60}
+at_once=${GPUSCHED_AT_ONCE:-5}
+home=${GPUSCHED_NAMESPACE:-default}
+skip='' held='' lease='' cordoned='' helpers=0 closed=''
+umask 077
+tmp=$(mktemp -d)
 
-# In jsonpath, the controller among an object's owners.
-controller='.metadata.ownerReferences[?(@.controller==true)]'
-
-k() { ${KUBECTL:-kubectl} "$@"; }
+say() { printf '%s\n' "$*"; }
+k() { ${KUBECTL:-kubectl} --request-timeout=20s "$@"; }
 stop() {
-  printf 'stopped: %s\nTo go on: sh %s. To remove the cordons: sh %s undo.\n' "$*" "$0" "$0" >&2
+  say "stopped: $*" >&2
+  offer >&2
   exit 1
 }
-note() { printf '%s\n' "$*" >>"$state"; }
-noted() { grep -Fqx -e "$*" "$state"; }
-# The rest of the first line of the state that begins with these words.
-rest_of() {
-  awk -v words="$* " 'index($0, words) == 1 { print substr($0, length(words) + 1); exit }' "$state"
+offer() {
+  say "To go on: sh $0. Without a node: sh $0 skip NODE. To remove the cordons: sh $0 undo [NODE...]." \
+    "To plan the rest again, undo, then: gpusched kube snapshot -o now.json &&" \
+    "gpusched consolidate now.json --last PLAN.json -o next.json"
 }
 
-ask() { # <reason to stop>
-  [ -z "${GPUSCHED_YES:-}" ] || return 0
-  printf 'Press Enter to go on (GPUSCHED_YES=1 does not ask). '
-  read -r _ || stop "$1"
+# Asks before anything is evicted. Returns 0 for "go on" and 1 for "leave those nodes out".
+ask() { # <answer that GPUSCHED_YES=1 gives> <question...>
+  yes=$1
+  shift
+  say "$@"
+  if [ -n "${GPUSCHED_YES:-}" ]; then
+    answer=$yes
+  else
+    printf 'y: go on, s: skip their nodes, anything else: stop. '
+    read -r answer || answer=''
+  fi
+  case $answer in
+  y) return 0 ;;
+  s) return 1 ;;
+  *) unwind && stop "not approved; this run has evicted nothing" ;;
+  esac
 }
 
-# Runs a command and keeps its output in $answer. While a disruption budget refuses (429), or the server is
-# busy or does not answer, it runs the command again. Returns 1 for other errors, with the error in $answer.
+# Runs a command and keeps its output in $answer, again while the server is busy or does not answer. Returns 1
+# for other errors, with the error in $answer.
 call() { # <subject> <command...>
   about=$1
   shift
-  pause=$poll_s end=$(($(date +%s) + wait_s))
+  end=$(($(date +%s) + wait_s))
   while :; do
-    answer=$("$@" 2>"$state.error") && return 0
-    answer=$(tail -n 1 "$state.error")
-    case $(cat "$state.error") in
+    answer=$("$@" 2>"$tmp/error") && return 0
+    answer=$(tail -n 1 "$tmp/error")
+    case $(cat "$tmp/error") in
     # First, because a name in them may look like a temporary error.
-    *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"*) return 1 ;;
+    *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"* | *"(AlreadyExists)"* | *"disruption budget"*) return 1 ;;
     *TooManyRequests* | *"too many requests"* | *ServiceUnavailable* | *imeout* | *"timed out"* | *EOF*) ;;
     *"connection refused"* | *"was refused"* | *"connection reset"*) ;;
     *) return 1 ;;
     esac
-    [ "$(date +%s)" -lt "$end" ] || stop "$about, for $wait_s s: $answer"
-    echo "$about: $answer Again in $pause s."
-    sleep "$pause"
-    pause=$((pause * 2 > 30 ? 30 : pause * 2))
+    [ "$(date +%s)" -lt "$end" ] || stop "$about: $answer"
+    sleep "$poll_s"
   done
 }
 
-# Checks whether a pod is on its node in the plan, and whether its disruption budget allows its eviction now,
-# by a dry run of the API server. A pod that moves twice is checked once.
-look() { # <namespace> <pod> [node]
-  case $looked in *" $1/$2 "*) return 0 ;; esac
-  looked="$looked$1/$2 " all=$((all + 1))
-  if ! call "pod $1/$2" k -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}|{.metadata.uid}'; then
-    case $answer in *NotFound*) echo "pod $1/$2 is gone" ;; *) stop "pod $1/$2: $answer" ;; esac
-  elif [ -n "${3:-}" ] && [ "${answer%%|*}" != "$3" ]; then
-    answer=${answer%%|*}
-    echo "pod $1/$2 is on ${answer:-no node}, and the plan takes it from $3"
-  else
-    there=$((there + 1))
-    if ! delete_by_eviction "$1" "$2" "${answer#*|}" '"dryRun":["All"],' >/dev/null 2>"$state.error"; then
-      case $(cat "$state.error") in
-      *TooManyRequests*)
-        refused=$((refused + 1))
-        echo "pod $1/$2: its disruption budget allows no eviction now: $(tail -n 1 "$state.error")"
-        ;;
-      esac
+# ---- The lock: a Lease, which only its holder renews. It also keeps, for a later run, how many pods of each
+# owner were ready and which budgets were broken before the first eviction.
+
+lease_fields='jsonpath={.metadata.resourceVersion}|{.spec.holderIdentity}|{.metadata.annotations.gpusched/plan}'
+lease_fields="$lease_fields|{.metadata.creationTimestamp}|{.metadata.annotations.gpusched/before}"
+create_lease() {
+  printf '{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"gpusched","namespace":"%s",
+    "annotations":{"gpusched/plan":"%s"}},"spec":{"holderIdentity":"%s"}}' "$home" "$plan" "$me" |
+    k create -f - -o "$lease_fields"
+}
+patch_lease() { # <holder> [annotation]
+  call "the lock" k -n "$home" patch lease gpusched --type merge -o "$lease_fields" -p \
+    "{\"metadata\":{\"resourceVersion\":\"$lease\"${2:+,\"annotations\":{\"gpusched/before\":\"$2\"\}}},\
+\"spec\":{\"holderIdentity\":\"$1\",\"renewTime\":\"$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)\"}}"
+}
+read_lease() {
+  IFS='|' read -r lease holder lease_plan started before <<END
+$answer
+END
+}
+lock() {
+  me="$(uname -n)-$$-$(date +%s)" seen='' end_of_wait=$(($(date +%s) + lease_s))
+  until call "the lock" create_lease; do
+    case $answer in *"(AlreadyExists)"*) ;; *) stop "the lock, Lease $home/gpusched: $answer" ;; esac
+    call "the lock" k -n "$home" get lease gpusched -o "$lease_fields" || continue
+    read_lease
+    if [ -n "$holder" ] && [ "$lease" = "$seen" ] && [ "$(date +%s)" -ge "$end_of_wait" ]; then
+      holder='' # it died: nothing has renewed the lease for $lease_s
     fi
-  fi
+    if [ -z "$holder" ] && [ "$lease_plan" = "$plan" ]; then
+      patch_lease "$me" && break
+    elif [ -z "$holder" ]; then
+      k -n "$home" delete --raw "/apis/coordination.k8s.io/v1/namespaces/$home/leases/gpusched" -f - \
+        >/dev/null 2>&1 <<END || :
+{"preconditions":{"resourceVersion":"$lease"}}
+END
+    elif [ -n "$seen" ] && [ "$lease" != "$seen" ]; then
+      stop "$holder carries out plan $lease_plan now"
+    else
+      [ -n "$seen" ] || say "waiting up to $lease_s s: does $holder still run?"
+      seen=$lease
+      sleep "$poll_s"
+    fi
+  done
+  read_lease
+  held=1 renewed=$(date +%s)
 }
-look_at_all() {
-  looking=1 looked=' ' all=0 there=0 refused=0
-  steps
-  looking=''
-  context=$(k config current-context 2>/dev/null || echo 'not known')
-  echo "Context $context: $there of $all pods are where the plan takes them from."
-  [ "$refused" -eq 0 ] || echo "Disruption budgets allow no eviction of $refused of them now."
+renew() {
+  [ $(($(date +%s) - renewed)) -ge $((lease_s / 4)) ] || return 0
+  until patch_lease "$me"; do # a lost answer leaves a newer version than $lease
+    call "the lock" k -n "$home" get lease gpusched -o "$lease_fields" || stop "the lock: $answer"
+    read_lease
+    [ "$holder" = "$me" ] || { held='' && stop "$holder took the lock"; }
+  done
+  read_lease
+  renewed=$(date +%s)
+}
+leave() {
+  [ -z "$held" ] || patch_lease '' || :
+  rm -rf "$tmp"
+}
+pause() {
+  sleep "$poll_s"
+  renew
 }
 
+# ---- What is there now: one line per node and per pod.
+
+parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values}} {{.}}{{end}}{{end}}{{end}}
+{{- define "requests"}}{{range $k, $v := .resources.requests}}{{$k}}={{$v}},{{end}}{{end}}
+{{- define "labels"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{end}}
+{{- define "is"}}{{range $k, $v := .}}&{{$k}} In {{$v}}{{end}}{{end}}
+{{- define "selector"}}{{template "is" .matchLabels}}{{template "expressions" .matchExpressions}}{{end}}
+{{- define "ready"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{end}}'
+node_lines="$parts"'{{range .items}}N|{{.metadata.name}}|{{.spec.unschedulable}}|{{template "ready" .}}|
+{{- range $k, $v := .status.allocatable}}{{$k}}={{$v}},{{end}}|{{template "labels" .}}|
+{{- range .spec.taints}}{{if ne .effect "PreferNoSchedule"}}{{.key}}~{{.value}}~{{.effect}},{{end}}{{end}}|
+{{- with .metadata.annotations}}{{with index . "gpusched/plan"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}'
+# The field before the labels is not empty if a pod has constraints that the script does not judge.
+pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|
+{{- .spec.nodeName}}|{{.status.phase}}|{{.metadata.deletionTimestamp}}|{{.metadata.creationTimestamp}}|
+{{- range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}}/{{.uid}}{{end}}{{end}}|
+{{- template "ready" .}}|{{range .spec.containers}} +{{template "requests" .}}{{end}} ^{{template "requests" .spec}}
+{{- range .spec.initContainers}} {{if .restartPolicy}}+{{else}}^{{end}}{{template "requests" .}}{{end}} +
+{{- range $k, $v := .spec.overhead}}{{$k}}={{$v}},{{end}}|{{template "is" .spec.nodeSelector}}|
+{{- range .spec.tolerations}}{{.key}}~{{.operator}}~{{.value}}~{{.effect}},{{end}}|
+{{- range .spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms}};
+{{- template "expressions" .matchExpressions}}{{template "expressions" .matchFields}}{{end}}|
+{{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}};{{.topologyKey}}^
+{{- range .namespaces}}{{.}},{{end}}^{{template "selector" .labelSelector}}{{end}}|
+{{- range .spec.topologySpreadConstraints}}{{if eq .whenUnsatisfiable "DoNotSchedule"}};
+{{- .maxSkew}}^{{.topologyKey}}^{{template "selector" .labelSelector}}{{end}}{{end}}|
+{{- range .spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution}}!{{end}}
+{{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}}
+{{- if .namespaceSelector}}!{{end}}{{end}}{{range .spec.resourceClaims}}!{{end}}
+{{- range .spec.volumes}}{{if .persistentVolumeClaim}}!{{end}}{{end}}
+{{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
+{{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
+{{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{"\n"}}{{end}}'
+look() {
+  call "the nodes" k get nodes -o "go-template=$node_lines" || stop "the nodes: $answer"
+  printf '%s\n' "$answer" | sed 's/<no value>//g' >"$tmp/nodes"
+  call "the pods" k get pods --all-namespaces -o "go-template=$pod_lines" || stop "the pods: $answer"
+  printf '%s\n' "$answer" | sed 's/<no value>//g' >"$tmp/pods"
+}
+
+# What to do next, of the plan, of what is there, and of what this run remembers:
+#   R|uid|time    refused; not again before that time        L|uid    evicted, or left where it is
+#   O|uid|ready|namespace|kind/name  an owner: so many of its pods were ready before
+# It answers `facts`: the pods of the plan, pods on nodes to be vacated that are not in the plan, and owners;
+# `next`, the first that applies: wait for replacements, evict, no room, wait for others, done;
+# `home`: a node of the plan that would take a replacement that has no room; `left`: pods per node of the plan.
+view_program='
+function milli(q,  unit) {
+  if (q in cache) return cache[q]
+  unit = q; sub(/^[-+]?[0-9.]+/, "", unit)
+  return cache[q] = unit == "m" ? q + 0 : unit in scale ? q * scale[unit] * 1000 : q * 1000
+}
+function set_labels(id, text,  x, n, i, e) {
+  n = split(text, x, ",")
+  for (i = 1; i < n; ++i) { e = index(x[i], "="); label[id, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
+}
+function request(text, want,  n, i, m, j, group, part, kind, name, amount, init) {
+  split("", want); n = split(text, group, " ")
+  for (i = 1; i <= n; ++i) {
+    kind = substr(group[i], 1, 1); m = split(substr(group[i], 2), part, ",")
+    for (j = 1; j < m; ++j) {
+      name = part[j]; sub(/=.*/, "", name); amount = milli(substr(part[j], length(name) + 2))
+      if (kind == "+") want[name] += amount
+      else if (amount > init[name]) init[name] = amount
+    }
+  }
+  for (name in init) if (init[name] > want[name] + 0) want[name] = init[name]
+  want["pods"] = 1000
+}
+function has(id, expression,  e, n, i, there, value) {
+  n = split(expression, e, " "); there = (id, e[1]) in label; value = there ? label[id, e[1]] "" : ""
+  if (e[2] == "Exists") return there
+  if (e[2] == "DoesNotExist") return !there
+  if (e[2] == "Gt") return there && value + 0 > e[3] + 0
+  if (e[2] == "Lt") return there && value + 0 < e[3] + 0
+  for (i = 3; i <= n; ++i) if (there && value == e[i] "") return e[2] == "In"
+  return e[2] == "NotIn"
+}
+function all_of(id, text,  x, n, i) {
+  n = split(text, x, "&")
+  for (i = 2; i <= n; ++i) if (!has(id, x[i])) return 0
+  return 1
+}
+function eligible(p, node,  x, n, i) {
+  if (!all_of(node, selector[p])) return 0
+  n = split(affinity[p], x, ";")
+  for (i = 2; i <= n; ++i) if (x[i] != "" && all_of(node, x[i])) return 1
+  return n < 2
+}
+function tolerates(p, node,  t, x, l, y, n, m, i, j, good) {
+  n = split(taint[node], t, ",")
+  for (i = 1; i < n; ++i) {
+    split(t[i], x, "~"); good = 0; m = split(tolerations[p], l, ",")
+    for (j = 1; j < m; ++j) {
+      split(l[j], y, "~")
+      if ((y[4] == "" || y[4] == x[3]) && (y[1] == "" || y[1] == x[1]) && (y[2] == "Exists" || y[3] == x[2]))
+        good = 1
+    }
+    if (!good) return 0
+  }
+  return 1
+}
+function applies(term, p, q,  x) { # the term of p to q
+  split(term, x, "^"); topology = x[1]
+  return (x[2] == "" ? space[p] == space[q] : index("," x[2], "," space[q] ",")) && all_of(q, x[3])
+}
+function add(q, term, p, asked) {
+  if (q != p && applies(term, asked, asked == p ? q : p) && (place[q], topology) in label)
+    forbidden[topology, label[place[q], topology]]
+}
+# Which domains are closed to p by anti-affinity, of its own and of others, and by topology spread.
+function forbid(p,  x, y, n, i, j, q, node, least, count) {
+  split("", forbidden); n = split(anti[p], x, ";")
+  for (q in place) {
+    for (i = 2; i <= n; ++i) add(q, x[i], p, p)
+    if (q in picky) { m = split(anti[q], y, ";"); for (j = 2; j <= m; ++j) add(q, y[j], p, q) }
+  }
+  n = split(spread[p], x, ";")
+  for (i = 2; i <= n; ++i) {
+    split(x[i], y, "^"); split("", count)
+    for (node in ready) if ((node, y[2]) in label && eligible(p, node)) count[label[node, y[2]]] += 0
+    for (q in place) if (q != p && !leaving[q] && space[q] == space[p] && all_of(q, y[3]))
+      if ((place[q], y[2]) in label && label[place[q], y[2]] in count) ++count[label[place[q], y[2]]]
+    least = -1
+    for (j in count) if (least < 0 || count[j] < least) least = count[j]
+    for (j in count) if (count[j] + all_of(p, y[3]) - least > y[1]) forbidden[y[2], j]
+    for (node in ready) if (!((node, y[2]) in label)) forbidden["metadata.name", node]
+  }
+}
+function slots_on(p, node, want,  r, n, least, f, key) {
+  if (!open[node] || !eligible(p, node) || !tolerates(p, node)) return 0
+  least = 999999
+  for (r in want) if (want[r] > 0) { n = int(free[node, r] / want[r]); if (n < least) least = n }
+  if (least < 1) return 0
+  for (f in forbidden) { split(f, key, SUBSEP); if (label[node, key[1]] == key[2]) return 0 }
+  return alone ? 1 : least
+}
+# On how many places of open nodes p may start, the target of the plan first.
+function slots(p, to,  key, node, want, sum) {
+  key = shape[p] SUBSEP (judged[p] ? "" : to) SUBSEP place[p]
+  if (key in known) return known[key]
+  request(requests[p], want); alone = anti[p] spread[p] != ""
+  if (alone || any_picky) forbid(p)
+  for (node in ready) if (node != place[p] && (judged[p] || node == to)) sum += slots_on(p, node, want)
+  return known[key] = sum + 0
+}
+function gpus_of(p,  want, r, sum) {
+  request(requests[p], want)
+  for (r in want) if (r ~ /gpu|\/mig-/) sum += want[r] / 1000
+  return sum + 0
+}
+function size_of(p,  want, r, sum) {
+  request(requests[p], want)
+  for (r in want) sum += index(r, "/") ? want[r] * 1000000 : r == "cpu" ? want[r] : 0
+  return sum
+}
+BEGIN {
+  FS = "|"
+  n = split("k M G T P E", units, " ")
+  for (i = 1; i <= n; ++i) { scale[units[i]] = 1000 ^ i; scale[units[i] "i"] = 1024 ^ i }
+  scale["Ki"] = 1024
+}
+$1 == "V" { vacate[$2]; order[++nodes] = $2 }
+$1 == "E" { step[++steps] = $2; kind[steps] = "E"; victim[$2] }
+$1 == "M" { step[++steps] = $2; kind[steps] = "M"; from[steps] = $3; to[steps] = $4 }
+$1 == "R" { again[$2] = $3 }
+$1 == "L" { left[$2] }
+$1 == "O" { before[$2] = $3; about[$2] = $4 "/" $5 }
+$1 == "N" {
+  ready[$2]; open[$2] = $3 != "true" && $4 == "True"; taint[$2] = $7; mark[$2] = $8
+  label[$2, "metadata.name"] = $2; set_labels($2, $6)
+  n = split($5, x, ",")
+  for (i = 1; i < n; ++i) {
+    e = index(x[i], "="); free[$2, substr(x[i], 1, e - 1)] = milli(substr(x[i], e + 1))
+  }
+}
+$1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
+  p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11
+  tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 == ""
+  space[p] = p; sub(/\/.*/, "", space[p]); set_labels(p, $17)
+  shape[p] = $10 "|" $11 "|" $12 "|" $13 "|" ($14 $15 == "" ? "" : p)
+  n = split($8, o, "/"); owner[p] = o[3]; controller[p] = n ? o[1] "/" o[2] : ""
+  stays[p] = o[1] == "DaemonSet" || o[1] == "Node" # neither drain nor this script takes them
+  if ($4 != "") {
+    place[p] = $4; request($10, want); for (r in want) free[$4, r] -= want[r]
+    if (anti[p] != "") { picky[p]; any_picky = 1 }
+  } else if ($18 == "") waits[p]
+  if (!leaving[p] && owner[p] != "") {
+    bound[owner[p]] += $4 != ""; loose[owner[p]] += $4 == ""; whole[owner[p]] += $9 == "True"
+  }
+}
+END {
+  for (i = 1; i <= steps; ++i) planned[step[i], from[i]] = i
+  if (ask == "facts") {
+    for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
+      met[p]
+      if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
+      else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p)
+    }
+    for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p])
+      if (!((p, place[p]) in planned) && !(p in victim)) print "unplanned|" p "|" place[p]
+    for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
+    for (p in victim) if (p in place) --whole[owner[p]]
+    for (i = 1; i <= steps; ++i) {
+      p = step[i]; u = owner[p]
+      if (kind[i] == "E" || !(p in place) || u == "" || u in told) continue
+      told[u]; print "O|" u "|" whole[u] "|" space[p] "|" controller[p]
+    }
+    exit
+  }
+  for (i = 1; i <= nodes; ++i) skipped[order[i]] = index(" " skip " ", " " order[i] " ") > 0
+  for (p in place) if (place[p] in vacate && !stays[p]) ++crowd[place[p]]
+  if (ask == "left") {
+    for (i = 1; i <= nodes; ++i) print order[i] "|" crowd[order[i]] + 0 "|" skipped[order[i]]
+    exit
+  }
+  if (ask == "home") {
+    for (p in waits) if (owner[p] in before) for (i = 1; i <= nodes; ++i) {
+      v = order[i]; if (mark[v] == "" || skipped[v]) continue
+      open[v] = 1; request(requests[p], want); place[p] = ""; forbid(p)
+      if (slots_on(p, v, want) && (best == "" || crowd[v] > crowd[best])) best = v
+    }
+    print best; exit
+  }
+  for (u in before) if (whole[u] < before[u]) {
+    short[u]
+    if (bound[u] >= before[u]) continue
+    print "wait|" (loose[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound[u] + 0 "|" before[u]; exit
+  }
+  for (i = 1; i <= steps; ++i) { # what is left to evict, and where it is
+    p = step[i]
+    if (!(p in place) || leaving[p] || uid[p] in left || created[p] > started) continue
+    if (kind[i] == "M" && (place[p] != from[i] || (from[i] in vacate ? skipped[from[i]] : !helpers))) continue
+    if (p in seen) continue
+    seen[p]; size[i] = kind[i] == "E" ? 1e16 : from[i] in vacate ? size_of(p) : 1e15 - i
+    for (j = ++count; j > 1 && size[i] > size[todo[j - 1]]; --j) todo[j] = todo[j - 1]
+    todo[j] = i
+  }
+  for (p in waits) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "")) ++newcomers; delete place[p] }
+  for (i = 1; i <= count; ++i) {
+    s = todo[i]; p = step[s]
+    if (kind[s] == "M" && slots(p, to[s]) - newcomers < 1) { if (!tight) tight = s; blocked[place[p]] }
+  }
+  for (i = 1; i <= count && batch < at_once; ++i) {
+    s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
+    if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
+    # Later ones of a batch need twice the room: others may take some meanwhile.
+    if (kind[s] == "M" && batch && (shape[p] != like || 2 * batch + 2 > slots(p, to[s]) - newcomers)) continue
+    used[u]; like = kind[s] == "M" ? shape[p] : ""; ++batch
+    print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
+    if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
+  }
+  if (batch) exit
+  for (p in place) if (leaving[p] && (tight || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
+    print "wait|leaving|-|" p "|" place[p]; exit
+  }
+  if (tight) { p = step[tight]; print "full|" uid[p] "|" p "|" place[p]; exit }
+  if (count) {
+    p = step[todo[1]]
+    print "wait|" (again[uid[p]] > now ? "refused" : "unready") "|" uid[p] "|" p "|" place[p]; exit
+  }
+  for (u in short) { print "wait|short|" u "|" about[u] "|" whole[u] + 0 "|" before[u]; exit }
+  print "done"
+}'
+view() { # <question>
+  printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/nodes" "$tmp/pods" |
+    awk -v ask="$1" -v skip="$skip" -v started="$started" -v helpers="$helpers" -v at_once="$at_once" \
+      -v now="$(date +%s)" "$view_program"
+}
+remember() { printf '%s\n' "$*" >>"$tmp/memo"; }
+rows() { awk -F'|' -v kind="$1" '$1 == kind { print '"$2"' }' "$tmp/facts"; }
+list() { sort -u | tr '\n' ' '; }
+names() { say "$1" | cut -d'|' -f1 | list; }
+nodes() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
+in_steps() { printf '%s\n' "$steps" | grep -qxF "$1|$2"; }
+
+# ---- Cordons. The mark on a node says which plan cordoned it, and whether it was cordoned before.
+
+node_mark() { # <node>; sets version, before_it, mark
+  call "node $1" k get node "$1" -o \
+    'jsonpath={.metadata.resourceVersion}|{.spec.unschedulable}|{.metadata.annotations.gpusched/plan}' || return 1
+  IFS='|' read -r version before_it mark <<END
+$answer
+END
+}
 cordon() { # <node>
-  [ -z "$looking" ] || return 0
-  noted "cordoned $1" || noted "was cordoned $1" && return
-  if ! noted "cordoning $1"; then
-    call "node $1" k get node "$1" -o 'jsonpath={.spec.unschedulable}' || stop "node $1: $answer"
-    [ "$answer" != true ] || { note "was cordoned $1" && return; }
-    note "cordoning $1" # before it happens: undo must know it
+  renew
+  while :; do
+    node_mark "$1" || stop "node $1: $answer"
+    case $mark in
+    "$plan "*)
+      [ "$before_it" = true ] || give_up "$1" 'it was uncordoned meanwhile'
+      return 0
+      ;;
+    ?*) stop "node $1 belongs to plan ${mark%% *}; undo that first" ;;
+    esac
+    call "node $1" k patch node "$1" --type merge -p "{\"metadata\":{\"resourceVersion\":\"$version\",\
+\"annotations\":{\"gpusched/plan\":\"$plan ${before_it:-false}\"}},\"spec\":{\"unschedulable\":true}}" && break
+    case $answer in *"(Conflict)"*) ;; *) stop "node $1: $answer" ;; esac
+  done
+  cordoned="$cordoned $1"
+  say "cordoned $1"
+}
+release() { # <node>: as it was before the plan
+  if node_mark "$1"; then
+    case $mark in
+    "$plan true") open='' said="node $1 stays cordoned, as it was before" ;;
+    "$plan "*) open=',"spec":{"unschedulable":null}' said="uncordoned $1" ;;
+    *) return 0 ;;
+    esac
+    call "node $1" k patch node "$1" --type merge \
+      -p "{\"metadata\":{\"annotations\":{\"gpusched/plan\":null}}$open}" && say "$said" && return
   fi
-  call "node $1" k cordon "$1" || stop "node $1: $answer"
-  note "cordoned $1"
-  echo "cordoned $1"
+  case $answer in *"(NotFound)"*) say "node $1 is gone" ;; *) stop "node $1: $answer" ;; esac
+}
+give_up() { # <node> <reason>
+  say "left out: node $1: $2"
+  skip="$skip $1"
+  release "$1"
+}
+unwind() { for node in $cordoned; do release "$node"; done; }
+
+# ---- Approvals, all before the first eviction.
+
+delete_by_eviction() { # <namespace/pod> <uid> [further options]
+  {
+    printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},' \
+      "${1%%/*}" "${1#*/}"
+    printf '"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "${3:-}" "$2"
+  } | k create --raw "/api/v1/namespaces/${1%%/*}/pods/${1#*/}/eviction" -f -
+}
+# Asks by a dry run which pods their disruption budget keeps now: pod|node|uid, in $budget.
+ask_budgets() {
+  budget=''
+  rows there '$2 "|" $3 "|" $4' >"$tmp/there"
+  while IFS='|' read -r pod node uid <&3; do
+    [ -z "$held" ] || renew
+    call "pod $pod" delete_by_eviction "$pod" "$uid" '"dryRun":["All"],' || case $answer in
+    *"disruption budget"*) budget="$budget${budget:+
+}$pod|$node|$uid" ;;
+    esac
+  done 3<"$tmp/there"
+}
+facts() {
+  look
+  view facts >"$tmp/facts"
+  found=$(rows there 1 | grep -c . || :) all=$(grep -c '^there\|^elsewhere' "$tmp/facts" || :)
+  rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan " $3'
+  say "Context $(k config current-context 2>/dev/null || say 'not known'):" \
+    "$found of $all pods are where the plan takes them from."
+}
+leave_out() { # <reason> <pod|node|uid...>
+  printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
+  for node in $(printf '%s\n' "$2" | cut -d'|' -f2 | list); do
+    ! in_steps V "$node" || give_up "$node" "$1"
+  done
+  view facts >"$tmp/facts"
+}
+approve() {
+  unplanned=$(rows unplanned '$2 "|" $3 "|"')
+  if [ -n "$unplanned" ]; then
+    ask s "Not in the plan, but on nodes to be vacated: $(names "$unplanned")" || :
+    leave_out 'it has pods that are not in the plan' "$unplanned"
+  fi
+  bare=$(rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' | grep . || :)
+  [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
+    ask s "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
+    leave_out 'a pod there would be lost' "$bare"
+  ask_budgets
+  [ -z "$budget" ] ||
+    ask y "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
+      "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
+  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ '
+    $3 != "" { owners[$1, $3, $4] }
+    { spaces[$1]; gpus += $NF; jobs += $3 == "Job" }
+    END {
+      for (i in spaces) ++s; for (i in owners) ++o
+      if (NR) print NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. " jobs + 0 " of them are of Jobs"
+    }')
+  [ -z "$pods" ] || ask y "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
+    "DisruptionTarget. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
+    "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." ||
+    { unwind && stop 'not approved; this run has evicted nothing'; }
 }
 
-release() { # <node>: only where this script cordoned it
-  [ -z "$looking" ] || return 0
-  noted "released $1" || noted "was cordoned $1" && return
-  if call "node $1" k uncordon "$1"; then
-    echo "uncordoned $1"
-  else
-    case $answer in *NotFound*) echo "node $1 is gone" ;; *) stop "node $1: $answer" ;; esac
-  fi
-  note "released $1"
-}
-
-# The pods of a controller that are not terminating, in $pods: uid|name|node|ready, one per line.
-owned() { # <namespace> <uid of the controller>
-  fields='{.metadata.deletionTimestamp}|{.metadata.uid}|{.metadata.name}|{.spec.nodeName}'
-  is_ready='{.status.conditions[?(@.type=="Ready")].status}'
-  end_of_line='{"\n"}'
-  call "pods of namespace $1" k -n "$1" get pods \
-    -o "jsonpath={range .items[*]}{$controller.uid}|$fields|$is_ready$end_of_line{end}" ||
-    stop "pods of namespace $1: $answer"
-  pods=$(printf '%s\n' "$answer" |
-    awk -F'|' -v owner="$2" '$1 == owner && $2 == "" { print $3 "|" $4 "|" $5 "|" $6 }')
-}
-ready() { printf '%s\n' "$pods" | grep -c '|True$' || :; }
+# ---- Carrying it out.
 
 # The number of pods that a controller wants now, in $replicas: empty if unknown, 0 if it is gone, has ended
 # or is another one.
@@ -138,199 +541,198 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
     $2 != "" { print $2; exit }
     $3 != "" { left = $4 == "" ? $3 : $4 - $5; print left < $3 ? left : $3 }')
 }
-
-delete_by_eviction() { # <namespace> <pod> <uid> [further options]
-  {
-    printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},' "$1" "$2"
-    printf '"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "${4:-}" "$3"
-  } | k create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f -
+broken_budgets() {
+  call 'the disruption budgets' k get poddisruptionbudgets --all-namespaces -o 'go-template={{range .items}}
+    {{- if lt .status.currentHealthy .status.desiredHealthy}}B|{{.metadata.namespace}}/{{.metadata.name}}
+    {{- "\n"}}{{end}}{{end}}' || stop "the disruption budgets: $answer"
 }
-
-# Looks a pod up and records it, so that after an interruption no other pod with its name replaces it. Returns
-# 1 if it is gone.
-look_up() { # <step>, <namespace>, <pod>; sets uid, node, owner, kind
-  if [ -z "$(rest_of "pod $1 $2/$3")" ]; then
-    fields="{.metadata.uid}|{.spec.nodeName}|{$controller.uid}|{$controller.kind}/{$controller.name}"
-    if ! call "pod $2/$3" k -n "$2" get pod "$3" -o "jsonpath=$fields"; then
-      case $answer in *NotFound*) return 1 ;; esac
-      stop "pod $2/$3: $answer"
-    fi
-    note "pod $1 $2/$3 $answer"
+record() {
+  if [ -z "$before" ]; then
+    broken_budgets
+    known=$({ grep '^O' "$tmp/facts" || :; say "$answer"; } | tr '\n' ';')
+    patch_lease "$me" ";$known" || stop "the lock: $answer"
+    read_lease
   fi
-  IFS='|' read -r uid node owner kind <<EOF
-$(rest_of "pod $1 $2/$3")
-EOF
-  [ -n "$owner" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
-    stop "pod $2/$3 has no controller that would recreate it;" \
-      "GPUSCHED_BARE_PODS=1 evicts it anyway, and it is lost"
-  case $kind in
-  Job/*)
-    echo "pod $2/$3: its eviction counts as a failure of $kind, up to its backoffLimit," \
-      "unless its podFailurePolicy ignores DisruptionTarget"
-    ;;
-  esac
+  printf '%s\n' "$before" | tr ';' '\n' >>"$tmp/memo"
 }
-
-take_off() { # <step> <namespace> <pod> <uid>
-  if ! call "pod $2/$3" delete_by_eviction "$2" "$3" "$4"; then
+evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
+  renew
+  [ "$1$6" != M0 ] || { cordon "$4" && closed=$4; }
+  if call "pod $2" delete_by_eviction "$2" "$3"; then
+    remember "L|$3"
+    since=$(date +%s)
+    say "evicted $2 from $4${5:+ (the plan wants $5)}"
+  else
     case $answer in
-    *NotFound* | *Conflict* | *"Precondition failed"*) echo "pod $2/$3 is gone already" ;;
-    *) stop "pod $2/$3: $answer" ;;
+    *NotFound* | *Conflict* | *"Precondition failed"*) remember "L|$3" && say "pod $2 is gone already" ;;
+    *"disruption budget"*)
+      [ "$late" = 0 ] || { drop "$3" "$2" "$4" "refused for $wait_s s" && return; }
+      remember "R|$3|$(($(date +%s) + 2 * ${poll_s%.*}))"
+      say "set aside: $2: $answer"
+      ;;
+    *) drop "$3" "$2" "$4" "$answer" ;;
     esac
   fi
-  note "done $1 $2/$3"
 }
-
-evict() { # <namespace> <pod>
-  [ -z "$looking" ] || { look "$1" "$2"; return 0; }
-  noted "done eviction $1/$2" && return
-  if ! look_up eviction "$1" "$2"; then
-    echo "pod $1/$2 is gone already"
-    note "void eviction $1/$2"
-    note "done eviction $1/$2"
-    return
-  fi
-  take_off eviction "$1" "$2" "$uid"
-  echo "evicted $1/$2"
+drop() { # <uid> <pod> <node> <reason>
+  remember "L|$1"
+  if in_steps V "$3"; then give_up "$3" "pod $2: $4"; else say "left alone: pod $2: $4"; fi
 }
-
-move() { # <wave> <namespace> <pod> <from> <to>
-  [ -z "$looking" ] || { look "$2" "$3" "$4"; return 0; }
-  noted "done wave-$1 $2/$3" && return
-  if ! look_up "wave-$1" "$2" "$3"; then
-    echo "pod $2/$3 is gone already"
-    if grep -q "^done wave-.* $2/$3\$" "$state"; then
-      echo "wave $1: the plan moves its replacement on, to $5, but not every replacement has the name" \
-        "of the pod before it. Later steps may lack the room that the plan counts on."
-      ask "wave $1: the replacement of $2/$3 is not moved on"
-    fi
-    note "void wave-$1 $2/$3"
-    note "done wave-$1 $2/$3"
-    return
+# Replacements do not start: says why, and gives back a node of the plan that has room for them.
+trouble() { # <what it waits for>
+  say "After $wait_s s: $1."
+  k get pods --all-namespaces --field-selector=status.phase=Pending -o 'go-template={{range .items}}{{$p := .}}
+    {{- range .metadata.ownerReferences}}{{$o := .uid}}{{range $p.status.conditions}}
+    {{- if eq .type "PodScheduled"}}{{$o}} pending: {{$p.metadata.namespace}}/{{$p.metadata.name}}: {{
+    or .message "bound, not running"}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}' |
+    while read -r uid line; do ! grep -q "^O|$uid|" "$tmp/memo" || say "$line"; done
+  printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/pods" | awk -F'|' -v started="$started" '
+    $1 == "M" { target[$4] } $1 == "O" { ours[$2] } $1 == "P" { split($8, o, "/") }
+    $1 == "P" && $7 > started && $4 in target && !(o[3] in ours) { print "took room: " $2 " on " $4 }'
+  spare=$(view home)
+  [ -n "$spare" ] || return 1
+  answer=s
+  if [ -z "${GPUSCHED_YES:-}" ]; then
+    printf 's: leave out node %s, w: wait on, anything else: stop. ' "$spare"
+    read -r answer || answer=''
   fi
-  if [ "$node" != "$4" ]; then
-    echo "left alone: $2/$3 is on ${node:-no node}, and the plan takes it from $4"
-    note "void wave-$1 $2/$3"
-    note "done wave-$1 $2/$3"
-    return
-  fi
-  if [ -n "$owner" ]; then
-    if [ -z "$(rest_of "before $1 $2 $owner")" ]; then
-      owned "$2" "$owner"
-      note "before $1 $2 $owner $(ready) $kind $(printf '%s\n' "$pods" | cut -d'|' -f1 | tr '\n' ',')"
-    fi
-    noted "want $1 $2 $owner $5 $3" || note "want $1 $2 $owner $5 $3"
-  fi
-  take_off "wave-$1" "$2" "$3" "$uid"
-  echo "evicted $2/$3 from $4: kube-scheduler chooses where its replacement starts," \
-    "and cannot be told that the plan wants $5"
+  case $answer in
+  s) give_up "$spare" 'replacements get their room back' ;;
+  w) ;;
+  *) stop "$1" ;;
+  esac
+  since=$(date +%s)
 }
-
-# Waits until every controller has as many ready pods as before the wave, and reports the nodes of the
-# replacements.
-finish_wave() { # <wave>
-  [ -z "$looking" ] || return 0
-  noted "finished wave-$1" && return
-  before=$(grep "^before $1 " "$state" || :)
-  elsewhere='' limit=$(($(date +%s) + wait_s))
-  [ -z "$before" ] || while read -r _ _ space owner count kind known <&3; do
-    while :; do
-      owned "$space" "$owner"
-      [ "$(ready)" -lt "$count" ] || break
-      wanted_replicas "$space" "$owner" "$kind"
-      if [ -n "$replicas" ] && [ "$replicas" -lt "$count" ]; then
-        echo "wave $1: $kind in namespace $space wants $replicas pods now, and had $count that were ready:" \
-          "it was scaled down, or has ended"
-        count=$replicas
-        continue
-      fi
-      [ "$(date +%s)" -lt "$limit" ] ||
-        stop "wave $1: after $wait_s s $(ready) of $count pods of $kind in namespace $space are ready"
-      sleep "$poll_s"
-    done
-    here=$(printf '%s\n' "$pods" |
-      awk -F'|' -v known=",$known" 'NF > 1 && !index(known, "," $1 ",") { print $3 }' | sort | tr '\n' ' ')
-    wanted=$(awk -v wave="$1" -v owner="$owner" \
-      '$1 == "want" && $2 == wave && $4 == owner { print $5 }' "$state" | sort | tr '\n' ' ')
-    echo "wave $1: $kind in namespace $space: new pods on: ${here}(the plan wants: $wanted)"
-    [ "$here" = "$wanted" ] || elsewhere="$elsewhere $space/$kind"
-  done 3<<EOF
-$before
-EOF
-  if [ -n "$elsewhere" ]; then
-    echo "wave $1: not where the plan wants them:$elsewhere." \
-      "Later steps may lack the room that the plan counts on."
-    ask "wave $1: replacements are elsewhere than planned"
-  fi
-  note "finished wave-$1"
-}
-
-placed() { # <namespace> <pod> <node>
-  [ -z "$looking" ] || return 0
-  noted "placed $1/$2" && return
-  limit=$(($(date +%s) + wait_s))
+carry_out() {
+  since=$(date +%s)
   while :; do
-    if ! call "pod $1/$2" k -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}'; then
-      case $answer in *NotFound*) ;; *) stop "pod $1/$2: $answer" ;; esac
-      echo "$1/$2: there is no pod of this name now; the plan has room for it on $3"
+    look
+    view next >"$tmp/next"
+    if [ -n "$closed" ] && ! grep -q '^wait|[pm]' "$tmp/next"; then
+      # The move from a node that stays has ended: the node opens, unless it stays closed to the end.
+      in_steps H "$closed" || release "$closed"
+      closed=''
+      continue
+    fi
+    while IFS='|' read -r what a b c d e f <&3; do
+      late=$(($(date +%s) - since >= wait_s))
+      case $what/$a in
+      evict/*) evict "$a" "$b" "$c" "$d" "$e" "$f" ;;
+      full/*) drop "$a" "$b" "$c" "no open node takes it now" ;;
+      wait/missing)
+        wanted_replicas "${c%%/*}" "$b" "${c#*/}"
+        if [ -n "$replicas" ] && [ "$replicas" -lt "$e" ]; then
+          say "$c wants $replicas pods now, and had $e that were ready"
+          remember "O|$b|$replicas|${c%%/*}|${c#*/}"
+        elif [ "$late" = 1 ]; then
+          trouble "$d of $e pods of $c are there" || return 0
+        else
+          pause
+        fi
+        ;;
+      wait/*)
+        if [ "$late" = 0 ]; then
+          pause
+        else
+          case $a in
+          pending | short) trouble "$d of $e pods of $c are there and ready" || return 0 ;;
+          *) drop "$b" "$c" "$d" "$a for $wait_s s" ;;
+          esac
+        fi
+        ;;
+      done/) return 0 ;;
+      esac
+    done 3<"$tmp/next"
+  done
+}
+# Looks at the end: what is empty, what is pending, which budgets are broken that were not.
+finish() {
+  look
+  view left >"$tmp/left"
+  for node in $(nodes H); do release "$node"; done
+  for node in $(awk -F'|' '$2 > 0 && !$3 { print $1 }' "$tmp/left"); do
+    give_up "$node" 'it still has pods'
+  done
+  late=$(($(date +%s) + wait_s)) bad=''
+  for step in $(printf '%s\n' "$steps" | grep '^W' || :); do
+    pod=${step#W|} wants=${step##*|}
+    pod=${pod%|*}
+    while :; do
+      call "pod $pod" k -n "${pod%%/*}" get pod "${pod#*/}" -o 'jsonpath={.spec.nodeName}' || answer=gone
+      [ -n "$answer" ] || [ "$(date +%s)" -ge "$late" ] || { pause && continue; }
+      say "$pod is on ${answer:-no node} (the plan wants $wants)"
+      [ -n "$answer" ] || bad=1
       break
-    fi
-    [ -z "$answer" ] || { echo "$1/$2 is on $answer (the plan wants $3)" && break; }
-    [ "$(date +%s)" -lt "$limit" ] || stop "after $wait_s s $1/$2 is on no node; the plan wants $3"
-    sleep "$poll_s"
+    done
   done
-  note "placed $1/$2"
-}
-
-undo() {
-  [ -e "$state" ] || { echo "nothing to undo: there is no $state" && return; }
-  for node in $(awk '$1 == "cordoning" { print $2 }' "$state"); do
-    release "$node"
+  while :; do
+    broken_budgets
+    new=$(say "$answer" | grep . | grep -vxFf "$tmp/memo" || :)
+    [ -n "$new" ] && [ "$(date +%s)" -lt "$late" ] || break
+    pause
   done
-  echo "$(grep -c '^done ' "$state" || :) pods that were evicted stay where they are now."
-  rm -f "$state" "$state.error"
+  look
+  view left >"$tmp/left"
+  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | list)
+  full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | list)
+  waits=$(view next | awk -F'|' '$2 ~ /pending|missing|short/ { print $4 " (" $5 " of " $6 ")" }')
+  [ -z "$free" ] || say "Vacated, cordoned until sh $0 undo: $free"
+  [ -z "$full" ] || say "Not vacated: $full"
+  [ -z "$waits" ] || say "Replacements that are not ready: $waits"
+  [ -z "$new" ] || say "Disruption budgets that are broken now: $(say "$new" | cut -d'|' -f2 | list)"
+  if [ -z "$full$waits$new$bad" ]; then say "The plan is carried out."; exit 0; fi
+  offer
+  [ -n "$free" ] || [ -z "$(nodes V)" ] || exit 1
+  say "The plan is carried out in part."
+  exit 3
 }
-
+run() {
+  # Moves from nodes that stay are for pending pods. To empty nodes, they would cost evictions for little:
+  # kube-scheduler need not use the room that they make for the pods that need it.
+  [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || helpers=1
+  facts
+  lost=$(rows missing '$2' | list)
+  [ -z "$lost" ] || say "Nodes that are gone: $lost"
+  [ -z "$lost" ] || [ "$lost" != "$(nodes V | list)" ] || stop "the nodes to be vacated are not in this cluster"
+  for node in $(nodes V) $([ "$helpers" = 0 ] || nodes H); do
+    case " $lost $skip " in *" $node "*) ;; *) cordon "$node" ;; esac
+  done
+  facts >/dev/null
+  approve
+  record
+  carry_out
+  finish
+}
 main() {
+  started='' before=''
+  trap leave EXIT
+  trap 'exit 130' INT HUP TERM
+  : >"$tmp/memo"
   case ${1:-run} in
-  run)
-    [ -e "$state" ] || note "plan $plan"
-    noted "plan $plan" || {
-      echo "error: $state belongs to another plan: undo that first, or set GPUSCHED_STATE" >&2
-      exit 2
-    }
-    if ! noted looked; then
-      look_at_all
-      [ $((2 * there)) -ge "$all" ] || {
-        echo "Another cluster, or an old plan? Nothing has been changed."
-        ask "most pods of the plan are gone or elsewhere"
-      }
-      [ "$refused" -eq 0 ] || {
-        echo "It would wait for each of them, $wait_s s at most, and then stop with the plan half done." \
-          "Nothing has been changed."
-        ask "disruption budgets allow no eviction of $refused pods of the plan"
-      }
-      note looked
-    fi
-    steps
-    rm -f "$state.error"
-    all=$(grep -c '^done ' "$state" || :) void=$(grep -c '^void ' "$state" || :)
-    stay=${nodes:+ These nodes stay cordoned until sh $0 undo: $nodes.}
-    if [ "$void" -eq 0 ]; then
-      echo "The plan is carried out.$stay"
-    elif [ "$void" -lt "$all" ]; then
-      echo "The plan is carried out except for $void of $all steps: their pods were gone or elsewhere.$stay"
-    else
-      echo "Nothing of the plan was carried out: the pods of all $all steps were gone or elsewhere.$stay" >&2
-      exit 3
-    fi
+  run) lock && run ;;
+  skip)
+    shift
+    lock
+    for node in "$@"; do give_up "$node" 'as told'; done
+    run
     ;;
   check)
-    look_at_all
-    rm -f "$state.error"
-    [ "$there" -eq "$all" ] && [ "$refused" -eq 0 ] || exit 3
+    facts
+    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)"
+    ask_budgets
+    rows missing '"node " $2 " is not in this cluster"'
+    rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
+    [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $(names "$budget")"
+    [ -z "$odd$budget" ] || exit 3
     ;;
-  undo) undo ;;
-  *) echo "usage: sh $0 [run | check | undo]" >&2 && exit 2 ;;
+  undo)
+    shift
+    lock
+    look
+    marked=$(awk -F'|' -v plan="$plan " 'index($8, plan) == 1 { print $2 }' "$tmp/nodes")
+    for node in ${*:-$marked}; do release "$node"; done
+    [ $# -gt 0 ] || { k -n "$home" delete lease gpusched >/dev/null && held=''; }
+    ;;
+  *) say "usage: sh $0 [run | check | skip NODE... | undo [NODE...]]" >&2 && exit 2 ;;
   esac
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes plans as CSV, as kubectl calls and as PodMigrationJobs.
+// Writes plans as CSV, as scripts for kubectl and scontrol, and as PodMigrationJobs.
 #include "io/documents.hpp"
-#include "io/kubernetes_steps_script.hpp"  // made of kubernetes_steps.sh by CMake
+#include "io/steps_scripts.hpp"  // made of kubernetes_steps.sh and slurm_steps.sh by CMake
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -12,6 +12,8 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -131,39 +133,47 @@ static std::set<std::string> held_nodes(const PlanSpec& plan) {
     return out;
 }
 
-/// The calls of the shell functions, in order.
+/// The steps as the shell functions read them, one per line.
 static std::string kubernetes_steps(const PlanSpec& plan, std::string_view default_namespace) {
     // Names hold lower-case letters, digits, '-' and '.' only, so that nothing needs quoting below.
+    std::string out;
     const auto pod = [&](const std::string& task) {
         const auto name = pod_name(task, default_namespace);
-        return std::string(name.space) + " " + std::string(name.name);
+        return concat(name.space, "/", name.name);
     };
-    const auto gpus = [](const std::vector<int>& list) {
-        return list.empty() ? std::string() : "  # GPU " + joined(list, " ");
-    };
-    std::string out;
-    const auto held = held_nodes(plan);
-    if (!plan.vacated_nodes.empty()) out += "  # Nothing may start on the nodes to be vacated.\n";
-    for (const auto& node : plan.vacated_nodes) out += "  cordon " + node + "\n";
-    if (!held.empty())
-        out += plan.vacated_nodes.empty()
-                   ? "  # Until all have moved, nothing may start on the nodes from which pods move.\n"
-                   : "  # Nor, until all have moved, on those from which pods move.\n";
-    for (const auto& node : held) out += "  cordon " + node + "\n";
-    for (const auto& task : plan.evictions) out += "  evict " + pod(task) + "\n";
-    const auto moves = moves_by_wave(plan);
-    for (std::size_t i = 0; i < moves.size(); ++i) {
-        const auto& move = *moves[i];
-        const auto wave = std::to_string(move.wave);
-        out += "  move " + wave + " " + pod(move.task) + " " + move.from + " " + move.to + gpus(move.gpus);
-        if (move.how == MoveMode::restart) out += move.gpus.empty() ? "  # restarts" : ", restarts";
-        out += "\n";
-        if (i + 1 == moves.size() || moves[i + 1]->wave != move.wave) out += "  finish_wave " + wave + "\n";
-    }
-    for (const auto& node : held) out += "  release " + node + "\n";
+    for (const auto& node : plan.vacated_nodes) out += "V|" + node + "\n";
+    for (const auto& node : held_nodes(plan)) out += "H|" + node + "\n";
+    for (const auto& task : plan.evictions) out += "E|" + pod(task) + "\n";
+    for (const auto* move : moves_by_wave(plan))
+        out += concat("M|", pod(move->task), "|", move->from, "|", move->to, "|wave ", move->wave,
+                      move->gpus.empty() ? "" : ", GPU " + joined(move->gpus, " "), "\n");
     for (const auto& placement : plan.placements)
-        out += "  placed " + pod(placement.task) + " " + placement.node + gpus(placement.gpus) + "\n";
-    return out.empty() ? "  :\n" : out;
+        out += "W|" + pod(placement.task) + "|" + placement.node + "\n";
+    return out;
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// "1 node", "2 nodes".
+static std::string counted(std::size_t count, std::string_view noun) {
+    return concat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+/// The first line of a script, after "#!/bin/sh".
+static std::string summary_line(const PlanSpec& plan) {
+    return "# A plan: " + counted(plan.evictions.size(), "eviction") + ", " +
+           counted(plan.moves.size(), "move") + " in " +
+           counted(static_cast<std::size_t>(plan.waves), "wave") + ", " +
+           counted(plan.placements.size(), "placement") + "; vacates " +
+           counted(plan.vacated_nodes.size(), "node") + ".\n";
+}
+
+/// The end of a script: its steps, the shell functions, the call.
+static std::string script_end(const std::string& steps, std::string_view functions) {
+    return concat("set -eu\n\nplan=", fingerprint(steps), "\nsteps='\n", steps, "'\n", functions,
+                  "\nmain \"$@\"\n");
 }
 
 }  // namespace detail
@@ -171,48 +181,143 @@ static std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
 GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                      const KubernetesStepsOptions& options) {
     detail::require_kubernetes_names(plan, options.default_namespace);
-    const auto counted = [](auto count, const std::string& noun) {
-        return concat(count, " ", noun, (count == 1 ? "" : "s"));
-    };
     const auto steps = detail::kubernetes_steps(plan, options.default_namespace);
-    std::string out = "#!/bin/sh\n# A plan: " + counted(plan.evictions.size(), "eviction") + ", " +
-                      counted(plan.moves.size(), "move") + " in " + counted(plan.waves, "wave") + ", " +
-                      counted(plan.placements.size(), "placement") + "; vacates " +
-                      counted(plan.vacated_nodes.size(), "node") + ".\n";
-    out += R"(#
-#   sh FILE        carries it out with kubectl; after an interruption, it continues with the next step
-#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow
-#                  their eviction?
-#   sh FILE undo   removes the cordons; replacements of evicted pods stay on their nodes
+    return "#!/bin/sh\n" + detail::summary_line(plan) + R"(#
+#   sh FILE               carries it out with kubectl; started again, it goes on
+#   sh FILE check         changes nothing: what differs from the plan, and which disruption budgets refuse
+#   sh FILE skip NODE...  goes on without these nodes
+#   sh FILE undo          removes the cordons, undo NODE... those of some nodes; evicted pods are not moved back
 #
-)";
-    out += plan.moves.empty()
-               ? "# Nodes of evicted pods are not cordoned, because the pods that the plan makes room for "
-                 "start there: another\n"
-                 "# pending pod may start there first.\n"
-               : "# Nodes from which pods move are cordoned: nodes to be vacated for good, others "
-                 "until all pods have moved.\n";
-    out +=
-        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried
-# again. After each wave the script waits until the controllers of the pods have as many ready pods as before.
+# The script cordons the nodes to be vacated and marks them, asks for approval, and evicts their pods through
+# the Eviction API, largest first, a few at a time. It evicts a pod only if an open node has room for it now,
+# and waits until replacements have started. A node whose pods have no room, or that a disruption budget
+# keeps, is uncordoned and left out. kube-scheduler chooses the nodes and GPUs of replacements: they may differ
+# from the plan. All state is in the cluster: the annotation gpusched/plan of nodes and the Lease gpusched,
+# which lets one copy run at a time.
 #
-# A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may
-# start another pending pod first) or its GPUs, nor start it before the old pod ends. The script reports the
-# nodes of replacements. It asks before it continues if they differ from the plan. It also asks before it
-# begins if most pods are gone or on other nodes, or if a disruption budget allows no eviction of a pod. It
-# reads answers from standard input. It ends with status 0, with 1 if it stopped, and with 3 if all pods were
-# gone or on other nodes.
+# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part (or: check found
+# differences).
 #
-# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two checks.
-# GPUSCHED_YES=1: continue for any nodes of replacements. GPUSCHED_BARE_PODS=1: evict pods without a
-# controller, too; they are lost. GPUSCHED_STATE (FILE.state): the completed steps. KUBECTL (kubectl): the
-# command, such as "kubectl --context prod".
-set -eu
-)";
-    out += "\nplan=" + detail::fingerprint(steps) + "\nnodes='" + detail::joined(plan.vacated_nodes, " ") +
-           "'\n";
-    out += detail::kubernetes_steps_script;
-    return out + "\nsteps() {\n" + steps + "}\n\nmain \"$@\"\n";
+# GPUSCHED_YES=1: does not ask; it goes on, but leaves out nodes with pods that are not in the plan or that
+# would be lost. GPUSCHED_BARE_PODS=1: evicts pods without a controller, too; they are lost. GPUSCHED_WAIT_S
+# (600) and GPUSCHED_POLL_S (5): seconds without progress until it gives up, and between two looks.
+# GPUSCHED_AT_ONCE (5): evictions at a time. GPUSCHED_LEASE_S (60): after this time another copy may take the
+# lock of one that died. GPUSCHED_NAMESPACE (default): of the Lease. KUBECTL (kubectl): the command, such as
+# "kubectl --context prod".
+)" + detail::script_end(steps, detail::kubernetes_steps_script);
+}
+
+namespace detail {
+
+/// The id of a task's Slurm job: "17" of "17/0", "30" of "30+1/0", "20_4".
+static std::string slurm_job(std::string_view task) {
+    return std::string(task.substr(0, task.find_first_of("+/")));
+}
+
+static bool is_slurm_job(std::string_view id) {
+    const auto digits = [](std::string_view part) {
+        return !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+    };
+    const auto split = id.find('_');
+    return digits(id.substr(0, split)) && (split == id.npos || digits(id.substr(split + 1)));
+}
+
+static bool is_slurm_node(std::string_view name) {
+    return !name.empty() && name.front() != '-' &&
+           name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+               name.npos;
+}
+
+/// The running tasks of a job that a plan disturbs.
+struct SlurmJob {
+    std::set<std::string> nodes{}, changed{};  ///< where it runs; its tasks that the plan moves or evicts
+    std::size_t running = 0;                   ///< tasks
+    std::int64_t gpus = 0;
+    bool requeues = true, moves = false, evicted = false, twice = false;
+};
+
+/// @throws InvalidInput naming every job that Slurm could not treat as the plan says
+static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const ClusterSpec& cluster) {
+    Problems problems;
+    std::map<std::string, SlurmJob> jobs;
+    const auto change = [&](const std::string& task, bool SlurmJob::*how) {
+        auto& job = jobs[slurm_job(task)];
+        job.twice = !job.changed.insert(task).second || job.twice;
+        job.*how = true;
+    };
+    for (const auto& task : plan.evictions) change(task, &SlurmJob::evicted);
+    for (const auto& move : plan.moves) change(move.task, &SlurmJob::moves);
+    std::set<std::string_view> known;
+    for (const auto& task : cluster.tasks) {
+        known.insert(task.name);
+        const auto found = jobs.find(slurm_job(task.name));
+        if (found == jobs.end() || !task.node) continue;
+        auto& job = found->second;
+        job.nodes.insert(*task.node);
+        ++job.running;
+        job.gpus += task.gpu_count + task.device_count;
+        job.requeues = job.requeues && task.how == Mobility::restart && !task.locked;
+    }
+    const auto node = [&](const std::string& name) {
+        if (!is_slurm_node(name))
+            problems.add("node " + in_quotes(name) + ": expected a name of a Slurm node");
+    };
+    for (const auto& name : plan.vacated_nodes) node(name);
+    for (const auto& [id, job] : jobs) {
+        for (const auto& task : job.changed)
+            if (!known.contains(task)) problems.add("unknown task " + in_quotes(task));
+        for (const auto& name : job.nodes) node(name);
+        if (!is_slurm_job(id))
+            problems.add("task " + in_quotes(*job.changed.begin()) +
+                         ": expected a task of a Slurm job, such as 17, 17/0 or 20_4");
+        else if (!job.requeues)
+            problems.add("job " + in_quotes(id) + " cannot be requeued");
+        else if (job.twice || (job.moves && job.evicted))
+            problems.add("job " + in_quotes(id) + " would be requeued more than once");
+        else if (job.changed.size() < job.running)
+            problems.add("job " + in_quotes(id) + ": the plan moves " + std::to_string(job.changed.size()) +
+                         " of its " + std::to_string(job.running) +
+                         " tasks, but Slurm requeues whole jobs only");
+    }
+    for (const auto& placement : plan.placements)
+        if (!is_slurm_job(slurm_job(placement.task)))
+            problems.add("task " + in_quotes(placement.task) +
+                         ": expected a task of a Slurm job, such as 17, 17/0 or 20_4");
+    problems.throw_if_any();
+    return jobs;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::string plan_to_slurm_steps(const PlanSpec& plan, const ClusterSpec& cluster) {
+    const auto jobs = detail::slurm_jobs(plan, cluster);
+    std::string steps;
+    for (const auto& node : plan.vacated_nodes) steps += "V|" + node + "\n";
+    for (const auto& node : detail::held_nodes(plan)) steps += "H|" + node + "\n";
+    std::vector<const std::pair<const std::string, detail::SlurmJob>*> by_size;
+    for (const auto& job : jobs) by_size.push_back(&job);
+    std::ranges::stable_sort(by_size, std::greater{}, [](const auto* job) { return job->second.gpus; });
+    for (const auto* job : by_size)
+        steps += (job->second.evicted ? "E|" : "M|") + job->first + "|" +
+                 detail::joined(job->second.nodes, ",") + "\n";
+    std::set<std::string> placed;
+    for (const auto& placement : plan.placements) placed.insert(detail::slurm_job(placement.task));
+    for (const auto& job : placed) steps += "W|" + job + "\n";
+    return "#!/bin/sh\n" + detail::summary_line(plan) + R"(#
+#   sh FILE        carries it out with scontrol; started again, it goes on
+#   sh FILE undo   opens the nodes and releases held jobs; requeued jobs are not moved back
+#
+# The script drains the nodes to be vacated, asks for approval, and then requeues whole jobs, largest first, one
+# at a time: it requeues a job on hold, releases it, and waits until it runs again. Slurm chooses the nodes and
+# the time. It leaves alone a job that no longer runs where the plan takes it from. A node with a job that is
+# not in the plan, or whose job found no other place, is resumed and left out. Drained nodes carry the plan in
+# their Reason, requeued jobs in their AdminComment.
+#
+# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part.
+#
+# GPUSCHED_YES=1: does not ask. GPUSCHED_WAIT_S (900) and GPUSCHED_POLL_S (5): seconds until it gives up on a
+# job, and between two looks. SCONTROL (scontrol) and SQUEUE (squeue): the commands.
+)" + detail::script_end(steps, detail::slurm_steps_script);
 }
 
 namespace detail {

@@ -34,6 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } catch (const gpusched::InvalidInput&) {
     }
     try {
+        (void)gpusched::io::plan_to_slurm_steps(plan, cluster);
+    } catch (const gpusched::InvalidInput&) {
+    }
+    try {
         (void)gpusched::resolve(plan, gpusched::Cluster());
     } catch (const gpusched::InvalidInput&) {
     }

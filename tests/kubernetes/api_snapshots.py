@@ -14,8 +14,7 @@ import gpusched as gs
 import scheduling
 import yaml
 from gpusched.kubernetes import _api
-from gpusched.kubernetes._private import without_private
-from gpusched.kubernetes._snapshot import KINDS, Kind
+from gpusched.kubernetes._snapshot import KINDS, Kind, without_private
 from plane import ControlPlane, Object
 
 SERVED = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")

@@ -5,6 +5,7 @@
 scheduling: what kube-scheduler does with pending pods agrees with our feasibility (scheduling.py)
 snapshots: `kube snapshot` reads what kubectl prints, with the rights that are shipped and no fewer
   (api_snapshots.py)
+steps (only if named): the exported script next to `kubectl drain`: nodes freed, evictions, harm (steps.py)
 moves: when the moves of a plan are carried out, pending pods run where they could not; the exported script
   carries them out (moves.py)
 """
@@ -20,6 +21,7 @@ import time
 import api_snapshots
 import moves
 import scheduling
+import steps
 
 PARTS = ("scheduling", "snapshots", "moves")
 
@@ -28,13 +30,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help="default: all")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"default: {', '.join(PARTS)}")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--pods", type=int, default=300)
     args = parser.parse_args()
-    if unknown := set(args.parts) - set(PARTS):
-        parser.error(f"no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+    if unknown := set(args.parts) - {*PARTS, "steps"}:
+        parser.error(f"no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}, steps")
     failed = []
     for part in args.parts or PARTS:
         started = time.monotonic()
@@ -42,6 +44,8 @@ def main() -> int:
             folder = pathlib.Path(name)
             if part == "scheduling":
                 good = scheduling.check(folder, args.seeds, args.nodes, args.pods)
+            elif part == "steps":
+                good = steps.check(folder, args.seeds, args.nodes)
             else:
                 good = (api_snapshots if part == "snapshots" else moves).check(folder)
         print(

@@ -1,34 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubectl as far as the script of a plan calls it, on a cluster in a JSON file: `python fake_kubectl.py
-STATE.json ARGUMENT...`.
+STATE.json ARGUMENT...`. It prints the lines that the script's templates give, so tests/kubernetes tests these
+on a real API server.
 
-The cluster: `pods` by namespace/name with `uid`, `node`, `owner`, `kind`, `ready`; `cordoned`, `evicted`
-(uids); `busy`: answers 429 to
-so many further evictions, `down`: refuses so many further calls; `lands`: nodes of replacements, in order;
-`slow`: looks until a
-replacement is ready; `owners`: what controllers say of themselves when asked, with null for those that are
-gone; `wants`: how many pods
-controllers want, where not as many as they had; `gone`: nodes that were removed; `forbidden`: pods whose
-budget allows no
-eviction; `kill`: the process group dies at that call, `before` or `after` it takes effect; `log`: the calls.
+The cluster: `nodes` by name with `gpus`, `unschedulable`, `mark`, `version`; `pods` by namespace/name with
+`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`; `lease`; `clock` counts calls.
+Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
+`slow` listings.
+What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
+answer to each eviction; `down`: so many calls find no server; `conflicts`: so many patches of nodes find
+another version; `owners`: what controllers say when asked, null: they are gone; `wants`: how many pods they
+want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks; `arrives`: pods by the
+number of the call that creates them; `kill`: the process group dies at that call, `before` or `after` it takes
+effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open node had room for.
 """
 
+import fcntl
 import json
 import os
 import signal
 import sys
 
 
+class Failure(Exception):
+    """What the API server answers."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(f"Error from server ({reason}): {text or reason}\n")
+
+
 def main() -> int:
-    path, arguments = sys.argv[1], sys.argv[2:]
+    path, arguments = sys.argv[1], [one for one in sys.argv[2:] if not one.startswith("--request-timeout")]
+    lock = open(path + ".lock", "w")  # noqa: SIM115
+    fcntl.flock(lock, fcntl.LOCK_EX)
     with open(path) as file:
         state = json.load(file)
-    state["log"].append(" ".join(arguments[:4]))
-    dies = state.get("kill") and len(state["log"]) == state["kill"]["call"] and state["kill"]["when"]
+    state["clock"] = state.get("clock", 0) + 1
+    space = ""
+    if arguments[0] == "-n":
+        space, arguments = arguments[1], arguments[2:]
+    state["log"].append(" ".join(arguments[:3]))
+    dies = state.get("kill") and state["clock"] == state["kill"]["call"] and state["kill"]["when"]
+    code, out, err = 0, "", ""
     if dies != "before":
-        code, out, err = act(state, arguments)
-    with open(path, "w") as file:
+        try:
+            out = act(state, space, arguments)
+        except Failure as failure:
+            code, err = 1, str(failure)
+    with open(path + ".new", "w") as file:
         json.dump(state, file)
+    os.replace(path + ".new", path)
     if dies:
         os.killpg(os.getpgid(0), signal.SIGKILL)
     sys.stdout.write(out)
@@ -36,113 +57,168 @@ def main() -> int:
     return code
 
 
-def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
+def act(state: dict, space: str, arguments: list[str]) -> str:
     if state.get("down", 0) > 0:
         state["down"] -= 1
-        return (
-            1,
-            "",
-            "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or "
-            "port? connection refused\n",
-        )
-    space = ""
-    if arguments[0] == "-n":
-        space, arguments = arguments[1], arguments[2:]
+        raise Failure("down", "The connection to the server was refused")
+    state["pods"].update(state.get("arrives", {}).pop(str(state["clock"]), {}))
     verb, *rest = arguments
     if verb == "config":
-        return 0, "prod\n", ""
-    if verb == "cordon":
-        state["cordoned"] = sorted({*state["cordoned"], rest[0]})
-        return 0, f"node/{rest[0]} cordoned\n", ""
-    if verb == "uncordon" and rest[0] in state.get("gone", ()):
-        return 1, "", f'Error from server (NotFound): nodes "{rest[0]}" not found\n'
-    if verb == "uncordon":
-        if rest[0] in state["cordoned"]:  # kubectl says "already uncordoned" otherwise
-            state["cordoned"].remove(rest[0])
-        return 0, f"node/{rest[0]} uncordoned\n", ""
+        return "prod\n"
     if verb == "create":
-        return evict(state, json.load(sys.stdin))
+        body = json.load(sys.stdin)
+        return evict(state, body) if body["kind"] == "Eviction" else create_lease(state, body)
+    if verb == "delete":
+        state["lease"] = None
+        return ""
+    if verb == "patch":
+        change = json.loads(rest[rest.index("-p") + 1])
+        return patch_lease(state, change) if rest[0] == "lease" else patch_node(state, rest[1], change)
+    if rest[0] == "lease":
+        return lease_line(state)
+    if rest[0] == "nodes":
+        return "".join(map(node_line, state["nodes"].items()))
     if rest[0] == "node":
-        return 0, "true" if rest[1] in state["cordoned"] else "", ""
+        node = find(state["nodes"], rest[1], "nodes")
+        return f"{node['version']}|{'true' if node['unschedulable'] else ''}|{node['mark']}"
+    if rest[0] == "poddisruptionbudgets":
+        return "".join(f"B|{name}\n" for name in state.get("broken", ()))
+    if rest[0] == "pods" and "pending" in rest[-1]:
+        return "".join(
+            f"uid-{pod['owner']} pending: {name}: 0/9 nodes are available\n"
+            for name, pod in state["pods"].items()
+            if not pod["node"]
+        )
     if rest[0] == "pods":
-        return 0, listed(state, space), ""
+        schedule(state)
+        return "".join(map(pod_line, state["pods"].items()))
     if "/" in rest[0]:
-        return controller(state, space, rest[0])
-    pod = state["pods"].get(f"{space}/{rest[1]}")
-    if pod is None:
-        return 1, "", f'Error from server (NotFound): pods "{rest[1]}" not found\n'
-    if ".metadata.ownerReferences" not in rest[-1]:
-        return 0, f"{pod['node']}|{pod['uid']}" if ".metadata.uid" in rest[-1] else pod["node"], ""
-    owner = pod["owner"]
+        return controller(state, rest[0])
+    return find(state["pods"], f"{space}/{rest[1]}", "pods")["node"]
+
+
+def find(things: dict, name: str, kind: str) -> dict:
+    if things.get(name) is None:
+        raise Failure("NotFound", f'{kind} "{name}" not found')
+    return things[name]
+
+
+def stamp(clock: int) -> str:
+    return f"2026-01-01T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}Z"
+
+
+def create_lease(state: dict, body: dict) -> str:
+    if state.get("lease"):
+        raise Failure("AlreadyExists", 'leases.coordination.k8s.io "gpusched" already exists')
+    plan = body["metadata"]["annotations"]["gpusched/plan"]
+    holder = body["spec"]["holderIdentity"]
+    state["lease"] = {
+        "version": 1, "holder": holder, "plan": plan, "created": stamp(state["clock"]), "before": "",
+    }  # fmt: skip
+    return lease_line(state)
+
+
+def patch_lease(state: dict, change: dict) -> str:
+    lease = find(state, "lease", "leases")
+    if change["metadata"]["resourceVersion"] != str(lease["version"]):
+        raise Failure("Conflict", "the object has been modified")
+    lease["version"] += 1
+    lease["holder"] = change["spec"]["holderIdentity"]
+    lease["before"] = change["metadata"].get("annotations", {}).get("gpusched/before", lease["before"])
+    return lease_line(state)
+
+
+def lease_line(state: dict) -> str:
+    lease = find(state, "lease", "leases")
+    return "|".join(str(lease[key]) for key in ("version", "holder", "plan", "created", "before"))
+
+
+def patch_node(state: dict, name: str, change: dict) -> str:
+    node = find(state["nodes"], name, "nodes")
+    if "resourceVersion" in change["metadata"] and state.get("conflicts", 0) > 0:
+        state["conflicts"] -= 1
+        raise Failure("Conflict", "the object has been modified")
+    node["mark"] = change["metadata"]["annotations"]["gpusched/plan"] or ""
+    node["unschedulable"] = bool(change.get("spec", node)["unschedulable"])
+    return "patched"
+
+
+def node_line(item: tuple[str, dict]) -> str:
+    name, node = item
+    closed = "true" if node["unschedulable"] else "<no value>"
+    return f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||{node['mark']}\n"
+
+
+def pod_line(item: tuple[str, dict]) -> str:
+    name, pod = item
+    owner = f"{pod.get('kind', 'ReplicaSet')}/{pod['owner']}/uid-{pod['owner']}" if pod["owner"] else ""
     return (
-        0,
-        f"{pod['uid']}|{pod['node']}|{owner and 'uid-' + owner}|{(pod.get('kind') or 'ReplicaSet') if owner else ''}/{owner}",
-        "",
+        f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|<no value>|{pod.get('created', '')}|"
+        f"{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ +||||||{pod.get('odd', '')}|app={pod['owner']},|\n"
     )
 
 
-def controller(state: dict, space: str, name: str) -> tuple[int, str, str]:
+def controller(state: dict, name: str) -> str:
     owner = name.split("/")[1]
     said = state.get("owners", {}).get(owner, f"uid-{owner}|{state.get('wants', {}).get(owner, 9)}|||||")
     if said is None:
-        return 1, "", f'Error from server (NotFound): replicasets.apps "{owner}" not found\n'
-    return (1, "", said + "\n") if said.startswith("Error") else (0, said, "")
+        raise Failure("NotFound")
+    if said.startswith("Forbidden"):
+        raise Failure("Forbidden", said)
+    return said
 
 
-def listed(state: dict, space: str) -> str:
-    lines = []
-    for name, pod in state["pods"].items():
-        if not name.startswith(space + "/"):
+def free(state: dict, node: str) -> int:
+    return state["nodes"][node]["gpus"] - sum(p["gpus"] for p in state["pods"].values() if p["node"] == node)
+
+
+def schedule(state: dict) -> None:
+    for pod in state["pods"].values():
+        if pod["ready"]:
             continue
-        if not pod["ready"]:
-            pod["looks"] = pod.get("looks", 0) + 1
-            pod["ready"] = pod["looks"] > state.get("slow", 0) and pod["node"] != ""
-        lines.append(f"uid-{pod['owner']}||{pod['uid']}|{name.split('/')[1]}|{pod['node']}|{pod['ready']}\n")
-    return "".join(lines)
+        if not pod["node"] and not pod.get("stuck"):
+            for name, node in state["nodes"].items():
+                if not node["unschedulable"] and free(state, name) >= pod["gpus"]:
+                    pod["node"] = name
+                    break
+        pod["looks"] = pod.get("looks", 0) + 1
+        pod["ready"] = pod["looks"] > state.get("slow", 0) and pod["node"] != ""
 
 
-def evict(state: dict, eviction: dict) -> tuple[int, str, str]:
+def evict(state: dict, eviction: dict) -> str:
     name = f"{eviction['metadata']['namespace']}/{eviction['metadata']['name']}"
     dry = eviction["deleteOptions"].get("dryRun") == ["All"]
     if dry:
         state["log"][-1] = f"dry run of {name}"
+    budget = "Cannot evict pod as it would violate the pod's disruption budget."
     if name in state.get("forbidden", ()):
-        return (
-            1,
-            "",
-            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's "
-            "disruption budget.\n",
-        )
+        raise Failure("TooManyRequests", budget)
     if dry:
-        return 0, '{"kind":"Status","status":"Success"}\n', ""
+        return "{}\n"
     if state.get("busy", 0) > 0:
         state["busy"] -= 1
-        return (
-            1,
-            "",
-            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's "
-            "disruption budget.\n",
-        )
+        raise Failure("TooManyRequests", budget)
     if state.get("refusal"):
-        return 1, "", state["refusal"] + "\n"
-    pod = state["pods"].get(name)
-    if pod is None:
-        return 1, "", f'Error from server (NotFound): pods "{name}" not found\n'
+        raise Failure("InternalError", state["refusal"])
+    pod = find(state["pods"], name, "pods")
     if pod["uid"] != eviction["deleteOptions"]["preconditions"]["uid"]:
-        return (
-            1,
-            "",
-            "Error from server (Conflict): the UID in the precondition does not match the UID in record.\n",
-        )
+        raise Failure("Conflict", "the UID in the precondition does not match the UID in record.")
     del state["pods"][name]
+    open_nodes = [node for node, one in state["nodes"].items() if not one["unschedulable"]]
+    if all(free(state, node) < pod["gpus"] for node in open_nodes):
+        state["no_room"] = [*state.get("no_room", ()), pod["uid"]]
     state["evicted"].append(pod["uid"])
+    state["broken"] = [*state.get("broken", ()), *state.pop("breaks", ())]
     left = sum(other["owner"] == pod["owner"] for other in state["pods"].values())
     if pod["owner"] and left < state.get("wants", {}).get(pod["owner"], 9):
         number = len(state["evicted"])
-        node = state["lands"].pop(0) if state["lands"] else ""
+        node = state["lands"].pop(0) if state["lands"] else None
         again = name if pod.get("keeps_name") else f"{name}-{number}"
-        state["pods"][again] = {**pod, "uid": f"new-{number}", "node": node, "ready": False, "looks": 0}
-    return 0, '{"kind":"Status","status":"Success"}\n', ""
+        state["pods"][again] = {
+            **pod, "uid": f"new-{number}", "node": node or "", "ready": False, "looks": 0,
+            "created": stamp(state["clock"]), "stuck": node == "",
+        }  # fmt: skip
+    return "{}\n"
 
 
 sys.exit(main())

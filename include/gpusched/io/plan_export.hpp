@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes plans for other tools: CSV, kubectl calls, Koordinator PodMigrationJobs.
+// Writes plans for other tools: CSV, scripts for Kubernetes and Slurm, Koordinator PodMigrationJobs.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
@@ -28,20 +28,29 @@ constexpr void visit_fields(std::type_identity<KubernetesStepsOptions>, F&& fiel
     field("default_namespace", &KubernetesStepsOptions::default_namespace);
 }
 
-/// Writes a plan as a shell script of `kubectl` calls: cordon the nodes that pods leave, evict, then wave by
-/// wave. Before the plan's placements, nodes that stay in use are uncordoned.
+/// Writes a plan as a shell script that needs `kubectl` alone. It cordons the nodes to be vacated and marks
+/// them, asks for approval, and evicts their pods through the Eviction API, largest first, a few at a time.
 ///
-/// Each eviction goes through the Eviction API (policy/v1), for the pod's UID, so disruption budgets are
-/// respected; a refused eviction (429) is tried again. After each wave the script waits until the controllers
-/// of the pods have as many ready pods as before. A file keeps the completed steps: started again after an
-/// interruption, the script continues, and with `undo` it removes its cordons.
+/// A pod is evicted only if the target of the plan, or another open node, has room for it at that moment. A
+/// node whose pods have no room, or that a disruption budget keeps, is uncordoned and left out. The status is 0
+/// only if the whole plan is carried out: nodes are empty, replacements ready, no budget broken. All state is in
+/// the cluster, so a second run goes on after an interruption, and `undo` removes the cordons.
 ///
 /// A stock Kubernetes accepts no destination for a pod's replacement and does not start it before the
-/// eviction. The script says so at each move, reports the actual destinations, and asks before it continues
-/// if they differ from the plan. See `plan_to_pod_migration_jobs` for a scheduler that can do both.
+/// eviction. See `plan_to_pod_migration_jobs` for a scheduler that can do both.
 /// @throws InvalidInput naming every task and node with a name that Kubernetes would not accept
 [[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                    const KubernetesStepsOptions& options = {});
+
+/// Writes a plan as a shell script that needs `scontrol` and `squeue`. It drains the nodes to be vacated and
+/// requeues whole jobs on hold, largest first, releases each and waits until it runs again.
+///
+/// Slurm chooses the nodes and the time of each start. A job that no longer runs where the plan takes it from
+/// is left alone. Started again after an interruption, the script goes on; `undo` opens the nodes.
+/// @param cluster  says which tasks a job has, where they run, and whether the job can be requeued
+/// @throws InvalidInput naming every job that Slurm could not treat as the plan says: one that cannot be
+///         requeued, that the plan moves in part or twice; and every name that is not of a Slurm job or node
+[[nodiscard]] std::string plan_to_slurm_steps(const PlanSpec& plan, const ClusterSpec& cluster);
 
 struct KoordinatorOptions {
     std::string default_namespace = "default";       ///< of tasks without a namespace in their name

@@ -49,6 +49,13 @@ void bind_io(py::module_& parent) {
         },
         py::arg("plan"), kubernetes.documented(doc("io::plan_to_kubernetes_steps")));
 
+    m.def(
+        "plan_to_slurm_steps",
+        [](const PlanLike& plan, const ClusterPtr& cluster) {
+            return io::plan_to_slurm_steps(plan_argument(plan), cluster->to_spec());
+        },
+        py::arg("plan"), py::arg("cluster"), documented(doc("io::plan_to_slurm_steps")));
+
     using J = io::KoordinatorOptions;
     const auto koordinator = Keywords<J>().fields().shared_as("io.plan_to_pod_migration_jobs");
     m.def(

@@ -370,9 +370,10 @@ def explain_move(args: argparse.Namespace) -> int:
 
 def export_options(p: Parser) -> None:
     p.add("plan", "the plan", metavar="PLAN.json")
-    p.add("--to", "output format", choices=("csv", "kubernetes", "koordinator"), default="csv")
+    p.add("--to", "output format", choices=("csv", "kubernetes", "koordinator", "slurm"), default="csv")
     text = (
-        "the snapshot; required for koordinator; for kubernetes, it lets the command check disruption budgets"
+        "the snapshot; required for koordinator and slurm; for kubernetes, it lets the command check "
+        "disruption budgets"
     )
     p.add("--cluster", text, metavar="CLUSTER.json")
     text = "namespace of tasks without one in their names (default: the namespace called default)"
@@ -397,8 +398,8 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
         for budget in cluster.budgets:
             guarded = sorted(set(copies) & set(budget["tasks"]))
             if guarded and (budget["broken"] or budget["allowed_down"] == 0):
-                stops = f"the script would stop at {', '.join(guarded)}"
-                warn(f"disruption budget {budget['name']} allows no eviction: {stops}")
+                stays = f"the script would leave out the nodes of {', '.join(guarded)}"
+                warn(f"disruption budget {budget['name']} allows no eviction: {stays}")
     warn(
         "plans of a snapshot from `gpusched import kubernetes --moves-by-eviction` keep all budgets with "
         "evictions"
@@ -417,8 +418,12 @@ def export(args: argparse.Namespace) -> int:
         write_text(args.output, io.plan_to_kubernetes_steps(plan, **given(args, "default_namespace")))
     else:
         if args.cluster is None:
-            raise InvalidInput("--cluster: missing; koordinator objects contain the requests of the tasks")
+            raise InvalidInput(f"--cluster: missing; the export for {args.to} needs the snapshot's tasks")
         cluster = Cluster.from_json(args.cluster)
-        text = io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
+        if args.to == "slurm":
+            refuse(given(args, "default_namespace"), "export --to slurm")
+            text = io.plan_to_slurm_steps(plan, cluster)
+        else:
+            text = io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
         write_text(args.output, text)
     return OK

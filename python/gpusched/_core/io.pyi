@@ -140,6 +140,7 @@ def plan_to_csv(plan: Plan | Mapping[str, Any] | str | PathLike[str]) -> str: ..
 def plan_to_kubernetes_steps(
     plan: Plan | Mapping[str, Any] | str | PathLike[str], *, default_namespace: str = "default"
 ) -> str: ...
+def plan_to_slurm_steps(plan: Plan | Mapping[str, Any] | str | PathLike[str], cluster: Cluster) -> str: ...
 def plan_to_pod_migration_jobs(
     plan: Plan | Mapping[str, Any] | str | PathLike[str],
     cluster: Cluster,

@@ -274,7 +274,7 @@ def test_export_reports_moves_that_evictions_cannot_make(tmp_path, capsys):
     assert "with --cluster CLUSTER.json, this names the disruption budgets that allow no eviction" in said
     assert cli.main(["export", plan, "--to", "kubernetes", "--cluster", cluster, "-o", script]) == 0
     said = capsys.readouterr().err
-    assert "disruption budget ml/web allows no eviction: the script would stop at ml/web\n" in said
+    assert "disruption budget ml/web allows no eviction: the script would leave out the nodes of ml/web\n" in said
     assert "--cluster" not in said
     cluster = imported(tmp_path, *items, options=["--moves-by-eviction"])
     assert cli.main(["consolidate", cluster, "-o", plan]) == 0

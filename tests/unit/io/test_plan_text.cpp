@@ -56,22 +56,20 @@ TEST_CASE("A plan as Kubernetes steps", "[io]") {
     const auto script = io::plan_to_kubernetes_steps(plan());
     CHECK(script.starts_with("#!/bin/sh\n"
                              "# A plan: 1 eviction, 3 moves in 2 waves, 2 placements; vacates 1 node.\n"));
-    CHECK_THAT(script, Catch::Matchers::ContainsSubstring("\nnodes='n0'\n"));
-    CHECK(script.substr(script.find("\nsteps() {") + 1) == golden("plan_kubernetes.sh"));
+    const auto begin = script.find("\nsteps='\n") + 9;
+    CHECK(script.substr(begin, script.find("\n'\n", begin) + 1 - begin) == golden("plan_kubernetes.txt"));
     CHECK_THAT(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "gpu"}),
-               Catch::Matchers::ContainsSubstring("  move 1 gpu web-1 n0 n6"));
-    // A node that pods leave for good is free again before pending pods start; n6 is also moved to.
+               Catch::Matchers::ContainsSubstring("\nM|gpu/web-1|n0|n6|wave 1"));
+    // n2 is closed until all pods have left it; n6 is also moved to.
     const PlanSpec hop{.waves = 2,
                        .moves = {{"a", "n6", "n1", {}, 0}, {"b", "n2", "n6", {}, 1}},
                        .placements = {{"big", "n2", {}}}};
-    CHECK_THAT(
-        io::plan_to_kubernetes_steps(hop),
-        Catch::Matchers::ContainsSubstring("  cordon n2\n  move 0 ") &&
-            Catch::Matchers::ContainsSubstring("  finish_wave 1\n  release n2\n  placed default big n2\n"));
-    CHECK_THAT(io::plan_to_kubernetes_steps({}), Catch::Matchers::ContainsSubstring("\nsteps() {\n  :\n}\n"));
+    CHECK_THAT(io::plan_to_kubernetes_steps(hop),
+               Catch::Matchers::ContainsSubstring("\nH|n2\nM|default/a|n6|n1|wave 0\n"));
+    CHECK_THAT(io::plan_to_kubernetes_steps({}), Catch::Matchers::ContainsSubstring("\nsteps='\n'\n"));
 }
 
-TEST_CASE("The script of a plan knows its own state from that of another plan", "[io]") {
+TEST_CASE("The script of a plan knows its own marks from those of another plan", "[io]") {
     const auto id = [](const PlanSpec& of) {
         const auto script = io::plan_to_kubernetes_steps(of);
         const auto begin = script.find("\nplan=") + 6;
@@ -82,6 +80,53 @@ TEST_CASE("The script of a plan knows its own state from that of another plan", 
     CHECK(id(plan()) == id(plan()));
     CHECK(id(plan()) != id(other));
     CHECK(id(plan()).find_first_not_of("0123456789abcdef") == std::string::npos);
+}
+
+/// Jobs 17 (two nodes), 20_4, 30 (heterogeneous), which can be requeued, and 5, which cannot.
+ClusterSpec slurm_cluster() {
+    ClusterSpec spec;
+    const auto add = [&](const char* name, const char* node, std::int64_t gpus, Mobility how) {
+        TaskSpec task{.name = name, .gpu_count = gpus, .how = how};
+        task.node = node;
+        spec.tasks.push_back(task);
+    };
+    add("17/0", "gpu01", 4, Mobility::restart);
+    add("17/1", "gpu02", 4, Mobility::restart);
+    add("20_4", "gpu01", 2, Mobility::restart);
+    add("30", "gpu03", 1, Mobility::restart);
+    add("30+1/0", "gpu04", 0, Mobility::restart);
+    add("5", "gpu03", 1, Mobility::none);
+    return spec;
+}
+
+TEST_CASE("A plan as Slurm steps, of whole jobs and the largest first", "[io]") {
+    const PlanSpec plan{.waves = 2,
+                        .moves = {{"20_4", "gpu01", "gpu03", {}, 0},
+                                  {"17/1", "gpu02", "gpu05", {}, 0},
+                                  {"17/0", "gpu01", "gpu04", {}, 1}},
+                        .vacated_nodes = {"gpu01"},
+                        .evictions = {"30", "30+1/0"},
+                        .placements = {{"40/0", "gpu01", {}}, {"40/1", "gpu02", {}}}};
+    CHECK_THAT(io::plan_to_slurm_steps(plan, slurm_cluster()),
+               Catch::Matchers::ContainsSubstring("\nsteps='\nV|gpu01\nH|gpu02\nM|17|gpu01,gpu02\n"
+                                                  "M|20_4|gpu01\nE|30|gpu03,gpu04\nW|40\n'\n"));
+}
+
+TEST_CASE("A plan that Slurm cannot carry out is an error that names the jobs", "[io]") {
+    PlanSpec plan{.waves = 1,
+                  .moves = {{"17/0", "gpu01", "gpu03", {}, 0}, {"5", "gpu03", "gpu04", {}, 0}},
+                  .vacated_nodes = {"bad node"},
+                  .evictions = {"30", "99", "ml/web-0"},
+                  .placements = {{"pod", "gpu01", {}}}};
+    CHECK_THAT(
+        testing_support::problems_in<InvalidInput>(
+            [&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
+        MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "job '30' 1 of its 2 whole jobs",
+                      "job '5' cannot be requeued", "unknown task '99'", "unknown task 'ml/web-0'",
+                      "task 'ml/web-0' Slurm job", "task 'pod' Slurm job"}));
+    const PlanSpec twice{.waves = 2,
+                         .moves = {{"20_4", "gpu01", "gpu03", {}, 0}, {"20_4", "gpu03", "gpu04", {}, 1}}};
+    CHECK_THROWS_MESSAGE(io::plan_to_slurm_steps(twice, slurm_cluster()), InvalidInput, "job '20_4' once");
 }
 
 TEST_CASE("A plan as PodMigrationJobs", "[io]") {
@@ -100,10 +145,6 @@ TEST_CASE("The fields of a move of version 2 are in every text", "[io]") {
                                    "move,0,a,n0,n1,,restart,7,n0\n"
                                    "move,0,b,n0,n1,,copy,,\n"
                                    "vacate,,,n0,,,,,\n");
-    CHECK_THAT(io::plan_to_kubernetes_steps(plan),
-               Catch::Matchers::ContainsSubstring("  move 0 default a n0 n1  # restarts\n"
-                                                  "  move 0 default b n0 n1\n"
-                                                  "  finish_wave 0\n"));
     ClusterSpec tasks;
     tasks.tasks = {{.name = "a"}, {.name = "b"}};
     const auto jobs = io::plan_to_pod_migration_jobs(plan, tasks);

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+# The shell functions in the scripts that plan_to_slurm_steps writes; CMake makes a string of them.
+#
+# Before them a script sets `plan`, a word that identifies the plan, and `steps`, one step per line:
+#   V|node        a node to be vacated
+#   H|node        a node that jobs leave, and that receives none
+#   E|job|nodes   a job that is requeued to make room, and where it runs
+#   M|job|nodes   a job that moves, largest first
+#   W|job|nodes   a pending job, which starts in the end
+# After them it calls `main`.
+
+wait_s=${GPUSCHED_WAIT_S:-900}
+poll_s=${GPUSCHED_POLL_S:-5}
+mark="gpusched:$plan" # the reason of drained nodes, and the AdminComment of requeued jobs
+drained='' left_out=''
+
+say() { printf '%s\n' "$*"; }
+stop() {
+  say "stopped: $*" >&2
+  say "To go on: sh $0. To open the nodes and release held jobs: sh $0 undo." >&2
+  exit 1
+}
+ask() { # <question...>
+  say "$@"
+  [ -z "${GPUSCHED_YES:-}" ] || return 0
+  printf 'y: go on, anything else: stop. '
+  read -r answer || answer=''
+  [ "$answer" = y ]
+}
+of_kind() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
+in_list() { case " $2 " in *" $1 "*) ;; *) return 1 ;; esac; }
+
+s() { ${SCONTROL:-scontrol} "$@"; }
+# A field at the start of a line of $record: users write free text elsewhere.
+field() { printf '%s\n' "$record" | sed -n "s/^ *$1=\([^ ]*\).*/\1/p" | head -n 1; }
+see_node() { record=$(s show node "$1" 2>&1) || stop "node $1: $record"; }
+see_job() { # sets state, reason, on
+  record=$(s show job "$1" 2>&1) || record="JobState=gone"
+  state=$(field JobState) reason=$(field 'JobState=[^ ]* Reason')
+  on=$(s show hostnames "$(field NodeList)" 2>/dev/null | grep -v '^(null)$' | sort | tr '\n' ',')
+}
+drain() { # <node>: with the mark, unless it is drained already
+  see_node "$1"
+  case $(field State) in *DRAIN*) return 0 ;; esac
+  s update NodeName="$1" State=DRAIN Reason="$mark" || stop "node $1 was not drained"
+  drained="$drained $1"
+  say "drained $1"
+}
+resume() { # <node>: if this plan drained it
+  see_node "$1"
+  [ "$(field Reason)" = "$mark" ] || return 0
+  s update NodeName="$1" State=RESUME || stop "node $1 was not resumed"
+  say "resumed $1"
+}
+jobs_on() { ${SQUEUE:-squeue} -h -w "$1" -o %i; }
+leave_out() { # <node> <reason>
+  left_out="$left_out $1"
+  say "left out: node $1: $2"
+  resume "$1"
+}
+release() { # <job>: if this plan holds it
+  see_job "$1"
+  [ "$(field AdminComment)" = "$mark" ] || return 0
+  [ "$state/$(field Priority)" != PENDING/0 ] || { s release "$1" && say "released $1"; }
+}
+wait_for() { # <job> <state>: returns 1 after $wait_s
+  end=$(($(date +%s) + wait_s))
+  while see_job "$1"; [ "$state" != "$2" ]; do
+    [ "$state" != gone ] && [ "$(date +%s)" -lt "$end" ] || return 1
+    sleep "$poll_s"
+  done
+}
+# Requeues a job that runs where the plan takes it from, and holds it. Returns 1 if it was left alone.
+requeue() { # <job> <nodes>
+  see_job "$1"
+  if [ "$state" != RUNNING ] || [ "$on" != "$(printf '%s\n' "$2" | tr ',' '\n' | sort | tr '\n' ',')" ]; then
+    say "left alone: job $1 is $state${on:+ on ${on%,}}; the plan takes it from $2"
+    return 1
+  fi
+  [ "$(field Requeue)" = 1 ] || { say "left alone: job $1 cannot be requeued" && return 1; }
+  s update JobId="$1" AdminComment="$mark" && s requeuehold "$1" ||
+    { say "left alone: job $1 was not requeued" && return 1; }
+  say "requeued $1 from $2"
+  wait_for "$1" PENDING || stop "job $1 is $state, and was requeued"
+}
+run() {
+  for node in $(of_kind V) $(of_kind H); do drain "$node"; done
+  for node in $(of_kind V); do
+    for job in $(jobs_on "$node"); do
+      printf '%s\n' "$steps" | grep -q "^[EM]|${job%%+*}|" || leave_out "$node" "job $job is not in the plan"
+    done
+  done
+  ask "Requeues $(printf '%s\n' "$steps" | grep -c '^[EM]' || :) jobs: they start again, from their last checkpoint if" \
+    "they write any, where and when Slurm decides. $(of_kind E | grep -c . || :) of them make room, and may wait." || {
+    for node in $drained; do resume "$node"; done
+    stop "not approved; nothing has been requeued"
+  }
+  for job in $(of_kind M) $(of_kind E); do release "$job"; done # of a run that was interrupted
+  while IFS='|' read -r kind job nodes <&3; do
+    [ "$kind" != E ] || requeue "$job" "$nodes" || :
+    [ "$kind" = M ] || continue
+    for node in $(printf '%s' "$nodes" | tr ',' ' '); do ! in_list "$node" "$left_out" || continue 2; done
+    requeue "$job" "$nodes" || continue
+    s release "$job" || stop "job $job was not released"
+    wait_for "$job" RUNNING && { say "job $job runs on ${on%,}" && continue; }
+    say "After $wait_s s job $job is $state: $reason"
+    ask "Its nodes are opened again, so that it starts." || stop "job $job waits"
+    for node in $(printf '%s' "$nodes" | tr ',' ' '); do leave_out "$node" "job $job needs it"; done
+    wait_for "$job" RUNNING || stop "job $job is $state: $reason"
+  done 3<<END
+$(printf '%s\n' "$steps" | sort -s -t '|' -k 1,1)
+END
+  finish
+}
+finish() { # looks at the end
+  for node in $(of_kind H); do resume "$node"; done
+  free='' full='' waits=''
+  for job in $(of_kind W); do wait_for "$job" RUNNING || waits="$waits $job ($reason)"; done
+  for job in $(of_kind E); do release "$job"; done
+  for job in $(of_kind M); do
+    see_job "$job"
+    [ "$state" != PENDING ] || wait_for "$job" RUNNING || waits="$waits $job ($reason)"
+  done
+  for node in $(of_kind V); do
+    [ -z "$(jobs_on "$node")" ] || in_list "$node" "$left_out" || leave_out "$node" "it still has jobs"
+    if in_list "$node" "$left_out"; then full="$full $node"; else free="$free $node"; fi
+  done
+  [ -z "$free" ] || say "Vacated, drained until sh $0 undo:$free"
+  [ -z "$full" ] || say "Not vacated:$full"
+  [ -z "$waits" ] || say "Jobs that wait:$waits"
+  [ -n "$full$waits" ] || { say "The plan is carried out." && exit 0; }
+  [ -n "$free" ] || [ -z "$full" ] || exit 1
+  say "The plan is carried out in part."
+  exit 3
+}
+main() {
+  case ${1:-run} in
+  run) run ;;
+  undo)
+    for node in $(of_kind V) $(of_kind H); do resume "$node"; done
+    for job in $(of_kind M) $(of_kind E); do release "$job"; done
+    ;;
+  *) say "usage: sh $0 [run | undo]" >&2 && exit 2 ;;
+  esac
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scontrol and squeue as far as the script of a plan calls them, on a cluster in a JSON file:
+`python fake_scontrol.py STATE.json scontrol|squeue ARGUMENT...`. Records have the layout that scontrol prints.
+
+The cluster: `nodes` by name with `cpus` (jobs that fit), `state`, `reason`; `jobs` by id with `state`, `nodes`,
+`priority`, `requeue`, `comment`; `clock` counts calls. A requeued job is COMPLETING for one call, then PENDING; a
+pending job that is not held starts on the first nodes with room that are not drained.
+What goes wrong: `stuck`: jobs that do not start; `kill`: the process group dies at that call; `log`: the calls.
+"""
+
+import json
+import os
+import signal
+import sys
+
+
+def main() -> int:
+    path, program, *arguments = sys.argv[1:]
+    with open(path) as file:
+        state = json.load(file)
+    state["clock"] = state.get("clock", 0) + 1
+    state["log"].append(" ".join(arguments))
+    schedule(state)
+    out = queue(state, arguments[2]) if program == "squeue" else control(state, *arguments)
+    with open(path, "w") as file:
+        json.dump(state, file)
+    if state["clock"] == state.get("kill"):
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+    if out is None:
+        sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
+        return 1
+    sys.stdout.write(out)
+    return 0
+
+
+def queue(state: dict, node: str) -> str:
+    return "".join(f"{name}\n" for name, job in state["jobs"].items() if node in job["nodes"])
+
+
+def control(state: dict, verb: str, *rest: str) -> str | None:
+    if verb == "update":
+        fields = dict(one.split("=", 1) for one in rest)
+        if "JobId" in fields:
+            state["jobs"][fields["JobId"]]["comment"] = fields["AdminComment"]
+        else:
+            node = state["nodes"][fields["NodeName"]]
+            node["state"] = "IDLE+DRAIN" if fields["State"] == "DRAIN" else "IDLE"
+            node["reason"] = fields.get("Reason", "")
+        return ""
+    if verb in ("requeuehold", "release"):
+        job = state["jobs"][rest[0]]
+        job["priority"] = 0 if verb == "requeuehold" else 100
+        if verb == "requeuehold":
+            job |= {"state": "COMPLETING", "nodes": []}
+            state["requeued"].append(rest[0])
+        return ""
+    if rest[0] == "hostnames":
+        return "".join(f"{name}\n" for name in rest[1].split(","))
+    if rest[0] == "node":
+        node = state["nodes"][rest[1]]
+        reason = f"   Reason={node['reason']} [root@2026-11-28T09:00:00]\n" if node["reason"] else ""
+        return (
+            f"NodeName={rest[1]} Arch=x86_64 CoresPerSocket=48 \n   State={node['state']} Weight=1\n{reason}"
+        )
+    job = state["jobs"].get(rest[1])
+    if job is None:
+        return None
+    why = "None" if job["state"] == "RUNNING" else "JobHeldUser" if job["priority"] == 0 else "Resources"
+    comment = f"   AdminComment={job['comment']} \n" if job.get("comment") else ""
+    return (
+        f"JobId={rest[1]} JobName=JobState=FAILED Requeue=0\n   Priority={job['priority']} Nice=0\n"
+        f"   JobState={job['state']} Reason={why} Dependency=(null)\n"
+        f"   Requeue={job['requeue']} Restarts=0 BatchFlag=1\n   ReqNodeList=(null) ExcNodeList=(null)\n"
+        f"   NodeList={','.join(job['nodes']) or '(null)'}\n{comment}   Command=/home/u/run.sh NodeList=x\n"
+    )
+
+
+def schedule(state: dict) -> None:
+    for name, job in state["jobs"].items():
+        if job["state"] == "COMPLETING":
+            job["state"] = "PENDING"
+        elif job["state"] == "PENDING" and job["priority"] > 0 and name not in state.get("stuck", ()):
+            room = [
+                node
+                for node, one in state["nodes"].items()
+                if "DRAIN" not in one["state"]
+                and sum(node in other["nodes"] for other in state["jobs"].values()) < one["cpus"]
+            ]
+            if len(room) >= job["count"]:
+                job |= {"state": "RUNNING", "nodes": room[: job["count"]]}
+
+
+sys.exit(main())

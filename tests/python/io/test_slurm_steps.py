@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Slurm script of a plan, run with an scontrol whose records are laid out as scontrol prints them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from gpusched import cli
+from messages import mentions
+
+FAKE = Path(__file__).resolve().parents[1] / "fake_scontrol.py"
+WHERE = {"17": ["n0", "n1"], "20_4": ["n0"], "5": ["n2"]}
+
+
+def plan(**fields: Any) -> dict[str, Any]:
+    def move(task: str, source: str, target: str) -> dict[str, Any]:
+        return {"task": task, "from": source, "to": target, "gpus": [], "wave": 0}
+
+    return {
+        "format": "gpusched.plan", "version": 1, "waves": 1,
+        "moves": [move("20_4", "n0", "n3"), move("17/0", "n0", "n3"), move("17/1", "n1", "n2")],
+        "vacated_nodes": ["n0", "n1"], "evictions": [], "placements": [], **fields,
+    }  # fmt: skip
+
+
+def cluster() -> gs.Cluster:
+    def task(name: str, node: str, gpus: int, how: str = "restart") -> dict[str, Any]:
+        return {"name": name, "cpu_milli": 0, "memory_mib": 0, "gpu_count": gpus, "node": node, "how": how,
+                "preemptible": True}  # fmt: skip
+
+    names = [f"n{i}" for i in range(5)]
+    tasks = [task("17/0", "n0", 4), task("17/1", "n1", 4), task("20_4", "n0", 2), task("5", "n2", 2, "none")]
+    nodes = [{"name": name, "cpu_milli": 1, "memory_mib": 1, "gpu_count": 8} for name in names]
+    return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 2, "nodes": nodes, "tasks": tasks})
+
+
+class Case:
+    def __init__(self, folder: Path, document: dict[str, Any] | None = None, **state: Any) -> None:
+        folder.mkdir(exist_ok=True)
+        self.script, self.file = folder / "plan.sh", folder / "cluster.json"
+        made = gs.Plan.from_json(document or plan())
+        self.script.write_text(gs.io.plan_to_slurm_steps(made, cluster()))
+        jobs = {
+            name: {"state": "RUNNING", "nodes": nodes, "count": len(nodes), "priority": 9, "requeue": 1}
+            for name, nodes in WHERE.items()
+        } | state.pop("jobs", {})
+        nodes = {f"n{i}": {"cpus": 2, "state": "MIXED", "reason": ""} for i in range(5)} | state.pop(
+            "nodes", {}
+        )
+        self.file.write_text(json.dumps({"jobs": jobs, "nodes": nodes, "log": [], "requeued": [], **state}))
+
+    def read(self) -> dict[str, Any]:
+        return json.loads(self.file.read_text())
+
+    def drained(self) -> list[str]:
+        return [name for name, node in self.read()["nodes"].items() if "DRAIN" in node["state"]]
+
+    def run(self, *arguments: str, answer: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        command = f"{sys.executable} -IS {FAKE} {self.file}"
+        settings = {"SCONTROL": f"{command} scontrol", "SQUEUE": f"{command} squeue", "GPUSCHED_POLL_S": "0",
+                    "GPUSCHED_WAIT_S": "20"}  # fmt: skip
+        return subprocess.run(
+            ["sh", str(self.script), *arguments], input=answer, capture_output=True, text=True, check=False,
+            timeout=120, start_new_session=True, env=os.environ | settings | environment,
+        )  # fmt: skip
+
+
+def test_whole_jobs_are_requeued_largest_first(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    run = case.run(answer="y\n")
+    assert run.returncode == 0, run.stdout + run.stderr
+    state = case.read()
+    assert state["requeued"] == ["17", "20_4"] and case.drained() == ["n0", "n1"]
+    assert all(job["state"] == "RUNNING" for job in state["jobs"].values())
+    assert mentions(run.stdout, "Vacated n0 n1") and "The plan is carried out." in run.stdout
+    assert case.run(GPUSCHED_YES="1").returncode == 0 and case.read()["requeued"] == ["17", "20_4"]
+    assert case.run("undo").returncode == 0 and case.drained() == []
+    assert case.run("nonsense").returncode == 2
+
+
+def test_nothing_is_requeued_without_approval(tmp_path: Path) -> None:
+    case = Case(tmp_path, nodes={"n1": {"cpus": 2, "state": "MIXED+DRAIN", "reason": "broken fan"}})
+    run = case.run()
+    assert run.returncode == 1 and case.read()["requeued"] == []
+    assert case.drained() == ["n1"] and case.read()["nodes"]["n1"]["reason"] == "broken fan"
+
+
+@pytest.mark.parametrize(
+    ("state", "requeued", "drained", "says"),
+    [
+        # It ended, it runs elsewhere, or it was made unfit meanwhile: it is left alone.
+        ({"jobs": {"20_4": {"state": "COMPLETED", "nodes": []}}}, ["17"], ["n0", "n1"], "left alone 20_4 COMPLETED"),
+        ({"jobs": {"20_4": {"state": "RUNNING", "nodes": ["n3"]}}}, ["17"], ["n0", "n1"], "left alone 20_4 RUNNING n3"),
+        ({"jobs": {"20_4": {"requeue": 0}}}, ["17"], ["n1"], "job 20_4 cannot be requeued"),
+        # A job that is not in the plan keeps its node, and with it the jobs that share the node.
+        ({"jobs": {"9": {"nodes": ["n0"]}}}, [], [], "left out: node n0 job 9 is not in the plan"),
+        # Its room was taken: it gets its nodes back.
+        ({"nodes": {"n2": {"cpus": 1}, "n3": {"cpus": 0}, "n4": {"cpus": 1}}}, ["17"], [], "left out: node n0 job 17"),
+    ],
+)  # fmt: skip
+def test_it_copes_with(
+    state: dict[str, Any], requeued: list[str], drained: list[str], says: str, tmp_path: Path
+) -> None:
+    job = {"state": "RUNNING", "nodes": ["n0"], "count": 1, "priority": 9, "requeue": 1}
+    node = {"cpus": 2, "state": "MIXED", "reason": ""}
+    jobs = {name: job | one for name, one in state.get("jobs", {}).items()}
+    nodes = {name: node | one for name, one in state.get("nodes", {}).items()}
+    case = Case(tmp_path, jobs=jobs, nodes=nodes)
+    run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
+    assert case.read()["requeued"] == requeued, run.stdout + run.stderr
+    assert case.drained() == drained and mentions(run.stdout, says), run.stdout + run.stderr
+    assert run.returncode == (0 if drained == ["n0", "n1"] else 3 if drained else 1), run.stdout
+    assert not any(one["priority"] == 0 for one in case.read()["jobs"].values())
+
+
+def test_room_is_made_for_pending_jobs(tmp_path: Path) -> None:
+    document = plan(moves=[], waves=0, vacated_nodes=[], evictions=["20_4"],
+                    placements=[{"task": "40", "node": "n0", "gpus": []}])  # fmt: skip
+    waiting = {"state": "PENDING", "nodes": [], "count": 1, "priority": 99, "requeue": 1}
+    full = {f"n{i}": {"cpus": 2 if i == 0 else 1, "state": "MIXED", "reason": ""} for i in range(3)}
+    none = {name: {"cpus": 0, "state": "IDLE", "reason": ""} for name in ("n3", "n4")}
+    case = Case(tmp_path, document, jobs={"40": waiting}, nodes=full | none)
+    run = case.run(GPUSCHED_YES="1")
+    assert run.returncode == 0, run.stdout + run.stderr
+    jobs = case.read()["jobs"]
+    assert (
+        jobs["40"]["nodes"] == ["n0"] and jobs["20_4"]["state"] == "PENDING" and jobs["20_4"]["priority"] > 0
+    )
+
+
+@pytest.mark.parametrize("call", range(3, 30, 3))
+def test_nothing_stays_held_after_it_was_killed(call: int, tmp_path: Path) -> None:
+    case = Case(tmp_path, kill=call)
+    assert case.run(GPUSCHED_YES="1").returncode == -9
+    if call % 2:
+        assert case.run(GPUSCHED_YES="1").returncode == 0
+        assert sorted(case.read()["requeued"]) == ["17", "20_4"] and case.drained() == ["n0", "n1"]
+    assert case.run("undo").returncode == 0
+    assert case.drained() == [] and all(job["priority"] > 0 for job in case.read()["jobs"].values())
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]}, "job '17' 1 of its 2"),
+        ({"moves": [{"task": "5", "from": "n2", "to": "n3", "gpus": [], "wave": 0}]}, "job '5' cannot be requeued"),
+        ({"moves": [], "evictions": ["x"]}, "task 'x' Slurm job"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_slurm_cannot_carry_out_is_an_error(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(gs.InvalidInput) as error:
+        gs.io.plan_to_slurm_steps(gs.Plan.from_json(plan(**{"waves": 1, **fields})), cluster())
+    assert mentions(str(error.value), words)
+
+
+def test_the_console_exports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document, snapshot, out = (str(tmp_path / name) for name in ("plan.json", "cluster.json", "plan.sh"))
+    gs.Plan.from_json(plan()).to_json(document)
+    cluster().to_json(snapshot)
+    command = ["export", document, "--to", "slurm"]
+    assert cli.main(command) == 2 and mentions(capsys.readouterr().err, "--cluster: missing; slurm")
+    command += ["--cluster", snapshot, "-o", out]
+    assert cli.main([*command, "--default-namespace", "x"]) == 2
+    assert cli.main(command) == 0 and "scontrol" in Path(out).read_text()
+    assert cli.main(["export", document, "--to", "slurm", "--cluster", snapshot, "-o", snapshot]) == 2
