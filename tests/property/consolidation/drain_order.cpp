@@ -62,7 +62,7 @@ class EveryOrder {
                         const std::pair to(key.first | down, testing_support::state_key(spec_, after));
                         if (seen.emplace(to, after).second) next.emplace(to, std::move(after));
                     }
-                    if (seen.size() > 4000) best.complete = false;
+                    if (seen.size() > 1000) best.complete = false;
                     if (!best.complete) return best;
                 }
             }
@@ -97,7 +97,7 @@ class EveryOrder {
                     }
                 }
             }
-            if (seen.size() > 1500) {
+            if (seen.size() > 500) {
                 complete = false;
                 return {};
             }
@@ -162,13 +162,13 @@ std::uint32_t check_batches(const ClusterSpec& spec, const consolidation::DrainO
 TEST_CASE("drain orders are valid, keep their bounds, and are the best for nearly all tiny clusters") {
     int known = 0, most_drained = 0, fewest_batches = 0, tight = 0, some_left = 0, named = 0, nodes_left = 0;
     std::string missed;
-    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1500); ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(400); ++seed) {
         Rng rng(seed + 71);
         auto how = testing_support::tiny_cluster;
         how.max_nodes = 4;
-        how.max_gpus = 3;
-        how.max_movable = 5;
-        how.max_tasks = 7;
+        how.max_gpus = 2;
+        how.max_movable = 4;
+        how.max_tasks = 6;
         if (seed % 4 == 3) how.extras = 0.15;
         const auto spec = testing_support::random_cluster(rng, how);
         consolidation::DrainOptions options{.batch = rng.between(1, 3), .seed = seed, .threads = 1};
@@ -212,12 +212,11 @@ TEST_CASE("drain orders are valid, keep their bounds, and are the best for nearl
                       std::to_string(some_left) + " have nodes left, " + std::to_string(named) + " of " +
                       std::to_string(nodes_left) + " with a blocker; missed for seeds" + missed;
     INFO(text);
-    UNSCOPED_INFO(text);
-    CHECK(known > instances(900));
+    CHECK(known > instances(250));
     CHECK(most_drained * 100 >= known * 99);
     CHECK(fewest_batches * 100 >= known * 97);
-    CHECK(some_left > instances(100));
-    if (testing_support::times() > 1) WARN(text);
+    CHECK(some_left > instances(50));
+    if (testing_support::times() > 1) WARN(text);  // the figures of docs/maintenance.md
 }
 
 TEST_CASE("drain orders obey budgets, restarts and groups") {
