@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -44,7 +44,8 @@ class Without {
         const auto& inv = cluster_.inventory();
         switch (blocker.kind) {
         case BlockerKind::budget: {
-            const auto old = cluster_.budget_spec(static_cast<std::uint32_t>(inv.budget_names.find(blocker.name).value()));
+            const auto old =
+                cluster_.budget_spec(static_cast<std::uint32_t>(inv.budget_names.find(blocker.name).value()));
             auto changed = old;
             changed.broken = false;
             changed.allowed_down = std::numeric_limits<std::int32_t>::max();
@@ -215,8 +216,7 @@ class BlockerSearch {
     // Finds the gangs that must stay within one domain, and the nodes that they use and nothing else holds.
     void find_gangs(const std::vector<NodeId>& vacated) {
         for (const auto task : cluster_.tasks()) {
-            const auto& network =
-                inv_.task_affinities[inv_.tasks.affinities[index(task)]].network_affinity;
+            const auto& network = inv_.task_affinities[inv_.tasks.affinities[index(task)]].network_affinity;
             if (!network || network->mode != NetworkMode::required || !cluster_.is_movable(task) ||
                 inv_.tasks.job[index(task)] == none<JobId>)
                 continue;
@@ -311,10 +311,9 @@ GPUSCHED_EXPORT BlockerRanking blockers(const Cluster& cluster, const BlockerOpt
             if (const auto model = inv.nodes.gpu_model[index(node)]; model != none<GpuModelId>)
                 models.insert(inv.gpu_models[index(model)]);
         if (!models.contains(options.gpu_model))
-            problems.add(bad_value("gpu_model", gpusched::quoted(options.gpu_model),
-                                   "a GPU model of the cluster") +
-                         did_you_mean(options.gpu_model,
-                                      std::vector<std::string_view>(models.begin(), models.end())));
+            problems.add(
+                bad_value("gpu_model", gpusched::quoted(options.gpu_model), "a GPU model of the cluster") +
+                did_you_mean(options.gpu_model, std::vector<std::string_view>(models.begin(), models.end())));
     }
     problems.throw_if_any();
     return detail::BlockerSearch(cluster, options, context).run();

@@ -263,8 +263,8 @@ class Drain {
 
     // Empties as many of the nodes as possible. Destinations that need not be drained later come first.
     Trial drain(const std::vector<NodeId>& nodes) {
-        const bool in_use = std::any_of(nodes.begin(), nodes.end(),
-                                        [&](NodeId node) { return state_.occupants(node) > 0; });
+        const bool in_use =
+            std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) { return state_.occupants(node) > 0; });
         if (!in_use) return {nodes, {}};
         auto options = scope_;
         options.clear = nodes;
@@ -380,8 +380,8 @@ static void validate_drain(const DrainOptions& options, const Cluster& cluster) 
                 problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
                              "; expected less than " + std::to_string(cluster.node_slots()));
             else if (!may_be_exempt && std::binary_search(exempt.begin(), exempt.end(), node))
-                problems.add(bad_value(field, gpusched::quoted(cluster.name(node)),
-                                       "a node that is not in exempt"));
+                problems.add(
+                    bad_value(field, gpusched::quoted(cluster.name(node)), "a node that is not in exempt"));
     };
     check("exempt", options.exempt, true);
     if (options.nodes) check("nodes", *options.nodes, false);

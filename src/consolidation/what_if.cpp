@@ -69,7 +69,8 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
             // The members that subgroups need come first.
             std::stable_partition(queued.pods.begin(), queued.pods.end(), [&](TaskId pod) {
                 const auto in = inv.subgroup_of(pod);
-                return in != none<SubgroupId> && running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
+                return in != none<SubgroupId> &&
+                       running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
             });
         }
         list.push_back(std::move(queued));
@@ -267,8 +268,11 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
     std::map<std::pair<bool, std::string>, std::size_t> row;
     for (const auto& job : detail::queue(states.back().second)) {
         row.emplace(std::pair(job.is_job, job.name), result.jobs.size());
-        WaitingJob waiting{.name = job.name, .priority = job.priority, .created = job.created,
-                           .pods = std::ssize(job.pods), .displaced = true};
+        WaitingJob waiting{.name = job.name,
+                           .priority = job.priority,
+                           .created = job.created,
+                           .pods = std::ssize(job.pods),
+                           .displaced = true};
         for (const auto pod : job.pods)
             waiting.gpus += static_cast<double>(states.back().second.gpu_milli(pod)) / 1000;
         waiting.outcomes.resize(states.size());

@@ -19,9 +19,9 @@ namespace gpusched::consolidation {
 
 /// Why the tasks of a blocker cannot move.
 enum class BlockerKind : std::uint8_t {
-    budget,        ///< a disruption budget allows no task to be down
-    no_disruption, ///< `max_disrupted` of their job is 0
-    never_moves,   ///< their `how` is none: no controller, a local volume, another scheduler
+    budget,         ///< a disruption budget allows no task to be down
+    no_disruption,  ///< `max_disrupted` of their job is 0
+    never_moves,    ///< their `how` is none: no controller, a local volume, another scheduler
     locked,
     cpu_local,     ///< they are bound to the cores next to their GPUs
     standby,       ///< they lend their resources and need them back in the same place
@@ -46,9 +46,9 @@ constexpr void visit_fields(std::type_identity<FixedTasks>, F&& field) {
 /// A blocker, or a pair of blockers, and what a plan without it frees in addition.
 struct RankedBlocker {
     std::vector<FixedTasks> blockers;  ///< one, or two that help only together
-    std::int64_t nodes = 0;            ///< additional vacated nodes; below 0 if larger nodes replace more of them
-    std::int64_t gpus = 0;             ///< additional healthy GPUs of vacated nodes
-    std::vector<NodeId> freed;         ///< nodes that only the plan without the blocker vacates, ascending
+    std::int64_t nodes = 0;     ///< additional vacated nodes; below 0 if larger nodes replace more of them
+    std::int64_t gpus = 0;      ///< additional healthy GPUs of vacated nodes
+    std::vector<NodeId> freed;  ///< nodes that only the plan without the blocker vacates, ascending
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<RankedBlocker>, F&& field) {
@@ -95,14 +95,15 @@ constexpr void visit_fields(std::type_identity<BlockerOptions>, F&& field) {
 
 /// Blockers in the order of what they hold, and the plan with all of them.
 struct BlockerRanking {
-    std::vector<RankedBlocker> ranked;  ///< those that help: most weight first, then fewest tasks, then by name
-    std::int64_t vacated_nodes = 0;     ///< by the plan with all blockers
-    std::int64_t vacated_gpus = 0;      ///< healthy GPUs of these nodes
-    std::int64_t nodes_held = 0;        ///< occupied nodes with a task that cannot move
-    std::int64_t gpus_held = 0;         ///< healthy GPUs of these nodes
-    std::int64_t found = 0;             ///< number of blockers
-    std::int64_t planned = 0;           ///< number of blockers, or pairs, that were planned without
-    bool pairs = false;                 ///< true if no single blocker helps, so that pairs were tried
+    std::vector<RankedBlocker>
+        ranked;                      ///< those that help: most weight first, then fewest tasks, then by name
+    std::int64_t vacated_nodes = 0;  ///< by the plan with all blockers
+    std::int64_t vacated_gpus = 0;   ///< healthy GPUs of these nodes
+    std::int64_t nodes_held = 0;     ///< occupied nodes with a task that cannot move
+    std::int64_t gpus_held = 0;      ///< healthy GPUs of these nodes
+    std::int64_t found = 0;          ///< number of blockers
+    std::int64_t planned = 0;        ///< number of blockers, or pairs, that were planned without
+    bool pairs = false;              ///< true if no single blocker helps, so that pairs were tried
     StopReason stop_reason = StopReason::completed;
 };
 template <class F>

@@ -71,10 +71,10 @@ enum class WhatIfState : std::uint8_t {
 
 /// What becomes of one job in one state.
 struct JobOutcome {
-    std::int64_t pods = 0;   ///< pods that find a place in the order of the queue
-    bool starts = false;     ///< as many pods as the job needs find a place in the order of the queue
-    bool alone = false;      ///< the same if no other job were waiting
-    std::string reason{};    ///< why it does not start; empty if it does
+    std::int64_t pods = 0;  ///< pods that find a place in the order of the queue
+    bool starts = false;    ///< as many pods as the job needs find a place in the order of the queue
+    bool alone = false;     ///< the same if no other job were waiting
+    std::string reason{};   ///< why it does not start; empty if it does
     bool operator==(const JobOutcome&) const = default;
 };
 template <class F>
@@ -88,11 +88,11 @@ constexpr void visit_fields(std::type_identity<JobOutcome>, F&& field) {
 /// A job, or a task without a job, that waits.
 struct WaitingJob {
     std::string name{};
-    std::int64_t priority = 0;  ///< the highest of its pods
-    std::int64_t created = 0;   ///< the least `start_time` of its pods, in seconds
-    std::int64_t pods = 0;      ///< pods that wait
-    double gpus = 0;            ///< GPUs that they request
-    bool displaced = false;     ///< it waits only because its nodes are removed
+    std::int64_t priority = 0;           ///< the highest of its pods
+    std::int64_t created = 0;            ///< the least `start_time` of its pods, in seconds
+    std::int64_t pods = 0;               ///< pods that wait
+    double gpus = 0;                     ///< GPUs that they request
+    bool displaced = false;              ///< it waits only because its nodes are removed
     std::vector<JobOutcome> outcomes{};  ///< one per state of `WhatIf::states`
 };
 template <class F>
@@ -109,14 +109,14 @@ constexpr void visit_fields(std::type_identity<WaitingJob>, F&& field) {
 /// One state of the cluster, before jobs start.
 struct WhatIfCase {
     WhatIfState state = WhatIfState::now;
-    std::int64_t jobs = 0;        ///< jobs that wait
-    std::int64_t starts = 0;      ///< jobs that start in the order of the queue
-    std::int64_t alone = 0;       ///< jobs that would start if no other job were waiting
-    std::int64_t pods = 0;        ///< pods that find a place in the order of the queue
-    std::int64_t idle_gpus = 0;   ///< idle whole GPUs of schedulable nodes
-    std::int64_t empty_nodes = 0; ///< schedulable nodes with GPUs that hold daemons at most
-    std::int64_t moves = 0;       ///< moves of the consolidation
-    fragmentation::Report fragmentation{};       ///< idle GPUs that requests of each shape cannot use
+    std::int64_t jobs = 0;                          ///< jobs that wait
+    std::int64_t starts = 0;                        ///< jobs that start in the order of the queue
+    std::int64_t alone = 0;                         ///< jobs that would start if no other job were waiting
+    std::int64_t pods = 0;                          ///< pods that find a place in the order of the queue
+    std::int64_t idle_gpus = 0;                     ///< idle whole GPUs of schedulable nodes
+    std::int64_t empty_nodes = 0;                   ///< schedulable nodes with GPUs that hold daemons at most
+    std::int64_t moves = 0;                         ///< moves of the consolidation
+    fragmentation::Report fragmentation{};          ///< idle GPUs that requests of each shape cannot use
     std::vector<PlanSpec::Placement> placements{};  ///< of the pods, in the order in which they start
 };
 

@@ -19,11 +19,11 @@ void bind_blockers(py::module_& m) {
         m, "BlockerRanking",
         "What keeps nodes from being freed, ranked; `str` gives it in words. `len` and indices go over "
         "`ranked`.");
-    define_in_python<py::str>(ranking, "__str__", "_views.maintenance.blockers_text", "The ranking in words.");
+    define_in_python<py::str>(ranking, "__str__", "_views.maintenance.blockers_text",
+                              "The ranking in words.");
     ranking.def("__len__", [](const py::object& self) { return py::len(self.attr("ranked")); });
     ranking.def(
-        "__getitem__",
-        [](const py::object& self, std::int64_t index) -> Typed<"RankedBlocker"> {
+        "__getitem__", [](const py::object& self, std::int64_t index) -> Typed<"RankedBlocker"> {
             return self.attr("ranked")[py::int_(index)];
         },
         py::arg("index"));
@@ -31,8 +31,7 @@ void bind_blockers(py::module_& m) {
                             "A pandas DataFrame with one row per blocker or pair that helps.");
     define_in_python<py::str>(ranking, "_repr_html_", "_views.maintenance.blockers_html",
                               "The ranking as HTML, for notebooks.");
-    const auto keywords =
-        keywords_with_progress<c::BlockerOptions>().shared_as("consolidation.blockers");
+    const auto keywords = keywords_with_progress<c::BlockerOptions>().shared_as("consolidation.blockers");
     m.def(
         "blockers",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {

@@ -82,9 +82,10 @@ void bind_drain_order(py::module_& m) {
         doc("consolidation::DrainOrder") + " `str` gives them in words. True if all nodes can be drained.");
     order.def("__bool__", [](const NamedDrainOrder& o) { return o.left.empty(); });
     define_in_python<py::str>(order, "__str__", "_views.maintenance.drain_text", "The order in words.");
-    define_in_python<Frame>(order, "to_pandas", "_views.maintenance.drain_to_pandas",
-                            "A pandas DataFrame with one row per node; the batch is -1 for a node that cannot "
-                            "be drained.");
+    define_in_python<Frame>(
+        order, "to_pandas", "_views.maintenance.drain_to_pandas",
+        "A pandas DataFrame with one row per node; the batch is -1 for a node that cannot "
+        "be drained.");
     define_in_python<py::str>(order, "_repr_html_", "_views.maintenance.drain_html",
                               "The order as HTML, for notebooks.");
     const auto keywords = keywords_with_progress<c::DrainOptions>().shared_as("consolidation.drain_order");

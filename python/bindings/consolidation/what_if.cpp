@@ -79,10 +79,9 @@ constexpr void visit_fields(std::type_identity<NamedWhatIf>, F&& field) {
 NamedWhatIf named(c::WhatIf&& found) {
     NamedWhatIf out;
     for (auto& one : found.states)
-        out.states.push_back({one.state, one.jobs, one.starts, one.alone, one.pods, one.idle_gpus,
-                              one.empty_nodes, one.moves,
-                              report_table(one.fragmentation, fragmentation::GroupBy::none),
-                              std::move(one.placements)});
+        out.states.push_back(
+            {one.state, one.jobs, one.starts, one.alone, one.pods, one.idle_gpus, one.empty_nodes, one.moves,
+             report_table(one.fragmentation, fragmentation::GroupBy::none), std::move(one.placements)});
     out.jobs = std::move(found.jobs);
     out.lost = std::move(found.lost);
     out.stop_reason = found.stop_reason;
@@ -135,9 +134,10 @@ void bind_what_if(py::module_& m) {
                               "The answer as HTML, for notebooks.");
     const auto keywords =
         Keywords<WhatIfArguments>()
-            .field("add_nodes", &WhatIfArguments::added,
-                   "Nodes to add: {\"node-1\": 10} adds ten nodes like node-1, healthy and with its daemons. Or "
-                   "pairs (node, number); a node is a name, or a dict in the cluster format.")
+            .field(
+                "add_nodes", &WhatIfArguments::added,
+                "Nodes to add: {\"node-1\": 10} adds ten nodes like node-1, healthy and with its daemons. Or "
+                "pairs (node, number); a node is a name, or a dict in the cluster format.")
             .fields<c::WhatIfOptions>()
             .field("progress", &WhatIfArguments::progress, progress_text)
             .shared_as("consolidation.what_if");

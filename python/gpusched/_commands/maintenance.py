@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..model import Cluster, apply
 from .arguments import Parser, library_option, names
 from .plans import PRESET
-from .shared import FAILED, OK, given, read_mapping, require_writable, save, say
+from .shared import FAILED, OK, given, read_mapping, say
 
 NODES: dict[str, Any] = {"type": names, "metavar": "NODES"}
 SEPARATED = "names separated by commas"

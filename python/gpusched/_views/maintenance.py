@@ -204,10 +204,14 @@ def what_if_text(answer: consolidation.WhatIf) -> str:
         new = [
             job.name
             for job in answer.jobs
-            if job.outcomes[state].starts and not job.outcomes[state - 1].starts
+            if job.outcomes[state].starts and not job.outcomes[state - 1].starts and not job.displaced
         ]
         if new:
             found.append(f"starts only {STATE_TEXTS[answer.states[state].state]}: {names(new, SHOWN)}")
+    displaced = [job for job in answer.jobs if job.displaced]
+    if displaced:
+        placed = sum(job.outcomes[1].starts for job in displaced)
+        found.append(f"{placed:,} of {counted(len(displaced), 'job')} of removed nodes would find a new place")
     waiting = [(job.name, job.outcomes[-1].reason) for job in answer.jobs if not job.outcomes[-1].starts]
     if waiting:
         found.append(f"{counted(len(waiting), 'job')} would still wait:")

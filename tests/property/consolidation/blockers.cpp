@@ -108,8 +108,7 @@ TEST_CASE("blockers that exhaustive search confirms are found, and no others") {
         const auto spec = testing_support::random_cluster(rng, how);
         const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto base = testing_support::exhaustive_optimum(spec);
-        const auto found =
-            con::blockers(cluster, {.preset = con::Preset::best, .seed = seed, .threads = 1});
+        const auto found = con::blockers(cluster, {.preset = con::Preset::best, .seed = seed, .threads = 1});
         if (!base.complete || found.pairs) continue;
         std::map<std::string, std::int64_t> gains;
         for (const auto& ranked : found.ranked) gains[key(ranked.blockers.front())] = ranked.gpus;

@@ -208,9 +208,9 @@ TEST_CASE("drain orders are valid, keep their bounds, and are the best for nearl
     }
     const auto text = std::to_string(known) + " clusters: " + std::to_string(most_drained) +
                       " with the fewest undrained nodes, " + std::to_string(fewest_batches) +
-                      " also with the fewest batches; the bound is tight for " + std::to_string(tight) + "; " +
-                      std::to_string(some_left) + " have nodes left, " + std::to_string(named) + " of " +
-                      std::to_string(nodes_left) + " with a blocker; missed for seeds" + missed;
+                      " also with the fewest batches; the bound is tight for " + std::to_string(tight) +
+                      "; " + std::to_string(some_left) + " have nodes left, " + std::to_string(named) +
+                      " of " + std::to_string(nodes_left) + " with a blocker; missed for seeds" + missed;
     INFO(text);
     CHECK(known > instances(250));
     CHECK(most_drained * 100 >= known * 99);

@@ -82,10 +82,10 @@ TEST_CASE("drain_order: drained nodes return and receive") {
 
 TEST_CASE("drain_order: nodes that cannot be drained are named with their blocker") {
     auto spec = half_full();
-    spec.tasks[0].locked = true;              // a1
-    spec.tasks[2].how = Mobility::none;       // b1
-    spec.tasks[4].how = Mobility::restart;    // c1
-    spec.tasks[6].gpu_models = {"H20"};       // d1
+    spec.tasks[0].locked = true;            // a1
+    spec.tasks[2].how = Mobility::none;     // b1
+    spec.tasks[4].how = Mobility::restart;  // c1
+    spec.tasks[6].gpu_models = {"H20"};     // d1
     spec.budgets = {{.name = "web", .tasks = {"c1"}, .allowed_down = 0}};
     const auto cluster = Cluster::build(spec);
     const auto order = con::drain_order(cluster, {.batch = 4});
