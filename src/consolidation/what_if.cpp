@@ -67,11 +67,15 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
                 queued.needed = static_cast<std::size_t>(lacks);
             queued.has_subgroups = !inv.subgroups_of(job).empty();
             // The members that subgroups need come first.
-            std::stable_partition(queued.pods.begin(), queued.pods.end(), [&](TaskId pod) {
+            std::vector<TaskId> first, others;
+            for (const auto pod : queued.pods) {
                 const auto in = inv.subgroup_of(pod);
-                return in != none<SubgroupId> &&
-                       running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
-            });
+                const bool needed = in != none<SubgroupId> &&
+                                    running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
+                (needed ? first : others).push_back(pod);
+            }
+            first.insert(first.end(), others.begin(), others.end());
+            queued.pods = std::move(first);
         }
         list.push_back(std::move(queued));
     }

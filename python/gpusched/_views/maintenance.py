@@ -118,8 +118,8 @@ def drain_head(order: consolidation.DrainOrder) -> str:
 def drain_text(order: consolidation.DrainOrder) -> str:
     found = [
         drain_head(order),
-        f"{counted(order.moves, 'move')} of {counted(order.moved_tasks, 'task')}, "
-        f"{order.moved_twice:,} of which move in more than one batch",
+        f"{counted(order.moves, 'move')} of {counted(order.moved_tasks, 'task')}; "
+        f"{counted(order.moved_twice, 'task')} in more than one batch",
     ]
     found += lines(
         [
