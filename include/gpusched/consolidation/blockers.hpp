@@ -32,7 +32,7 @@ enum class BlockerKind : std::uint8_t {
 /// One thing that somebody can change: a budget, or the tasks of one job with one reason to stay. A task
 /// without a job stands for itself.
 struct FixedTasks {
-    BlockerKind kind = BlockerKind::locked;
+    BlockerKind kind = BlockerKind::locked;  ///< why the tasks cannot move
     std::string name;           ///< of the budget, the job, or the task without a job
     std::vector<TaskId> tasks;  ///< the placed tasks that it keeps from moving, ascending
 };
@@ -104,7 +104,7 @@ struct BlockerRanking {
     std::int64_t found = 0;          ///< number of blockers
     std::int64_t planned = 0;        ///< number of blockers, or pairs, that were planned without
     bool pairs = false;              ///< true if no single blocker helps, so that pairs were tried
-    StopReason stop_reason = StopReason::completed;
+    StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {

@@ -73,7 +73,7 @@ struct DrainOrder {
     std::int64_t moved_tasks = 0;  ///< tasks that move
     std::int64_t moved_twice = 0;  ///< tasks that move in more than one batch
     std::int64_t move_cost = 0;    ///< sum of `move_cost` over the tasks that each batch moves
-    StopReason stop_reason = StopReason::completed;
+    StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 
 /// Plans the order in which nodes are drained for an upgrade, in batches.

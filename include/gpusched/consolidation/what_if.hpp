@@ -87,7 +87,7 @@ constexpr void visit_fields(std::type_identity<JobOutcome>, F&& field) {
 
 /// A job, or a task without a job, that waits.
 struct WaitingJob {
-    std::string name{};
+    std::string name{};         ///< of the job, or of the task without a job
     std::int64_t priority = 0;           ///< the highest of its pods
     std::int64_t created = 0;            ///< the least `start_time` of its pods, in seconds
     std::int64_t pods = 0;               ///< pods that wait
@@ -125,7 +125,7 @@ struct WhatIf {
     std::vector<WhatIfCase> states;  ///< now; changed, if there is a change; consolidated, if requested
     std::vector<WaitingJob> jobs;    ///< highest priority first, then the oldest, then by name
     std::vector<std::string> lost;   ///< tasks of removed nodes that nothing starts again
-    StopReason stop_reason = StopReason::completed;
+    StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 
 /// Tells which pending jobs would start without evictions if nodes were added, removed or uncordoned.

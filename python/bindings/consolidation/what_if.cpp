@@ -8,6 +8,7 @@
 #include "support/records.hpp"
 
 #include <gpusched/consolidation/what_if.hpp>
+#include <gpusched/io/cluster_forms.hpp>
 
 namespace gpusched::python {
 
