@@ -39,7 +39,18 @@ class Without {
         for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
     }
 
-    /// @throws InvalidInput if the cluster cannot exist without the blocker
+    /// @return false if the cluster cannot exist without the blocker: for example, if others use the resources
+    ///     that a Standby task lends
+    bool try_remove(const FixedTasks& blocker) {
+        try {
+            remove(blocker);
+            return true;
+        } catch (const InvalidInput&) {
+            return false;
+        }
+    }
+
+  private:
     void remove(const FixedTasks& blocker) {
         const auto& inv = cluster_.inventory();
         switch (blocker.kind) {
@@ -72,8 +83,6 @@ class Without {
             for (const auto task : blocker.tasks) change(task, blocker.kind);
         }
     }
-
-  private:
     void change(TaskId task, BlockerKind kind) {
         const auto old = cluster_.task_spec(task);
         auto changed = old;
@@ -136,6 +145,7 @@ class BlockerSearch {
         }
         for (const auto& [gang, node] : gang_nodes_) add(single[gang], node);
         Cluster trial = cluster_;
+        plan_without_all(trial);
         plan_without(trial, std::move(single));
         if (result_.ranked.empty() && !pairs.empty() && !budget_.exhausted()) {
             result_.pairs = true;
@@ -228,6 +238,24 @@ class BlockerSearch {
         }
     }
 
+    // Plans without any blocker: no single one frees more.
+    void plan_without_all(Cluster& trial) {
+        result_.nodes_without_all = result_.vacated_nodes;
+        result_.gpus_without_all = result_.vacated_gpus;
+        if (found_.empty() || budget_.exhausted()) return;
+        Without without(trial);
+        for (const auto& blocker : found_) without.try_remove(blocker);
+        const auto plan = this->plan(trial);
+        if (plan.stats.value_milli <= base_value_) return;
+        const auto nodes = counted(plan.plan.vacated_nodes);
+        result_.nodes_without_all = std::ssize(nodes);
+        result_.gpus_without_all = gpus(nodes);
+    }
+    [[nodiscard]] Result plan(const Cluster& trial) {
+        plan_options_.time_limit = budget_.remaining_s();
+        return consolidate(trial, policies_, plan_options_, context_);
+    }
+
     // Plans without each candidate in turn and keeps those that free more.
     void plan_without(Cluster& trial, std::vector<Candidate> candidates) {
         const bool by_gpus = options_.objective == Objective::gpus;
@@ -245,14 +273,11 @@ class BlockerSearch {
         for (const auto& candidate : candidates) {
             if (budget_.exhausted() || result_.planned >= options_.max_plans) break;
             Without without(trial);
-            try {
-                for (const auto b : candidate.blockers) without.remove(found_[b]);
-            } catch (const InvalidInput&) {
-                continue;  // for example, others use the resources that a Standby task lends
-            }
+            const bool possible = std::all_of(candidate.blockers.begin(), candidate.blockers.end(),
+                                              [&](auto b) { return without.try_remove(found_[b]); });
+            if (!possible) continue;
             ++result_.planned;
-            plan_options_.time_limit = budget_.remaining_s();
-            const auto plan = consolidate(trial, policies_, plan_options_, context_);
+            const auto plan = this->plan(trial);
             if (plan.stats.value_milli <= base_value_) continue;
             const auto nodes = counted(plan.plan.vacated_nodes);
             RankedBlocker ranked;

@@ -101,6 +101,8 @@ struct BlockerRanking {
     std::int64_t vacated_gpus = 0;   ///< healthy GPUs of these nodes
     std::int64_t nodes_held = 0;     ///< occupied nodes with a task that cannot move
     std::int64_t gpus_held = 0;      ///< healthy GPUs of these nodes
+    std::int64_t nodes_without_all = 0;  ///< vacated nodes of a plan without any blocker
+    std::int64_t gpus_without_all = 0;   ///< healthy GPUs of these nodes
     std::int64_t found = 0;          ///< number of blockers
     std::int64_t planned = 0;        ///< number of blockers, or pairs, that were planned without
     bool pairs = false;              ///< true if no single blocker helps, so that pairs were tried
@@ -113,6 +115,8 @@ constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
     field("vacated_gpus", &BlockerRanking::vacated_gpus);
     field("nodes_held", &BlockerRanking::nodes_held);
     field("gpus_held", &BlockerRanking::gpus_held);
+    field("nodes_without_all", &BlockerRanking::nodes_without_all);
+    field("gpus_without_all", &BlockerRanking::gpus_without_all);
     field("found", &BlockerRanking::found);
     field("planned", &BlockerRanking::planned);
     field("pairs", &BlockerRanking::pairs);

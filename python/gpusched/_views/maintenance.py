@@ -76,6 +76,13 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
             found.append("no single blocker helps")
     elif ranking.found:
         found.append("no single blocker helps" + (", and no pair" if ranking.pairs else ""))
+        if ranking.gpus_without_all <= ranking.vacated_gpus:
+            found.append("a plan without any blocker frees no more")
+    if ranking.gpus_without_all > ranking.vacated_gpus:
+        found.append(
+            f"without any blocker, a plan frees {counted(ranking.nodes_without_all, 'node')} with "
+            f"{counted(ranking.gpus_without_all, 'GPU')}"
+        )
     if not ranking.pairs and ranking.planned < ranking.found and ranking.stop_reason == "completed":
         found.append(
             f"planned without {ranking.planned:,} of {ranking.found:,} blockers, those that alone hold most"

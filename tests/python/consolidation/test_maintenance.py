@@ -167,7 +167,7 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("drain-order CLUSTER --all --batch 0", "--batch 0 1"),
         ("blockers CLUSTER --model B", "--model 'B'"),
         ("what-if CLUSTER --add-nodes a", "--add-nodes 'a' NODE=N"),
-        ("what-if CLUSTER --add-nodes z=1", "add_nodes[0] 'z'"),
+        ("what-if CLUSTER --add-nodes z=1", "--add-nodes[0] 'z'"),
         ("what-if CLUSTER --uncordon a", "--uncordon 'a' cordoned"),
     ],
 )
