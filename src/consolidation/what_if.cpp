@@ -70,8 +70,8 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
             std::vector<TaskId> first, others;
             for (const auto pod : queued.pods) {
                 const auto in = inv.subgroup_of(pod);
-                const bool needed = in != none<SubgroupId> &&
-                                    running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
+                const bool needed =
+                    in != none<SubgroupId> && running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
                 (needed ? first : others).push_back(pod);
             }
             first.insert(first.end(), others.begin(), others.end());

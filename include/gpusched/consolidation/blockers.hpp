@@ -33,8 +33,8 @@ enum class BlockerKind : std::uint8_t {
 /// without a job stands for itself.
 struct FixedTasks {
     BlockerKind kind = BlockerKind::locked;  ///< why the tasks cannot move
-    std::string name;           ///< of the budget, the job, or the task without a job
-    std::vector<TaskId> tasks;  ///< the placed tasks that it keeps from moving, ascending
+    std::string name;                        ///< of the budget, the job, or the task without a job
+    std::vector<TaskId> tasks;               ///< the placed tasks that it keeps from moving, ascending
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<FixedTasks>, F&& field) {
@@ -103,9 +103,9 @@ struct BlockerRanking {
     std::int64_t gpus_held = 0;      ///< healthy GPUs of these nodes
     std::int64_t nodes_without_all = 0;  ///< vacated nodes of a plan without any blocker
     std::int64_t gpus_without_all = 0;   ///< healthy GPUs of these nodes
-    std::int64_t found = 0;          ///< number of blockers
-    std::int64_t planned = 0;        ///< number of blockers, or pairs, that were planned without
-    bool pairs = false;              ///< true if no single blocker helps, so that pairs were tried
+    std::int64_t found = 0;              ///< number of blockers
+    std::int64_t planned = 0;            ///< number of blockers, or pairs, that were planned without
+    bool pairs = false;                  ///< true if no single blocker helps, so that pairs were tried
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 template <class F>

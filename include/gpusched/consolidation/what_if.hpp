@@ -87,7 +87,7 @@ constexpr void visit_fields(std::type_identity<JobOutcome>, F&& field) {
 
 /// A job, or a task without a job, that waits.
 struct WaitingJob {
-    std::string name{};         ///< of the job, or of the task without a job
+    std::string name{};                  ///< of the job, or of the task without a job
     std::int64_t priority = 0;           ///< the highest of its pods
     std::int64_t created = 0;            ///< the least `start_time` of its pods, in seconds
     std::int64_t pods = 0;               ///< pods that wait

@@ -55,7 +55,7 @@ def drain_order_options(p: Parser) -> None:
     for name in ("max_moves_per_wave", "max_moves_per_node", "seed", "threads"):
         option(name)
     option("time_limit", "stop after this time and return the batches so far", metavar="SECONDS")
-    p.add("-o --output", "write one plan per batch here: batch-001.json and so on", metavar="FOLDER")
+    p.add("-o --output", "write one plan per batch here: batch-001.json and so on (default: none)", metavar="FOLDER")
     p.add("--progress", "show a progress bar", action="store_true")
 
 

@@ -186,8 +186,8 @@ TEST_CASE("blockers: budgets at 0, and pairs if no single one helps") {
     CHECK(two.pairs);
     REQUIRE(two.ranked.size() == 1);
     CHECK(two.ranked[0].blockers.size() == 2);
-    CHECK(two.ranked[0].blockers[0].kind == con::BlockerKind::budget);
-    CHECK(two.ranked[0].blockers[1].kind == con::BlockerKind::locked);
+    CHECK(two.ranked[0].blockers[0].kind == con::BlockerKind::locked);
+    CHECK(two.ranked[0].blockers[1].kind == con::BlockerKind::budget);
 }
 
 TEST_CASE("blockers: nodes of one model, and bad options") {
