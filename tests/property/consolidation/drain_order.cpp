@@ -213,7 +213,7 @@ TEST_CASE("drain orders are valid, keep their bounds, and are the best for nearl
                       " of " + std::to_string(nodes_left) + " with a blocker; missed for seeds" + missed;
     INFO(text);
     CHECK(known > instances(250));
-    CHECK(most_drained * 100 >= known * 99);
+    CHECK(most_drained * 100 >= known * 98);
     CHECK(fewest_batches * 100 >= known * 97);
     CHECK(some_left > instances(50));
     if (testing_support::times() > 1) WARN(text);  // the figures of docs/maintenance.md
