@@ -29,7 +29,7 @@ enum class BlockerKind : std::uint8_t {
     gang_domain,   ///< their job must stay within one network domain
 };
 
-/// One thing that somebody can change: a budget, or the tasks of one job with one reason to stay. A task
+/// One thing that an operator can change: a budget, or the tasks of one job with one reason to stay. A task
 /// without a job stands for itself.
 struct FixedTasks {
     BlockerKind kind = BlockerKind::locked;  ///< why the tasks cannot move
