@@ -28,7 +28,16 @@ from . import (
 from ._core import __version__
 from .admission import admit, make_room
 from .allocation import allocate, allocate_many, place
-from .consolidation import consolidate, explain_move, frontier, order_into_waves, replan
+from .consolidation import (
+    blockers,
+    consolidate,
+    drain_order,
+    explain_move,
+    frontier,
+    order_into_waves,
+    replan,
+    what_if,
+)
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
@@ -52,11 +61,13 @@ __all__ = [
     "allocate_many",
     "allocation",
     "apply",
+    "blockers",
     "bundles",
     "consolidate",
     "consolidation",
     "explain_move",
     "control",
+    "drain_order",
     "fragmentation",
     "frontier",
     "host",
@@ -75,6 +86,7 @@ __all__ = [
     "sim",
     "topology",
     "verify",
+    "what_if",
 ]
 
 

@@ -2,9 +2,8 @@
 
 Exit codes
     0    success
-    1    negative result: a plan does not verify, no eviction helps, a job is not placed, there is no serving
-    plan, or a
-         replay differs
+    1    negative result: a plan does not verify, a node cannot be drained, no eviction helps, a job is not
+         placed, there is no serving plan, or a replay differs
     2    bad input, or a file that cannot be read or written
     130  interrupted
     141  the reader of the output has closed it
@@ -22,7 +21,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__
-from ._commands import asi, autoscale, bundles, clusters, control, jobs, kube, plans, serving, topology
+from ._commands import (
+    asi,
+    autoscale,
+    bundles,
+    clusters,
+    control,
+    jobs,
+    kube,
+    maintenance,
+    plans,
+    serving,
+    topology,
+)
 from ._commands.arguments import Parser
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED, OK, say
 from ._optional import require
@@ -58,6 +69,12 @@ COMMANDS: tuple[Command, ...] = (
      "plan moves that vacate nodes, and check the plan"),
     ("frontier", plans.frontier, plans.frontier_options,
      "show how much can be vacated with how many moves, with upper bounds"),
+    ("blockers", maintenance.blockers, maintenance.blockers_options,
+     "rank what keeps nodes from being freed by what a plan frees without it"),
+    ("drain-order", maintenance.drain_order, maintenance.drain_order_options,
+     "plan batches in which nodes are drained for an upgrade, and check the plans"),
+    ("what-if", maintenance.what_if, maintenance.what_if_options,
+     "show which pending jobs would start if nodes were added, removed or uncordoned"),
     ("preempt", jobs.preempt, jobs.preempt_options,
      "choose tasks to evict so that a pending task or gang can run"),
     ("allocate", jobs.allocate, jobs.allocate_options,

@@ -314,8 +314,10 @@ class Reader {
             out.start_time = *started;
             cluster_.now = std::max(cluster_.now, *started);
         }
-        if (const auto created = seconds_at(pod.object["metadata"], "creationTimestamp"))
+        if (const auto created = seconds_at(pod.object["metadata"], "creationTimestamp")) {
+            if (!pod.bound()) out.start_time = *created;  // its age in the queue
             cluster_.now = std::max(cluster_.now, *created);
+        }
         for (const auto* const key : {"gpu-fraction", "gpu-memory"})
             if (kai_ == nullptr && !pod.annotation(key).empty())
                 report_.ignored("Pod", std::string("annotation ") + key, Errs::too_lax,

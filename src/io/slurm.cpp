@@ -321,6 +321,8 @@ class Reader {
         const auto add = [&](const JobRecord& one) {
             for (std::size_t i = 0; i < tasks; ++i) {
                 auto task = task_of(one, i, tasks, rules, share);
+                task.start_time =
+                    std::min(one.submitted.value_or(0), most_of_anything);  // its age in the queue
                 cards.ask(share.gres, std::nullopt, task);
                 put(std::move(task), std::nullopt, share.gres, one);
             }

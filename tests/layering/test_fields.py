@@ -25,6 +25,7 @@ GAPS = {
     },
     "admission/options.hpp": {"Options": {"filter": "a function"}},
     "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
+    "consolidation/what_if.hpp": {"WhatIfOptions": {"add_nodes": "a dict of names in Python"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {

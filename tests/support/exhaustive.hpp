@@ -42,6 +42,37 @@ struct SlotOptimum {
     }
 };
 
+/// The state up to swapping GPUs of a node that differ in nothing (health and locality).
+/// @param home if given, the key also says which tasks are exactly where they are in it
+inline std::string state_key(const reference::ClusterSpec& spec, const reference::State& s,
+                             const reference::State* home = nullptr) {
+    std::vector<std::string> where(spec.nodes.size());
+    std::vector<std::vector<std::string>> cards(spec.nodes.size());
+    for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
+        const auto& node = spec.nodes[n];
+        for (int g = 0; g < node.gpu_count; ++g)
+            cards[n].push_back(std::to_string(reference::locality(node, true, g)) +
+                               (reference::has_failed(node, g) ? "!" : ":"));
+        for (const auto& group : node.devices)
+            for (std::int64_t d = 0; d < group.count; ++d)
+                cards[n].push_back(
+                    group.device_class +
+                    (reference::has_failed(node, static_cast<int>(cards[n].size())) ? "!" : ":"));
+    }
+    for (std::size_t i = 0; i < s.copies.size(); ++i) {  // always in the order of tasks
+        const auto& c = s.copies[i];
+        where[c.node] += std::to_string(c.task) + (home != nullptr && c == home->copies[i] ? "=" : ",");
+        for (const int g : c.gpus) cards[c.node][static_cast<std::size_t>(g)] += std::to_string(c.task) + ",";
+    }
+    std::string text;
+    for (std::size_t n = 0; n < where.size(); ++n) {
+        std::sort(cards[n].begin(), cards[n].end());
+        text += where[n] + "|";
+        for (const auto& card : cards[n]) text += card + "|";
+    }
+    return text;
+}
+
 /// Searches the states that valid plans can reach.
 ///
 /// Which nodes a plan vacates decides where its moves may lead, so each set V of nodes is searched on its own: nothing
@@ -239,35 +270,8 @@ class ExhaustiveSearch {
         }
     }
 
-    // The state up to swapping GPUs of a node that differ in nothing (health and locality); where costs are asked for, also by
-    // which tasks are exactly where they were.
     [[nodiscard]] std::string key(const State& s) const {
-        std::vector<std::string> where(spec_.nodes.size());
-        std::vector<std::vector<std::string>> cards(spec_.nodes.size());
-        for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
-            const auto& node = spec_.nodes[n];
-            for (int g = 0; g < node.gpu_count; ++g)
-                cards[n].push_back(std::to_string(reference::locality(node, true, g)) +
-                                   (reference::has_failed(node, g) ? "!" : ":"));
-            for (const auto& group : node.devices)
-                for (std::int64_t d = 0; d < group.count; ++d)
-                    cards[n].push_back(
-                        group.device_class +
-                        (reference::has_failed(node, static_cast<int>(cards[n].size())) ? "!" : ":"));
-        }
-        for (std::size_t i = 0; i < s.copies.size(); ++i) {  // always in the order of tasks
-            const auto& c = s.copies[i];
-            where[c.node] += std::to_string(c.task) + (tell_home_ && is_home(s, i) ? "=" : ",");
-            for (const int g : c.gpus)
-                cards[c.node][static_cast<std::size_t>(g)] += std::to_string(c.task) + ",";
-        }
-        std::string text;
-        for (std::size_t n = 0; n < where.size(); ++n) {
-            std::sort(cards[n].begin(), cards[n].end());
-            text += where[n] + "|";
-            for (const auto& card : cards[n]) text += card + "|";
-        }
-        return text;
+        return state_key(spec_, s, tell_home_ ? &start_ : nullptr);
     }
 
     const reference::ClusterSpec& spec_;

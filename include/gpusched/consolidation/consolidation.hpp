@@ -2,9 +2,11 @@
 // Everything in consolidation/.
 #pragma once
 
+#include <gpusched/consolidation/blockers.hpp>
 #include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/drain_order.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/consolidation/frontier.hpp>
@@ -17,3 +19,4 @@
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/search.hpp>
 #include <gpusched/consolidation/waves.hpp>
+#include <gpusched/consolidation/what_if.hpp>

@@ -320,7 +320,7 @@ struct TaskSpec {
     /// them.
     std::optional<std::vector<int>> cores{};
     std::int64_t move_cost = 1;   ///< weight of one move in a migration budget, >= 0
-    std::int64_t start_time = 0;  ///< seconds
+    std::int64_t start_time = 0;  ///< seconds; of a pending task, the time since when it waits
     /// Absent = start_time. Earlier than start_time for a task that was restarted after an eviction.
     std::optional<std::int64_t> last_checkpoint_time{};
     std::int64_t checkpoint_interval = 0;  ///< seconds; 0 = never

@@ -20,6 +20,9 @@ namespace gpusched::python {
 
 // The parts of the module in other files.
 void bind_frontier(py::module_& m);
+void bind_blockers(py::module_& m);
+void bind_drain_order(py::module_& m);
+void bind_what_if(py::module_& m);
 void bind_waves(py::module_& m);
 
 namespace c = consolidation;
@@ -211,6 +214,9 @@ void bind_consolidation(py::module_& parent) {
     bind_waves(m);
     bind_value_report(m);
     bind_frontier(m);
+    bind_blockers(m);
+    bind_drain_order(m);
+    bind_what_if(m);
 }
 
 }  // namespace gpusched::python

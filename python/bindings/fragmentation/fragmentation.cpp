@@ -1,4 +1,5 @@
 // The module gpusched.fragmentation.
+#include "fragmentation/report_table.hpp"
 #include "fragmentation/workload.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
@@ -32,6 +33,32 @@ struct OptionType<f::GroupBy> {
     static std::string literal(f::GroupBy) { return "None"; }
     static std::string type() { return "Literal['gpu_model', 'cluster'] | None"; }
 };
+
+namespace {
+
+py::object cores(std::int64_t milli);
+
+}  // namespace
+
+py::object report_table(const f::Report& report, f::GroupBy by) {
+    py::list columns;
+    if (by != f::GroupBy::none) columns.append(gpusched::enum_name(by));
+    for (const char* name : {"gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu", "total_idle",
+                             "fractional_pct", "stranded_pct", "insufficient_cpu_pct"})
+        columns.append(name);
+    py::list rows;
+    for (const auto& r : report) {
+        py::list row;
+        if (by != f::GroupBy::none) row.append(r.group);
+        row.append(r.shape.gpus);
+        row.append(cores(r.shape.cpu_milli));
+        for (const double value : {r.fractional(), r.stranded(), r.insufficient_cpu(), r.total_idle(),
+                                   r.fractional_pct(), r.stranded_pct(), r.insufficient_cpu_pct()})
+            row.append(value);
+        rows.append(row);
+    }
+    return py::module_::import("gpusched._views.tables").attr("Report")(columns, rows);
+}
 
 namespace {
 
@@ -89,23 +116,7 @@ void bind_report(py::module_& m) {
             collect(problems, [&] { f::validate(wanted, o); });
             problems.throw_if_any();
             const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
-            py::list columns;
-            if (o.by != f::GroupBy::none) columns.append(gpusched::enum_name(o.by));
-            for (const char* name : {"gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu",
-                                     "total_idle", "fractional_pct", "stranded_pct", "insufficient_cpu_pct"})
-                columns.append(name);
-            py::list rows;
-            for (const auto& r : report) {
-                py::list row;
-                if (o.by != f::GroupBy::none) row.append(r.group);
-                row.append(r.shape.gpus);
-                row.append(cores(r.shape.cpu_milli));
-                for (const double value : {r.fractional(), r.stranded(), r.insufficient_cpu(), r.total_idle(),
-                                           r.fractional_pct(), r.stranded_pct(), r.insufficient_cpu_pct()})
-                    row.append(value);
-                rows.append(row);
-            }
-            return py::module_::import("gpusched._views.tables").attr("Report")(columns, rows);
+            return report_table(report, o.by);
         },
         py::arg("cluster"), py::arg("shapes") = py::none(),
         options.documented(

@@ -164,7 +164,9 @@ TEST_CASE("Times become seconds, and the latest is now", "[io][kubernetes]") {
     const auto reading =
         read({node("n0"), pod("a", {.on = "n0", .status = R"("startTime": "2026-11-22T15:24:20Z")"}),
               pod("b", {.on = "n0", .status = R"("startTime": "1970-01-02T00:00:00Z")"}),
-              pod("c", {.on = "n0", .status = R"("startTime": "soon")"})});
+              pod("c", {.on = "n0", .status = R"("startTime": "soon")"}),
+              pod("d", {.metadata = R"("creationTimestamp": "1970-01-03T00:00:00Z")"})});
+    CHECK(task(reading, "d").start_time == 172800);  // it waits since then
     CHECK(task(reading, "a").start_time == 1795361060);
     CHECK(task(reading, "b").start_time == 86400);
     CHECK(task(reading, "c").start_time == 0);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// blockers(): what keeps nodes from being freed, ranked by what replanning without it frees.
+#pragma once
+
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace gpusched::consolidation {
+
+/// Why the tasks of a blocker cannot move.
+enum class BlockerKind : std::uint8_t {
+    budget,         ///< a disruption budget allows no task to be down
+    no_disruption,  ///< `max_disrupted` of their job is 0
+    never_moves,    ///< their `how` is none: no controller, a local volume, another scheduler
+    locked,
+    cpu_local,     ///< they are bound to the cores next to their GPUs
+    standby,       ///< they lend their resources and need them back in the same place
+    core_members,  ///< with `protect_core_members`: their job needs them for `min_members`
+    gang_domain,   ///< their job must stay within one network domain
+};
+
+/// One thing that an operator can change: a budget, or the tasks of one job with one reason to stay. A task
+/// without a job stands for itself.
+struct FixedTasks {
+    BlockerKind kind = BlockerKind::locked;  ///< why the tasks cannot move
+    std::string name;                        ///< of the budget, the job, or the task without a job
+    std::vector<TaskId> tasks;               ///< the placed tasks that it keeps from moving, ascending
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<FixedTasks>, F&& field) {
+    field("kind", &FixedTasks::kind);
+    field("name", &FixedTasks::name);
+    field("tasks", &FixedTasks::tasks);
+}
+
+/// A blocker, or a pair of blockers, and what a plan without it frees in addition.
+struct RankedBlocker {
+    std::vector<FixedTasks> blockers;  ///< one, or two that help only together
+    std::int64_t nodes = 0;     ///< additional vacated nodes; below 0 if larger nodes replace more of them
+    std::int64_t gpus = 0;      ///< additional healthy GPUs of vacated nodes
+    std::vector<NodeId> freed;  ///< nodes that only the plan without the blocker vacates, ascending
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RankedBlocker>, F&& field) {
+    field("blockers", &RankedBlocker::blockers);
+    field("nodes", &RankedBlocker::nodes);
+    field("gpus", &RankedBlocker::gpus);
+    field("freed", &RankedBlocker::freed);
+}
+
+/// Options of `blockers`.
+struct BlockerOptions {
+    /// Only nodes of this GPU model count; empty = all nodes.
+    std::string gpu_model{};
+    /// Weight of a vacated node: its GPUs, or one.
+    Objective objective = Objective::gpus;
+    /// Nothing leaves these nodes and nothing moves onto them.
+    std::vector<NodeId> exempt{};
+    /// Only members beyond a job's `min_members` may move.
+    bool protect_core_members = false;
+    /// Maximum number of blockers (or pairs) to plan without, >= 1. Those that alone hold the most GPUs come
+    /// first.
+    std::int64_t max_plans = 1000;
+    /// Set of policies of each plan: `fast`, `best` (ours) or `ipc` (the paper's).
+    Preset preset = Preset::fast;
+    /// Seed of random choices.
+    std::uint64_t seed = 0;
+    /// Number of threads; 0 = one per hardware thread. The result does not depend on it.
+    std::size_t threads = 0;
+    /// Seconds, >= 0. When they have passed, the ranking so far is returned.
+    std::optional<double> time_limit{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<BlockerOptions>, F&& field) {
+    field("gpu_model", &BlockerOptions::gpu_model);
+    field("objective", &BlockerOptions::objective);
+    field("exempt", &BlockerOptions::exempt);
+    field("protect_core_members", &BlockerOptions::protect_core_members);
+    field("max_plans", &BlockerOptions::max_plans, at_least(1));
+    field("preset", &BlockerOptions::preset);
+    field("seed", &BlockerOptions::seed);
+    field("threads", &BlockerOptions::threads);
+    field("time_limit", &BlockerOptions::time_limit, at_least(0));
+}
+
+/// Blockers in the order of what they hold, and the plan with all of them.
+struct BlockerRanking {
+    std::vector<RankedBlocker>
+        ranked;                      ///< those that help: most weight first, then fewest tasks, then by name
+    std::int64_t vacated_nodes = 0;  ///< by the plan with all blockers
+    std::int64_t vacated_gpus = 0;   ///< healthy GPUs of these nodes
+    std::int64_t nodes_held = 0;     ///< occupied nodes with a task that cannot move
+    std::int64_t gpus_held = 0;      ///< healthy GPUs of these nodes
+    std::int64_t nodes_without_all = 0;  ///< vacated nodes of a plan without any blocker
+    std::int64_t gpus_without_all = 0;   ///< healthy GPUs of these nodes
+    std::int64_t found = 0;              ///< number of blockers
+    std::int64_t planned = 0;            ///< number of blockers, or pairs, that were planned without
+    bool pairs = false;                  ///< true if no single blocker helps, so that pairs were tried
+    StopReason stop_reason = StopReason::completed;  ///< why the search ended
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
+    field("ranked", &BlockerRanking::ranked);
+    field("vacated_nodes", &BlockerRanking::vacated_nodes);
+    field("vacated_gpus", &BlockerRanking::vacated_gpus);
+    field("nodes_held", &BlockerRanking::nodes_held);
+    field("gpus_held", &BlockerRanking::gpus_held);
+    field("nodes_without_all", &BlockerRanking::nodes_without_all);
+    field("gpus_without_all", &BlockerRanking::gpus_without_all);
+    field("found", &BlockerRanking::found);
+    field("planned", &BlockerRanking::planned);
+    field("pairs", &BlockerRanking::pairs);
+    field("stop_reason", &BlockerRanking::stop_reason);
+}
+
+/// Finds what keeps nodes from being freed, and ranks it by what a new plan frees without it.
+///
+/// A blocker is removed in a copy of the cluster: a budget allows all its tasks to be down, `max_disrupted`
+/// is absent, a task that never moves restarts, locked tasks are not locked, a gang may leave its domain.
+/// Then `consolidate` plans again. If no blocker helps alone, pairs that hold a node together are tried.
+///
+/// @return only blockers that help; the plans are heuristic, so a gain is certain but may be too low
+/// @throws InvalidInput for options out of range, an unknown node and an unknown GPU model
+/// @note same input gives the same result for any number of threads, unless a time limit or a cancellation
+///     ends the search
+/// Complexity: O(min(blockers, max_plans)) calls of `consolidate`.
+[[nodiscard]] BlockerRanking blockers(const Cluster& cluster, const BlockerOptions& options = {},
+                                      const Context& context = {});
+
+}  // namespace gpusched::consolidation

@@ -1,0 +1,137 @@
+"""Commands for maintenance and capacity: `blockers`, `drain-order`, `what-if`."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+from typing import Any
+
+from .. import consolidation, verify
+from .._views.maintenance import SHOWN
+from ..errors import InvalidInput
+from ..model import Cluster, apply
+from .arguments import Parser, library_option, names
+from .plans import PRESET
+from .shared import FAILED, OK, given, read_mapping, say
+
+NODES: dict[str, Any] = {"type": names, "metavar": "NODES"}
+SEPARATED = "names separated by commas"
+
+
+def blockers_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.blockers")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    option("gpu_model", "only nodes of this GPU model count (default: all nodes)", name="model", metavar="M")
+    option("objective")
+    option("exempt", f"do not change these nodes, {SEPARATED} (default: none)", **NODES)
+    option("protect_core_members")
+    option("max_plans", "maximum number of blockers to plan without, those that alone hold most first")
+    option("preset", PRESET)
+    option("seed")
+    option("threads")
+    option("time_limit", "stop after this time and return the ranking so far", metavar="SECONDS")
+    p.add("--progress", "show a progress bar", action="store_true")
+
+
+def blockers(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    options = given(args, "consolidation.blockers")
+    say(str(consolidation.blockers(cluster, progress=args.progress, **options)))
+    return OK
+
+
+def drain_order_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.drain_order")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    option("nodes", f"drain these nodes, {SEPARATED} (default: none; see --all)", **NODES)
+    p.add("--all", "drain all nodes", action="store_true")
+    option("batch", "maximum number of nodes that are down together")
+    option("exempt", f"do not change these nodes, {SEPARATED} (default: none)", **NODES)
+    option("max_disrupted", "maximum number of members of a job that move in one wave")
+    option("protect_core_members", "only members beyond a job's min_members may move")
+    option("tries", "number of orders to try")
+    option("preset", PRESET)
+    for name in ("max_moves_per_wave", "max_moves_per_node", "seed", "threads"):
+        option(name)
+    option("time_limit", "stop after this time and return the batches so far", metavar="SECONDS")
+    p.add("-o --output", "write one plan per batch here: batch-001.json and so on (default: none)", metavar="FOLDER")
+    p.add("--progress", "show a progress bar", action="store_true")
+
+
+def drain_order(args: argparse.Namespace) -> int:
+    options = given(args, "consolidation.drain_order")
+    if args.all == ("nodes" in options):
+        raise InvalidInput("--nodes, --all: expected one of them")
+    if args.output is not None:
+        require_folder(args.output)
+    cluster = Cluster.from_json(args.cluster)
+    order = consolidation.drain_order(cluster, progress=args.progress, **options)
+    say(str(order))
+    problems = []
+    for number, batch in enumerate(order.batches, 1):
+        checked = verify.plan(cluster, batch.plan)
+        problems += [f"batch {number}: {violation}" for violation in checked.violations]
+        cluster = apply(cluster, batch.plan)
+        if args.output is not None:
+            batch.plan.to_json(os.path.join(args.output, f"batch-{number:03}.json"))
+    if args.output is not None:
+        say(f"wrote {len(order.batches):,} plans to {args.output}; each is for the cluster after those before it")
+    for problem in problems[:SHOWN]:
+        say(problem)
+    say("the plans do not verify" if problems else "the plans verify, each after those before it")
+    return FAILED if problems or order.left or order.stop_reason != "completed" else OK
+
+
+def require_folder(path: str) -> None:
+    """Creates the folder, so that no work is lost. Raises for a path that cannot be one."""
+    from ..errors import BackendError
+
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def what_if_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.what_if")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add(
+        "--add-nodes",
+        "add nodes like NODE of the cluster, or like the one that NODE.json describes: NODE=10; may be repeated "
+        "(default: none)",
+        action="append",
+        metavar="NODE=N",
+    )
+    option("remove", f"remove these nodes, {SEPARATED} (default: none)", **NODES)
+    option("uncordon", f"uncordon these nodes, {SEPARATED} (default: none)", **NODES)
+    p.add("--no-consolidate", "do not answer for the cluster after a consolidation", action="store_true")
+    option("preset", PRESET)
+    option("seed")
+    option("threads")
+    option("time_limit", "stop after this time; jobs that were not tried count as waiting", metavar="SECONDS")
+
+
+def added_nodes(texts: list[str]) -> list[tuple[Any, int]]:
+    """Reads NODE=10 or NODE.json=10."""
+    pairs: list[tuple[Any, int]] = []
+    problems = []
+    for text in texts:
+        node, _, number = text.rpartition("=")
+        if not node or not number.isdecimal():
+            problems.append(f"--add-nodes: {text!r}; expected NODE=N or NODE.json=N, like h100-1=10")
+            continue
+        pairs.append((read_mapping(node) if node.endswith((".json", ".yaml", ".yml")) else node, int(number)))
+    if problems:
+        raise InvalidInput(problems)
+    return pairs
+
+
+def what_if(args: argparse.Namespace) -> int:
+    options = given(args, "consolidation.what_if")
+    if args.add_nodes:
+        options["add_nodes"] = added_nodes(args.add_nodes)
+    if args.no_consolidate:
+        options["consolidate"] = False
+    say(str(consolidation.what_if(Cluster.from_json(args.cluster), **options)))
+    return OK

@@ -1,0 +1,251 @@
+"""Blockers, drain orders and what-if answers as text, pandas tables and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .frames import KINDS, by_column, to_pandas
+from .html import _table, _text, _titled
+from .tables import counted, format_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .. import consolidation
+
+SHOWN = 20
+"""Rows of a list in a text; a last line counts the others."""
+NAMED = 4
+"""Names in one line."""
+
+KIND_TEXTS = {
+    "budget": "disruption budget {} allows nothing to be down",
+    "no_disruption": "max_disrupted of job {} is 0",
+    "never_moves": "{} cannot move: how is none",
+    "locked": "{} is locked",
+    "cpu_local": "{} is bound to its cores",
+    "standby": "{} lends its resources",
+    "core_members": "job {} needs its members",
+    "gang_domain": "gang {} must stay within its network domain",
+}
+"""Why the tasks of a blocker stay."""
+
+
+def names(found: Sequence[str], most: int = NAMED) -> str:
+    """Names separated by commas; a number stands for those after the first ones."""
+    more = f" and {len(found) - most:,} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
+
+
+def lines(found: Sequence[str]) -> list[str]:
+    more = [f"  - and {len(found) - SHOWN:,} more"] if len(found) > SHOWN else []
+    return [f"  - {line}" for line in found[:SHOWN]] + more
+
+
+def stopped(reason: Any) -> list[str]:
+    return [] if reason == "completed" else [f"stopped early: {reason}"]
+
+
+def blocker_text(blocker: consolidation.FixedTasks) -> str:
+    text = KIND_TEXTS[blocker.kind].format(blocker.name)
+    return text if blocker.tasks == [blocker.name] else f"{text} ({counted(len(blocker.tasks), 'task')})"
+
+
+def blocker_rows(ranking: consolidation.BlockerRanking) -> list[tuple[Any, ...]]:
+    return [
+        (" and ".join(map(blocker_text, ranked.blockers)), ranked.nodes, ranked.gpus, names(ranked.freed))
+        for ranked in ranking.ranked
+    ]
+
+
+def blockers_text(ranking: consolidation.BlockerRanking) -> str:
+    found = [
+        f"a plan frees {counted(ranking.vacated_nodes, 'node')} with {counted(ranking.vacated_gpus, 'GPU')}; "
+        f"{counted(ranking.found, 'blocker')} {'holds' if ranking.found == 1 else 'hold'} "
+        f"{counted(ranking.nodes_held, 'node')} with {counted(ranking.gpus_held, 'GPU')}"
+    ]
+    rows = blocker_rows(ranking)
+    if rows:
+        kind = "pair of blockers" if ranking.pairs else "blocker"
+        columns = (f"without this {kind}", "more nodes", "more GPUs", "nodes")
+        found.append(format_table(columns, rows[:SHOWN]))
+        if len(rows) > SHOWN:
+            found.append(f"and {len(rows) - SHOWN:,} more")
+        if ranking.pairs:
+            found.append("no single blocker helps")
+    elif ranking.found:
+        found.append("no single blocker helps" + (", and no pair" if ranking.pairs else ""))
+        if ranking.gpus_without_all <= ranking.vacated_gpus:
+            found.append("a plan without any blocker frees no more")
+    if ranking.gpus_without_all > ranking.vacated_gpus:
+        found.append(
+            f"without any blocker, a plan frees {counted(ranking.nodes_without_all, 'node')} with "
+            f"{counted(ranking.gpus_without_all, 'GPU')}"
+        )
+    if not ranking.pairs and ranking.planned < ranking.found and ranking.stop_reason == "completed":
+        found.append(
+            f"planned without {ranking.planned:,} of {ranking.found:,} blockers, those that alone hold most"
+        )
+    return "\n".join(found + stopped(ranking.stop_reason))
+
+
+def blockers_to_pandas(ranking: consolidation.BlockerRanking) -> pd.DataFrame:
+    rows = [
+        (
+            [blocker.kind for blocker in ranked.blockers],
+            [blocker.name for blocker in ranked.blockers],
+            ranked.nodes,
+            ranked.gpus,
+            sorted({task for blocker in ranked.blockers for task in blocker.tasks}),
+            ranked.freed,
+        )
+        for ranked in ranking.ranked
+    ]
+    kinds = {"kind": "texts", "name": "texts", "nodes": "whole", "gpus": "whole"}
+    return frame({**kinds, "tasks": "texts", "freed": "texts"}, rows)
+
+
+def blockers_html(ranking: consolidation.BlockerRanking) -> str:
+    head = (
+        f"a plan frees {counted(ranking.vacated_nodes, 'node')} with {counted(ranking.vacated_gpus, 'GPU')}"
+    )
+    rows = blocker_rows(ranking)
+    return _titled("Blockers", head) + (_table(("without", "nodes", "gpus", "freed"), rows) if rows else "")
+
+
+def drain_head(order: consolidation.DrainOrder) -> str:
+    drained = sum(len(batch.nodes) for batch in order.batches)
+    batches = counted(len(order.batches), "batch", "batches")
+    least = order.batches_at_least
+    bound = "no order has fewer" if least == len(order.batches) else f"no order has fewer than {least:,}"
+    return f"{counted(drained, 'node')} in {batches} ({bound}, by counting)"
+
+
+def drain_text(order: consolidation.DrainOrder) -> str:
+    found = [
+        drain_head(order),
+        f"{counted(order.moves, 'move')} of {counted(order.moved_tasks, 'task')}; "
+        f"{counted(order.moved_twice, 'task')} in more than one batch",
+    ]
+    found += lines(
+        [
+            f"batch {number}: {names(batch.nodes)}; {counted(len(batch.plan.moves), 'move')} in "
+            f"{counted(batch.plan.waves, 'wave')}"
+            for number, batch in enumerate(order.batches, 1)
+        ]
+    )
+    if order.left:
+        found.append(f"{counted(len(order.left), 'node')} cannot be drained:")
+        found += lines([str(why).rstrip() for why in order.left])
+    return "\n".join(found + stopped(order.stop_reason))
+
+
+def drain_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = [
+        (number, node, len(batch.plan.moves), [], None)
+        for number, batch in enumerate(order.batches, 1)
+        for node in batch.nodes
+    ]
+    return rows + [(-1, why.node, 0, [blocker.task for blocker in why.blockers], why.text) for why in order.left]
+
+
+def drain_to_pandas(order: consolidation.DrainOrder) -> pd.DataFrame:
+    kinds = {"batch": "whole", "node": "text", "moves_of_batch": "whole", "blockers": "texts", "reason": "text"}
+    return frame(kinds, drain_rows(order))
+
+
+def drain_html(order: consolidation.DrainOrder) -> str:
+    rows = [
+        (number, names(batch.nodes), len(batch.plan.moves), batch.plan.waves)
+        for number, batch in enumerate(order.batches, 1)
+    ]
+    left = "".join(_text(str(why)) for why in order.left[:SHOWN])
+    return _titled("Drain order", drain_head(order)) + _table(("batch", "nodes", "moves", "waves"), rows) + left
+
+
+STATE_TEXTS = {
+    "now": "as it is",
+    "changed": "with the change",
+    "consolidated": "after a consolidation",
+}
+
+
+def state_rows(answer: consolidation.WhatIf) -> list[tuple[Any, ...]]:
+    return [
+        (STATE_TEXTS[one.state], one.starts, one.alone, one.jobs, one.idle_gpus, one.empty_nodes)
+        for one in answer.states
+    ]
+
+
+STATE_COLUMNS = ("cluster", "would start", "alone", "of jobs", "idle GPUs", "empty nodes")
+
+
+def fragmentation_rows(answer: consolidation.WhatIf) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Idle GPUs that each request cannot use, one column per state."""
+    columns = ("request", *(STATE_TEXTS[one.state] for one in answer.states))
+    rows = []
+    for rows_of_shape in zip(*(one.fragmentation for one in answer.states)):
+        first = rows_of_shape[0]
+        unusable = (row.fractional + row.stranded + row.insufficient_cpu for row in rows_of_shape)
+        cores = f"{first.cpu_cores:g} cores"
+        rows.append((f"{counted(first.gpus, 'GPU')}, {cores}", *unusable))
+    return columns, rows
+
+
+def what_if_head(answer: consolidation.WhatIf) -> str:
+    last = next((one for one in answer.states if one.state == "changed"), answer.states[0])
+    text = f"{last.starts:,} of {counted(last.jobs, 'job')} would start"
+    return text if last.state == "now" else f"{text}, {answer.states[0].starts:,} as it is"
+
+
+def what_if_text(answer: consolidation.WhatIf) -> str:
+    found = [what_if_head(answer), format_table(STATE_COLUMNS, state_rows(answer))]
+    moves = answer.states[-1].moves
+    if moves:
+        found.append(f"the consolidation takes {counted(moves, 'move')}")
+    columns, rows = fragmentation_rows(answer)
+    found += ["idle GPUs that a request cannot use", format_table(columns, rows)]
+    states = range(len(answer.states))
+    for state in states[1:]:
+        new = [
+            job.name
+            for job in answer.jobs
+            if job.outcomes[state].starts and not job.outcomes[state - 1].starts and not job.displaced
+        ]
+        if new:
+            found.append(f"starts only {STATE_TEXTS[answer.states[state].state]}: {names(new, SHOWN)}")
+    displaced = [job for job in answer.jobs if job.displaced]
+    if displaced:
+        placed = sum(job.outcomes[1].starts for job in displaced)
+        found.append(f"{placed:,} of {counted(len(displaced), 'job')} of removed nodes would find a new place")
+    waiting = [(job.name, job.outcomes[-1].reason) for job in answer.jobs if not job.outcomes[-1].starts]
+    if waiting:
+        found.append(f"{counted(len(waiting), 'job')} would still wait:")
+        found += lines([f"{name}: {reason}" for name, reason in waiting])
+    if answer.lost:
+        found.append(f"lost with the removed nodes: {names(answer.lost, SHOWN)}")
+    return "\n".join(found + stopped(answer.stop_reason))
+
+
+def what_if_to_pandas(answer: consolidation.WhatIf) -> pd.DataFrame:
+    rows = [
+        (
+            *(job.name, one.state, job.priority, job.created, job.pods, job.gpus, job.displaced),
+            *(outcome.pods, outcome.starts, outcome.alone, outcome.reason),
+        )
+        for job in answer.jobs
+        for one, outcome in zip(answer.states, job.outcomes)
+    ]
+    kinds = {"job": "text", "state": "text", "priority": "whole", "created": "whole", "pods": "whole"}
+    kinds |= {"gpus": "number", "displaced": "any", "pods_placed": "whole", "starts": "any", "alone": "any"}
+    return frame({**kinds, "reason": "text"}, rows)
+
+
+def what_if_html(answer: consolidation.WhatIf) -> str:
+    tables = _table(STATE_COLUMNS, state_rows(answer)) + _table(*fragmentation_rows(answer))
+    return _titled("What if", what_if_head(answer)) + tables
+
+
+def frame(kinds: dict[str, str], rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
+    return to_pandas(by_column({name: KINDS[kind] for name, kind in kinds.items()}, list(rows)))

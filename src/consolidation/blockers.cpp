@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the blockers of a cluster, and plans without each of them.
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/blockers.hpp>
+#include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/threads.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/order.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+/// A blocker, or a pair, and the GPUs and nodes that it alone holds.
+struct Candidate {
+    std::vector<std::size_t> blockers;  // positions in BlockerSearch::found_
+    std::int64_t gpus = 0, nodes = 0;
+};
+
+/// Removes blockers from a cluster until the end of its life.
+class Without {
+  public:
+    explicit Without(Cluster& cluster) : cluster_(cluster) {}
+    Without(const Without&) = delete;
+    Without& operator=(const Without&) = delete;
+    ~Without() {
+        for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
+    }
+
+    /// @return false if the cluster cannot exist without the blocker: for example, if others use the resources
+    ///     that a Standby task lends
+    bool try_remove(const FixedTasks& blocker) {
+        try {
+            remove(blocker);
+            return true;
+        } catch (const InvalidInput&) {
+            return false;
+        }
+    }
+
+  private:
+    void remove(const FixedTasks& blocker) {
+        const auto& inv = cluster_.inventory();
+        switch (blocker.kind) {
+        case BlockerKind::budget: {
+            const auto old =
+                cluster_.budget_spec(static_cast<std::uint32_t>(inv.budget_names.find(blocker.name).value()));
+            auto changed = old;
+            changed.broken = false;
+            changed.allowed_down = std::numeric_limits<std::int32_t>::max();
+            cluster_.update_budget(changed);
+            undo_.emplace_back([this, old] { cluster_.update_budget(old); });
+            return;
+        }
+        case BlockerKind::no_disruption:
+        case BlockerKind::core_members: {
+            const auto job = make_id<JobId>(inv.job_names.find(blocker.name).value());
+            const auto old = cluster_.job_spec(job);
+            auto changed = old;
+            if (blocker.kind == BlockerKind::no_disruption) {
+                changed.max_disrupted.reset();
+            } else {
+                changed.min_members = 0;
+                for (auto& subgroup : changed.subgroups) subgroup.min_members = 0;
+            }
+            cluster_.update_job(cluster_.handle(job), changed);
+            undo_.emplace_back([this, job, old] { cluster_.update_job(cluster_.handle(job), old); });
+            return;
+        }
+        default:
+            for (const auto task : blocker.tasks) change(task, blocker.kind);
+        }
+    }
+    void change(TaskId task, BlockerKind kind) {
+        const auto old = cluster_.task_spec(task);
+        auto changed = old;
+        if (kind == BlockerKind::locked) changed.locked = false;
+        if (kind == BlockerKind::standby) changed.standby = false;
+        if (kind == BlockerKind::cpu_local) changed.cpu_local = false;
+        if (kind == BlockerKind::never_moves) changed.how = Mobility::restart;
+        if (kind == BlockerKind::gang_domain) changed.network_affinity.reset();
+        cluster_.update_task(cluster_.handle(task), changed);
+        undo_.emplace_back([this, task, old] { cluster_.update_task(cluster_.handle(task), old); });
+    }
+
+    Cluster& cluster_;
+    std::vector<std::function<void()>> undo_;
+};
+
+class BlockerSearch {
+  public:
+    BlockerSearch(const Cluster& cluster, const BlockerOptions& options, const Context& context)
+        : cluster_(cluster), inv_(cluster.inventory()), options_(options), context_(context),
+          budget_(context, options.time_limit), held_by_(cluster.node_slots()) {
+        plan_options_.seed = options.seed;
+        plan_options_.threads = options.threads;
+        plan_options_.exempt = options.exempt;
+        plan_options_.protect_core_members = options.protect_core_members;
+        plan_options_.search.bound_method = BoundMethod::none;
+        policies_ = make_policies(options.preset, {}, options.objective);
+        if (options.gpu_model.empty()) return;
+        model_ = make_id<GpuModelId>(inv_.gpu_models.find(options.gpu_model).value());
+        policies_.node_weight = [model = model_, weight = policies_.node_weight](const Cluster& c, NodeId n) {
+            return c.inventory().nodes.gpu_model[index(n)] == model ? weight(c, n) : 0;
+        };
+    }
+
+    BlockerRanking run() {
+        const Threads threads(plan_options_, context_);
+        context_.executor = threads.executor();
+        context_.progress = {};
+        const auto base = consolidate(cluster_, policies_, plan_options_, context_);
+        base_nodes_ = counted(base.plan.vacated_nodes);
+        result_.vacated_nodes = std::ssize(base_nodes_);
+        result_.vacated_gpus = gpus(base_nodes_);
+        base_value_ = base.stats.value_milli;
+        find();
+        find_gangs(base.plan.vacated_nodes);
+        result_.found = std::ssize(found_);
+
+        std::vector<Candidate> single(found_.size());
+        std::map<std::vector<std::size_t>, Candidate> pairs;
+        for (std::size_t b = 0; b < found_.size(); ++b) single[b].blockers = {b};
+        for (const auto node : cluster_.nodes()) {
+            const auto& held_by = held_by_[index(node)];
+            if (held_by.empty() || !counts(node)) continue;
+            ++result_.nodes_held;
+            result_.gpus_held += gpu_count(cluster_.healthy_gpus(node));
+            if (held_by.size() > 2) continue;
+            auto& holder = held_by.size() == 1 ? single[held_by[0]] : pairs[held_by];
+            holder.blockers = held_by;
+            add(holder, node);
+        }
+        for (const auto& [gang, node] : gang_nodes_) add(single[gang], node);
+        Cluster trial = cluster_;
+        plan_without_all(trial);
+        plan_without(trial, std::move(single));
+        if (result_.ranked.empty() && !pairs.empty() && !budget_.exhausted()) {
+            result_.pairs = true;
+            std::vector<Candidate> list;
+            for (auto& [key, candidate] : pairs) list.push_back(std::move(candidate));
+            plan_without(trial, std::move(list));
+        }
+        result_.stop_reason = budget_.reason();
+        return std::move(result_);
+    }
+
+  private:
+    [[nodiscard]] bool counts(NodeId node) const {
+        return model_ == none<GpuModelId> || inv_.nodes.gpu_model[index(node)] == model_;
+    }
+    [[nodiscard]] std::vector<NodeId> counted(const std::vector<NodeId>& nodes) const {
+        std::vector<NodeId> some;
+        std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(some),
+                     [&](NodeId node) { return counts(node); });
+        return some;
+    }
+    [[nodiscard]] std::int64_t gpus(const std::vector<NodeId>& nodes) const {
+        std::int64_t sum = 0;
+        for (const auto node : nodes) sum += gpu_count(cluster_.healthy_gpus(node));
+        return sum;
+    }
+    void add(Candidate& candidate, NodeId node) const {
+        candidate.gpus += gpu_count(cluster_.healthy_gpus(node));
+        ++candidate.nodes;
+    }
+
+    std::size_t blocker(BlockerKind kind, const std::string& name, TaskId task) {
+        const auto [at, is_new] = number_.try_emplace({kind, name}, found_.size());
+        if (is_new) found_.push_back({kind, name, {}});
+        auto& tasks = found_[at->second].tasks;
+        if (tasks.empty() || tasks.back() != task) tasks.push_back(task);
+        return at->second;
+    }
+    [[nodiscard]] const std::string& owner(TaskId task) const {
+        const auto job = inv_.tasks.job[index(task)];
+        return job == none<JobId> ? cluster_.name(task) : inv_.job_names[index(job)];
+    }
+
+    // Finds everything that keeps a task from moving, and the nodes that it holds.
+    void find() {
+        const auto& t = inv_.tasks;
+        const auto scope = make_scope(cluster_, plan_options_);
+        std::vector<std::uint8_t> exempt(cluster_.node_slots());
+        for (const auto node : options_.exempt) exempt[index(node)] = 1;
+        for (const auto task : cluster_.tasks()) {
+            const auto i = index(task);
+            if (!cluster_.is_placed(task) || t.daemon[i] || exempt[index(cluster_.node_of(task))]) continue;
+            auto& held_by = held_by_[index(cluster_.node_of(task))];
+            bool fixed = false;
+            const auto hold = [&](BlockerKind kind, const std::string& name) {
+                const auto number = blocker(kind, name, task);
+                fixed = true;
+                if (std::find(held_by.begin(), held_by.end(), number) == held_by.end())
+                    held_by.push_back(number);
+            };
+            if (t.locked[i]) hold(BlockerKind::locked, owner(task));
+            if (t.standby[i]) hold(BlockerKind::standby, owner(task));
+            if (inv_.task_affinities[t.affinities[i]].cpu_local) hold(BlockerKind::cpu_local, owner(task));
+            if (t.how(task) == Mobility::none) hold(BlockerKind::never_moves, owner(task));
+            const auto job = t.job[i];
+            if (job != none<JobId> && inv_.job_max_disrupted[index(job)] == 0)
+                hold(BlockerKind::no_disruption, owner(task));
+            if (t.how(task) != Mobility::copy)
+                for (const auto budget : inv_.budgets_of(task))
+                    if (inv_.budgets[budget].allows() == 0)
+                        hold(BlockerKind::budget, inv_.budget_names[budget]);
+            if (!fixed && !scope.movable[i] && job != none<JobId>)
+                hold(BlockerKind::core_members, owner(task));
+        }
+        for (auto& held_by : held_by_) std::sort(held_by.begin(), held_by.end());
+    }
+
+    // Finds the gangs that must stay within one domain, and the nodes that they use and nothing else holds.
+    void find_gangs(const std::vector<NodeId>& vacated) {
+        for (const auto task : cluster_.tasks()) {
+            const auto& network = inv_.task_affinities[inv_.tasks.affinities[index(task)]].network_affinity;
+            if (!network || network->mode != NetworkMode::required || !cluster_.is_movable(task) ||
+                inv_.tasks.job[index(task)] == none<JobId>)
+                continue;
+            const auto number = blocker(BlockerKind::gang_domain, owner(task), task);
+            const auto node = cluster_.node_of(task);
+            if (held_by_[index(node)].empty() && counts(node) &&
+                !std::binary_search(vacated.begin(), vacated.end(), node))
+                gang_nodes_.insert({number, node});
+        }
+    }
+
+    // Plans without any blocker: no single one frees more.
+    void plan_without_all(Cluster& trial) {
+        result_.nodes_without_all = result_.vacated_nodes;
+        result_.gpus_without_all = result_.vacated_gpus;
+        if (found_.empty() || budget_.exhausted()) return;
+        Without without(trial);
+        for (const auto& blocker : found_) without.try_remove(blocker);
+        const auto plan = this->plan(trial);
+        if (plan.stats.value_milli <= base_value_) return;
+        const auto nodes = counted(plan.plan.vacated_nodes);
+        result_.nodes_without_all = std::ssize(nodes);
+        result_.gpus_without_all = gpus(nodes);
+    }
+    [[nodiscard]] Result plan(const Cluster& trial) {
+        plan_options_.time_limit = budget_.remaining_s();
+        return consolidate(trial, policies_, plan_options_, context_);
+    }
+
+    // Plans without each candidate in turn and keeps those that free more.
+    void plan_without(Cluster& trial, std::vector<Candidate> candidates) {
+        const bool by_gpus = options_.objective == Objective::gpus;
+        const auto names = [&](const Candidate& c) {
+            std::vector<std::pair<BlockerKind, std::string_view>> list;
+            for (const auto b : c.blockers) list.emplace_back(found_[b].kind, found_[b].name);
+            return list;
+        };
+        std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
+            const auto key = [&](const Candidate& c) {
+                return by_gpus ? std::pair(-c.gpus, -c.nodes) : std::pair(-c.nodes, -c.gpus);
+            };
+            return std::tuple(key(a), names(a)) < std::tuple(key(b), names(b));
+        });
+        for (const auto& candidate : candidates) {
+            if (budget_.exhausted() || result_.planned >= options_.max_plans) break;
+            Without without(trial);
+            const bool possible = std::all_of(candidate.blockers.begin(), candidate.blockers.end(),
+                                              [&](auto b) { return without.try_remove(found_[b]); });
+            if (!possible) continue;
+            ++result_.planned;
+            const auto plan = this->plan(trial);
+            if (plan.stats.value_milli <= base_value_) continue;
+            const auto nodes = counted(plan.plan.vacated_nodes);
+            RankedBlocker ranked;
+            for (const auto b : candidate.blockers) ranked.blockers.push_back(found_[b]);
+            ranked.nodes = std::ssize(nodes) - result_.vacated_nodes;
+            ranked.gpus = gpus(nodes) - result_.vacated_gpus;
+            std::set_difference(nodes.begin(), nodes.end(), base_nodes_.begin(), base_nodes_.end(),
+                                std::back_inserter(ranked.freed));
+            result_.ranked.push_back(std::move(ranked));
+        }
+        const auto tasks = [](const RankedBlocker& r) {
+            std::size_t sum = 0;
+            for (const auto& blocker : r.blockers) sum += blocker.tasks.size();
+            return sum;
+        };
+        std::stable_sort(result_.ranked.begin(), result_.ranked.end(), [&](const auto& a, const auto& b) {
+            const auto key = [&](const RankedBlocker& r) {
+                return by_gpus ? std::tuple(-r.gpus, -r.nodes, tasks(r))
+                               : std::tuple(-r.nodes, -r.gpus, tasks(r));
+            };
+            return key(a) < key(b);
+        });
+    }
+
+    const Cluster& cluster_;
+    const Inventory& inv_;
+    const BlockerOptions& options_;
+    Context context_;
+    Budget budget_;
+    Options plan_options_;
+    AnyPolicies policies_ = presets::fast();
+    GpuModelId model_ = none<GpuModelId>;
+    std::vector<NodeId> base_nodes_;
+    std::int64_t base_value_ = 0;
+    std::vector<FixedTasks> found_;
+    std::map<std::pair<BlockerKind, std::string>, std::size_t> number_;  // into found_
+    std::vector<std::vector<std::size_t>> held_by_;                      // by NodeId
+    std::set<std::pair<std::size_t, NodeId>> gang_nodes_;
+    BlockerRanking result_;
+};
+
+}  // namespace detail
+
+GPUSCHED_EXPORT BlockerRanking blockers(const Cluster& cluster, const BlockerOptions& options,
+                                        const Context& context) {
+    Problems problems;
+    check_fields(problems, options);
+    for (const auto node : options.exempt)
+        if (!cluster.contains(node))
+            problems.add("exempt: there is no node " + std::to_string(index(node)) + "; expected less than " +
+                         std::to_string(cluster.node_slots()));
+    if (!options.gpu_model.empty()) {
+        const auto& inv = cluster.inventory();
+        std::set<std::string_view> models;
+        for (const auto node : cluster.nodes())
+            if (const auto model = inv.nodes.gpu_model[index(node)]; model != none<GpuModelId>)
+                models.insert(inv.gpu_models[index(model)]);
+        if (!models.contains(options.gpu_model))
+            problems.add(
+                bad_value("gpu_model", gpusched::quoted(options.gpu_model), "a GPU model of the cluster") +
+                did_you_mean(options.gpu_model, std::vector<std::string_view>(models.begin(), models.end())));
+    }
+    problems.throw_if_any();
+    return detail::BlockerSearch(cluster, options, context).run();
+}
+
+}  // namespace gpusched::consolidation

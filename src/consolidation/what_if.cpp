@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/what_if.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/order.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <unordered_set>
+#include <utility>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+/// A job, or a task without a job, with its pending pods.
+struct QueuedJob {
+    std::string name;
+    bool is_job = false;  // jobs and tasks may share a name
+    std::int64_t priority = std::numeric_limits<std::int64_t>::min();
+    std::int64_t created = std::numeric_limits<std::int64_t>::max();
+    std::vector<TaskId> pods;  // those that it needs come first
+    std::size_t needed = 0;    // of the pods
+    bool has_subgroups = false;
+    std::int64_t members = 0, min_members = 0;  // of a gang with too few pods; else 0
+};
+
+// Returns the jobs that wait, highest priority first, then the oldest, then by name.
+static std::vector<QueuedJob> queue(const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    std::map<std::pair<bool, std::string_view>, QueuedJob> jobs;
+    std::vector<std::int64_t> running(inv.job_names.size());
+    std::vector<std::int64_t> running_in(inv.subgroups.size());
+    for (const auto task : cluster.tasks()) {
+        const auto job = t.job[index(task)];
+        if (cluster.is_placed(task)) {
+            if (job != none<JobId>) ++running[index(job)];
+            if (const auto in = inv.subgroup_of(task); in != none<SubgroupId>) ++running_in[index(in)];
+            continue;
+        }
+        if (t.daemon[index(task)]) continue;  // its node does not exist yet
+        const auto& name = job == none<JobId> ? cluster.name(task) : inv.job_names[index(job)];
+        auto& queued = jobs[{job != none<JobId>, name}];
+        queued.name = name;
+        queued.is_job = job != none<JobId>;
+        queued.priority = std::max(queued.priority, t.priority[index(task)]);
+        queued.created = std::min(queued.created, t.start_time[index(task)]);
+        queued.pods.push_back(task);
+    }
+    std::vector<QueuedJob> list;
+    for (auto& [key, queued] : jobs) {
+        queued.needed = queued.pods.size();
+        if (const auto job = t.job[index(queued.pods.front())];
+            job != none<JobId> && inv.job_min_members[index(job)] > 0) {
+            const auto least = inv.job_min_members[index(job)];
+            const auto lacks = std::max<std::int64_t>(1, least - running[index(job)]);
+            if (lacks > std::ssize(queued.pods))
+                queued.members = running[index(job)] + std::ssize(queued.pods), queued.min_members = least;
+            else
+                queued.needed = static_cast<std::size_t>(lacks);
+            queued.has_subgroups = !inv.subgroups_of(job).empty();
+            // The members that subgroups need come first.
+            std::vector<TaskId> first, others;
+            for (const auto pod : queued.pods) {
+                const auto in = inv.subgroup_of(pod);
+                const bool needed =
+                    in != none<SubgroupId> && running_in[index(in)]++ < inv.subgroups[index(in)].min_members;
+                (needed ? first : others).push_back(pod);
+            }
+            first.insert(first.end(), others.begin(), others.end());
+            queued.pods = std::move(first);
+        }
+        list.push_back(std::move(queued));
+    }
+    std::stable_sort(list.begin(), list.end(), [](const QueuedJob& a, const QueuedJob& b) {
+        if (a.priority != b.priority) return a.priority > b.priority;
+        return a.created != b.created ? a.created < b.created : comes_before(a.name, b.name);
+    });
+    return list;
+}
+
+/// Lets jobs start in a copy of a cluster.
+class Starter {
+  public:
+    Starter(Cluster cluster, const Context& context) : cluster_(std::move(cluster)), context_(context) {
+        cluster_.commit();
+    }
+
+    /// Places all pods of the job, or else those that it needs and as many others as fit, or none.
+    JobOutcome start(const QueuedJob& job) {
+        JobOutcome outcome;
+        if (job.min_members > 0) {
+            outcome.reason = "the gang has " + std::to_string(job.members) + " of at least " +
+                             std::to_string(job.min_members) + " pods";
+            return outcome;
+        }
+        const std::span all(job.pods);
+        auto placed = place(all);
+        auto count = placed.placed ? all.size() : 0;
+        if (!placed.placed && job.needed < all.size()) {
+            const auto mark = cluster_.checkpoint();
+            const bool together = place(all.first(job.needed)).placed;
+            if (together) count = job.needed;
+            // Without subgroups, any pods will do.
+            if (together || !job.has_subgroups)
+                for (const auto pod : all.subspan(together ? job.needed : 0))
+                    if (place(std::span(&pod, 1)).placed) ++count;
+            if (count < job.needed) {
+                cluster_.rollback(mark);
+                count = 0;
+            }
+        }
+        outcome.starts = count >= job.needed;
+        outcome.pods = static_cast<std::int64_t>(count);
+        if (!outcome.starts) outcome.reason = std::move(placed.reason);
+        return outcome;
+    }
+    bool starts_alone(const QueuedJob& job) {
+        const auto mark = cluster_.checkpoint();
+        const bool starts = start(job).starts;
+        cluster_.rollback(mark);
+        return starts;
+    }
+    [[nodiscard]] const Cluster& cluster() const noexcept { return cluster_; }
+
+  private:
+    allocation::Allocation place(std::span<const TaskId> pods) {
+        return allocation::place_gang(cluster_, pods, {}, context_);
+    }
+    Cluster cluster_;
+    const Context& context_;
+};
+
+static bool is_lost(const TaskSpec& task) {
+    return task.locked || task.standby || task.how == Mobility::none;
+}
+
+static ClusterSpec changed(const Cluster& cluster, const WhatIfOptions& options,
+                           std::vector<std::string>& lost) {
+    auto spec = cluster.to_spec();
+    std::unordered_set<std::string> removed, uncordoned, gone, names;
+    for (const auto node : options.remove) removed.insert(cluster.name(node));
+    for (const auto node : options.uncordon) uncordoned.insert(cluster.name(node));
+    std::erase_if(spec.nodes, [&](const NodeSpec& node) { return removed.contains(node.name); });
+    for (auto& node : spec.nodes) {
+        names.insert(node.name);
+        if (uncordoned.contains(node.name)) node.schedulable = true;
+    }
+    std::erase_if(spec.tasks, [&](TaskSpec& task) {
+        if (!task.node || !removed.contains(*task.node)) return false;
+        if (task.daemon || is_lost(task)) {
+            if (!task.daemon) lost.push_back(task.name);
+            gone.insert(task.name);
+            return true;
+        }
+        task.node.reset();
+        task.gpus.clear();
+        return false;
+    });
+    for (auto& budget : spec.budgets)
+        std::erase_if(budget.tasks, [&](const std::string& task) { return gone.contains(task); });
+    for (const auto& added : options.add_nodes) {
+        std::int64_t number = 0;
+        for (std::int64_t i = 0; i < added.count; ++i) {
+            auto node = added.node;
+            do node.name = added.node.name + "-new-" + std::to_string(++number);
+            while (!names.insert(node.name).second);
+            for (auto& [key, value] : node.labels)
+                if (value == added.node.name) value = node.name;
+            for (auto daemon : added.daemons) {
+                daemon.name += "@" + node.name;
+                daemon.node = node.name;
+                spec.tasks.push_back(std::move(daemon));
+            }
+            spec.nodes.push_back(std::move(node));
+        }
+    }
+    return spec;
+}
+
+static void validate_what_if(const WhatIfOptions& options, const Cluster& cluster) {
+    Problems problems;
+    check_fields(problems, options);
+    const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
+        for (const auto node : nodes)
+            if (!cluster.contains(node))
+                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
+                             "; expected less than " + std::to_string(cluster.node_slots()));
+    };
+    known("remove", options.remove);
+    known("uncordon", options.uncordon);
+    problems.throw_if_any();
+    for (const auto node : options.uncordon) {
+        if (!cluster.inventory().nodes.is_cordoned(node))
+            problems.add(bad_value("uncordon", gpusched::quoted(cluster.name(node)), "a cordoned node"));
+        if (std::find(options.remove.begin(), options.remove.end(), node) != options.remove.end())
+            problems.add(
+                bad_value("uncordon", gpusched::quoted(cluster.name(node)), "a node that is not removed"));
+    }
+    for (const auto& added : options.add_nodes) {
+        check_range(problems, "count", added.count, 1, most_added_nodes, "add_nodes");
+        if (added.node.name.empty()) problems.add("add_nodes: a node has no name; expected one");
+    }
+    problems.throw_if_any();
+}
+
+static WhatIfCase describe(const Cluster& cluster, WhatIfState state,
+                           std::span<const fragmentation::Shape> shapes) {
+    WhatIfCase out;
+    out.state = state;
+    for (const auto node : cluster.nodes()) {
+        if (cluster.inventory().nodes.is_cordoned(node) || cluster.gpu_count(node) == 0) continue;
+        out.idle_gpus += gpu_count(cluster.idle_gpus(node));
+        out.empty_nodes += cluster.occupants(node) == 0 ? 1 : 0;
+    }
+    out.fragmentation = fragmentation::report(cluster, shapes);
+    return out;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT AddedNodes nodes_like(const Cluster& cluster, NodeId node, std::int64_t count) {
+    if (!cluster.contains(node))
+        throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
+                           std::to_string(cluster.node_slots()));
+    AddedNodes added{.node = cluster.node_spec(node), .count = count, .daemons = {}};
+    added.node.schedulable = true;
+    added.node.failed_gpus.clear();
+    added.node.eviction_count = 0;
+    // Kubernetes taints nodes that are cordoned or not ready.
+    std::erase_if(added.node.taints,
+                  [](const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); });
+    for (const auto task : cluster.tasks_on(node))
+        if (cluster.inventory().tasks.daemon[index(task)]) added.daemons.push_back(cluster.task_spec(task));
+    return added;
+}
+
+GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& options, const Context& context) {
+    detail::validate_what_if(options, cluster);
+    Budget budget(context, options.time_limit);
+    auto inner = context;
+    inner.progress = {};
+    WhatIf result;
+    const auto shapes = fragmentation::own_shapes(cluster);
+    std::vector<std::pair<WhatIfState, Cluster>> states;
+    states.emplace_back(WhatIfState::now, cluster);
+    if (!options.add_nodes.empty() || !options.remove.empty() || !options.uncordon.empty())
+        states.emplace_back(WhatIfState::changed,
+                            Cluster::build(detail::changed(cluster, options, result.lost)));
+    std::int64_t moves = 0;
+    if (options.consolidate) {
+        Options plan_options;
+        plan_options.preset = options.preset;
+        plan_options.seed = options.seed;
+        plan_options.threads = options.threads;
+        plan_options.time_limit = budget.remaining_s();
+        plan_options.search.bound_method = BoundMethod::none;
+        const auto& before = states.back().second;
+        const auto plan = consolidate(before, plan_options, inner);
+        moves = plan.stats.moves;
+        states.emplace_back(WhatIfState::consolidated, apply(before, plan.plan));
+    }
+
+    // The queue of the last state has all jobs: a change adds displaced ones.
+    std::map<std::pair<bool, std::string>, std::size_t> row;
+    for (const auto& job : detail::queue(states.back().second)) {
+        row.emplace(std::pair(job.is_job, job.name), result.jobs.size());
+        WaitingJob waiting{.name = job.name,
+                           .priority = job.priority,
+                           .created = job.created,
+                           .pods = std::ssize(job.pods),
+                           .displaced = true};
+        for (const auto pod : job.pods)
+            waiting.gpus += static_cast<double>(states.back().second.gpu_milli(pod)) / 1000;
+        waiting.outcomes.resize(states.size());
+        result.jobs.push_back(std::move(waiting));
+    }
+    for (std::size_t s = 0; s < states.size(); ++s) {
+        const auto& [state, at] = states[s];
+        auto one = detail::describe(at, state, shapes);
+        if (state == WhatIfState::consolidated) one.moves = moves;
+        detail::Starter queued(at, inner), alone(at, inner);
+        const auto jobs = detail::queue(at);
+        for (const auto& job : jobs) {
+            auto& waiting = result.jobs[row.at({job.is_job, job.name})];
+            if (state == WhatIfState::now) waiting.displaced = false;
+            auto& outcome = waiting.outcomes[s];
+            ++one.jobs;
+            if (budget.exhausted()) {
+                outcome.reason = "not tried";
+                continue;
+            }
+            outcome = queued.start(job);
+            outcome.alone = alone.starts_alone(job);
+            one.starts += outcome.starts ? 1 : 0;
+            one.alone += outcome.alone ? 1 : 0;
+            one.pods += outcome.pods;
+            for (const auto pod : job.pods)
+                if (queued.cluster().is_placed(pod))
+                    one.placements.push_back({at.name(pod), at.name(queued.cluster().node_of(pod)),
+                                              gpu_list(queued.cluster().gpus_of(pod))});
+        }
+        result.states.push_back(std::move(one));
+    }
+    result.stop_reason = budget.reason();
+    return result;
+}
+
+}  // namespace gpusched::consolidation

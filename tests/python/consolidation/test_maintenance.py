@@ -1,0 +1,178 @@
+"""Blockers, drain orders and what-if: results, views, errors and the console."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task
+from gpusched.cli import main
+from messages import mentions, refuses
+
+
+def half_full() -> dict[str, object]:
+    """Four nodes with two tasks of two GPUs each; a1 is locked. The pending job needs a whole node."""
+    nodes = [make_node(name) for name in "abcd"]
+    tasks = [
+        make_task(f"{name}{i}", node=name, gpu_count=2, gpus=[2 * i, 2 * i + 1], locked=f"{name}{i}" == "a1")
+        for name in "abcd"
+        for i in range(2)
+    ]
+    tasks.append(make_task("big", gpu_count=8, priority=1))
+    tasks.append(make_task("huge", gpu_count=8, job="pair"))
+    tasks.append(make_task("huger", gpu_count=8, job="pair"))
+    return document(nodes, tasks)
+
+
+def contains(text: str, *parts: str) -> bool:
+    return all(part in text for part in parts)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> gs.Cluster:
+    return gs.Cluster.from_json(half_full())
+
+
+@pytest.fixture
+def path(cluster: gs.Cluster, tmp_path: Path) -> str:
+    cluster.to_json(tmp_path / "cluster.json")
+    return str(tmp_path / "cluster.json")
+
+
+def test_blockers(cluster: gs.Cluster) -> None:
+    found = gs.blockers(cluster)
+    assert (found.vacated_nodes, found.nodes_held, found.gpus_held, found.found) == (2, 1, 8, 1)
+    assert found.ranked == [] and len(found) == 0  # half of the GPUs are in use, so two nodes are the most
+    data = half_full()
+    data["tasks"] = [task for task in data["tasks"] if task["name"][0] in "ab"]  # type: ignore[attr-defined]
+    data["tasks"][2]["how"] = data["tasks"][3]["how"] = "restart"  # type: ignore[index]
+    data["version"] = 2
+    data["budgets"] = [{"name": "web", "tasks": ["b0", "b1"], "allowed_down": 0}]
+    found = gs.blockers(gs.Cluster.from_json(data))
+    assert [(r.blockers[0].kind, r.blockers[0].name, r.nodes, r.gpus, r.freed) for r in found] == [
+        ("locked", "a1", 1, 8, ["a"]),
+        ("budget", "web", 1, 8, ["b"]),
+    ]
+    assert found[0] == found.ranked[0] and found[1].blockers[0].tasks == ["b0", "b1"]
+    text = str(found)
+    assert contains(text, "a1 is locked", "disruption budget web", "frees 0 nodes")
+    assert list(found.to_pandas().columns) == ["kind", "name", "nodes", "gpus", "tasks", "freed"]
+    assert found.to_pandas().freed.tolist() == [["a"], ["b"]]
+    assert "a1 is locked" in found._repr_html_()
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_drain_order(cluster: gs.Cluster) -> None:
+    order = gs.drain_order(cluster, batch=2)
+    assert not order and [why.node for why in order.left] == ["a"]
+    assert order.left[0].blockers[0].task == "a1" and order.left[0].blockers[0].fixed_by == "locked"
+    assert order.batches_at_least == 2 and len(order.batches) == 2
+    state = cluster
+    for batch in order.batches:
+        assert gs.verify.plan(state, batch.plan).ok
+        state = gs.apply(state, batch.plan)
+        assert all(not state.nodes[name].tasks for name in batch.nodes)
+    assert sorted(sum((batch.nodes for batch in order.batches), [])) == ["b", "c", "d"]
+    assert contains(str(order), "3 nodes in 2 batches (no order has fewer, by counting)", "must stay (locked)")
+    frame = order.to_pandas()
+    assert frame.batch.tolist().count(-1) == 1 and len(frame) == 4
+    assert "must stay" in order._repr_html_()
+    assert pickle.loads(pickle.dumps(order)) == order
+    assert gs.drain_order(cluster, nodes=["b"])
+
+
+def test_what_if(cluster: gs.Cluster) -> None:
+    now = gs.what_if(cluster)
+    assert [state.state for state in now.states] == ["now", "consolidated"]
+    assert [(s.starts, s.alone, s.jobs) for s in now.states] == [(0, 0, 2), (1, 2, 2)]
+    assert [job.name for job in now.jobs] == ["big", "pair"]
+    more = gs.what_if(cluster, add_nodes={"b": 1}, consolidate=False)
+    assert [(s.starts, s.alone, s.jobs) for s in more.states] == [(0, 0, 2), (1, 1, 2)]
+    assert more.states[1].placements[0].node == "b-new-1"
+    described = gs.what_if(cluster, add_nodes=[(make_node("x", gpu_count=8), 3)], consolidate=False)
+    assert described.states[1].starts == 2
+    removed = gs.what_if(cluster, remove=["a"], consolidate=False)
+    assert removed.lost == ["a1"]
+    displaced = next(job for job in removed.jobs if job.name == "a0")
+    assert displaced.displaced and displaced.outcomes[1].starts
+    assert contains(str(more), "1 of 2 jobs would start, 0 as it is", "starts only with the change: big", "pair: ")
+    assert contains(str(now), "after a consolidation", "idle GPUs that a request cannot use")
+    frame = more.to_pandas()
+    assert len(frame) == 4 and frame.starts.sum() == 1
+    assert "1 of 2 jobs" in more._repr_html_()
+    assert pickle.loads(pickle.dumps(more)) == more
+
+
+def test_uncordoned_nodes_take_jobs() -> None:
+    data = half_full()
+    data["nodes"].append(make_node("e", schedulable=False))  # type: ignore[attr-defined]
+    cluster = gs.Cluster.from_json(data)
+    assert gs.what_if(cluster, uncordon=["e"], consolidate=False).states[1].starts == 1
+    with refuses("uncordon 'a' cordoned"):
+        gs.what_if(cluster, uncordon=["a"])
+    with refuses("uncordon 'e' not removed"):
+        gs.what_if(cluster, uncordon=["e"], remove=["e"])
+
+
+def test_bad_arguments(cluster: gs.Cluster) -> None:
+    with refuses("gpu_model 'A10' 'A100'"):
+        gs.blockers(cluster, gpu_model="A10")
+    with refuses("max_plans 0 1"):
+        gs.blockers(cluster, max_plans=0)
+    with refuses("batch 0 1"):
+        gs.drain_order(cluster, batch=0)
+    with refuses("nodes 'z'"):
+        gs.drain_order(cluster, nodes=["z"])
+    with refuses("nodes 'a' exempt"):
+        gs.drain_order(cluster, nodes=["a"], exempt=["a"])
+    with refuses("add_nodes[0] 'z'"):
+        gs.what_if(cluster, add_nodes={"z": 1})
+    with refuses("add_nodes[0] number 0 1 100000"):
+        gs.what_if(cluster, add_nodes={"a": 0})
+    with refuses("add_nodes[0] pair"):
+        gs.what_if(cluster, add_nodes=["a"])
+    with refuses("gpu_count"):
+        gs.what_if(cluster, add_nodes=[({"name": "x"}, 1)])
+    with refuses("add_nodes 'a' dict"):
+        gs.what_if(cluster, add_nodes="a")
+
+
+def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["blockers", path]) == 0
+    assert "1 blocker holds 1 node with 8 GPUs" in capsys.readouterr().out
+    folder = tmp_path / "batches"
+    assert main(["drain-order", path, "--all", "--batch", "2", "-o", str(folder)]) == 1
+    out = capsys.readouterr().out
+    assert contains(out, "1 node cannot be drained", "the plans verify")
+    plans = sorted(folder.iterdir())
+    assert [plan.name for plan in plans] == ["batch-001.json", "batch-002.json"]
+    assert gs.verify.plan(path, json.loads(plans[0].read_text())).ok
+    assert main(["drain-order", path, "--nodes", "b,c"]) == 0
+    node = tmp_path / "node.json"
+    node.write_text(json.dumps(make_node("x")))
+    capsys.readouterr()
+    assert main(["what-if", path, "--add-nodes", f"{node}=3", "--no-consolidate"]) == 0
+    assert "2 of 2 jobs would start" in capsys.readouterr().out
+    assert main(["what-if", path, "--remove", "a", "--add-nodes", "b=1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("drain-order CLUSTER", "--nodes --all expected one"),
+        ("drain-order CLUSTER --all --nodes a", "--nodes --all expected one"),
+        ("drain-order CLUSTER --all --batch 0", "--batch 0 1"),
+        ("blockers CLUSTER --model B", "--model 'B'"),
+        ("what-if CLUSTER --add-nodes a", "--add-nodes 'a' NODE=N"),
+        ("what-if CLUSTER --add-nodes z=1", "--add-nodes[0] 'z'"),
+        ("what-if CLUSTER --uncordon a", "--uncordon 'a' cordoned"),
+    ],
+)
+def test_console_mistakes(
+    arguments: str, told: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([path if word == "CLUSTER" else word for word in arguments.split()]) == 2
+    assert mentions(capsys.readouterr().err, told)

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blockers, drain orders and what-if on snapshots that can be checked by hand.
+#include "consolidation/example_clusters.hpp"
+#include "support/catch.hpp"
+#include "support/messages.hpp"
+
+#include <gpusched/consolidation/blockers.hpp>
+#include <gpusched/consolidation/drain_order.hpp>
+#include <gpusched/consolidation/what_if.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <stop_token>
+
+using namespace testing_support;
+
+namespace {
+
+/// Four nodes with two tasks of two GPUs each, so that half of all GPUs are idle.
+ClusterSpec half_full() {
+    ClusterSpec spec;
+    for (const std::string name : {"a", "b", "c", "d"}) {
+        spec.nodes.push_back(node(name));
+        spec.tasks.push_back(task(name + "1", name, {0, 1}));
+        spec.tasks.push_back(task(name + "2", name, {2, 3}));
+    }
+    return spec;
+}
+
+std::vector<std::vector<std::string>> names(const Cluster& cluster, const con::DrainOrder& order) {
+    std::vector<std::vector<std::string>> all;
+    for (const auto& batch : order.batches) {
+        auto& nodes = all.emplace_back();
+        for (const auto node : batch.nodes) nodes.push_back(cluster.name(node));
+    }
+    return all;
+}
+
+TaskSpec pending(std::string name, std::int64_t gpus, std::string job = "") {
+    TaskSpec t{.name = std::move(name), .job = std::move(job)};
+    t.gpu_count = gpus;
+    t.cpu_milli = 1000 * gpus;
+    t.memory_mib = 1000 * gpus;
+    return t;
+}
+
+std::vector<std::string> starting(const con::WhatIf& answer, std::size_t state) {
+    std::vector<std::string> found;
+    for (const auto& job : answer.jobs)
+        if (job.outcomes.at(state).starts) found.push_back(job.name);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("drain_order: half of a half-full cluster is down at once, and no pod moves twice") {
+    const auto cluster = Cluster::build(half_full());
+    const auto order = con::drain_order(cluster, {.batch = 2, .threads = 1});
+    CHECK(order.left.empty());
+    CHECK(order.batches.size() == 2);
+    CHECK(order.batches_at_least == 2);
+    // Two nodes move onto the others; these move back in the second batch with the pods that came.
+    CHECK(order.moved_tasks == 8);
+    CHECK(order.moved_twice == 4);
+    const auto three = con::drain_order(cluster, {.batch = 3, .threads = 1});
+    CHECK(three.batches.size() == 2);  // two nodes hold all tasks, one does not
+}
+
+TEST_CASE("drain_order: drained nodes return and receive") {
+    auto spec = half_full();
+    spec.nodes.push_back(node("e"));
+    const auto cluster = Cluster::build(spec);
+    const auto order = con::drain_order(cluster, {.batch = 1, .threads = 1});
+    CHECK(order.left.empty());
+    CHECK(names(cluster, order).size() == 5);
+    CHECK(order.batches_at_least == 5);
+    const auto given =
+        con::drain_order(cluster, {.batch = 1, .nodes = {{cluster.find_node("b"), cluster.find_node("a")}}});
+    CHECK(given.batches.size() == 2);
+    CHECK(given.moved_tasks == 4);
+    CHECK(given.moved_twice == 0);
+}
+
+TEST_CASE("drain_order: nodes that cannot be drained are named with their blocker") {
+    auto spec = half_full();
+    spec.tasks[0].locked = true;            // a1
+    spec.tasks[2].how = Mobility::none;     // b1
+    spec.tasks[4].how = Mobility::restart;  // c1
+    spec.tasks[6].gpu_models = {"H20"};     // d1
+    spec.budgets = {{.name = "web", .tasks = {"c1"}, .allowed_down = 0}};
+    const auto cluster = Cluster::build(spec);
+    const auto order = con::drain_order(cluster, {.batch = 4});
+    REQUIRE(order.left.size() == 3);
+    CHECK(names(cluster, order) == std::vector<std::vector<std::string>>{{"d"}});
+    CHECK(order.left[0].text.find("task 'a1' must stay (locked)") != std::string::npos);
+    CHECK(order.left[1].text.find("task 'b1' must stay (it never moves: its how is none)") !=
+          std::string::npos);
+    CHECK(order.left[2].text.find("task 'c1' must stay (disruption budget 'web')") != std::string::npos);
+    CHECK(order.left[2].blockers.at(0).fixed_by == con::FixedBy::budget);
+}
+
+TEST_CASE("drain_order: a full cluster has no batch, and the bound is 0") {
+    ClusterSpec spec;
+    for (const std::string name : {"a", "b"}) {
+        spec.nodes.push_back(node(name, 2));
+        spec.tasks.push_back(task(name + "1", name, {0, 1}));
+    }
+    const auto order = con::drain_order(Cluster::build(spec), {});
+    CHECK(order.batches.empty());
+    CHECK(order.batches_at_least == 0);
+    REQUIRE(order.left.size() == 2);
+    CHECK(order.left[0].blockers.at(0).obstacle == Obstacle::gpu);
+    CHECK(con::drain_order(Cluster(), {}).batches.empty());
+}
+
+TEST_CASE("drain_order: bad options, limits and cancellation") {
+    const auto cluster = Cluster::build(half_full());
+    const auto a = cluster.find_node("a");
+    CHECK_THROWS_AS(con::drain_order(cluster, {.batch = 0}), InvalidInput);
+    CHECK_THROWS_AS(con::drain_order(cluster, {.tries = 0}), InvalidInput);
+    CHECK_THROWS_AS(con::drain_order(cluster, {.nodes = {{make_id<NodeId>(9)}}}), InvalidInput);
+    CHECK_THROWS_AS(con::drain_order(cluster, {.nodes = {{a}}, .exempt = {a}}), InvalidInput);
+    CHECK_THROWS_AS(con::drain_batches_at_least(cluster, {a}, 0), InvalidInput);
+    std::stop_source stop;
+    stop.request_stop();
+    const auto order = con::drain_order(cluster, {}, {.stop = stop.get_token()});
+    CHECK(order.stop_reason == StopReason::cancelled);
+    CHECK(order.left.size() + order.batches.size() == 4);
+    const auto kept = con::drain_order(cluster, {.batch = 4, .exempt = {a}});
+    CHECK(kept.left.empty());
+    for (const auto& batch : kept.batches) {
+        CHECK(std::count(batch.nodes.begin(), batch.nodes.end(), a) == 0);
+        for (const auto& move : batch.plan.moves) CHECK((move.from != a && move.to != a));
+    }
+}
+
+TEST_CASE("drain_batches_at_least counts nodes and idle capacity") {
+    const auto cluster = Cluster::build(half_full());
+    std::vector<NodeId> all(cluster.nodes().begin(), cluster.nodes().end());
+    CHECK(con::drain_batches_at_least(cluster, all, 1) == 4);
+    CHECK(con::drain_batches_at_least(cluster, all, 4) == 2);  // 16 of 32 GPUs are idle
+    CHECK(con::drain_batches_at_least(cluster, {}, 4) == 0);
+}
+
+TEST_CASE("blockers: the one that frees most comes first") {
+    auto spec = half_full();
+    spec.nodes.push_back(node("e", 4));
+    for (const auto* name : {"a1", "b1", "c1", "d1"})
+        for (auto& t : spec.tasks)
+            if (t.name == name) t.locked = true;
+    spec.tasks[0].job = spec.tasks[2].job = "two";  // a1, b1
+    spec.tasks.push_back(task("e1", "e", {0, 1, 2, 3}));
+    spec.tasks.back().how = Mobility::none;
+    const auto cluster = Cluster::build(spec);
+    const auto found = con::blockers(cluster);
+    CHECK(found.vacated_nodes == 0);
+    CHECK(found.nodes_held == 5);
+    CHECK(found.gpus_held == 36);
+    CHECK(found.found == 4);
+    REQUIRE(found.ranked.size() == 4);
+    CHECK_FALSE(found.pairs);
+    CHECK(found.ranked[0].blockers.at(0).name == "two");
+    CHECK(found.ranked[0].blockers.at(0).kind == con::BlockerKind::locked);
+    CHECK(found.ranked[0].blockers.at(0).tasks.size() == 2);
+    CHECK(found.ranked[0].gpus == 16);
+    CHECK(found.ranked[0].nodes == 2);
+    CHECK(found.ranked[0].freed.size() == 2);
+    CHECK(found.ranked[3].blockers.at(0).name == "e1");
+    CHECK(found.ranked[3].gpus == 4);
+    CHECK(con::blockers(cluster, {.max_plans = 2}).planned == 2);
+}
+
+TEST_CASE("blockers: budgets at 0, and pairs if no single one helps") {
+    ClusterSpec spec;
+    spec.nodes = {node("a"), node("b")};
+    spec.tasks = {task("a1", "a", {0, 1}), task("a2", "a", {2, 3}), task("b1", "b", {0}, true)};
+    spec.tasks[0].how = spec.tasks[1].how = Mobility::restart;
+    spec.budgets = {{.name = "x", .tasks = {"a1", "a2"}, .allowed_down = 0}};
+    const auto one = con::blockers(Cluster::build(spec));
+    REQUIRE(one.ranked.size() == 2);
+    // Either node can take the other's tasks.
+    CHECK(one.ranked[0].gpus == 8);
+    spec.tasks[0].locked = true;
+    spec.nodes[1].memory_mib = 2'000'000;  // b1 does not fit on a
+    spec.tasks[2].memory_mib = 1'000'000;
+    const auto two = con::blockers(Cluster::build(spec));
+    CHECK(two.pairs);
+    REQUIRE(two.ranked.size() == 1);
+    CHECK(two.ranked[0].blockers.size() == 2);
+    CHECK(two.ranked[0].blockers[0].kind == con::BlockerKind::locked);
+    CHECK(two.ranked[0].blockers[1].kind == con::BlockerKind::budget);
+}
+
+TEST_CASE("blockers: nodes of one model, and bad options") {
+    auto spec = half_full();
+    spec.nodes.push_back(node("x", 8, "B"));
+    spec.nodes.push_back(node("y", 8, "B"));
+    spec.tasks.push_back(task("x1", "x", {0}, true));
+    spec.tasks.push_back(task("y1", "y", {0}));
+    const auto cluster = Cluster::build(spec);
+    const auto found = con::blockers(cluster, {.gpu_model = "B"});
+    CHECK(found.vacated_nodes == 1);
+    CHECK(found.nodes_held == 1);
+    CHECK_THROWS_AS(con::blockers(cluster, {.gpu_model = "H2"}), InvalidInput);
+    CHECK_THROWS_AS(con::blockers(cluster, {.exempt = {make_id<NodeId>(99)}}), InvalidInput);
+    CHECK_THROWS_AS(con::blockers(cluster, {.max_plans = 0}), InvalidInput);
+    CHECK(con::blockers(Cluster()).ranked.empty());
+}
+
+TEST_CASE("what_if: the queue, added nodes and a consolidation") {
+    auto spec = half_full();
+    spec.tasks.push_back(pending("big", 8));
+    spec.tasks.push_back(pending("first", 4));
+    spec.tasks.back().priority = 5;
+    spec.tasks.push_back(pending("huge", 16));
+    const auto cluster = Cluster::build(spec);
+    const auto now = con::what_if(cluster, {});
+    REQUIRE(now.states.size() == 2);
+    CHECK(now.jobs.at(0).name == "first");
+    CHECK(starting(now, 0) == std::vector<std::string>{"first"});
+    CHECK(starting(now, 1) == std::vector<std::string>{"first", "big"});
+    CHECK(now.states[0].idle_gpus == 16);
+    CHECK(now.states[0].empty_nodes == 0);
+    CHECK(now.states[1].empty_nodes == 2);
+    CHECK(now.states[1].moves == 4);
+    CHECK_FALSE(now.jobs.at(2).outcomes.at(1).alone);
+    CHECK_FALSE(now.jobs.at(2).outcomes.at(1).reason.empty());
+
+    const auto more = con::what_if(
+        cluster, {.add_nodes = {con::nodes_like(cluster, cluster.find_node("a"), 1)}, .consolidate = false});
+    REQUIRE(more.states.size() == 2);
+    CHECK(starting(more, 1) == std::vector<std::string>{"first", "big"});
+    CHECK(more.states[1].placements.back().node == "a-new-1");
+}
+
+TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
+    auto spec = half_full();
+    spec.nodes.push_back(node("z"));
+    spec.nodes.back().schedulable = false;
+    spec.tasks[1].how = Mobility::none;  // a2
+    spec.jobs = {{.name = "gang", .min_members = 2}, {.name = "few", .min_members = 3}};
+    for (const auto* name : {"g1", "g2", "g3"}) spec.tasks.push_back(pending(name, 6, "gang"));
+    spec.tasks.push_back(pending("f1", 1, "few"));
+    const auto cluster = Cluster::build(spec);
+    const auto uncordoned =
+        con::what_if(cluster, {.uncordon = {cluster.find_node("z")}, .consolidate = false});
+    const auto& few = uncordoned.jobs.at(0);
+    CHECK(few.name == "few");
+    CHECK(few.outcomes.at(1).reason == "the gang has 1 of at least 3 pods");
+    CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(0).starts);
+    CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(1).starts);  // two of three need two nodes
+
+    const auto removed = con::what_if(cluster, {.remove = {cluster.find_node("a")}, .consolidate = false});
+    CHECK(removed.lost == std::vector<std::string>{"a2"});
+    const auto a1 = std::find_if(removed.jobs.begin(), removed.jobs.end(),
+                                 [](const auto& job) { return job.name == "a1"; });
+    REQUIRE(a1 != removed.jobs.end());
+    CHECK(a1->displaced);
+    CHECK_FALSE(a1->outcomes.at(0).starts);
+    CHECK(a1->outcomes.at(1).starts);
+    CHECK(removed.states[1].jobs == removed.states[0].jobs + 1);
+}
+
+TEST_CASE("what_if: bad options") {
+    const auto cluster = Cluster::build(half_full());
+    const auto a = cluster.find_node("a");
+    CHECK_THROWS_AS(con::what_if(cluster, {.uncordon = {a}}), InvalidInput);
+    CHECK_THROWS_AS(con::what_if(cluster, {.remove = {make_id<NodeId>(9)}}), InvalidInput);
+    CHECK_THROWS_AS(con::what_if(cluster, {.add_nodes = {con::nodes_like(cluster, a, 0)}}), InvalidInput);
+    CHECK_THROWS_AS(con::nodes_like(cluster, make_id<NodeId>(9), 1), InvalidInput);
+}
