@@ -26,6 +26,8 @@ GAPS = {
     "admission/options.hpp": {"Options": {"filter": "a function"}},
     "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
+    "model/plan.hpp": {"PlanSpec": {"tasks": "facts of the snapshot, not in documents"}},
+    "model/spec.hpp": {"TaskSpec": {"owner_kind": "not in documents"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {
         "Options": {
