@@ -14,6 +14,7 @@ __all__ = [
     "ValueReport",
     "bound",
     "consolidate",
+    "dropped_moves",
     "explain",
     "explain_clear",
     "explain_move",
