@@ -30,7 +30,7 @@ from .admission import admit, make_room
 from .allocation import allocate, allocate_many, place
 from .consolidation import consolidate, explain_move, frontier, order_into_waves, replan
 from .errors import BackendError, InvalidInput
-from .model import Cluster, Move, Node, Placement, Plan, Task, apply
+from .model import Cluster, Move, Node, Placement, Plan, Task, apply, diff, plan_page
 from .preemption import preempt
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ __all__ = [
     "consolidation",
     "explain_move",
     "control",
+    "diff",
     "fragmentation",
     "frontier",
     "host",
@@ -67,6 +68,7 @@ __all__ = [
     "model",
     "order_into_waves",
     "place",
+    "plan_page",
     "plotting",
     "preempt",
     "preemption",
