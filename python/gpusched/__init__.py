@@ -39,7 +39,7 @@ from .consolidation import (
     what_if,
 )
 from .errors import BackendError, InvalidInput
-from .model import Cluster, Move, Node, Placement, Plan, Task, apply
+from .model import Cluster, Move, Node, Placement, Plan, Task, apply, diff, plan_page
 from .preemption import preempt
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ __all__ = [
     "consolidation",
     "explain_move",
     "control",
+    "diff",
     "drain_order",
     "fragmentation",
     "frontier",
@@ -78,6 +79,7 @@ __all__ = [
     "model",
     "order_into_waves",
     "place",
+    "plan_page",
     "plotting",
     "preempt",
     "preemption",

@@ -1,10 +1,11 @@
 """The console script `gpusched`: everyday tasks on files.
 
 Exit codes
-    0    success
-    1    negative result: a plan does not verify, a node cannot be drained, no eviction helps, a job is not
-         placed, there is no serving plan, or a replay differs
+    0    done as asked
+    1    not reached, or only in part; diff: different; a plan does not verify; a replay differs
     2    bad input, or a file that cannot be read or written
+    3    a controlled host is in a state that an operator must check
+    4    the pod does not wait for room
     130  interrupted
     141  the reader of the output has closed it
 """
@@ -61,7 +62,8 @@ COMMANDS: tuple[Command, ...] = (
      "read a cluster from its API server, and report how exactly"),
     ("kube rbac", kube.rbac, kube.rbac_options,
      "print the minimal permissions for kube snapshot, for kubectl apply"),
-    ("report", clusters.report, clusters.report_options, "show which idle GPUs cannot be used, and why"),
+    ("report", clusters.report, clusters.report_options,
+     "show idle GPUs, pending jobs, and why idle GPUs cannot be used"),
     ("asi-figures", asi.asi_figures, asi.asi_figures_options,
      "write the tables and figures of the ASI paper from its public trace"),
     ("replay", clusters.replay, clusters.replay_options, "place the tasks of an openb trace one by one"),
@@ -96,6 +98,8 @@ COMMANDS: tuple[Command, ...] = (
      "run a saved command again and compare the plans"),
     ("export", plans.export, plans.export_options,
      "write a plan as CSV, as kubectl steps or as Koordinator objects"),
+    ("diff", plans.diff, plans.diff_options, "show the differences of two snapshots, plans or reading reports"),
+    ("plan-page", plans.plan_page, plans.plan_page_options, "write a page for the approval of a plan"),
     ("topology", topology.topology_command, topology.topology_options,
      "show the network above the nodes, or a machine; publish a machine"),
     ("anonymize", clusters.anonymize, clusters.anonymize_options, "write a snapshot with all names replaced"),

@@ -24,6 +24,7 @@ __all__ = [
     "blockers",
     "bound",
     "consolidate",
+    "dropped_moves",
     "drain_order",
     "explain",
     "explain_clear",

@@ -214,7 +214,7 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
                 if (filtered == 0) made.reason += ": the cluster has no nodes";
                 return;
             }
-            made.reason += ", even after all displaceable tasks leave; the closest node is " +
+            made.reason += ", even if every task leaves that may leave; the closest node is " +
                            gpusched::quoted(cluster.name(closest_node)) + ": " +
                            describe_obstacle(emptied, pod, closest_node);
             return;
@@ -222,13 +222,12 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         fewest = std::min(fewest, feasible);
     }
     made.obstacle = as_it_is.obstacle;
-    made.reason = "no placement was found for all " + number_text(pods.size()) +
-                  " pods and the tasks that they displace; " + number_text(fewest) +
-                  (fewest == 1 ? " node" : " nodes") +
-                  " could hold one pod after all displaceable tasks leave";
-    if (passes) made.reason += " on nodes that the filter accepts";
+    made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one pod" +
+                  (passes ? " and pass the filter" : "") +
+                  " if every task left that may leave, but no placement was found for all " +
+                  number_text(pods.size()) + " pods and the tasks that must keep running";
     if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
-    if (!made.proven) made.reason += " (the search was incomplete)";
+    if (!made.proven) made.reason += " (not proven: the search ended early)";
 }
 
 /// Names the limits that prevent the admission, by a plan without them; empty if there is no such plan. The

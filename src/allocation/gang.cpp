@@ -391,7 +391,7 @@ bool Gang::explain_groups(Allocation& result) const {
     const auto kind = binding_groups();
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;
-    result.reason = std::string(enum_name(kind)) + ": ";
+    result.reason = std::string(in_words(kind)) + ": ";
     if (kind == Obstacle::network)
         result.reason += "no domain of level " + std::to_string(required_network_level.value_or(level)) +
                          " holds all pods, although the whole cluster does";

@@ -374,7 +374,7 @@ class GroupSearch {
         cluster_.rollback(start);
         GPUSCHED_ASSERT(gang_.required_level);  // otherwise all pods would have been placed
         result.obstacle = gang_.required_by_affinity ? Obstacle::affinity : Obstacle::network;
-        result.reason = std::string(enum_name(result.obstacle)) + ": no domain of level " +
+        result.reason = std::string(in_words(result.obstacle)) + ": no domain of level " +
                         std::to_string(gang_.required_level.value_or(gang_.level)) +
                         (certain ? " holds" : " was found that holds") +
                         " all pods, although the whole cluster does";

@@ -245,11 +245,11 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         result.obstacle = order[s];
         const auto held = stages.back();  // with all later constraints, too
         result.reason =
-            std::string(enum_name(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
+            std::string(in_words(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
         if (s > 0)
             result.reason += "; without this constraint at least " + std::to_string(stages[s - 1]);
         else if (stages[s] != held)
-            result.reason += "; " + std::to_string(stages[s]) + " if only GPUs counted";
+            result.reason += "; " + std::to_string(stages[s]) + " if only idle GPUs counted";
         return;
     }
     const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;
@@ -263,7 +263,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
-        result.reason = std::string(enum_name(result.obstacle)) +
+        result.reason = std::string(in_words(result.obstacle)) +
                         ": all pods must be in one domain of level " + std::to_string(*required_level) + "; ";
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
             result.reason += "the domain of the placed pods does not hold all" + of_pods;
@@ -283,7 +283,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                       : !only_network                                ? Obstacle::affinity
                       : groups.empty()                               ? selection_obstacle(inv, task)
                                                                      : Obstacle::network;
-    result.reason = std::string(enum_name(result.obstacle)) + ": with group constraints, the nodes hold " +
+    result.reason = std::string(in_words(result.obstacle)) + ": with group constraints, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }
 

@@ -9,6 +9,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/gpu_names.hpp>
 
 #include <boost/container/static_vector.hpp>
 
@@ -197,12 +198,19 @@ GPUSCHED_EXPORT GpuMask ByWish::operator()(const Cluster& cluster, TaskId task, 
     });
 }
 
-GPUSCHED_EXPORT ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machines)
-    : machines_(std::make_shared<const MachineGraphs>(std::move(machines))) {
+GPUSCHED_EXPORT ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machines) {
     Problems problems;
-    for (const auto& [model, graph] : machines_->by_gpu_model)
-        if (!inventory.gpu_models.find(model))
-            problems.add(bad_value("by_gpu_model", gpusched::quoted(model), "a GPU model of the cluster"));
+    std::vector<std::string> known;
+    for (std::size_t i = 0; i < inventory.gpu_models.size(); ++i) known.push_back(inventory.gpu_models[i]);
+    for (auto& [name, graph] : std::exchange(machines.by_gpu_model, {})) {
+        const auto models = matching_gpu_models(name, known);
+        if (models.size() > 1)
+            problems.add(gpusched::detail::ambiguous_gpu_model("by_gpu_model", name, models, {}));
+        else if (models.empty() || !machines.by_gpu_model.emplace(models.front(), graph).second)
+            problems.add(bad_value("by_gpu_model", gpusched::quoted(name),
+                                   models.empty() ? "a GPU model of the cluster" : "each model once"));
+    }
+    machines_ = std::make_shared<const MachineGraphs>(std::move(machines));
     for (const auto& [name, graph] : machines_->by_node)
         if (!inventory.nodes.names.find(name))
             problems.add(bad_value("by_node", gpusched::quoted(name), "a node of the cluster"));

@@ -3,6 +3,7 @@
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/model/gpu_names.hpp>
 
 #include <set>
 #include <utility>
@@ -35,6 +36,10 @@ GPUSCHED_EXPORT ClusterWithJobs with_jobs(const Cluster& cluster, std::span<cons
                 auto pod = job.pods[g].pod;
                 pod.name = job.name + "-" + std::to_string(made.groups.size());
                 pod.job = job.name;
+                if (i == 0)
+                    resolve_gpu_models(pod, cluster);
+                else
+                    pod.gpu_models = spec.tasks.back().gpu_models;
                 pod.node.reset();
                 pod.gpus.clear();
                 made.groups.push_back(static_cast<std::uint32_t>(g));

@@ -9,6 +9,7 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
@@ -25,15 +26,15 @@ namespace detail {
 std::string in_words(FixedBy by) {
     switch (by) {
     case FixedBy::never_moves:
-        return "no controller would recreate it: its how is none";
+        return "it never moves: no controller would recreate it, or it is protected";
     case FixedBy::exempt_node:
-        return "exempt node";
+        return "its node is exempt";
     case FixedBy::no_disruption:
-        return "max_disrupted is 0";
+        return "its job allows no disruption";
     case FixedBy::budget:
-        return "disruption budget";
+        return "its disruption budget allows none";
     case FixedBy::core_member:
-        return "core member";
+        return "its job needs this member";
     default:
         return std::string(enum_name(by));
     }
@@ -301,7 +302,7 @@ std::string Explainer::obstacles_of(const Blocker& blocker) const {
     if (blocker.nodes_refused > 0)
         text = "rule " + gpusched::quoted(rule_.name()) + " on " + std::to_string(blocker.nodes_refused);
     if (blocker.nodes_with_obstacle > 0 || text.empty())
-        text += (text.empty() ? "" : ", ") + std::string(enum_name(blocker.obstacle)) + " on " +
+        text += (text.empty() ? "" : ", ") + std::string(gpusched::in_words(blocker.obstacle)) + " on " +
                 std::to_string(blocker.nodes_with_obstacle);
     return text;
 }
@@ -329,7 +330,7 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
             text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];
         if (change.obstacle != Obstacle::none)
             text += std::string(lacks.empty() ? ", prevented only by " : ", and is prevented by ") +
-                    std::string(enum_name(change.obstacle));
+                    std::string(gpusched::in_words(change.obstacle));
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
@@ -574,7 +575,7 @@ std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Opt
         text += " cannot move to " + to + ": the node receives nothing (" + in_words(e.closed_by) + ")";
         break;
     case MoveFate::obstacle:
-        text += " cannot move to " + to + " (" + enum_name(e.obstacle) + ")";
+        text += concat(" cannot move to ", to, " (", gpusched::in_words(e.obstacle), ")");
         for (std::size_t v = 0; v < e.victims.size(); ++v)
             text += (v == 0 ? ", unless these leave it: task " : ", task ") +
                     gpusched::quoted(cluster.name(e.victims[v]));

@@ -86,8 +86,8 @@ struct AddedWeight {
 
 // Searches at descending prices until a plan reaches the goal.
 static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
-                          const GoalCount& goal, const Options& options, ExecutorRef executor, Budget& budget,
-                          Result& best) {
+                          const GoalCount& goal, const Options& options, const LastPlan* last,
+                          ExecutorRef executor, Budget& budget, Result& best) {
     static constexpr std::size_t most_prices = 20;
     Options at = options;
     Rounds rounds(cluster, scope, at, executor, budget);
@@ -110,6 +110,11 @@ static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyP
         }
         checked = joined.chains();
     };
+    if (last != nullptr) {
+        at.price = std::max<std::int64_t>(1, options.price);
+        last->repeat(rounds, with_limits(policies, at));
+        check();
+    }
     // A price of 0 would vacate nodes that add nothing.
     const auto prices = price_ladder(cluster, scope, policies.node_weight, missing, most_prices,
                                      std::max<std::int64_t>(1, options.price));
@@ -198,11 +203,37 @@ static void leave_surplus(const Cluster& cluster, const Scope& scope, const Goal
     }
 }
 
+// Returns the last plan's moves that are still possible, without moves that the goal does not need. The last
+// moves are left out first.
+template <class Count>
+static Result repeat_for_slots(const GoalCount& goal, const Options& options, const LastPlan& last,
+                               Budget& budget, std::int64_t before, Count&& count) {
+    static constexpr std::size_t most_tries = 200;
+    std::set<std::size_t> left_out;
+    const auto ordered = [&](const std::set<std::size_t>& without) {
+        auto found = last.ordered(options, without);
+        found.stats.goal_before = before;
+        count(found);
+        return found;
+    };
+    auto best = ordered(left_out);
+    for (auto i = last.moves; i-- > 0 && last.moves - i <= most_tries && goal.is_reached_by(best);) {
+        if (budget.exhausted()) break;
+        auto fewer = left_out;
+        fewer.insert(i);
+        auto found = ordered(fewer);
+        if (!goal.is_reached_by(found)) continue;
+        best = std::move(found);
+        left_out = std::move(fewer);
+    }
+    return best;
+}
+
 // Returns the plan that comes closest, with or without opened nodes, as the options say.
 // @param start the empty plan
 static Result search_closest(const Cluster& cluster, const GoalCount& goal, const AddedWeight& weight,
-                             const Options& options, ExecutorRef executor, Budget& budget,
-                             const Result& start) {
+                             const Options& options, const LastPlan* last, ExecutorRef executor,
+                             Budget& budget, const Result& start) {
     const auto scope = make_scope(cluster, options);
     const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
     auto best = start;
@@ -215,7 +246,7 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
         found.stats.goal_after = goal.in(apply(cluster, found.plan));
         keep_closer(std::move(found));
     };
-    search_ladder(cluster, scope, policies, goal, options, executor, budget, best);
+    search_ladder(cluster, scope, policies, goal, options, last, executor, budget, best);
     if (!goal.is_reached_by(best) && !budget.exhausted()) {
         // The ladder vacates cheap nodes first, which may block the last one. So the search also runs without
         // it.
@@ -232,6 +263,15 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
         make_slots(cluster, scope, goal, policies, options, budget, found);
         appraise(cluster, policies, price, options.open_price, found);
     };
+    if (last != nullptr && !budget.exhausted()) {
+        auto again =
+            repeat_for_slots(goal, options, *last, budget, start.stats.goal_before, [&](Result& found) {
+                found.stats.goal_after = goal.in(apply(cluster, found.plan));
+            });
+        if (!goal.is_reached_by(again)) add_slots(again);
+        appraise(cluster, policies, options.price, options.open_price, again);
+        if (goal.is_reached_by(again)) return again;
+    }
     auto alone = start;
     if (!goal.is_reached_by(best)) add_slots(best);
     add_slots(alone);
@@ -239,7 +279,10 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
     return best;
 }
 
-Result search_goal(const Cluster& cluster, const Options& options, const Context& context) {
+Result search_goal(const Cluster& cluster, const Options& given, const Context& context,
+                   const LastPlan* last) {
+    auto options = given;
+    options.goal = with_full_names(cluster, *given.goal);
     require_lp(options.search.bound_method, context);
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
@@ -260,9 +303,9 @@ Result search_goal(const Cluster& cluster, const Options& options, const Context
         const auto start = best;
         auto without = options;
         without.open_price.reset();
-        best = search_closest(cluster, goal, {added}, without, executor, budget, start);
+        best = search_closest(cluster, goal, {added}, without, last, executor, budget, start);
         if (options.open_price) {
-            auto opening = search_closest(cluster, goal, {added}, options, executor, budget, start);
+            auto opening = search_closest(cluster, goal, {added}, options, last, executor, budget, start);
             const bool closer = closeness(opening, goal, options) > closeness(best, goal, options);
             keep_better(best, std::move(opening), closer);
             if (budget.exhausted()) best.stop_reason = budget.reason();

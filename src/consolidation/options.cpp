@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/model/gpu_names.hpp>
 
 #include <algorithm>
 #include <map>
@@ -16,28 +17,21 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-// Returns the GPU models of nodes, sorted. The inventory also has models that only tasks accept.
-static std::vector<std::string_view> models_of_nodes(const Cluster& cluster) {
-    const auto& inv = cluster.inventory();
-    std::set<std::string_view> models;
-    for (const auto node : cluster.nodes())
-        if (const auto model = inv.nodes.gpu_model[index(node)];
-            model != none<GpuModelId> && cluster.gpu_count(node) > 0)
-            models.insert(inv.gpu_models[index(model)]);
-    return {models.begin(), models.end()};
-}
-
 static void check_goal_names(Problems& problems, const Goal& goal, const Cluster& cluster) {
     const auto& inv = cluster.inventory();
-    const auto models = goal.gpu_model.empty() ? std::vector<std::string_view>() : models_of_nodes(cluster);
-    if (!goal.gpu_model.empty() && !std::binary_search(models.begin(), models.end(), goal.gpu_model)) {
+    if (!goal.gpu_model.empty()) {
+        const auto models = gpu_models_of_nodes(cluster);
+        const auto found = matching_gpu_models(goal.gpu_model, models);
         constexpr std::size_t most_shown = 12;
         std::string known;
-        for (const auto model : models)
+        for (const auto& model : models)
             if (models.size() <= most_shown) known += (known.empty() ? ": " : ", ") + gpusched::quoted(model);
-        problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
-                               "a GPU model of the cluster" + known, "goal") +
-                     (known.empty() ? did_you_mean(goal.gpu_model, models) : ""));
+        if (found.empty())
+            problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
+                                   "a GPU model of the cluster" + known, "goal") +
+                         (known.empty() ? did_you_mean(goal.gpu_model, models) : ""));
+        else if (found.size() > 1)
+            problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", goal.gpu_model, found, "goal"));
     }
     if (!goal.usable_by.empty() && !inv.tasks.names.find(goal.usable_by))
         problems.add(
@@ -120,10 +114,18 @@ GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
     problems.throw_if_any();
 }
 
-GPUSCHED_EXPORT std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal) {
+GPUSCHED_EXPORT Goal with_full_names(const Cluster& cluster, const Goal& given) {
     Problems problems;
-    detail::check_goal_names(problems, goal, cluster);
+    detail::check_goal_names(problems, given, cluster);
     problems.throw_if_any();
+    auto goal = given;
+    if (!goal.gpu_model.empty())
+        goal.gpu_model = matching_gpu_models(goal.gpu_model, gpu_models_of_nodes(cluster)).front();
+    return goal;
+}
+
+GPUSCHED_EXPORT std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& given) {
+    const auto goal = with_full_names(cluster, given);
     const auto& inv = cluster.inventory();
     const auto taints = [&](NodeId node) -> const std::vector<Taint>& {
         return inv.node_classes[inv.nodes.node_class[index(node)]].taints;

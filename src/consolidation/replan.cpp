@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repeats the moves of an earlier plan that are still possible, and continues from there.
+#include "consolidation/goal_search.hpp"
+
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/consolidation/search.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
@@ -11,8 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -268,13 +275,92 @@ static Result search_after(const Cluster& cluster, const Scope& scope, const Any
     return best;
 }
 
+// Continues from the rest of the last plan towards a goal, or starts from scratch, if that comes closer or is
+// much cheaper.
+static Result replan_goal(const Cluster& cluster, const PlanSpec& last, const Options& options,
+                          const Context& context) {
+    const Budget clock(context, options.time_limit);
+    const auto moves = remaining_moves(cluster, last);
+    const LastPlan earlier{.repeat =
+                               [&](Rounds& rounds, const AnyPolicies& policies) {
+                                   rounds.add([&](Workspace& work, Statistics& counters) {
+                                       const std::vector<NodeId> nodes(cluster.nodes().begin(),
+                                                                       cluster.nodes().end());
+                                       return Repetition(work, policies, counters).run(moves, nodes);
+                                   });
+                               },
+                           .ordered =
+                               [&](const Options& with, const std::set<std::size_t>& left_out) {
+                                   std::vector<WantedMove> wanted;
+                                   for (std::size_t i = 0; i < moves.size(); ++i)
+                                       if (!left_out.contains(i) && cluster.is_placed(moves[i].task) &&
+                                           cluster.node_of(moves[i].task) != moves[i].to)
+                                           wanted.push_back({moves[i].task, moves[i].to});
+                                   auto limits = with;
+                                   limits.goal.reset();
+                                   return order_into_waves(cluster, wanted, limits).result;
+                               },
+                           .moves = moves.size()};
+    auto repeated = search_goal(cluster, options, context, &earlier);
+    if (repeated.stop_reason != StopReason::completed) return repeated;
+    auto rest = options;
+    if (rest.time_limit) rest.time_limit = std::max(0.0, *rest.time_limit - clock.elapsed_s());
+    auto fresh = search_goal(cluster, rest, context);
+    // Moves of the last plan may be approved already, so they may cost a little more.
+    constexpr double enough = 0.9;
+    const auto units = [](const Result& result) {
+        const auto& goal = *result.plan.goal;
+        return std::min(result.stats.goal_after, goal.empty_nodes.value_or(goal.count.value_or(1)));
+    };
+    const bool closer = units(fresh) > units(repeated);
+    const bool cheaper =
+        units(fresh) == units(repeated) && static_cast<double>(fresh.stats.relocation_cost) <
+                                               enough * static_cast<double>(repeated.stats.relocation_cost);
+    return closer || cheaper ? std::move(fresh) : std::move(repeated);
+}
+
 }  // namespace detail
+
+GPUSCHED_EXPORT std::vector<DroppedFromPlan> dropped_moves(const Cluster& cluster, const PlanSpec& last,
+                                                           const PlanSpec& plan, const Options& options) {
+    std::map<std::string_view, std::string_view> made;  // the last place of each moved task
+    for (const auto& move : plan.moves) made[move.task] = move.to;
+    std::map<std::string_view, std::size_t> last_move;
+    for (std::size_t i = 0; i < last.moves.size(); ++i) last_move[last.moves[i].task] = i;
+    const auto now = resolve(plan, cluster);
+    std::vector<DroppedFromPlan> out;
+    for (std::size_t i = 0; i < last.moves.size(); ++i) {
+        const auto& move = last.moves[i];
+        if (last_move[move.task] != i) continue;
+        if (const auto found = made.find(move.task); found != made.end() && found->second == move.to)
+            continue;
+        const auto drop = [&](std::string reason) { out.push_back({i, std::move(reason)}); };
+        const auto task = cluster.inventory().tasks.names.find(move.task);
+        const auto to = detail::find_node(cluster, move.to);
+        const auto id = task ? make_id<TaskId>(*task) : none<TaskId>;
+        if (!task)
+            drop("it no longer exists");
+        else if (!cluster.is_placed(id))
+            drop("it is pending");
+        else if (to == none<NodeId>)
+            drop("node " + gpusched::quoted(move.to) + " no longer exists");
+        else if (cluster.node_of(id) == to)
+            drop("it is already there");
+        else if (made.contains(move.task))
+            drop("it moves to node " + gpusched::quoted(made[move.task]) + " instead");
+        else if (const auto why = explain_move(cluster, id, to, options, now); why.fate != MoveFate::possible)
+            drop(why.text.substr(0, why.text.find("; the move adds ")));
+        else
+            drop("the new plan does not need it");
+    }
+    return out;
+}
 
 GPUSCHED_EXPORT Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options,
                               const Context& context) {
     validate(options, cluster);
+    if (options.goal) return detail::replan_goal(cluster, last, options, context);
     const Budget clock(context, options.time_limit);
-    if (options.goal) throw InvalidInput("goal: replan() does not support a goal; call consolidate()");
     const auto policies = make_policies(options.preset, {}, options.objective);
     const auto moves = detail::remaining_moves(cluster, last);
     auto repeated = detail::consolidate_with(

@@ -128,6 +128,7 @@ class Reader {
                 const auto owner = owners.of(pod);
                 owners.fill(pod, owner, alone, task);
                 gangs.fill(pod, owner, task);
+                task.owner_kind = owner.kind;
             });
             if (kai_ != nullptr)
                 kai_->decide(

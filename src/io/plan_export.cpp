@@ -6,6 +6,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/io/plan_export.hpp>
+#include <gpusched/model/disturbance.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
@@ -54,15 +55,35 @@ static void add_csv_row(std::string& out, std::span<const std::string_view> cell
 
 GPUSCHED_EXPORT std::string plan_to_csv(const PlanSpec& plan) {
     std::string out;
-    const auto row = [&](const std::array<std::string_view, 9>& cells) { detail::add_csv_row(out, cells); };
-    row({"step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"});
-    for (const auto& task : plan.evictions) row({"evict", "", task});
+    using Cells = std::array<std::string_view, 9>;
+    const auto row = [&](const Cells& cells, std::string_view name = {}) {
+        const auto* const task = plan.find_task(name);
+        std::string gpus;
+        if (task != nullptr) {
+            std::array<char, 32> digits{};
+            const auto amount = static_cast<double>(task->gpu_milli) / 1000;
+            gpus.assign(digits.data(), std::to_chars(digits.data(), digits.data() + 32, amount).ptr);
+        }
+        std::vector<std::string_view> all(cells.begin(), cells.end());
+        if (task == nullptr)
+            all.resize(all.size() + 3);
+        else
+            all.insert(all.end(), {namespace_of(*task),
+                                   task->owner_kind ? std::string_view(*task->owner_kind) : "", gpus});
+        detail::add_csv_row(out, all);
+    };
+    const auto how = treatments(plan);
+    out += "step,wave,task,from,to,gpus,how,chain,for,namespace,owner_kind,task_gpus\n";
+    for (const auto& task : plan.evictions)
+        row({"evict", "", task, "", "", "", enum_name(how.at(task))}, task);
     for (const auto* move : detail::moves_by_wave(plan))
         row({"move", std::to_string(move->wave), move->task, move->from, move->to,
              detail::joined(move->gpus, ";"), enum_name(move->how),
-             move->chain ? std::to_string(*move->chain) : "", move->serves});
+             move->chain ? std::to_string(*move->chain) : "", move->serves},
+            move->task);
     for (const auto& placement : plan.placements)
-        row({"place", "", placement.task, "", placement.node, detail::joined(placement.gpus, ";")});
+        row({"place", "", placement.task, "", placement.node, detail::joined(placement.gpus, ";")},
+            placement.task);
     for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node});
     for (const auto& node : plan.opened_nodes) row({"open", "", "", "", node});
     return out;

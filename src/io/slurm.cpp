@@ -372,7 +372,7 @@ class Reader {
 
     TaskSpec task_of(const JobRecord& job, std::size_t i, std::size_t of, const Eligibility::Rules& rules,
                      const Share& share) {
-        TaskSpec out{.name = concat(job.id, "/", i), .job = job.job};
+        TaskSpec out{.name = concat(job.id, "/", i), .job = job.job, .owner_kind = "Slurm job"};
         out.cpu_milli = 1000 * std::min(share.cpus, most_of_a_node / 1000);
         out.memory_mib = std::min(share.memory_mib, most_of_a_node);
         out.eviction_count = job.requeues.value_or(0);

@@ -89,6 +89,8 @@ GPUSCHED_EXPORT TaskSpec Cluster::task_spec(TaskId task) const {
     out.device_count = extras.device_count;
     for (const auto device_class : extras.device_classes)
         out.device_classes.push_back(inv.device_classes[device_class]);
+    if (i < t.owner_kind.size() && t.owner_kind[i] != TaskTable::unknown_kind)
+        out.owner_kind = inv.owner_kinds[t.owner_kind[i]];
     return out;
 }
 

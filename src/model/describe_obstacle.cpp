@@ -255,4 +255,43 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     return {};
 }
 
+GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
+    switch (obstacle) {
+    case Obstacle::cordoned:
+        return "cordon";
+    case Obstacle::gpu_model:
+        return "GPU model";
+    case Obstacle::node_selector:
+        return "node selector";
+    case Obstacle::node_affinity:
+        return "node affinity";
+    case Obstacle::cpu:
+        return "too few free cores";
+    case Obstacle::memory:
+        return "too little free memory";
+    case Obstacle::resource:
+        return "too little of a resource";
+    case Obstacle::device:
+        return "too few free devices";
+    case Obstacle::gpu:
+        return "too few idle GPUs";
+    case Obstacle::gpu_memory:
+        return "too little GPU memory";
+    case Obstacle::hardware:
+        return "no GPUs close enough together";
+    case Obstacle::anti_affinity:
+        return "anti-affinity";
+    case Obstacle::avoid:
+        return "pods that must be apart";
+    case Obstacle::near:
+        return "no required neighbour";
+    case Obstacle::spread:
+        return "topology spread";
+    case Obstacle::disruption_budget:
+        return "disruption budget";
+    default:
+        return enum_name(obstacle);
+    }
+}
+
 }  // namespace gpusched

@@ -317,6 +317,7 @@ class InventoryEditor {
         auto& t = out_.tasks;
         const auto i = index(id);
         write_row(t, i, task);
+        write_owner_kind(out_, i, task);
         if (enter_job && !task.job.empty()) {
             const auto found = out_.job_names.find(task.job);
             t.job[i] = found ? make_id<JobId>(*found) : add_job(task.job, false);

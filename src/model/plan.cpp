@@ -9,6 +9,7 @@
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/disturbance.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 
@@ -22,6 +23,20 @@
 #include <vector>
 
 namespace gpusched {
+
+GPUSCHED_EXPORT bool PlanSpec::operator==(const PlanSpec& other) const {
+    bool equal = true;
+    visit_fields(std::type_identity<PlanSpec>{}, [&](const char*, auto member, const auto&...) {
+        equal = equal && this->*member == other.*member;
+    });
+    return equal;
+}
+
+GPUSCHED_EXPORT const PlanSpec::Task* PlanSpec::find_task(std::string_view name) const noexcept {
+    const auto found = std::lower_bound(tasks.begin(), tasks.end(), name,
+                                        [](const Task& task, std::string_view of) { return task.name < of; });
+    return found != tasks.end() && found->name == name ? &*found : nullptr;
+}
 
 GPUSCHED_EXPORT PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
                                  std::map<std::string, double> stats) {
@@ -42,6 +57,7 @@ GPUSCHED_EXPORT PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
     for (const auto task : plan.evictions) spec.evictions.push_back(cluster.name(task));
     for (const auto& p : plan.placements)
         spec.placements.push_back({cluster.name(p.task), cluster.name(p.node), gpu_list(p.gpus)});
+    describe_tasks(spec, cluster);
     return spec;
 }
 

@@ -188,6 +188,14 @@ inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
     t.eviction_count[i] = legal(task.eviction_count);
 }
 
+/// Writes the kind of the task's controller, after its name.
+inline void write_owner_kind(Inventory& out, std::size_t i, const TaskSpec& task) {
+    auto& column = out.tasks.owner_kind;
+    if (!task.owner_kind && column.size() <= i) return;
+    if (column.size() <= i) column.resize(out.tasks.names.size(), TaskTable::unknown_kind);
+    column[i] = task.owner_kind ? out.owner_kinds.intern(*task.owner_kind).first : TaskTable::unknown_kind;
+}
+
 /// Writes the extras of task `i` after its other quantities.
 inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
     t.extras[i] = extras;

@@ -53,7 +53,8 @@ struct ByWish {
 /// Graphs come from the readers of machines (io/), HardwareGraph::preset, or the caller. Their data on GPU
 /// holders and failed GPUs is ignored: the snapshot has it.
 struct MachineGraphs {
-    std::map<std::string, topology::HardwareGraph> by_gpu_model{}, by_node{};
+    std::map<std::string, topology::HardwareGraph> by_gpu_model{};  ///< names as for `matching_gpu_models`
+    std::map<std::string, topology::HardwareGraph> by_node{};
 };
 
 /// FewestCrossings with links: takes GPUs of as few sockets, then of as few NUMA nodes as possible. Ties are

@@ -154,6 +154,10 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
 ///     `clear` and `exempt`, an `open_price` below 1000 without `clear`, and options that `goal` excludes
 void validate(const Options& options, const Cluster& cluster);
 
+/// Returns the goal with the GPU model's name in the cluster, for a name that `matching_gpu_models` finds.
+/// @throws InvalidInput for a GPU model or a task that the cluster does not have
+[[nodiscard]] Goal with_full_names(const Cluster& cluster, const Goal& goal);
+
 /// Returns the nodes that count for a goal, as `Goal` says, ascending. If a goal is out of reach, compare
 /// them with the vacated nodes: taints may exclude nodes.
 /// @throws InvalidInput for a GPU model or a task that the cluster does not have

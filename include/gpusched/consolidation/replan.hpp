@@ -8,6 +8,10 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 namespace gpusched::consolidation {
 
 /// Makes a new plan from the plan of an earlier snapshot of the same cluster: for example, while a plan waits
@@ -23,9 +27,32 @@ namespace gpusched::consolidation {
 ///
 /// @param last the last plan; if its moves name their chains (`SearchOptions::record_chains`), their order is
 ///     kept
-/// @param options as for `consolidate`, without a goal
+/// With a goal, the moves of the last plan that are still possible and serve it come first, and the search
+/// continues until the goal is reached. A plan from scratch is returned if it comes closer to the goal, or as
+/// close at less than 90 % of the cost.
+///
+/// @param options as for `consolidate`
 /// @return, throws, determinism: as `consolidate(cluster, options, context)`
 [[nodiscard]] Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options = {},
                             const Context& context = {});
+
+/// A move of an earlier plan that a new plan does not make.
+struct DroppedFromPlan {
+    std::size_t move = 0;  ///< position in the earlier plan
+    std::string reason{};  ///< about the task, in words
+};
+
+/// Compares a new plan with an earlier one.
+///
+/// @param last the earlier plan; of several moves of one task, the last counts
+/// @param plan a plan for this cluster
+/// @param options those of the new plan, as for `explain_move`
+/// @return the moves of `last` that lead to another node than in `plan`, or that `plan` does not make, each
+///     with the reason: the task or the node is gone, the move is made already, the task moves to another
+///     node, a constraint prevents the move, or it is no longer needed
+/// @throws InvalidInput for a plan that names unknown tasks or nodes
+/// O(dropped moves x cluster)
+[[nodiscard]] std::vector<DroppedFromPlan> dropped_moves(const Cluster& cluster, const PlanSpec& last,
+                                                         const PlanSpec& plan, const Options& options = {});
 
 }  // namespace gpusched::consolidation

@@ -16,8 +16,9 @@ namespace gpusched::io {
 /// node that the plan vacates and per node that it opens.
 ///
 /// Columns: `step` (evict, move, place, vacate or open), `wave` (moves only), `task`, `from` (also a vacated
-/// node), `to` (also an opened node), `gpus` (indices on `to`, separated by semicolons); and of moves `how`,
-/// `chain` and `for` (the vacated node it serves).
+/// node), `to` (also an opened node), `gpus` (indices on `to`, separated by semicolons), `how` (copy, restart
+/// or evict; empty for pending tasks); of moves `chain` and `for` (the vacated node it serves); and of the
+/// task `namespace`, `owner_kind` (empty = none or unknown) and `task_gpus` (empty = unknown).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
 struct KubernetesStepsOptions {

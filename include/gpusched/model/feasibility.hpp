@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace gpusched::detail {
 
@@ -67,6 +68,9 @@ enum class Obstacle : std::uint8_t {
     gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
     disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
 };
+
+/// An obstacle in the words of messages, such as "too few idle GPUs".
+[[nodiscard]] std::string_view in_words(Obstacle obstacle) noexcept;
 
 /// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
 ///

@@ -291,12 +291,14 @@ struct TaskTable : SlotTable {
     std::vector<std::uint32_t> extras;       ///< index into Inventory::extras; 0 = none
     std::vector<std::uint32_t> budgets;      ///< index into Inventory::budget_lists; empty without budgets
     std::vector<SubgroupId> subgroup;        ///< shorter, or empty, if the last tasks have none
+    std::vector<std::uint32_t> owner_kind;   ///< index into Inventory::owner_kinds; shorter if unknown
     std::vector<std::int64_t> move_cost;
     std::vector<std::int64_t> start_time;
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
     std::vector<std::int64_t> checkpoint_interval;
     std::vector<std::int64_t> eviction_count;
     static constexpr std::int64_t no_time = INT64_MIN;
+    static constexpr std::uint32_t unknown_kind = 0xFFFFFFFFu;
     [[nodiscard]] bool is(TaskTrait trait, TaskId task) const noexcept {
         return (traits[index(task)] & static_cast<std::uint8_t>(trait)) != 0;
     }
@@ -391,6 +393,7 @@ class Inventory {
     NodeTable nodes;
     TaskTable tasks;
     NameTable gpu_models;
+    NameTable owner_kinds;
     std::uint32_t gpu_slots = 0;  ///< length of arrays over the GPUs of all nodes
 
     NameTable budget_names;                 ///< empty for free slots

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/disturbance.hpp>
 #include <gpusched/model/events.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
+#include <gpusched/model/gpu_names.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/plan.hpp>

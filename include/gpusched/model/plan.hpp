@@ -160,6 +160,14 @@ struct PlanSpec {
         std::vector<int> gpus{};
         bool operator==(const Placement&) const = default;
     };
+    /// A fact of the snapshot, for texts and tables.
+    struct Task {
+        std::string name{};
+        std::string job{};                        ///< empty = none
+        std::optional<std::string> owner_kind{};  ///< as in `TaskSpec`
+        std::int64_t gpu_milli = 0;               ///< thousandths of GPUs that it holds or requests
+        bool operator==(const Task&) const = default;
+    };
     std::int64_t waves = 0;
     std::vector<Move> moves{};
     std::vector<std::string> vacated_nodes{};
@@ -173,7 +181,12 @@ struct PlanSpec {
     std::optional<std::int64_t> price{};
     /// The cost of the plan by parts, in GPU-seconds; empty = unknown.
     std::map<std::string, double> cost{};
-    bool operator==(const PlanSpec&) const = default;
+    /// The tasks that the plan names, by ascending name; empty = unknown. Documents do not contain them, and
+    /// comparisons ignore them. See `describe_tasks`.
+    std::vector<Task> tasks{};
+    bool operator==(const PlanSpec& other) const;
+    /// The facts about a task; null = unknown.
+    [[nodiscard]] const Task* find_task(std::string_view name) const noexcept;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PlanSpec::Move>, F&& field) {

@@ -340,6 +340,9 @@ struct TaskSpec {
     std::vector<Near> near{};
     std::vector<Spread> spread{};
     std::string subgroup{};  ///< of its job; empty = none
+    /// Kind of its controller, such as "Deployment"; empty = it has none; absent = unknown. Documents do not
+    /// contain it.
+    std::optional<std::string> owner_kind{};
     bool operator==(const TaskSpec&) const = default;
 };
 template <class F>

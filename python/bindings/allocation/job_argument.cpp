@@ -4,6 +4,7 @@
 #include "support/documents.hpp"
 
 #include <gpusched/io/cluster_forms.hpp>
+#include <gpusched/model/gpu_names.hpp>
 
 namespace gpusched::python {
 
@@ -54,7 +55,9 @@ std::vector<std::string> label_keys(const Cluster* cluster) {
 TaskSpec task_spec(py::handle task, const Cluster* cluster) {
     const auto keys = label_keys(cluster);
     const io::LabelLevels levels{keys};
-    return from_python<TaskSpec>("<task>", task, {}, levels);
+    auto spec = from_python<TaskSpec>("<task>", task, {}, levels);
+    if (cluster != nullptr) resolve_gpu_models(spec, *cluster);
+    return spec;
 }
 
 std::vector<NetworkAffinity> further_levels(py::handle value) {

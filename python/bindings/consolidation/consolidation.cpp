@@ -146,6 +146,7 @@ void bind_consolidation(py::module_& parent) {
                 "a callable (cluster) that returns an integer per node: its order (lower first), its group "
                 "(negative = none), its value (at least 0).")
             .shared_as("consolidation.consolidate");
+    const auto judged = explain_keywords();
     Keywords<Goal>().fields().shared_as("model.Goal");  // not a function: the fields of the console's --goal
     Keywords<SlotShape>().fields().shared_as("model.SlotShape");
     m.def(
@@ -174,6 +175,21 @@ void bind_consolidation(py::module_& parent) {
             });
         },
         py::arg("cluster"), py::arg("plan"), again.documented(doc("consolidation::replan")));
+    m.def(
+        "dropped_moves",
+        [judged](const ClusterPtr& cluster, const PlanLike& last, const PlanLike& plan,
+                 const py::kwargs& given) -> Typed<"list[tuple[Move, str]]"> {
+            Problems problems;
+            const auto arguments = read_options(judged, "dropped_moves", given, cluster, problems);
+            const auto before = plan_argument(last), now = plan_argument(plan);
+            const auto dropped = unlocked([&] { return c::dropped_moves(*cluster, before, now, arguments); });
+            py::list out;
+            for (const auto& one : dropped)
+                out.append(py::make_tuple(py::cast(before.moves[one.move]), one.reason));
+            return out;
+        },
+        py::arg("cluster"), py::arg("last"), py::arg("plan"),
+        judged.documented(doc("consolidation::dropped_moves")));
     m.def(
         "policy_names", []() -> Typed<"dict[str, list[str]]"> {
             py::dict names;

@@ -4,6 +4,7 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 #include "support/fields.hpp"
+#include "support/records.hpp"
 #include "support/sources.hpp"
 #include "support/struct_states.hpp"
 
@@ -13,6 +14,7 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/disturbance.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <cmath>
@@ -237,6 +239,9 @@ void bind_plan(py::module_& m) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
+    auto disturbs = bind_record<Disturbance>(m, "Disturbance");
+    disturbs.def("__str__", [](const Disturbance& d) { return to_text(d); });
+
     py::class_<NamedPlan> type(m, "Plan", doc("Plan"));
     type.def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "Number of waves.")
@@ -288,6 +293,43 @@ void bind_plan(py::module_& m) {
             "cost", [](const NamedPlan& p) { return p.spec.cost; },
             "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
         .def_property_readonly(
+            "disturbs", [](const NamedPlan& p) { return disturbance(p.spec); },
+            "The running pods that the plan moves or evicts, by owner and namespace; `str` gives a sentence. "
+            "For a plan from a file, call `described(cluster)` first: files do not contain owners and GPUs.")
+        .def_property_readonly(
+            "_tasks",
+            [](const NamedPlan& p) -> JsonObject {
+                py::dict facts;  // owner kind or None, GPUs, job, namespace
+                for (const auto& task : p.spec.tasks)
+                    facts[py::str(task.name)] =
+                        py::make_tuple(task.owner_kind, number(static_cast<double>(task.gpu_milli) / 1000),
+                                       task.job, namespace_of(task));
+                return facts;
+            },
+            "What the plan knows of its tasks, for tables.")
+        .def_property_readonly(
+            "_treatments",
+            [](const NamedPlan& p) -> JsonObject {
+                py::dict how;
+                for (const auto& [task, treatment] : treatments(p.spec))
+                    how[py::str(task)] = py::str(enum_name(treatment));
+                return how;
+            },
+            "How the plan treats its tasks, for tables.")
+        .def(
+            "described",
+            [](const NamedPlan& p, const ClusterPtr& cluster) {
+                auto copy = p;
+                copy.moves_tuple = {};
+                const WithoutLock unlocked;
+                describe_tasks(copy.spec, *with_brought(cluster, p));
+                return copy;
+            },
+            py::arg("cluster"),
+            documented("Returns the plan with the owners and GPUs of its tasks, which `disturbs` and tables "
+                       "show. Plans of algorithms have them, plans from files do not.\n\n"
+                       "Parameters\n----------\ncluster\n    the snapshot of the plan"))
+        .def_property_readonly(
             "rounds",
             [](const NamedPlan& p) -> JsonObjects { return dicts_from(consolidation::rounds_of(p.spec)); },
             "Statistics of each round of the search: one dict per round, "
@@ -312,26 +354,34 @@ void bind_plan(py::module_& m) {
             "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
         .def("__repr__", plan_repr);
     define_copies(type);
-    using State = std::tuple<py::bytes, std::optional<StopReason>, py::bytes>;
+    using Fact = std::tuple<std::string, std::string, std::optional<std::string>, std::int64_t>;
+    using State = std::tuple<py::bytes, std::optional<StopReason>, py::bytes, std::vector<Fact>>;
     define_pickling(
         type,
         [](const NamedPlan& p) {
             ClusterSpec brought;
             add(brought, p.brought);
-            return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0));
+            std::vector<Fact> facts;
+            for (const auto& task : p.spec.tasks)
+                facts.emplace_back(task.name, task.job, task.owner_kind, task.gpu_milli);
+            return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0),
+                         std::move(facts));
         },
         [](const State& state) {
-            const auto& [plan, stop_reason, brought] = state;
+            const auto& [plan, stop_reason, brought, facts] = state;
             auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
             NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
             p.brought = Brought(std::move(snapshot));
+            for (const auto& [name, job, owner_kind, gpu_milli] : facts)
+                p.spec.tasks.push_back({name, job, owner_kind, gpu_milli});
             return p;
         });
 
     define_in_python<Frame>(
         type, "to_pandas", "_views.frames.plan_to_pandas",
         "Returns a pandas DataFrame with one row per step: evictions, moves by wave, placements. Columns: "
-        "step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = unknown), for.");
+        "step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = unknown), for, namespace, "
+        "owner_kind, task_gpus.");
     define_in_python<ArrowTable>(type, "to_arrow", "_views.frames.plan_to_arrow",
                                  "Returns the table of `to_pandas` as an Arrow table (pyarrow).");
     define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as HTML, for notebooks.");

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import allocation, fragmentation, io, sim
-from .._views.tables import counted, format_table
+from .._views.summary import idle_gpus, largest_jobs, pending_jobs
+from .._views.tables import Table, counted, format_table
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, library_option, names, shapes
@@ -59,13 +60,15 @@ def describe(cluster: Cluster) -> str:
     failed, cordoned = nodes.failed_gpu_count.sum(), (~nodes.schedulable).sum()
     out_of_service = [counted(failed, "failed GPU")] * bool(failed)
     out_of_service += [counted(cordoned, "cordoned node")] * bool(cordoned)
+    classes = set(tasks.priority_class)
+    hp = f", {100 * ratio.hp:.1f} % by HP tasks" if classes & {"HP", "LP"} else ""
     return (
         f"{counted(len(nodes), 'node')}, {counted(nodes.gpu_count.sum(), 'GPU')}, "
         f"{counted(len(tasks), 'task')} "
         f"({(tasks.node_index < 0).sum():,} pending, {tasks.locked.sum():,} locked)"
         f"{''.join(', ' + text for text in out_of_service)}\n"
-        f"{100 * ratio.total:.1f} % of the GPUs allocated, HP alone {100 * ratio.hp:.1f} %; GPU nodes: "
-        f"{counts.empty:,} empty, {counts.not_fully_occupied:,} not fully occupied, "
+        f"{100 * ratio.total:.1f} % of the GPUs allocated{hp}; GPU nodes: "
+        f"{counts.empty:,} empty, {counts.not_fully_occupied:,} partly used, "
         f"{counts.fully_occupied:,} full"
     )
 
@@ -146,6 +149,65 @@ def say_excluded(cluster: Cluster, args: argparse.Namespace) -> None:
         say(f"not whole GPUs: {count:,} of {name}, {unused:,} free")
 
 
+PENDING_SHOWN = 10
+"""Rows of pending jobs in a report."""
+
+
+def say_summary(cluster: Cluster, requests: fragmentation.Report, include_cordoned: bool) -> None:
+    """Prints the nodes by idle GPUs, the largest jobs that could start, and the requests of pending jobs."""
+    nodes = idle_gpus(cluster)
+    if nodes:
+        say("\nNodes by idle GPUs")
+        say(str(nodes))
+        say("\nLargest job that could start now, in GPUs, by the request of each pod")
+        say(str(largest_jobs(cluster, requests, include_cordoned)))
+        say("(by GPUs and cores alone; `gpusched allocate` checks all constraints)")
+    pending = pending_jobs(cluster)
+    if not pending:
+        say("\nNo pod is pending")
+        return
+    jobs = counted(len({row.job for row in pending}), "pending job")
+    say(f"\n{jobs} with {counted(sum(pending.column('pods')), 'pod')}")
+    say(str(pending[:PENDING_SHOWN]))
+    if len(pending) > PENDING_SHOWN:
+        say(f"... and {counted(len(pending) - PENDING_SHOWN, 'more row')}")
+
+
+def say_switches(gpus: int, slots: Table) -> None:
+    """Prints how many jobs of this size could start, and how many of them under single switches."""
+    if not any(slots.column("across")):
+        say(f"\nNo job of {counted(gpus, 'GPU')} could start")
+        return
+    say(f"\nJobs of {counted(gpus, 'GPU')} that could start, anywhere and each under one switch")
+    rows = [("all" if row[0] == "*" else row[0] or "(no model)", *row[1:]) for row in slots]
+    say(str(Table(["GPU model", "anywhere", "under one switch", "difference"], rows)))
+
+
+CAUSES = {
+    "gpu_model": "GPU model",
+    "cluster": "cluster",
+    "gpus": "GPUs",
+    "cpu_cores": "cores",
+    "total_idle": "idle",
+    "fractional": "parts of GPUs",
+    "stranded": "too few on the node",
+    "insufficient_cpu": "too few cores",
+}
+"""Columns of the report's table, and their names on the console."""
+
+
+def causes(table: fragmentation.Report) -> Table:
+    """The table for the console: each number of GPUs with its share of the idle GPUs."""
+    names = [name for name in CAUSES if name in table.columns]
+
+    def cell(row: Any, name: str) -> Any:
+        if f"{name}_pct" not in table.columns:
+            return f"{row[name]:g}" if name in ("cpu_cores", "total_idle") else row[name]
+        return f"{row[name]:,.1f} ({row[f'{name}_pct'] or 0:.0f} %)" if row[name] else "0"
+
+    return Table([CAUSES[name] for name in names], [[cell(row, name) for name in names] for row in table])
+
+
 def say_unusable_nodes(args: argparse.Namespace, cluster: Cluster) -> None:
     shapes = fragmentation.report(cluster, args.shapes, **given(args, "fragmentation.unusable_nodes"))
     for shape in shapes:
@@ -159,7 +221,8 @@ def say_unusable_nodes(args: argparse.Namespace, cluster: Cluster) -> None:
             tasks = ", ".join(row.tasks[:TASKS_SHOWN])
             more = f" and {len(row.tasks) - TASKS_SHOWN:,} others" if len(row.tasks) > TASKS_SHOWN else ""
             runs = f"runs {tasks}{more}" if row.tasks else "runs no tasks"
-            say(f"  {row.node}: {row.gpus:g} {row.cause.replace('_', ' ')}; {runs}")
+            idle = "1 GPU" if row.gpus == 1 else f"{row.gpus:g} GPUs"
+            say(f"  {row.node}: {idle}, {CAUSES[row.cause]}; {runs}")
 
 
 def read_kai(files: list[str], **options: Any) -> io.ClusterReading:
@@ -302,13 +365,13 @@ def report(args: argparse.Namespace) -> int:
         say(describe(cluster))
         for warning in cluster.warnings():
             say(f"note: {warning}")
-        say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
-        say(str(table))
+        say_summary(cluster, table, bool(args.include_cordoned))
+        say("\nIdle GPUs that a pod of this size cannot use, by cause")
+        say(str(causes(table)))
         say_excluded(cluster, args)
         if args.nodes:
             say_unusable_nodes(args, cluster)
-        say(f"\nJobs of {counted(args.job_gpus, 'GPU')} that could start, across and within switches")
-        say(str(slots))
+        say_switches(args.job_gpus, slots)
     if args.plot:
         save_figure(args.plot, table.plot)
     return OK

@@ -225,11 +225,9 @@ def allocate(args: argparse.Namespace) -> int:
         found, in_order = many.jobs, [many.jobs[j] for j in many.order]
     for a in found:
         if a.placed:
+            unit = "node" if args.level == "node" else "switch"
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
-            say(
-                f"{a.job}: {counted(len(a.pods), 'pod')} placed, GPUs per domain: {switches}; entropy "
-                f"{a.entropy:.4f}"
-            )
+            say(f"{a.job}: {counted(len(a.pods), 'pod')} placed; GPUs per {unit}: {switches}")
         else:
             say(f"{a.job}: not placed: {a.reason}")
     plan = allocation.to_plan(*in_order)
@@ -319,11 +317,16 @@ def admit(args: argparse.Namespace) -> int:
             f"evict {victim}" + (f", restart it on {placements[victim].node}" if victim in placements else "")
         )
     for move in made.plan.moves:
-        how = ", by a restart" if move.how == "restart" else ""
-        say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to}{how}")
+        kind, gpus, *_ = made.plan._tasks.get(move.task, (None, 0))
+        of = f" of a {kind}" if kind else " without an owner" if kind == "" else ""
+        how = "restarted" if move.how == "restart" else "copied"
+        what = f"{counted(gpus, 'GPU') if isinstance(gpus, int) else f'{gpus:g} GPUs'}{of}, {how}"
+        say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to} ({what})")
     for pod in made.pods:
         gpus = f": GPUs {', '.join(map(str, pod.gpus))}" if pod.gpus else ""
         say(f"{pod.task} goes to {pod.node}{gpus}")
+    if made.plan.moves or made.plan.evictions:
+        say(str(made.plan.disturbs))
     report_broken_budgets(made.broken_budgets)
     parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost_parts.items() if value)
     bound = "no plan costs less" if made.proven else f"no plan costs less than {made.bound:,.0f}"

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from .. import consolidation, io, verify
+from .. import consolidation, io, model, verify
 from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
@@ -97,7 +97,6 @@ def consolidate(args: argparse.Namespace) -> int:
     if args.last is not None:
         others = {
             "policies": options.get("policies"),
-            "goal": options.get("goal"),
             "save-bundle": args.save_bundle,
         }
         if wrong := [name for name, value in others.items() if value is not None]:
@@ -112,6 +111,8 @@ def consolidate(args: argparse.Namespace) -> int:
     # The file is read again, so that the check does not depend on the search. A pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan)
+    if args.last is not None:
+        print_dropped(cluster, args.last, plan, options)
     print_taints(cluster, plan)
     if args.clear:
         print_clear(cluster, plan, options)
@@ -176,6 +177,8 @@ def print_plan(plan: Plan) -> None:
         f"{counted(len(plan.vacated_nodes), 'node')} with {counted(gpus, 'GPU')} vacated by "
         f"{counted(len(plan.moves), 'move')} in {counted(plan.waves, 'wave')}"
     )
+    if plan.moves:
+        say(str(plan.disturbs))
     if plan.opened_nodes:
         say(f"{counted(len(plan.opened_nodes), 'node')} with {counted(opened, 'GPU')} opened")
         gpus -= opened
@@ -255,6 +258,25 @@ def print_taints(cluster: Cluster, plan: Plan) -> None:
         taints = "; ".join(by_taints(cluster, excluded))
         say(f"not counted, because of taints that others of their GPU model lack: {taints}")
         say("  usable_by=TASK counts the nodes on which the task may run")
+
+
+DROPPED_SHOWN = 10
+"""Moves of an earlier plan listed for each reason."""
+
+
+def print_dropped(cluster: Cluster, last: str, plan: Plan, options: dict[str, Any]) -> None:
+    """Prints the moves of the earlier plan that the new one does not make, by reason."""
+    scope = {name: options[name] for name in SCOPE if name in options}
+    dropped = consolidation.dropped_moves(cluster, last, plan, **scope)
+    if not dropped:
+        return
+    by_reason: dict[str, list[str]] = {}
+    for move, reason in dropped:
+        by_reason.setdefault(reason, []).append(move.task)
+    say(f"{counted(len(dropped), 'move')} of the earlier plan dropped:")
+    for reason, tasks in by_reason.items():
+        more = f" and {len(tasks) - DROPPED_SHOWN:,} more" if len(tasks) > DROPPED_SHOWN else ""
+        say(f"  - {', '.join(tasks[:DROPPED_SHOWN])}{more}: {reason}")
 
 
 REFUSED = "refused_by_"
@@ -372,8 +394,8 @@ def export_options(p: Parser) -> None:
     p.add("plan", "the plan", metavar="PLAN.json")
     p.add("--to", "output format", choices=("csv", "kubernetes", "koordinator", "slurm"), default="csv")
     text = (
-        "the snapshot; required for koordinator and slurm; for kubernetes, it lets the command check "
-        "disruption budgets"
+        "the snapshot; required for koordinator and slurm; for csv, it adds owners and GPUs; for kubernetes, "
+        "it lets the command check disruption budgets"
     )
     p.add("--cluster", text, metavar="CLUSTER.json")
     text = "namespace of tasks without one in their names (default: the namespace called default)"
@@ -408,10 +430,12 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
 
 def export(args: argparse.Namespace) -> int:
     if args.to == "csv":
-        refuse(given(args, "cluster", "default_namespace"), "export --to csv")
+        refuse(given(args, "default_namespace"), "export --to csv")
     require_writable(args.output, inputs=[args.plan, args.cluster])
     plan = Plan.from_json(args.plan)
     if args.to == "csv":
+        if args.cluster is not None:
+            plan = plan.described(Cluster.from_json(args.cluster))
         write_text(args.output, io.plan_to_csv(plan))
     elif args.to == "kubernetes":
         warn_of_copies(plan, None if args.cluster is None else Cluster.from_json(args.cluster))
@@ -426,4 +450,31 @@ def export(args: argparse.Namespace) -> int:
         else:
             text = io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
         write_text(args.output, text)
+    return OK
+
+
+def diff_options(p: Parser) -> None:
+    p.add("before", "a snapshot, a plan or the report of an import", metavar="BEFORE.json")
+    p.add("after", "another one of the same kind", metavar="AFTER.json")
+    p.add("--csv", "print all differences as CSV", action="store_true")
+
+
+def diff(args: argparse.Namespace) -> int:
+    found = model.diff(args.before, args.after)
+    if args.csv:
+        write_text(None, found.to_csv())
+    else:
+        say(str(found))
+    return OK if found.equal else FAILED
+
+
+def plan_page_options(p: Parser) -> None:
+    p.add("plan", "the plan", metavar="PLAN.json")
+    p.add("cluster", "the snapshot of the plan", metavar="CLUSTER.json")
+    p.add("-o --output", "write the page here (default: standard output)", metavar="PAGE.html")
+
+
+def plan_page(args: argparse.Namespace) -> int:
+    require_writable(args.output, inputs=[args.plan, args.cluster])
+    write_text(args.output, model.plan_page(args.plan, args.cluster))
     return OK

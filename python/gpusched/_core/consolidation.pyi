@@ -441,6 +441,20 @@ def replan(
     progress: bool | Callable[[str, int, int], object] | None = None,
     search: Mapping[str, Any] | None = None,
 ) -> Plan: ...
+def dropped_moves(
+    cluster: Cluster,
+    last: Plan | Mapping[str, Any] | str | PathLike[str],
+    plan: Plan | Mapping[str, Any] | str | PathLike[str],
+    *,
+    open_price: int | None = None,
+    protect_core_members: bool = False,
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
+    max_disrupted: int | None = None,
+    price: int = 0,
+    objective: Literal["gpus", "nodes"] = "gpus",
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
+) -> list[tuple[Move, str]]: ...
 def policy_names() -> dict[str, list[str]]: ...
 def bound(
     cluster: Cluster,

@@ -169,19 +169,20 @@ def by_column(kinds: Mapping[str, type[list[Any]]], rows: list[tuple[Any, ...]])
 
 def plan_columns(plan: Plan) -> Columns:
     """The steps in execution order. -1 stands for "no wave" and for an unknown chain."""
+    facts, how = plan._tasks, plan._treatments
 
-    def chain_number(chain: int | None) -> int:
-        return -1 if chain is None else chain
+    def row(step: str, wave: int, task: str, *rest: Any) -> tuple[Any, ...]:
+        kind, gpus, _, space = facts.get(task, (None, None, None, None))
+        return (step, wave, task, *rest, space or None, kind or None, gpus)
 
-    rows: list[tuple[Any, ...]] = [
-        ("evict", -1, task, None, None, [], None, -1, None) for task in plan.evictions
-    ]
+    rows = [row("evict", -1, task, None, None, [], how[task], -1, None) for task in plan.evictions]
     rows += [
-        ("move", m.wave, m.task, m.from_, m.to, m.gpus, m.how, chain_number(m.chain), m.for_)
+        row("move", m.wave, m.task, m.from_, m.to, m.gpus, m.how, -1 if m.chain is None else m.chain, m.for_)
         for m in sorted(plan.moves, key=lambda m: m.wave)
     ]
     rows += [
-        ("place", -1, place.task, None, place.node, place.gpus, None, -1, None) for place in plan.placements
+        row("place", -1, place.task, None, place.node, place.gpus, None, -1, None)
+        for place in plan.placements
     ]
     kinds: dict[str, type[list[Any]]] = {
         "step": Categories,
@@ -193,6 +194,9 @@ def plan_columns(plan: Plan) -> Columns:
         "how": Categories,
         "chain": Wholes,
         "for": Texts,
+        "namespace": Categories,
+        "owner_kind": Categories,
+        "task_gpus": Numbers,
     }
     return by_column(kinds, rows)
 

@@ -142,7 +142,7 @@ def test_one_is_not_several(tmp_path, capsys):
     gs.Cluster.from_json(document(nodes, [make_task("t", node="a", gpus=[0])])).to_json(path)
     assert cli.main(["report", path, "--shapes", "1x8", "--job-gpus", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("1 node, 1 GPU, 1 task (0 pending, 0 locked)\n") and "Jobs of 1 GPU that" in out
+    assert out.startswith("1 node, 1 GPU, 1 task (0 pending, 0 locked)\n") and "No job of 1 GPU could" in out
     assert cli.main(["consolidate", path]) == 0
     assert mentions(capsys.readouterr().out, "0 nodes with 0 GPUs vacated by 0 moves in 0 waves")
 

@@ -43,9 +43,33 @@ def test_the_last_plan_may_be_a_file_or_a_dict(cluster, last, tmp_path):
     assert gs.replan(cluster, json.loads(path.read_text())) == plan
 
 
+def test_with_a_goal_the_moves_of_the_last_plan_stay(cluster, tmp_path):
+    empty = len(gs.consolidation.goal_nodes(cluster, {"empty_nodes": 1}))
+    before = gs.consolidate(cluster, goal={"empty_nodes": 1}).stats["goal_before"]
+    goal = {"empty_nodes": before + 4}
+    last = gs.consolidate(cluster, goal=goal)
+    assert empty > before + 4 and last.goal_reached and len(last.moves) >= 4
+    gone = {last.moves[0].task}
+    later = without(cluster, gone, tmp_path / "cluster.json")
+    plan = gs.replan(later, last, goal=goal)
+    assert plan.goal_reached and plan.goal == goal and gs.verify.plan(later, plan).ok
+    # More is asked for: the search continues.
+    more = gs.replan(later, last, goal={"empty_nodes": before + 6})
+    assert more.goal_reached and more.stats["goal_after"] >= before + 6
+    dropped = {move.task: reason for move, reason in gs.consolidation.dropped_moves(later, last, plan)}
+    made = {(move.task, move.to) for move in plan.moves}
+    assert set(dropped) == {move.task for move in last.moves if (move.task, move.to) not in made}
+    assert dropped[last.moves[0].task] == "it no longer exists"
+
+
 def test_mistakes_are_named(cluster, last):
-    with refuses("goal: replan() does not support a goal"):
-        gs.replan(cluster, last, goal={"empty_nodes": 3})
+    with refuses("goal: neither empty_nodes nor slots"):
+        gs.replan(cluster, last, goal={})
+    with refuses("price -1"):
+        gs.consolidation.dropped_moves(cluster, last, last, price=-1)
+    with refuses("unknown node 'nowhere'"):
+        wrong = last.to_json() | {"vacated_nodes": ["nowhere"]}
+        gs.consolidation.dropped_moves(cluster, last, wrong)
     with refuses("depth 0 1 16"):
         gs.replan(cluster, last, depth=0)
 
@@ -57,5 +81,14 @@ def test_the_console_goes_on_from_a_file(cluster, last, tmp_path, capsys):
     assert main(["consolidate", files["cluster"], "--last", files["last"], "-o", files["plan"]]) == 0
     assert "the plan verifies" in capsys.readouterr().out
     assert gs.Plan.from_json(files["plan"]) == gs.replan(cluster, last)
-    assert main(["consolidate", files["cluster"], "--last", files["last"], "--goal", "empty_nodes=3"]) == 2
-    assert mentions(capsys.readouterr().err, "--goal: --last")
+    capsys.readouterr()
+    gone = last.moves[0].task
+    without(cluster, {gone}, tmp_path / "later.json").to_json(tmp_path / "later.json")
+    command = ["consolidate", str(tmp_path / "later.json"), "--last", files["last"]]
+    assert main([*command, "--goal", "empty_nodes=3"]) == 0
+    said = capsys.readouterr().out
+    assert mentions(said, "of the earlier plan dropped") and mentions(said, f"{gone}: it no longer exists")
+    assert main([*command, "--goal", "empty_nodes=100000"]) == 1
+    capsys.readouterr()
+    assert main([*command, "--policies", "node_order=fewest_pods"]) == 2
+    assert mentions(capsys.readouterr().err, "--policies: --last")

@@ -58,7 +58,8 @@ def test_plans_show_their_steps(tiny):
     assert mentions(html, "1 move in 1 wave, 1 node vacated") and "at most 8 GPUs" in html
     assert parsed(html)[:5] == ["move", "0", "small", "n0", "n1"]
     frame = plan.to_pandas()
-    assert list(frame.columns) == ["step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"]
+    steps = ["step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"]
+    assert list(frame.columns) == [*steps, "namespace", "owner_kind", "task_gpus"]
     assert frame["task"].tolist() == ["small"] and frame["gpus"].tolist() == [plan.moves[0].gpus]
 
 

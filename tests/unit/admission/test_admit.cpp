@@ -99,7 +99,7 @@ TEST_CASE("a chain of three moves, because two would leave a task without a plac
         CHECK(none_left.proven);
         CHECK(none_left.obstacle == Obstacle::gpu);
         CHECK_THAT(none_left.reason,
-                   Mentions("fits on no node, even after all displaceable tasks leave closest node"));
+                   Mentions("fits on no node, even if every task leaves that may leave; closest node"));
     }
 }
 

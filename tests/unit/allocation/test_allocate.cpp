@@ -137,25 +137,26 @@ TEST_CASE("the binding constraint is named with figures") {
         return found.reason;
     };
     const std::string of = " of the 8 pods like 'job-0'";
-    CHECK_THAT(refused(uneven(), pods(8, 8)), Mentions("gpu: hold 7" + of));
+    CHECK_THAT(refused(uneven(), pods(8, 8)), Mentions("too few idle GPUs: hold 7" + of));
     CHECK_THAT(refused(uneven(), pods(8, 1, 65'000)),
-               Mentions("cpu: hold 0" + of + "; without this constraint 56"));
+               Mentions("too few free cores: hold 0" + of + "; without this constraint 56"));
     auto request = pods(8, 4);
     request.pod.gpu_models = {"B"};
     auto spec = uneven();
     spec.nodes.push_back(node("b8", {"g1", "c"}));
     spec.nodes.back().gpu_model = "B";
-    CHECK_THAT(refused(spec, request), Mentions("gpu_model: hold 2" + of));
+    CHECK_THAT(refused(spec, request), Mentions("GPU model: hold 2" + of));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
-    CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordoned: hold 2" + of));
+    CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordon: hold 2" + of));
     // All nodes together have too few GPUs: the message first gives the pods that fit.
-    CHECK_THAT(refused(spec, pods(9, 8)), Mentions("gpu: hold 1 of the 9 pods like 'job-0'; 8 if only GPUs"));
+    CHECK_THAT(refused(spec, pods(9, 8)),
+               Mentions("too few idle GPUs: hold 1 of the 9 pods like 'job-0'; 8 if only idle GPUs"));
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};
-    CHECK_THAT(refused(uneven(), request), Mentions("anti_affinity: group constraints hold 7" + of));
+    CHECK_THAT(refused(uneven(), request), Mentions("anti-affinity: group constraints hold 7" + of));
     request = pods(8, 4);
     request.pod.hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
-    CHECK_THAT(refused(uneven(), request), Mentions("hardware: hold 0" + of));
+    CHECK_THAT(refused(uneven(), request), Mentions("no GPUs close enough together: hold 0" + of));
 }
 
 TEST_CASE("placing in the cluster itself, all or nothing") {
@@ -224,7 +225,7 @@ TEST_CASE("groups that talk to each other share switches") {
     const auto refused = allocate(with.cluster, with.pods);
     CHECK_FALSE(refused.placed);
     CHECK(refused.proven);
-    CHECK_THAT(refused.reason, Mentions("gpu_model: hold 4 of the 5 pods like 'pd-0'"));
+    CHECK_THAT(refused.reason, Mentions("GPU model: hold 4 of the 5 pods like 'pd-0'"));
 }
 
 TEST_CASE("bad arguments of allocate") {
@@ -270,7 +271,8 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     CHECK(refused.proven);
     CHECK(refused.obstacle == Obstacle::gpu);
     INFO(refused.reason);
-    CHECK_THAT(refused.reason, Mentions("gpu: hold 0 of the 1 pods like 'job-2' next other shapes"));
+    CHECK_THAT(refused.reason,
+               Mentions("too few idle GPUs: hold 0 of the 1 pods like 'job-2' next other shapes"));
 
     // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node. Under the other switch nothing would do.
     spec.nodes = {node("a", {"s"}, 7), node("b", {"s"}, 8), node("c", {"t"}, 7), node("d", {"t"}, 7)};

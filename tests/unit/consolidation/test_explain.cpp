@@ -28,7 +28,7 @@ TEST_CASE("explain names the task and the constraint") {
     REQUIRE(d.blockers.size() == 1);
     CHECK(d.blockers[0].task == cluster.find_task("wide"));
     CHECK(d.blockers[0].obstacle == Obstacle::gpu);
-    CHECK_THAT(d.text, Mentions("task 'wide' fits nowhere else gpu on"));
+    CHECK_THAT(d.text, Mentions("task 'wide' fits nowhere else too few idle GPUs on"));
     const auto e = about("e");
     CHECK(e.fate == NodeFate::has_stuck);
     CHECK(e.blockers.at(0).obstacle == Obstacle::gpu_model);
@@ -139,7 +139,7 @@ TEST_CASE("if no resource is lacking, the constraint in the way is named") {
     const auto why = con::explain(cluster, Plan{}, cluster.find_node("a"));
     REQUIRE(why.blockers.size() == 1);
     CHECK(why.blockers[0].change.obstacle == Obstacle::anti_affinity);
-    CHECK_THAT(why.text, Mentions("nearest node 'b', prevented only by anti_affinity"));
+    CHECK_THAT(why.text, Mentions("nearest node 'b', prevented only by anti-affinity"));
 }
 
 TEST_CASE("tasks that fit elsewhere alone but not together are reported as crowded") {
@@ -153,7 +153,7 @@ TEST_CASE("tasks that fit elsewhere alone but not together are reported as crowd
     CHECK(why.blockers[0].task == cluster.find_task("one"));
     CHECK_THAT(why.text,
                Mentions("node 'a' stays occupied each alone, not all together: task 'one' then fits nowhere "
-                        "(gpu on 1 of 1 nearest node 'b', lacks 1 idle GPU"));
+                        "(too few idle GPUs on 1 of 1 nearest node 'b', lacks 1 idle GPU"));
 }
 
 TEST_CASE("every node that could not be cleared is explained") {
@@ -219,7 +219,7 @@ TEST_CASE("everything that a task lacks is listed") {
     why = con::explain(cluster, Plan{}, cluster.find_node("a"));
     CHECK(why.blockers.at(0).change.gpu_milli == 1000);
     CHECK(why.blockers[0].change.obstacle == Obstacle::avoid);
-    CHECK_THAT(why.text, Mentions("lacks 1 idle GPU, prevented by avoid"));
+    CHECK_THAT(why.text, Mentions("lacks 1 idle GPU, prevented by pods that must be apart"));
 }
 
 TEST_CASE("lent GPUs are not lacking for tasks that may borrow them") {

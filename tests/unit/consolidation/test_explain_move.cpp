@@ -30,7 +30,8 @@ TEST_CASE("explain_move names the obstacle of a move and its effect") {
     CHECK(crowded.fate == MoveFate::obstacle);
     CHECK(crowded.obstacle == Obstacle::gpu);
     CHECK(crowded.victims == std::vector{cluster.find_task("y")});
-    CHECK_THAT(crowded.text, Mentions("task 'x' cannot move node 'b' (gpu) unless leave task 'y'"));
+    CHECK_THAT(crowded.text,
+               Mentions("task 'x' cannot move node 'b' (too few idle GPUs) unless leave task 'y'"));
     const auto alien = ask("x", "f");
     CHECK(alien.obstacle == Obstacle::gpu_model);
     CHECK(alien.victims.empty());

@@ -41,7 +41,8 @@ TEST_CASE("moves that wait for each other in a circle hop, or are dropped with t
         if (with_room) continue;
         CHECK(ordered.dropped[1].move == 1);
         CHECK(ordered.dropped[1].why.obstacle == Obstacle::gpu);
-        CHECK_THAT(ordered.dropped[1].why.text, Mentions("task 'y' cannot move to node 'a' (gpu)"));
+        CHECK_THAT(ordered.dropped[1].why.text,
+                   Mentions("task 'y' cannot move to node 'a' (too few idle GPUs)"));
     }
 }
 
@@ -157,7 +158,7 @@ TEST_CASE("a dropped move names its constraint, even if the other moves vacate i
     CHECK(ordered.result.plan.vacated_nodes == std::vector{cluster.find_node("a")});
     REQUIRE(ordered.dropped.size() == 1);
     CHECK(ordered.dropped[0].why.fate == con::MoveFate::obstacle);
-    CHECK_THAT(ordered.dropped[0].why.text, Mentions("task 'y' cannot move to node 'a' (gpu)"));
+    CHECK_THAT(ordered.dropped[0].why.text, Mentions("task 'y' cannot move to node 'a' (too few idle GPUs)"));
 }
 
 TEST_CASE("a move that only lacks its turn reports it") {

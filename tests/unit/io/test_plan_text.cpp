@@ -41,15 +41,28 @@ TEST_CASE("A plan as CSV", "[io]") {
     CHECK(io::plan_to_csv(plan()) == golden("plan.csv"));
     PlanSpec odd;
     odd.evictions = {"a,b", "say \"x\"", "two\nlines"};
-    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus,how,chain,for\n"
-                                  "evict,,\"a,b\",,,,,,\n"
-                                  "evict,,\"say \"\"x\"\"\",,,,,,\n"
-                                  "evict,,\"two\nlines\",,,,,,\n");
+    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus,how,chain,for,namespace,owner_kind,task_gpus\n"
+                                  "evict,,\"a,b\",,,,evict,,,,,\n"
+                                  "evict,,\"say \"\"x\"\"\",,,,evict,,,,,\n"
+                                  "evict,,\"two\nlines\",,,,evict,,,,,\n");
     odd.evictions.clear();
     odd.opened_nodes = {"n7", "n,8"};
-    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus,how,chain,for\n"
-                                  "open,,,,n7,,,,\n"
-                                  "open,,,,\"n,8\",,,,\n");
+    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus,how,chain,for,namespace,owner_kind,task_gpus\n"
+                                  "open,,,,n7,,,,,,,\n"
+                                  "open,,,,\"n,8\",,,,,,,\n");
+}
+
+TEST_CASE("The rows of a plan have facts about tasks, if they are known", "[io]") {
+    PlanSpec spec{.waves = 1,
+                  .moves = {{"ml/a", "n0", "n1", {}, 0}},
+                  .evictions = {"b"},
+                  .placements = {{"b", "n1", {}}}};
+    spec.tasks = {{"b", "", "", 2000}, {"ml/a", "ml/job", "Job", 500}};
+    CHECK(io::plan_to_csv(spec) ==
+          "step,wave,task,from,to,gpus,how,chain,for,namespace,owner_kind,task_gpus\n"
+          "evict,,b,,,,restart,,,,,2\n"
+          "move,0,ml/a,n0,n1,,copy,,,ml,Job,0.5\n"
+          "place,,b,,n1,,,,,,,2\n");
 }
 
 TEST_CASE("A plan as Kubernetes steps", "[io]") {
@@ -141,10 +154,11 @@ TEST_CASE("The fields of a move of version 2 are in every text", "[io]") {
     PlanSpec plan{.waves = 1,
                   .moves = {{"a", "n0", "n1", {}, 0, MoveMode::restart, 7, "n0"}, {"b", "n0", "n1", {}, 0}},
                   .vacated_nodes = {"n0"}};
-    CHECK(io::plan_to_csv(plan) == "step,wave,task,from,to,gpus,how,chain,for\n"
-                                   "move,0,a,n0,n1,,restart,7,n0\n"
-                                   "move,0,b,n0,n1,,copy,,\n"
-                                   "vacate,,,n0,,,,,\n");
+    CHECK(io::plan_to_csv(plan) ==
+          "step,wave,task,from,to,gpus,how,chain,for,namespace,owner_kind,task_gpus\n"
+          "move,0,a,n0,n1,,restart,7,n0,,,\n"
+          "move,0,b,n0,n1,,copy,,,,,\n"
+          "vacate,,,n0,,,,,,,,\n");
     ClusterSpec tasks;
     tasks.tasks = {{.name = "a"}, {.name = "b"}};
     const auto jobs = io::plan_to_pod_migration_jobs(plan, tasks);

@@ -1,0 +1,205 @@
+"""What changed between two snapshots, plans or reading reports."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .. import _core
+from .._core.io import ReadingReport
+from .._core.model import Cluster, Plan
+from ..errors import InvalidInput
+from .tables import Table, counted
+
+Document = Mapping[str, Any]
+
+LISTS = {"nodes": "node", "tasks": "task", "jobs": "job", "budgets": "budget"}
+"""The lists of a snapshot whose entries have names."""
+
+PLAN_LISTS = {
+    "vacated_nodes": "vacated node",
+    "opened_nodes": "opened node",
+    "evictions": "eviction",
+}
+"""The lists of a plan that hold names."""
+
+OBJECTS_SHOWN = 20
+"""Objects of each kind that the text shows."""
+
+
+class Diff(Table):
+    """The differences of two snapshots, plans or reports: one row per added, removed or changed object or field.
+
+    Columns: `kind` (such as node, task, move), `name`, `change` (added, removed, changed), `field`, `before`
+    and `after` (values of the documents, None = absent).
+    """
+
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        kinds: dict[str, Any] = dict.fromkeys(("kind", "name", "change", "field"), "text")
+        super().__init__({**kinds, "before": "any", "after": "any"}, rows)
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return len(self) == 0
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """The number of objects by kind and change."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for row in self:
+            found.setdefault((row.kind, row.change), set()).add(row.name)
+        return {key: len(names) for key, names in found.items()}
+
+    def __str__(self) -> str:
+        if self.equal:
+            return "no differences"
+        parts = [
+            f"{counted(count, kind)} {how}" for (kind, how), count in self.counts().items() if kind != "plan"
+        ]
+        nodes = [row for row in self if row.kind == "task" and row.field == "node"]
+        for how, count in (
+            ("moved", sum(None not in (row.before, row.after) for row in nodes)),
+            ("started", sum(row.before is None for row in nodes)),
+            ("stopped", sum(row.after is None for row in nodes)),
+        ):
+            parts += [f"{counted(count, 'task')} {how}"] * bool(count)
+        lines = [", ".join(parts)] * bool(parts)
+        for kind in dict.fromkeys(self.column("kind")):
+            objects: dict[str, list[str]] = {}
+            for row in self:
+                if row.kind == kind:
+                    objects.setdefault(row.name, []).append(change(row))
+            lines += [
+                "  " + " ".join(filter(None, (kind, name))) + ": " + "; ".join(changes)
+                for name, changes in list(objects.items())[:OBJECTS_SHOWN]
+            ]
+            if len(objects) > OBJECTS_SHOWN:
+                lines.append(f"  ... and {counted(len(objects) - OBJECTS_SHOWN, f'other {kind}')}")
+        return "\n".join(lines)
+
+
+def change(row: Any) -> str:
+    if row.change != "changed":
+        return str(row.change)
+    return f"{row.field} {shown(row.before)} -> {shown(row.after)}"
+
+
+def shown(value: Any) -> str:
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def diff(before: Cluster | Plan | Any, after: Cluster | Plan | Any) -> Diff:
+    """Compares two snapshots, two plans or two reading reports: what was added, removed and changed.
+
+    The order of entries, the time of a snapshot, the statistics of a plan and the examples of a report do
+    not count.
+
+    Parameters
+    ----------
+    before, after
+        two objects of the same kind: a Cluster, a Plan, the report of an import, a dict in the format of
+        their documents, or the path of a file
+
+    Raises
+    ------
+    InvalidInput
+        if their kinds differ, or for mistakes in a document
+
+    Complexity: O(n log n) for n entries of both.
+    """
+    (kind, old), (other, new) = read("before", before), read("after", after)
+    if kind != other:
+        raise InvalidInput(f"after: a {other}; expected a {kind} like before")
+    return Diff([*ROWS[kind](old, new)])
+
+
+def read(argument: str, source: Any) -> tuple[str, Document]:
+    """The kind of a document, and its content, which is valid."""
+    if isinstance(source, Cluster):
+        return "snapshot", source.to_json()
+    if isinstance(source, Plan):
+        return "plan", source.to_json()
+    if isinstance(source, ReadingReport):
+        return "report", json.loads(source.to_json())
+    if not isinstance(source, (Mapping, str, os.PathLike)):
+        kind = type(source).__name__
+        raise InvalidInput(f"{argument}: a {kind}; expected a Cluster, a Plan, a dict or the path of a file")
+    document = source if isinstance(source, Mapping) else _core.read_mapping(os.fspath(source))
+    if document.get("format") == "gpusched.plan":
+        return "plan", Plan.from_json(source).to_json()
+    if "format" not in document and "rows" in document:
+        entries = document["rows"]
+        if not isinstance(entries, list) or not all(isinstance(e, Mapping) and "kind" in e for e in entries):
+            raise InvalidInput(f"{argument}: rows: expected the rows of a reading report")
+        return "report", document
+    return "snapshot", Cluster.from_json(source).to_json()
+
+
+def cluster_rows(old: Document, new: Document) -> Iterator[tuple[Any, ...]]:
+    for key, kind in LISTS.items():
+        before, after = ({entry["name"]: entry for entry in one.get(key, [])} for one in (old, new))
+        yield from object_rows(kind, before, after)
+    if old.get("label_levels", []) != new.get("label_levels", []):
+        yield "snapshot", "", "changed", "label_levels", old.get("label_levels"), new.get("label_levels")
+
+
+def plan_rows(old: Document, new: Document) -> Iterator[tuple[Any, ...]]:
+    for field in ("goal", "goal_reached", "price", "cost"):
+        if old.get(field) != new.get(field):
+            yield "plan", "", "changed", field, old.get(field), new.get(field)
+    for key, kind in PLAN_LISTS.items():
+        yield from object_rows(kind, *({name: {} for name in one.get(key, [])} for one in (old, new)))
+    for key, kind in (("moves", "move"), ("placements", "placement")):
+        yield from object_rows(
+            kind, *({step_name(step): step for step in numbered(one, key)} for one in (old, new))
+        )
+
+
+def report_rows(old: Document, new: Document) -> Iterator[tuple[Any, ...]]:
+    def by_name(report: Document) -> dict[str, Document]:
+        rows = {f"{row['kind']}, {row.get('what')}": {**row, "examples": None} for row in report["rows"]}
+        absent = {f"{row['kind']}, not in the input": row for row in report.get("absent", [])}
+        return {**rows, **absent}
+
+    yield from object_rows("row", by_name(old), by_name(new))
+
+
+ROWS: dict[str, Callable[[Document, Document], Iterator[tuple[Any, ...]]]] = {
+    "snapshot": cluster_rows,
+    "plan": plan_rows,
+    "report": report_rows,
+}
+
+
+def numbered(document: Document, key: str) -> Iterator[dict[str, Any]]:
+    """The steps of a plan, each with its number among the steps of its task."""
+    seen: dict[str, int] = {}
+    for step in document.get(key, []):
+        seen[step["task"]] = seen.get(step["task"], 0) + 1
+        yield {**step, "number": seen[step["task"]]}
+
+
+def step_name(step: Document) -> str:
+    return step["task"] if step["number"] == 1 else f"{step['task']} (step {step['number']})"
+
+
+def object_rows(
+    kind: str, old: Mapping[str, Document], new: Mapping[str, Document]
+) -> Iterator[tuple[Any, ...]]:
+    """The differences of objects by name, in the order of their names."""
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            yield kind, name, "removed", None, None, None
+        elif name not in old:
+            yield kind, name, "added", None, None, None
+        else:
+            before, after = old[name], new[name]
+            for field in dict.fromkeys([*before, *after]):
+                if before.get(field) != after.get(field):
+                    yield kind, name, "changed", field, before.get(field), after.get(field)
+
+
+Diff.__module__ = diff.__module__ = "gpusched.model"

@@ -1,0 +1,421 @@
+"""A plan as one page for its approval: self-contained HTML, readable in light, dark and print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from .. import _core, verify
+from .._core.model import Cluster, Plan, apply
+from ..errors import explained
+from .tables import counted, format_value
+
+if TYPE_CHECKING:
+    from ..model import Task
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2530; --soft: #5b6775; --line: #d8dee6; --paper: #ffffff;
+  --panel: #f4f6f9; --good: #12734a; --bad: #a4281d; --used: #3c6fb4; --free: #c9d3df; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ef; --soft: #9aa7b5; --line: #35404d;
+  --paper: #12171d; --panel: #1b222b; --good: #5fc795; --bad: #f08a7d; --used: #6ea3ea; --free: #3a4653; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1.5rem 4rem; max-width: 66rem; background: var(--paper);
+  color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-bottom: .25rem;
+  border-bottom: 1px solid var(--line); }
+p { margin: .4rem 0; } .soft { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); }
+.tiles { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.2rem 0 0; padding: 0; list-style: none; }
+.tiles li { flex: 1 1 8rem; background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
+  padding: .6rem .9rem; } .tiles b { display: block; font-size: 1.5rem; line-height: 1.3; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .92em; }
+th, td { text-align: left; padding: .3rem .9rem .3rem 0; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+td { white-space: nowrap; } td.n, th.n { text-align: right; padding-right: 1.6rem; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 11rem; }
+tr.total td { font-weight: 600; border-bottom: 0; }
+.gpus { white-space: nowrap; letter-spacing: 0; }
+.gpus i { display: inline-block; width: .5rem; height: .8rem; margin-right: 2px; border-radius: 1px;
+  background: var(--free); } .gpus i.u { background: var(--used); }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem;
+  overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere;
+  font: .88em/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
+li { margin: .25rem 0; }
+@page { size: A4; margin: 16mm 14mm; }
+@media print {
+  :root { color-scheme: light; --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --panel: #fff;
+    --good: #0b5d3a; --bad: #8a1c12; --used: #444; --free: #ddd; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  h2 { break-after: avoid; margin-top: 1.4rem; } tr, .tiles, li { break-inside: avoid; }
+  thead { display: table-header-group; } .wide { overflow: visible; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
+"""
+
+LONG = 20
+"""Texts with more characters may be broken anywhere."""
+BLOCKS = 16
+"""Nodes with at most this number of GPUs get a block per GPU."""
+
+
+def plan_page(plan: Plan | Any, cluster: Cluster | Any, path: str | os.PathLike[str] | None = None) -> str:
+    """Makes one page for the approval of a plan, in HTML.
+
+    It says what the plan is for, what it frees and disturbs, what happens in each wave, how each node looks
+    before and after, which risks there are, and the commands to check and execute it. The page needs no
+    other file and no network, and it prints on A4.
+
+    Parameters
+    ----------
+    plan
+        a Plan, a dict or the path of a file
+    cluster
+        the snapshot of the plan: a Cluster, a dict or the path of a file
+    path
+        the file to write; None = only return the text
+
+    Returns
+    -------
+    the page
+
+    Raises
+    ------
+    InvalidInput
+        if the plan cannot be executed on the snapshot
+    BackendError
+        if a file cannot be read or written
+
+    Complexity: O(nodes + tasks) for the state after the plan, and O(steps log steps).
+    """
+    names = [
+        os.path.basename(os.fspath(x)) if isinstance(x, (str, os.PathLike)) else None for x in (plan, cluster)
+    ]
+    snapshot = cluster if isinstance(cluster, Cluster) else Cluster.from_json(cluster)
+    made = plan if isinstance(plan, Plan) else Plan.from_json(plan)
+    text = Page(
+        made.described(snapshot), snapshot, names[0] or "plan.json", names[1] or "cluster.json"
+    ).html()
+    if path is not None:
+        with explained(path), open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], total: Sequence[Any] = ()) -> str:
+    """A table. Columns with only numbers are aligned to the right; cells that are `Raw` are HTML."""
+    rows = list(rows)
+    if not rows:
+        return ""
+    right = [all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(columns))]
+
+    def cell(tag: str, value: Any, is_right: bool) -> str:
+        text = value.html if isinstance(value, Raw) else escape(format_value(value))
+        kind = (
+            " class=n"
+            if is_right
+            else " class=long"
+            if tag == "td" and len(format_value(value)) > LONG
+            else ""
+        )
+        return f"<{tag}{kind}>{text}</{tag}>"
+
+    def cells(tag: str, values: Sequence[Any]) -> str:
+        return "".join(cell(tag, value, is_right) for value, is_right in zip(values, right))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    if total:
+        body += f"<tr class=total>{cells('td', total)}</tr>"
+    head = f"<thead><tr>{cells('th', columns)}</tr></thead>"
+    return f"<div class=wide><table>{head}<tbody>{body}</tbody></table></div>"
+
+
+class Raw:
+    """A cell that is HTML already."""
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+
+    def __str__(self) -> str:
+        return ""
+
+
+def items(texts: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def whole(number: float) -> int | float:
+    return int(number) if float(number).is_integer() else number
+
+
+PARTICIPLES = {"copy": "copied", "restart": "restarted", "evict": "evicted"}
+
+
+class Page:
+    """The parts of the page."""
+
+    def __init__(self, plan: Plan, cluster: Cluster, plan_file: str, cluster_file: str) -> None:
+        self.plan, self.before = plan, cluster
+        self.after = apply(cluster, plan)
+        self.files = plan_file, cluster_file
+        self.facts, self.how = plan._tasks, plan._treatments
+        self.disturbed = [task for task, how in self.how.items() if how != "start"]
+        self.node = {name: at for at, name in enumerate(cluster.nodes.name)}
+
+    def html(self) -> str:
+        title = self.title()
+        sections = [
+            ("Goal", self.goal()),
+            ("What becomes free", self.freed()),
+            ("What is disturbed", self.disturbance()),
+            ("Waves", self.waves()),
+            ("Pods that start", self.starts()),
+            ("Nodes before and after", self.nodes()),
+            ("Risks", items(self.risks())),
+            ("Commands", f"<pre>{escape(self.commands())}</pre>"),
+        ]
+        body = "".join(f"<section><h2>{name}</h2>{text}</section>" for name, text in sections if text)
+        now = datetime.fromtimestamp(self.before.now, timezone.utc) if self.before.now > 0 else None
+        taken = f"snapshot of {now:%Y-%m-%d %H:%M} UTC, " if now else ""
+        return (
+            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
+            f"<body><header><h1>{escape(title)}</h1>"
+            f'<p class="soft">{escape(taken)}{escape(self.size())}; gpusched {escape(_core.__version__)}</p>'
+            f"{self.tiles()}</header>{body}</body></html>\n"
+        )
+
+    def size(self) -> str:
+        nodes = self.before.nodes
+        return f"{counted(len(nodes), 'node')} with {counted(nodes.gpu_count.sum(), 'GPU')}"
+
+    def title(self) -> str:
+        plan = self.plan
+        if plan.goal is not None:
+            return f"Plan for {self.goal_text()}"
+        if plan.placements and not plan.vacated_nodes:
+            return f"Plan to start {counted(len(self.how) - len(self.disturbed), 'pod')}"
+        return f"Plan to free {counted(len(plan.vacated_nodes), 'node')}"
+
+    def goal_text(self) -> str:
+        goal = self.plan.goal or {}
+        model = f" of {goal['gpu_model']}" if goal.get("gpu_model") else ""
+        usable = f" usable by {goal['usable_by']}" if goal.get("usable_by") else ""
+        if "empty_nodes" in goal:
+            return f"{counted(goal['empty_nodes'], 'empty node')}{model}{usable}"
+        slots = goal.get("slots", {})
+        parts = [
+            counted(slots["gpu_count"], "GPU") if slots.get("gpu_count") else "",
+            f"{slots['cpu_milli'] / 1000:g} cores" if slots.get("cpu_milli") else "",
+            f"{slots['memory_mib'] / 1024:g} GiB" if slots.get("memory_mib") else "",
+        ]
+        return f"{counted(goal.get('count', 1), 'slot')} of {', '.join(filter(None, parts))}{model}{usable}"
+
+    def tiles(self) -> str:
+        d, gpus = self.plan.disturbs, self.gpus_of(self.plan.vacated_nodes)
+        starts = sum(how == "start" for how in self.how.values())
+        tiles = [
+            (len(self.plan.vacated_nodes), "node", "freed"),
+            (gpus, "GPU", "freed"),
+            (starts, "pending pod", "started"),
+            (d.pods, "running pod", "disturbed"),
+            (len(self.plan.moves), "move", ""),
+            (self.plan.waves, "wave", ""),
+        ]
+        shown = [
+            f"<li><b>{count:,}</b>{noun}{'' if count == 1 else 's'} {what}</li>"
+            for count, noun, what in tiles
+            if count or noun == "running pod"
+        ]
+        return f"<ul class=tiles>{''.join(shown)}</ul>"
+
+    def gpus_of(self, nodes: Iterable[str]) -> int:
+        return sum(int(self.before.nodes[name].gpu_count) for name in nodes)
+
+    def goal(self) -> str:
+        plan, stats = self.plan, self.plan.stats
+        if plan.goal is None:
+            most = plan.bound["vacated_gpus_at_most"] if plan.bound["method"] else None
+            bound = f" No plan can free more than {counted(most, 'GPU')}." if most else ""
+            if plan.vacated_nodes and not plan.placements:
+                return f"<p>Free as many GPUs as the options allow.{escape(bound)}</p>"
+            return f"<p>Start {counted(len(self.how) - len(self.disturbed), 'pending pod')}.</p>"
+        state = "<b class=good>reached</b>" if plan.goal_reached else "<b class=bad>not reached</b>"
+        counts = ""
+        if "goal_before" in stats:
+            counts = f": {stats['goal_before']:,.0f} before the plan, {stats['goal_after']:,.0f} after it"
+        return f"<p>{escape(self.goal_text())}: {state}{escape(counts)}.</p>"
+
+    def freed(self) -> str:
+        rows = []
+        for name in self.plan.vacated_nodes:
+            node = self.before.nodes[name]
+            rows.append((name, node.gpu_model or "", int(node.gpu_count), len(self.left(name))))
+        return table(["node", "GPU model", "GPUs", "pods that leave"], rows)
+
+    def left(self, name: str) -> list[str]:
+        """The disturbed pods that run on the node before the plan."""
+        return [task for task in self.disturbed if self.before.tasks[task].node == name]
+
+    def disturbance(self) -> str:
+        if not self.disturbed:
+            return "<p>No running pod.</p>"
+        groups: dict[tuple[str, str, str, str], list[float]] = {}
+        for task in self.disturbed:
+            kind, gpus, job, space = self.facts[task]
+            owner = job.removeprefix(f"{space}/") if job else ""
+            entry = groups.setdefault((space, owner, kind or "", self.how[task]), [0, 0])
+            entry[0] += 1
+            entry[1] += gpus
+        rows = [
+            (space, owner or "(no owner)", kind, PARTICIPLES[how],
+             int(pods), whole(gpus))
+            for (space, owner, kind, how), (pods, gpus) in sorted(groups.items())
+        ]  # fmt: skip
+        text = str(self.plan.disturbs)
+        return f"<p>This plan {escape(text)}</p>" + table(
+            ["namespace", "owner", "kind", "how", "pods", "GPUs"],
+            rows,
+            ("total", "", "", "", sum(row[4] for row in rows), whole(sum(row[5] for row in rows))),
+        )
+
+    def kind_and_gpus(self, task: str) -> tuple[str, int | float]:
+        kind, gpus, *_ = self.facts[task]
+        return kind or "", whole(gpus)
+
+    def waves(self) -> str:
+        rows = [
+            ("first", task, *self.kind_and_gpus(task), self.before.tasks[task].node or "", "",
+             "evicted" if self.how[task] == "evict" else "evicted, starts again")
+            for task in self.plan.evictions
+        ]  # fmt: skip
+        rows += [
+            (str(m.wave + 1), m.task, *self.kind_and_gpus(m.task), m.from_, m.to, PARTICIPLES[m.how])
+            for m in sorted(self.plan.moves, key=lambda m: (m.wave, m.from_, m.task))
+        ]  # fmt: skip
+        note = (
+            "<p>A wave starts when all moves of the wave before are complete.</p>"
+            if self.plan.waves > 1
+            else ""
+        )
+        if not rows:
+            return ""
+        return note + table(["wave", "pod", "owner", "GPUs", "from", "to", "how"], rows)
+
+    def starts(self) -> str:
+        rows = [
+            (p.task, *self.kind_and_gpus(p.task), p.node,
+             "evicted" if p.task in self.plan.evictions else "pending")
+            for p in self.plan.placements
+        ]  # fmt: skip
+        return table(["pod", "owner", "GPUs", "node", "before"], rows)
+
+    def nodes(self) -> str:
+        touched = {name for move in self.plan.moves for name in (move.from_, move.to)}
+        touched |= {self.before.tasks[task].node or "" for task in self.plan.evictions}
+        touched |= {place.node for place in self.plan.placements} | set(self.plan.vacated_nodes)
+        rows = []
+        for at in sorted(self.node[name] for name in touched if name):
+            nodes = self.before.nodes, self.after.nodes
+            pods = [int(state.occupants[at]) for state in nodes]
+            count = int(nodes[0].gpu_count[at])
+            used = [count - int(state.idle_gpu_count[at]) for state in nodes]
+            rows.append(
+                (
+                    nodes[0].name[at],
+                    nodes[0].gpu_model[at] or "",
+                    *pods,
+                    *(Raw(blocks(u, count)) for u in used),
+                )
+            )
+        return table(
+            ["node", "GPU model", "pods before", "pods after", "GPUs in use before", "GPUs in use after"],
+            rows,
+        )
+
+    def risks(self) -> list[str]:
+        plan, out = self.plan, []
+        if not (report := verify.plan(self.before, plan)).ok:
+            found = f"{report.violations[0]}" if report.violations else ""
+            out.append(
+                f"The plan breaks {counted(report.violation_count, 'constraint')}. The first: {found}."
+            )
+        if plan.goal_reached is False:
+            out.append("The plan does not reach its goal.")
+        tasks: dict[str, Task] = {name: self.before.tasks[name] for name in self.disturbed}
+        bare = [
+            name
+            for name in tasks
+            if self.facts[name][0] == "" or not (self.facts[name][0] or self.facts[name][2])
+        ]
+        if bare:
+            verb = "has" if len(bare) == 1 else "have"
+            out.append(
+                f"{counted(len(bare), 'pod')} {verb} no owner that creates a replacement: {listed(bare)}."
+            )
+        lost = [name for name in tasks if self.how[name] == "evict"]
+        if lost:
+            stop = "stops and does not" if len(lost) == 1 else "stop and do not"
+            out.append(f"{counted(len(lost), 'pod')} {stop} start again under the plan: {listed(lost)}.")
+        restarts = [name for name in tasks if self.how[name] == "restart"]
+        if restarts:
+            is_down = "is down while it restarts" if len(restarts) == 1 else "are down while they restart"
+            out.append(f"{counted(len(restarts), 'pod')} {is_down}: {listed(restarts)}.")
+        copies = sum(self.how[name] == "copy" for name in tasks)
+        if copies:
+            out.append(
+                f"Moves by a copy start the new pod before the old one stops: {counted(copies, 'pod')}. If the "
+                "executor evicts instead, as the kubectl script does, these pods are down in between, and "
+                "disruption budgets count them."
+            )
+        down = {*restarts, *lost}
+        for budget in self.before.budgets:
+            names, groups = set(budget["tasks"]), set(budget["groups"])
+            members = [name for name in down if name in names or groups & set(tasks[name].groups)]
+            if members and len(members) >= budget["allowed_down"]:
+                allowed = counted(budget["allowed_down"], "pod")
+                out.append(
+                    f"Disruption budget {budget['name']} allows {allowed} down at once; the plan takes "
+                    f"{len(members)} of its pods down, over all waves."
+                )
+        if plan.opened_nodes:
+            out.append(f"Pods move onto nodes that were empty: {listed(plan.opened_nodes)}.")
+        taken = "The snapshot is a picture of the past: pods that started or moved since are not in the plan."
+        return [*out, taken + " Check again before you execute it."]
+
+    def commands(self) -> str:
+        plan, cluster = (f"'{name}'" if set(name) & set(" '\"$&;()") else name for name in self.files)
+        script = plan.removesuffix(".json") + ".sh"
+        return "\n".join(
+            [
+                "# check the plan against the snapshot",
+                f"gpusched verify {cluster} {plan}",
+                "# Kubernetes: make a script, check it on the live cluster, then execute it",
+                f"gpusched export {plan} --to kubernetes --cluster {cluster} -o {script}",
+                f"sh {script} check",
+                f"sh {script}",
+                "# give up: remove the cordons; pods stay where they are",
+                f"sh {script} undo",
+            ]
+        )
+
+
+def blocks(used: int, count: int) -> str:
+    """The GPUs in use as a number, with a block per GPU if there are few."""
+    text = f"{used} of {count}"
+    if not 0 < count <= BLOCKS:
+        return text
+    return f"<span class=gpus>{'<i class=u></i>' * used}{'<i></i>' * (count - used)}</span> {text}"
+
+
+plan_page.__module__ = "gpusched.model"

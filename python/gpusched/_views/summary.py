@@ -1,0 +1,96 @@
+"""The state of a cluster in a few tables: idle GPUs by node, jobs that could start, pending jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .tables import Table, counted
+
+if TYPE_CHECKING:
+    from .. import fragmentation
+    from ..model import Cluster
+
+ALL = "all"
+"""The last row of tables by GPU model, if there are several models."""
+
+
+def by_model(cluster: Cluster) -> list[tuple[str, Any]]:
+    """The GPU models of nodes with GPUs, each with a mask over the nodes; several models end with all."""
+    has_gpus = cluster.nodes.gpu_count > 0
+    models = np.array([model or "(no model)" for model in cluster.nodes.gpu_model], dtype=object)
+    rows = [(model, has_gpus & (models == model)) for model in sorted(set(models[has_gpus]))]
+    return rows if len(rows) < 2 else [*rows, (ALL, has_gpus)]
+
+
+def idle_gpus(cluster: Cluster) -> Table:
+    """Nodes by the number of their idle GPUs, per GPU model, with the allocated share.
+
+    Cordoned nodes are in a column of their own. Idle GPUs are those of the fragmentation report.
+    """
+    nodes, tasks = cluster.nodes, cluster.tasks
+    allocated = np.zeros(len(nodes))
+    placed = tasks.node_index >= 0
+    used = tasks.gpu_count[placed] * tasks.gpu_share_milli[placed] / 1000
+    np.add.at(allocated, tasks.node_index[placed], used)
+    open_nodes, idle = nodes.schedulable, nodes.idle_gpu_count
+    seen = sorted({0, *idle[open_nodes & (nodes.gpu_count > 0)].tolist()})
+    rows = []
+    for model, of in by_model(cluster):
+        here, gpus = of & open_nodes, nodes.gpu_count[of].sum()
+        counts = [int((idle[here] == number).sum()) for number in seen]
+        share = f"{100 * allocated[of].sum() / gpus:.1f} %"
+        rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, int((of & ~open_nodes).sum())))
+    columns = ["GPU model", "GPUs", "allocated", "idle", *(f"{number} idle" for number in seen), "cordoned"]
+    return Table(columns, rows)
+
+
+def largest_jobs(cluster: Cluster, requests: fragmentation.Report, include_cordoned: bool = False) -> Table:
+    """The GPUs of the largest job that fits, per GPU model, by the request of each pod.
+
+    Idle GPUs and cores count, other constraints do not.
+    """
+    nodes = cluster.nodes
+    pods = list(dict.fromkeys((row.gpus, row.cpu_cores) for row in requests if row.gpus > 0))
+    is_open = nodes.schedulable | include_cordoned
+
+    def gpus_for(request: tuple[int, float], of: Any) -> int:
+        gpus, cores = request
+        fit = nodes.idle_gpu_count[of & is_open] // gpus
+        if cores > 0:
+            fit = np.minimum(fit, nodes.cpu_free_milli[of & is_open] // round(cores * 1000))
+        return gpus * int(np.maximum(fit, 0).sum())
+
+    rows = [(model, *(gpus_for(request, of) for request in pods)) for model, of in by_model(cluster)]
+    return Table(["GPU model", *(f"{counted(gpus, 'GPU')}, {cores:g} cores" for gpus, cores in pods)], rows)
+
+
+def pending_jobs(cluster: Cluster) -> Table:
+    """Pending jobs by descending priority, then by name, with the requests of their pods, the largest first.
+
+    Pods without a job are jobs of their own. A job with different pods has one row per kind of pod.
+    """
+    kinds: dict[tuple[Any, ...], int] = {}
+    tasks = cluster.tasks
+    for at in np.flatnonzero(tasks.node_index < 0).tolist():
+        task = tasks[at]
+        places = list(task.gpu_models) or [f"{key}={value}" for key, value in task.node_selector.items()]
+        gpus = task.gpu_milli / 1000
+        row = (
+            task.job or task.name,
+            int(gpus) if gpus.is_integer() else gpus,
+            task.cpu_milli / 1000,
+            task.memory_mib / 1024,
+            -task.priority,
+            ", ".join(places) or "any node",
+        )
+        kinds[row] = kinds.get(row, 0) + 1
+    rows = sorted(kinds.items(), key=lambda item: (item[0][4], item[0][0], -item[0][1]))
+    return Table(
+        ["job", "pods", "GPUs per pod", "cores", "GiB", "priority", "on"],
+        [
+            (job, pods, gpus, cores, memory, -priority, where)
+            for (job, gpus, cores, memory, priority, where), pods in rows
+        ],
+    )

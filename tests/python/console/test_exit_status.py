@@ -1,0 +1,121 @@
+"""The exit status of every command: done, not reached or in part, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task
+from gpusched import cli
+
+
+def snapshot() -> dict[str, object]:
+    """Two nodes of 8 GPUs with 2 and 4 in use, and pending tasks.
+
+    small fits, big fits after a move, huge does not fit.
+    """
+    tasks = [
+        make_task("a", node="n0", gpus=[0, 1], gpu_count=2),
+        make_task("b", node="n1", gpus=[0, 1, 2, 3], gpu_count=4, locked=True),
+        make_task("big", gpu_count=8),
+        make_task("small", gpu_count=2),
+    ]
+    tasks += [make_task(f"huge-{i}", gpu_count=1, job="huge") for i in range(16)]
+    return document([make_node("n0"), make_node("n1")], tasks)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("files")
+    cluster = gs.Cluster.from_json(snapshot())
+    plan = gs.consolidate(cluster)
+    assert plan.vacated_nodes == ["n0"]
+    spoiled = plan.to_json() | {"vacated_nodes": ["n1"]}
+    names = {name: str(folder / f"{name}.json") for name in ("c", "after", "p", "spoiled", "broken")}
+    cluster.to_json(names["c"])
+    gs.apply(cluster, plan).to_json(names["after"])
+    plan.to_json(names["p"])
+    Path(names["spoiled"]).write_text(json.dumps(spoiled))
+    Path(names["broken"]).write_text("{")
+    return names | {"out": str(folder / "out.json"), "page": str(folder / "page.html")}
+
+
+@pytest.mark.parametrize(
+    ("status", "command"),
+    [
+        # 0: done as asked, also if there is nothing to do
+        (0, "generate asi --nodes 20 -o {out}"),
+        (0, "report {c}"),
+        (0, "consolidate {c}"),
+        (0, "consolidate {after}"),  # no move
+        (0, "consolidate {c} --goal empty_nodes=1,gpu_model=a100"),
+        (0, "consolidate {c} --last {p}"),
+        (0, "consolidate {c} --last {p} --goal empty_nodes=1"),
+        (0, "frontier {c} --points 2"),
+        (0, "allocate {c} small"),
+        (0, "admit {c} big"),
+        (0, "preempt {c} small"),
+        (0, "verify {c} {p}"),
+        (0, "explain {c} {p} n1"),
+        (0, "explain-move {c} a n1"),
+        (0, "export {p}"),
+        (0, "export {p} --to kubernetes"),
+        (0, "diff {c} {c}"),
+        (0, "diff {p} {p}"),
+        (0, "plan-page {p} {c} -o {page}"),
+        (0, "anonymize {c} {out}"),
+        (0, "topology show {c}"),
+        # 1: not reached, also in part
+        (1, "consolidate {c} --goal empty_nodes=2"),
+        (1, "consolidate {c} --last {p} --goal empty_nodes=2"),
+        (1, "allocate {c} big"),
+        (1, "allocate {c} small huge"),  # in part
+        (1, "admit {c} huge"),
+        (1, "preempt {c} big"),
+        (1, "verify {c} {spoiled}"),
+        (1, "diff {c} {after}"),
+        (1, "diff {p} {spoiled}"),
+        # 2: bad input
+        (2, "report {broken}"),
+        (2, "report nowhere.json"),
+        (2, "consolidate {c} --goal empty_nodes=1,gpu_model=H100"),
+        (2, "consolidate {c} --max-moves -1"),
+        (2, "consolidate {c} --last {c}"),
+        (2, "consolidate {c} --no-such-option"),
+        (2, "frontier {c} --points 0"),
+        (2, "allocate {c} nobody"),
+        (2, "admit {c} nobody"),
+        (2, "preempt {c} nobody"),
+        (2, "verify {c} {c}"),
+        (2, "explain {c} {p} n9"),
+        (2, "explain-move {c} a n9"),
+        (2, "export {c}"),
+        (2, "export {p} --to koordinator"),
+        (2, "diff {c} {p}"),
+        (2, "diff {c} nowhere.json"),
+        (2, "plan-page {p} {after}"),
+        (2, "plan-page {p} {c} -o {p}"),
+        (2, "anonymize {broken} {out}"),
+        (2, "no-such-command"),
+    ],
+)
+def test_exit_status(
+    status: int, command: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word.format(**files) for word in command.split()]
+    try:
+        code = cli.main(words)
+    except SystemExit as ended:  # usage errors
+        code = ended.code
+    said = capsys.readouterr()
+    assert code == status, said.err
+    assert said.err or status != 2
+
+
+def test_the_docs_list_the_statuses() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
+    table = page.read_text().partition("## Exit codes")[2]
+    for status in (0, 1, 2, 3, 4, 130, 141):
+        assert f"\n| {status} | " in table

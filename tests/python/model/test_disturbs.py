@@ -1,0 +1,130 @@
+"""What a plan disturbs, in Python: counts, sentence, tables."""
+
+from __future__ import annotations
+
+import pickle
+import runpy
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def pod(name: str, node: str | None, owner: tuple[str, str] | None, gpus: int) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": "ml"}
+    if owner is not None:
+        kind, owner_name = owner
+        reference = {"kind": kind, "name": owner_name, "controller": True, "apiVersion": "v1", "uid": "u"}
+        metadata["ownerReferences"] = [reference]
+    requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(gpus)}
+    container = {"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}
+    spec: dict[str, Any] = {"containers": [container], "priority": 0, "schedulerName": "default-scheduler"}
+    if node:
+        spec["nodeName"] = node
+    status = {"phase": "Running" if node else "Pending"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+@pytest.fixture(scope="module")
+def imported() -> gs.Cluster:
+    """Two nodes; a node with a pod of a Job and one of a Deployment can be emptied."""
+    room = {"cpu": "32", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
+            "spec": {},
+            "status": {
+                "allocatable": room,
+                "capacity": room,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        for name in ("a", "b")
+    ]
+    pods = [
+        pod("train-0", "a", ("Job", "train"), 2),
+        pod("web-1", "a", ("StatefulSet", "web"), 1),
+        pod("bare", "b", None, 4),
+        pod("other", "b", ("Job", "other"), 1),
+    ]
+    return gs.io.read_kubernetes([{"kind": "List", "apiVersion": "v1", "items": nodes + pods}]).cluster
+
+
+def test_owners_are_those_of_the_objects(imported: gs.Cluster) -> None:
+    plan = gs.consolidate(imported)
+    d = plan.disturbs
+    assert (d.pods, d.owners, d.gpus, d.restarted, d.copied, d.evicted) == (2, 2, 3, 2, 0, 0)
+    assert d.by_owner_kind == {"Job": 1, "StatefulSet": 1} and d.by_namespace == {"ml": 2}
+    assert str(d) == "disturbs 2 pods (1 of Jobs, 1 of StatefulSets) of 2 owners, 3 GPUs: 2 restarted."
+    assert pickle.loads(pickle.dumps(plan)).disturbs == d
+    assert pickle.loads(pickle.dumps(d)) == d
+
+
+def test_rows_have_owner_kind_namespace_gpus_and_how(imported: gs.Cluster) -> None:
+    plan = gs.consolidate(imported)
+    frame = plan.to_pandas()
+    rows = {row.task: (row.how, row.namespace, row.owner_kind, row.task_gpus) for row in frame.itertuples()}
+    assert rows == {
+        "ml/train-0": ("restart", "ml", "Job", 2),
+        "ml/web-1": ("restart", "ml", "StatefulSet", 1),
+    }
+    csv = gs.io.plan_to_csv(plan).splitlines()
+    assert csv[0].endswith(",how,chain,for,namespace,owner_kind,task_gpus")
+    assert {line.rsplit(",", 3)[1:][1] for line in csv[1:3]} == {"Job", "StatefulSet"}
+    assert "owner_kind" in plan._repr_html_()
+
+
+def test_a_plan_from_a_document_must_be_described(imported: gs.Cluster, tmp_path: Path) -> None:
+    plan = gs.consolidate(imported)
+    read = gs.Plan.from_json(plan.to_json())
+    assert read == plan and read.disturbs.owners is None and read.disturbs.gpus is None
+    assert str(read.disturbs) == "disturbs 2 pods: 2 restarted."
+    assert read.to_pandas().task_gpus.isna().all()
+    assert read.described(imported).disturbs == plan.disturbs
+    assert read.disturbs.owners is None  # unchanged
+    # Documents of clusters do not have the kinds of owners.
+    cluster = gs.Cluster.from_json(imported.to_json())
+    assert str(gs.consolidate(cluster).disturbs) == "disturbs 2 pods of 2 owners, 3 GPUs: 2 restarted."
+    assert "owner" not in str(imported.to_json().keys()) and "owner_kind" not in str(imported.to_json())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_agree_with_the_steps(seed: int) -> None:
+    cluster = gs.sim.generate_cluster(preset="constrained", nodes=80, seed=seed)
+    plan = gs.consolidate(cluster)
+    d = plan.disturbs
+    moved = {move.task for move in plan.moves}
+    tasks = [cluster.tasks[name] for name in moved]
+    restarted = {move.task for move in plan.moves if move.how == "restart"}
+    assert d.pods == len(moved) == d.restarted + d.copied and d.restarted == len(restarted) and d.evicted == 0
+    assert d.gpus == pytest.approx(sum(task.gpu_milli for task in tasks) / 1000)
+    assert d.owners == len({task.job for task in tasks if task.job})
+    assert sum(d.by_owner_kind.values()) == sum(d.by_namespace.values()) == d.pods
+
+
+def test_evictions_restart_or_end() -> None:
+    tasks = [make_task(f"t{i}", node="n0", gpus=[i], priority_class="LP", preemptible=True) for i in range(8)]
+    cluster = gs.Cluster.from_json(document([make_node("n0")], tasks))
+    made = gs.admit(
+        cluster,
+        {"name": "j", "pods": [{"count": 1, "gpu_count": 2, "cpu_milli": 1, "memory_mib": 1, "priority": 9}]},
+        moves=False,
+    )
+    assert made.admitted, made.reason
+    d = made.plan.disturbs
+    assert (d.pods, d.evicted, d.gpus) == (2, 2, 2)
+    assert str(d) == "disturbs 2 pods (2 without an owner), 2 GPUs: 2 evicted."
+    assert set(made.plan.to_pandas().query("step == 'evict'").how) == {"evict"}
+
+
+def test_plans_of_the_example_dump() -> None:
+    dump = runpy.run_path(str(ROOT / "examples" / "kubernetes_dump.py"))["dump"]
+    cluster = gs.io.read_kubernetes([dump()]).cluster
+    plan = gs.consolidate(cluster)
+    assert set(plan.disturbs.by_owner_kind) & {"Deployment", "Job", "StatefulSet"}

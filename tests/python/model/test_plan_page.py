@@ -1,0 +1,133 @@
+"""The page for the approval of a plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task
+from gpusched import cli
+from messages import refuses
+
+
+class Reader(HTMLParser):
+    """The tags, which must match, the text, and the tables of a page."""
+
+    VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.rows: list[list[str]] = []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text += data
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def cluster() -> gs.Cluster:
+    tasks = [
+        make_task("ml/a-0", node="n0", gpus=[0, 1], gpu_count=2, job="ml/a", preemptible=True),
+        make_task("ml/a-1", node="n0", gpus=[2, 3], gpu_count=2, job="ml/a", how="restart"),
+        make_task("web/<b>", node="n0", gpus=[4]),
+        make_task("web/c", node="n1", gpus=[0]),
+    ]
+    budgets = [{"name": "keep-a", "tasks": ["ml/a-0", "ml/a-1"], "allowed_down": 1}]
+    content = document([make_node("n0"), make_node("n1"), make_node("n2")], tasks, budgets=budgets)
+    return gs.Cluster.from_json({**content, "version": 2, "now": 1_795_361_074})
+
+
+def test_the_page_says_what_the_plan_does(cluster: gs.Cluster) -> None:
+    plan = gs.consolidate(cluster, goal={"empty_nodes": 2}, clear=["n0"])
+    assert plan.goal_reached
+    page = gs.plan_page(plan, cluster)
+    read = Reader(page)
+    assert "Plan for 2 empty nodes" in read.text and "snapshot of 2026-11-22 15:24 UTC" in read.text
+    assert "2 empty nodes: reached: 1 before the plan, 2 after it." in read.text
+    assert str(plan.disturbs) in read.text
+    assert ["n0", "A100", "8", "3"] in read.rows
+    for move in plan.moves:
+        how = "restarted" if move.how == "restart" else "copied"
+        gpus = str(cluster.tasks[move.task].gpu_count)
+        assert [str(move.wave + 1), move.task, "", gpus, move.from_, move.to, how] in read.rows
+    assert ["n0", "A100", "3", "0", " 5 of 8", " 0 of 8"] in read.rows
+    assert ["n1", "A100", "1", "4", " 1 of 8", " 6 of 8"] in read.rows
+    assert (
+        "Disruption budget keep-a allows 1 pod down at once; the plan takes 1 of its pods down" in read.text
+    )
+    assert "1 pod is down while it restarts: ml/a-1." in read.text
+    assert "1 pod has no owner that creates a replacement: web/<b>." in read.text
+    assert "gpusched verify cluster.json plan.json" in read.text
+
+
+def test_the_page_needs_nothing_else(cluster: gs.Cluster) -> None:
+    page = gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)
+    read = Reader(page)
+    assert not read.tags & {"script", "link", "img", "iframe", "object"}
+    assert not {name for name, _ in read.attributes} & {"src", "href", "onclick"}
+    assert not re.search(r"url\(|@import|https?:", page)
+    assert "@media print" in page and "prefers-color-scheme: dark" in page
+    assert "<b>web" not in page and "web/&lt;b&gt;" in page
+
+
+def test_plans_that_start_pods(cluster: gs.Cluster) -> None:
+    made = gs.admit(
+        cluster, {"name": "big", "pods": [{"count": 2, "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}
+    )
+    assert made.admitted
+    read = Reader(gs.plan_page(made.plan, cluster))
+    assert "Plan to start 2 pods" in read.text
+    assert {row[0] for row in read.rows if row[-1] == "pending"} == {"big-0", "big-1"}
+
+
+def test_bad_plans_are_refused_or_named(cluster: gs.Cluster, tmp_path: Path) -> None:
+    plan = gs.consolidate(cluster).to_json()
+    with refuses("unknown node 'n9'"):
+        gs.plan_page({**plan, "moves": [{**plan["moves"][0], "to": "n9"}]}, cluster)
+    wrong = {**plan, "vacated_nodes": []}  # it can be executed, but does not verify
+    assert "The plan breaks 1 constraint" in Reader(gs.plan_page(wrong, cluster)).text
+    with pytest.raises(gs.BackendError, match="cannot be written"):
+        gs.plan_page(plan, cluster, tmp_path / "no" / "page.html")
+    empty = {**plan, "moves": [], "vacated_nodes": [], "waves": 0}
+    assert "No running pod" in Reader(gs.plan_page(empty, cluster)).text
+
+
+def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = {name: str(tmp_path / name) for name in ("c 1.json", "p.json", "page.html")}
+    cluster.to_json(paths["c 1.json"])
+    gs.consolidate(cluster).to_json(paths["p.json"])
+    assert cli.main(["plan-page", paths["p.json"], paths["c 1.json"], "-o", paths["page.html"]]) == 0
+    text = Reader(Path(paths["page.html"]).read_text()).text
+    assert "gpusched verify 'c 1.json' p.json" in text  # the names of the files
+    capsys.readouterr()
+    assert cli.main(["plan-page", paths["p.json"], paths["c 1.json"]]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    Path(paths["p.json"]).write_text(json.dumps({"format": "gpusched.plan"}))
+    assert cli.main(["plan-page", paths["p.json"], paths["c 1.json"]]) == 2
