@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace gpusched::detail {
 
@@ -66,6 +67,7 @@ enum class Obstacle : std::uint8_t {
     spread,   ///< the domain would exceed another one by too many members
     gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
     disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
+    waiting,            ///< of a job: it does not wait for room (model/waiting.hpp)
 };
 
 /// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
@@ -123,6 +125,12 @@ struct GroupConflict {
 };
 [[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
                                                 Obstacle ignored = Obstacle::none) noexcept;
+/// All group constraints that forbid a placement, each asked alone.
+[[nodiscard]] std::vector<GroupConflict> list_group_conflicts(const Cluster& cluster, TaskId task,
+                                                              NodeId node);
+/// Describes a group constraint that forbids a placement.
+[[nodiscard]] std::string describe_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                            const GroupConflict& conflict);
 }  // namespace detail
 
 inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node) noexcept {
@@ -141,5 +149,9 @@ inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node
 ///
 /// For messages only: it takes far longer than `find_obstacle`.
 [[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node);
+/// Describes one constraint that keeps `task` off `node`, regardless of the constraints that are checked before
+/// it. Empty for `none`, and for constraints on evictions.
+[[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+                                            Obstacle obstacle);
 
 }  // namespace gpusched
