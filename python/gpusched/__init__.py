@@ -26,7 +26,7 @@ from . import (
     verify,
 )
 from ._core import __version__
-from .admission import admit, make_room
+from .admission import admit, make_room, why
 from .allocation import allocate, allocate_many, place
 from .consolidation import consolidate, explain_move, frontier, order_into_waves, replan
 from .errors import BackendError, InvalidInput
@@ -75,6 +75,7 @@ __all__ = [
     "sim",
     "topology",
     "verify",
+    "why",
 ]
 
 

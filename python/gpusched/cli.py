@@ -6,6 +6,7 @@ Exit codes
     plan, or a
          replay differs
     2    bad input, or a file that cannot be read or written
+    4    the job does not wait for room
     130  interrupted
     141  the reader of the output has closed it
 """
@@ -22,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__
-from ._commands import asi, autoscale, bundles, clusters, control, jobs, kube, plans, serving, topology
+from ._commands import asi, autoscale, bundles, clusters, control, jobs, kube, plans, serving, topology, why
 from ._commands.arguments import Parser
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED, OK, say
 from ._optional import require
@@ -64,6 +65,8 @@ COMMANDS: tuple[Command, ...] = (
      "place jobs over switches, each completely or not at all"),
     ("admit", jobs.admit, jobs.admit_options,
      "admit a job by placing, moving, evicting and borrowing, at the lowest cost"),
+    ("why", why.why, why.why_options,
+     "show why a pending job or task does not run, and what would help"),
     ("plan-serving", serving.plan_serving, serving.plan_serving_options,
      "choose GPUs to rent for language models, and assign requests to them"),
     ("serving-curve", serving.serving_curve, serving.serving_curve_options,
