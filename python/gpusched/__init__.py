@@ -26,7 +26,7 @@ from . import (
     verify,
 )
 from ._core import __version__
-from .admission import admit, make_room
+from .admission import admit, make_room, why
 from .allocation import allocate, allocate_many, place
 from .consolidation import (
     blockers,
@@ -89,6 +89,7 @@ __all__ = [
     "topology",
     "verify",
     "what_if",
+    "why",
 ]
 
 

@@ -1,5 +1,5 @@
-"""Admits a job at the lowest cost by placing, moving, evicting and borrowing."""
+"""Admits a job at the lowest cost by placing, moving, evicting and borrowing; says why a job does not run."""
 
-from ._core.admission import Admission, admit, make_room
+from ._core.admission import Admission, Remedy, Why, WhyDomain, WhyKind, WhyRow, admit, make_room, why
 
-__all__ = ["Admission", "admit", "make_room"]
+__all__ = ["Admission", "Remedy", "Why", "WhyDomain", "WhyKind", "WhyRow", "admit", "make_room", "why"]

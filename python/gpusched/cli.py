@@ -5,7 +5,7 @@ Exit codes
     1    not reached, or only in part; diff: different; a plan does not verify; a replay differs
     2    bad input, or a file that cannot be read or written
     3    a controlled host is in a state that an operator must check
-    4    the pod does not wait for room
+    4    the job does not wait for room
     130  interrupted
     141  the reader of the output has closed it
 """
@@ -34,6 +34,7 @@ from ._commands import (
     plans,
     serving,
     topology,
+    why,
 )
 from ._commands.arguments import Parser
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED, OK, say
@@ -83,6 +84,8 @@ COMMANDS: tuple[Command, ...] = (
      "place jobs over switches, each completely or not at all"),
     ("admit", jobs.admit, jobs.admit_options,
      "admit a job by placing, moving, evicting and borrowing, at the lowest cost"),
+    ("why", why.why, why.why_options,
+     "show why a pending job or task does not run, and what would help"),
     ("plan-serving", serving.plan_serving, serving.plan_serving_options,
      "choose GPUs to rent for language models, and assign requests to them"),
     ("serving-curve", serving.serving_curve, serving.serving_curve_options,

@@ -157,6 +157,30 @@ static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
             made.broken_budgets.push_back({budget, count - inv.budgets[budget].allows()});
 }
 
+/// Says by counting that tasks that must keep running leave too few GPUs; empty if that is not so. Without Standby
+/// tasks, which lend.
+static std::string lack_of_gpus(const Cluster& cluster, std::span<const TaskId> pods,
+                                const PriceTable& prices) {
+    const auto& inv = cluster.inventory();
+    std::int64_t has = 0, keeps = 0, needs = 0;
+    for (const auto node : cluster.nodes()) {
+        if (!inv.nodes.receives(node)) continue;
+        has += std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node));
+        for (const auto task : cluster.tasks_on(node)) {
+            if (inv.tasks.standby[index(task)]) return {};
+            const bool on_failed = (cluster.gpus_of(task) & inv.nodes.failed_gpus[index(node)]) != 0;
+            if (prices[task].lose == never && !on_failed) keeps += cluster.gpu_milli(task);
+        }
+    }
+    for (const auto pod : pods) needs += cluster.gpu_milli(pod);
+    if (needs == 0 || keeps + needs <= has) return {};
+    const auto gpus = [](std::int64_t milli) {
+        return number_text(static_cast<double>(milli) / whole_gpu_milli);
+    };
+    return "too few GPUs even after all evictions: the nodes that accept tasks have " + gpus(has) +
+           ", tasks that must keep running need " + gpus(keeps) + ", the pods need " + gpus(needs);
+}
+
 /// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or
 /// else the lack of places for displaced tasks.
 static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
@@ -222,6 +246,10 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         fewest = std::min(fewest, feasible);
     }
     made.obstacle = as_it_is.obstacle;
+    if (auto lack = lack_of_gpus(cluster, pods, prices); !lack.empty()) {
+        made.reason = std::move(lack);
+        return;
+    }
     made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one pod" +
                   (passes ? " and pass the filter" : "") +
                   " if every task left that may leave, but no placement was found for all " +
@@ -414,6 +442,12 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
     }
     const auto placed = gang.place();
     work.rollback(0);
+    if (placed.obstacle == Obstacle::waiting) {
+        made.obstacle = placed.obstacle;
+        made.reason = placed.reason;
+        made.proven = true;
+        return made;
+    }
     Solution known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
     const FilterAnswers passes(cluster, options.filter);
     const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(),

@@ -345,8 +345,7 @@ void Gang::describe(Allocation& result) const {
         }
 }
 
-/// Uses the exact search in the cluster without the gang's pods.
-bool Gang::fits_without(Obstacle kind) const {
+Packed Gang::packs(Obstacle ignored, std::int64_t steps) const {
     bool limits = false, together = false, selection = false;  // ties between the pods
     for (const auto& c : classes) {
         limits = limits || !inv.anti_affinity_memberships(c.sample).empty();
@@ -354,26 +353,39 @@ bool Gang::fits_without(Obstacle kind) const {
         for (const auto& m : inv.affinity_memberships(c.sample))
             together = together || inv.group_sets[m.set].kind != GroupKind::network;
     }
-    if (kind == Obstacle::network    ? !required_network_level
-        : kind == Obstacle::affinity ? !together
-        : kind >= Obstacle::avoid    ? !selection
-                                     : !limits)
-        return false;  // no pod has such a constraint
     std::map<DomainId, std::vector<NodeId>> parts;
     for (const auto node : cluster.nodes())
         if (inv.nodes.receives(node) && (closed.empty() || !closed[domain(node)]))
-            parts[kind == Obstacle::network || !required_network_level
+            parts[ignored == Obstacle::network || !required_network_level
                       ? none<DomainId>
                       : inv.domain(*required_network_level, node)]
                 .push_back(node);
-    const bool tied =
-        selection || (limits && kind != Obstacle::anti_affinity) || (together && kind != Obstacle::affinity);
+    const bool tied = selection || (limits && ignored != Obstacle::anti_affinity) ||
+                      (together && ignored != Obstacle::affinity);
     const auto all = shapes();
-    auto steps = packing_steps / 4;
     std::vector<Placement> packed;
-    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
-        return pack(cluster, all, part.second, tied, steps, packed, budget, kind) == Packed::yes;
+    auto result = Packed::no;
+    for (const auto& part : parts) {
+        const auto found = pack(cluster, all, part.second, tied, steps, packed, budget, ignored);
+        if (found == Packed::yes) return found;
+        if (found == Packed::unknown) result = found;
+    }
+    return result;
+}
+
+bool Gang::fits_without(Obstacle kind) const {
+    const bool binds = std::any_of(classes.begin(), classes.end(), [&](const PodClass& c) {
+        const auto together = inv.affinity_memberships(c.sample);
+        return kind == Obstacle::network ? required_network_level.has_value()
+               : kind == Obstacle::affinity
+                   ? std::any_of(together.begin(), together.end(),
+                                 [&](const Membership& m) {
+                                     return inv.group_sets[m.set].kind != GroupKind::network;
+                                 })
+               : kind >= Obstacle::avoid ? !inv.selection_memberships(c.sample).empty()
+                                         : !inv.anti_affinity_memberships(c.sample).empty();
     });
+    return binds && packs(kind, packing_steps / 4) == Packed::yes;
 }
 
 Obstacle Gang::binding_groups() const {

@@ -119,13 +119,17 @@ class Gang {
     /// Returns the first kind of group constraint (network level, limits, affinity) without which all pods
     /// would fit. `none` = no kind alone, or a search hit its limit. Call only if the gang does not fit.
     [[nodiscard]] Obstacle binding_groups() const;
+    /// Decides by the exact search whether all pods fit. Call it in a cluster without the gang's pods.
+    /// @param ignored group constraints of this kind do not count; `none`: all do
+    [[nodiscard]] Packed packs(Obstacle ignored, std::int64_t steps = packing_steps) const;
+    /// Returns whether the pods have such a constraint and fit without it, within a limit of steps.
+    [[nodiscard]] bool fits_without(Obstacle kind) const;
     /// Describes that constraint in words, for several classes. False if there is none.
     bool explain_groups(Allocation& result) const;
     /// Adds to the reason that the search ended early, and why.
     void say_unproven(Allocation& result) const;
 
   private:
-    [[nodiscard]] bool fits_without(Obstacle kind) const;
     void make_classes();
     void read_levels();
     void place_uniform(Allocation& result) const;

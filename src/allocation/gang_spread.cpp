@@ -7,6 +7,7 @@
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/model/waiting.hpp>
 
 #include <algorithm>
 #include <array>
@@ -46,6 +47,12 @@ static bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> 
 Allocation Gang::place() const {
     Allocation result;
     result.level = level;
+    if (const auto waiting = find_waiting(cluster, pods)) {
+        result.obstacle = Obstacle::waiting;
+        result.reason = "does not wait for room: " + describe_waiting(*waiting);
+        result.proven = true;
+        return result;
+    }
     if (classes.size() == 1)
         place_uniform(result);
     else
@@ -205,12 +212,20 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                                       Obstacle::node_selector, Obstacle::node_affinity, Obstacle::taint,
                                       Obstacle::gpu_memory,    Obstacle::hardware,      Obstacle::cpu,
                                       Obstacle::memory,        Obstacle::resource,      Obstacle::device};
-    // How many pods the nodes hold with this constraint and all before it.
-    std::array<std::int64_t, order.size()> stages{};
+    // How many pods the nodes hold with all constraints, with all but one, and with one and all before it.
+    std::int64_t held = 0;
+    std::array<std::int64_t, order.size()> without{}, stages{};
     for (const auto node : cluster.nodes()) {
-        auto here = count;
+        auto here = count, next_least = count;  // the fewest that a constraint allows, and the fewest but one
+        std::size_t least = order.size();
         const auto stage = [&](std::size_t s, std::int64_t holds) {
-            here = std::min(here, std::max<std::int64_t>(holds, 0));
+            holds = std::max<std::int64_t>(holds, 0);
+            if (holds < here) {
+                next_least = std::exchange(here, holds);
+                least = s;
+            } else {
+                next_least = std::min(next_least, holds);
+            }
             stages[s] += here;
         };
         const auto unless = [&](std::size_t s, bool refused) { stage(s, refused ? 0 : count); };
@@ -230,26 +245,37 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         unless(1, !inv.nodes.receives(node));
         const auto refused = find_eligibility_obstacle(cluster, task, node);
         for (std::size_t s = 2; s < 6; ++s) unless(s, refused == order[s]);
-        stage(6, memory);
-        stage(7, local);
+        stage(6, memory < gpus ? memory : count);  // only what they forbid in addition
+        stage(7, local < memory ? local : count);
         stage(8, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
         stage(9, t.memory_mib[i] > 0 ? cluster.memory_free_mib(node) / t.memory_mib[i] : count);
         const auto& extras = inv.extras[t.extras[i]];
         stage(10, gpusched::detail::resource_room(cluster, extras, node, count));
         stage(11, gpusched::detail::device_room(cluster, extras, node, count));
+        held += here;
+        for (std::size_t s = 0; s < order.size(); ++s) without[s] += s == least ? next_least : here;
     }
     const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
                          " like " + gpusched::quoted(cluster.name(task));
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-        if (stages[s] >= count) continue;
-        result.obstacle = order[s];
-        const auto held = stages.back();  // with all later constraints, too
+    if (held < count) {
+        const auto first_of = [&](auto&& is) {
+            std::size_t s = 0;
+            while (s < order.size() && !is(s)) ++s;
+            return s;
+        };
+        // The first that is too much with those before it, unless more pods fit only without another one.
+        auto blamed = first_of([&](std::size_t s) { return stages[s] < count; });
+        if (without[blamed] <= held)
+            if (const auto other = first_of([&](std::size_t s) { return without[s] > held; });
+                other < order.size())
+                blamed = other;
+        result.obstacle = order[blamed];
         result.reason =
             std::string(in_words(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
-        if (s > 0)
-            result.reason += "; without this constraint at least " + std::to_string(stages[s - 1]);
-        else if (stages[s] != held)
-            result.reason += "; " + std::to_string(stages[s]) + " if only idle GPUs counted";
+        if (blamed > 0 && without[blamed] > held)
+            result.reason += "; without this constraint " + std::to_string(without[blamed]);
+        else if (blamed == 0 && stages[0] < count && stages[0] != held)
+            result.reason += "; " + std::to_string(stages[0]) + " if only idle GPUs counted";
         return;
     }
     const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;

@@ -56,6 +56,7 @@ static std::int64_t Refusals::*counter_of(Obstacle obstacle) noexcept {
     case Obstacle::none:
     case Obstacle::gang:
     case Obstacle::disruption_budget:
+    case Obstacle::waiting:
         break;
     }
     return nullptr;

@@ -187,6 +187,7 @@ struct Renaming {
             tasks(task.name);
             jobs(task.job);
             subgroups(task.subgroup);
+            if (task.waiting) task.waiting->detail.clear();
             if (task.node) nodes(*task.node);
             labels(task.node_selector);
             affinity(task.node_affinity);
@@ -206,6 +207,7 @@ struct Renaming {
         for (auto& job : cluster.jobs) {
             jobs(job.name);
             for (auto& subgroup : job.subgroups) subgroups(subgroup.name);
+            if (job.waiting) job.waiting->detail.clear();
         }
         for (auto& budget : cluster.budgets) {
             budgets(budget.name);

@@ -296,11 +296,19 @@ class Reader {
             else
                 report_.exact("Pod", "running");
         } else if (pod.gated) {
-            report_.approximated("Pod", "scheduling gates", Errs::too_lax,
-                                 "pending: kube-scheduler does not place it before its gates are gone",
-                                 out.name);
+            std::string gates;
+            for (const auto& gate : pod.spec()["schedulingGates"].items())
+                gates += (gates.empty() ? "" : ", ") + text_at(gate, "name");
+            out.waiting = {WaitingFor::gate, gates};
+            report_.exact_of("Pod", "scheduling gates", out.name);
         } else {
             report_.exact("Pod", "pending");
+        }
+        if (!pod.missing_claim.empty()) {
+            if (!out.waiting)
+                out.waiting = {WaitingFor::volume_claim,
+                               "resource claim " + pod.missing_claim + " does not exist"};
+            report_.exact_of("Pod", "resource claims that do not exist", out.name);
         }
         if (const auto nominated = status["nominatedNodeName"].text();
             !pod.bound() && nominated && !nominated->empty())

@@ -18,10 +18,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -265,7 +267,7 @@ class Reader {
             }
             auto task = task_of(job, i, hosts->size(), rules, shares[i]);
             task.node = (*hosts)[i];
-            task.locked = ending;
+            task.locked = task.terminating = ending;
             task.start_time = std::min(job.started.value_or(0), most_of_anything);
             if (suspended) task.cpu_milli = 0;
             cards.ask(shares[i].gres, found->second, task);
@@ -304,17 +306,15 @@ class Reader {
                                  "the smallest number that it accepts", job.id);
         const auto share = pending_share(job, tasks, report_);
         const auto rules = eligibility.of_job(job, tasks);
-        const bool held = job.priority == 0 || job.reason.starts_with("JobHeld");
-        const bool for_resources = job.reason.empty() || job.reason == "None" || job.reason == "Priority" ||
-                                   job.reason == "Resources";
-        if (held || !job.dependency.empty() || job.reason == "Dependency" || job.reason == "BeginTime")
-            report_.approximated("Job", held ? "held" : "waits for a time or other jobs", Errs::too_lax,
-                                 "pending: Slurm does not start it yet", job.id);
-        else if (!for_resources)
-            report_.approximated("Job", "waits for something else than room", Errs::too_lax,
-                                 "pending: Slurm does not start it yet", job.id + ": " + job.reason);
-        else
+        const auto waiting = waiting_of(job);
+        if (!waiting)
             report_.exact("Job", "pending");
+        else if (waiting->waits_for == WaitingFor::held)
+            report_.exact_of("Job", "held", job.id);
+        else if (waiting->waits_for == WaitingFor::dependency || waiting->waits_for == WaitingFor::begin_time)
+            report_.exact_of("Job", "waits for a time or other jobs", job.id);
+        else
+            report_.exact_of("Job", "waits for something else than room", job.id + ": " + job.reason);
         if (!job.qos.empty())
             report_.ignored("Job", "limits of its account and QOS", Errs::too_lax,
                             "scontrol does not print them", job.id + ": " + job.qos);
@@ -323,6 +323,7 @@ class Reader {
                 auto task = task_of(one, i, tasks, rules, share);
                 task.start_time =
                     std::min(one.submitted.value_or(0), most_of_anything);  // its age in the queue
+                task.waiting = waiting;
                 cards.ask(share.gres, std::nullopt, task);
                 put(std::move(task), std::nullopt, share.gres, one);
             }
@@ -347,6 +348,27 @@ class Reader {
             report_.approximated("Job", "arrays", Errs::too_lax,
                                  "the first tasks of the array (option array_tasks), not the others",
                                  job.id + "_[" + job.array_tasks + "]");
+    }
+
+    /// What a pending job waits for, by Slurm's reason; absent if it waits for room.
+    static std::optional<WaitingReason> waiting_of(const JobRecord& job) {
+        const auto& reason = job.reason;
+        const auto begins = [&](std::initializer_list<std::string_view> prefixes) {
+            return std::ranges::any_of(prefixes, [&](auto prefix) { return reason.starts_with(prefix); });
+        };
+        if (job.priority == 0 || begins({"JobHeld"})) return WaitingReason{WaitingFor::held, reason};
+        if (!job.dependency.empty() || begins({"Dependency"}))
+            return WaitingReason{WaitingFor::dependency, job.dependency.empty() ? reason : job.dependency};
+        if (begins({"BeginTime"})) return WaitingReason{WaitingFor::begin_time, {}};
+        if (begins({"Reservation"})) return WaitingReason{WaitingFor::reservation, reason};
+        if (begins({"QOS", "Assoc", "Partition", "AccountingPolicy", "JobArrayTaskLimit", "Licenses",
+                    "MaxJobsPerAccount"}))
+            return WaitingReason{WaitingFor::limit, reason};
+        // Slurm also checks these reasons against nodes, as the snapshot does.
+        if (reason.empty() || begins({"None", "Priority", "Resources", "ReqNodeNotAvail", "NodeDown",
+                                      "BadConstraints", "Nodes_required"}))
+            return std::nullopt;
+        return WaitingReason{WaitingFor::other, reason};
     }
 
     /// Calls `each` with the numbers of `1-3,7-15:4%2`, until it returns false. @return false if not all were

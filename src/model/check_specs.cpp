@@ -169,6 +169,10 @@ void SpecChecks::task(const TaskSpec& task, std::size_t number) const {
     name_of(Owner("task", number), task.name);
     no_nul(owner, "job", task.job);
     no_nul(owner, "subgroup", task.subgroup);
+    if (task.waiting) {
+        check_fields(problems_, *task.waiting, owner);
+        no_nul(owner, "waiting", task.waiting->detail);
+    }
     check_fields(problems_, task, owner);
     if (task.gpu_share_milli < whole_gpu_milli && task.gpu_count != 1)
         problems_.add(concat(owner, ": gpu_share_milli is ", task.gpu_share_milli,
@@ -334,6 +338,10 @@ void SpecChecks::job(const JobSpec& job, std::size_t number) const {
     name_of(Owner("job", number), job.name);
     check_fields(problems_, job, Owner("job", job.name));
     if (!job.subgroups.empty()) subgroups(job);
+    if (job.waiting) {
+        check_fields(problems_, *job.waiting, Owner("job", job.name));
+        no_nul(Owner("job", job.name), "waiting", job.waiting->detail);
+    }
 }
 
 void SpecChecks::subgroups(const JobSpec& job) const {

@@ -91,16 +91,21 @@ GPUSCHED_EXPORT TaskSpec Cluster::task_spec(TaskId task) const {
         out.device_classes.push_back(inv.device_classes[device_class]);
     if (i < t.owner_kind.size() && t.owner_kind[i] != TaskTable::unknown_kind)
         out.owner_kind = inv.owner_kinds[t.owner_kind[i]];
+    if (const auto waiting = inv.waiting.find(task); waiting != inv.waiting.end() && !is_placed(task))
+        out.waiting = waiting->second;
+    out.terminating = is_placed(task) && inv.terminating.contains(task);
     return out;
 }
 
 GPUSCHED_EXPORT JobSpec Cluster::job_spec(JobId job) const {
     const auto j = index(job);
-    JobSpec out{inventory_->job_names[j], inventory_->job_min_members[j], std::nullopt, {}};
+    JobSpec out{.name = inventory_->job_names[j], .min_members = inventory_->job_min_members[j]};
     for (const auto id : inventory_->subgroups_of(job))
         out.subgroups.push_back(
             {inventory_->subgroups[index(id)].name, inventory_->subgroups[index(id)].min_members});
     if (inventory_->job_max_disrupted[j] != INT64_MAX) out.max_disrupted = inventory_->job_max_disrupted[j];
+    if (const auto waiting = inventory_->job_waiting.find(job); waiting != inventory_->job_waiting.end())
+        out.waiting = waiting->second;
     return out;
 }
 

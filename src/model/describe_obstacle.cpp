@@ -190,8 +190,7 @@ struct ObstacleText {
                            : concat(fewest, ", the fewest of ", rule.domains, " eligible domains")));
     }
 
-    [[nodiscard]] std::string groups() const {
-        const auto conflict = find_group_conflict(cluster, task, node);
+    [[nodiscard]] std::string groups(const GroupConflict& conflict) const {
         if (conflict.obstacle >= Obstacle::avoid) return selection(conflict);
         if (conflict.obstacle == Obstacle::anti_affinity) {
             const auto& set = inv.group_sets[conflict.set];
@@ -209,16 +208,28 @@ struct ObstacleText {
 
 }  // namespace detail
 
+GPUSCHED_EXPORT std::string detail::describe_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                                      const GroupConflict& conflict) {
+    return ObstacleText{cluster, task, node}.groups(conflict);
+}
+
 GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto obstacle = find_obstacle(cluster, task, node);
+    return describe_obstacle(
+        cluster, task, node,
+        obstacle == Obstacle::not_eligible ? find_eligibility_obstacle(cluster, task, node) : obstacle);
+}
+
+GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+                                              Obstacle obstacle) {
     const auto& t = cluster.inventory().tasks;
     const detail::ObstacleText text{cluster, task, node};
-    auto obstacle = find_obstacle(cluster, task, node);
-    if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(cluster, task, node);
     switch (obstacle) {
     case Obstacle::none:
     case Obstacle::not_eligible:
     case Obstacle::gang:
     case Obstacle::disruption_budget:
+    case Obstacle::waiting:
         break;
     case Obstacle::cordoned:
         return "the node is cordoned";
@@ -250,7 +261,9 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::avoid:
     case Obstacle::near:
     case Obstacle::spread:
-        return text.groups();
+        for (const auto& conflict : detail::list_group_conflicts(cluster, task, node))
+            if (conflict.obstacle == obstacle) return text.groups(conflict);
+        break;
     }
     return {};
 }

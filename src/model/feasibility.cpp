@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace gpusched::detail {
 
@@ -61,11 +62,12 @@ struct SelectionView {
     }
 };
 
-/// The first of the groups that the task avoids, wants near or spreads, or that avoid it, that keeps it off
-/// the node.
+/// Visits the groups that the task avoids, wants near or spreads, or that avoid it, and that keep it off the
+/// node, until `visit` returns true.
 /// @param ignored avoid, near or spread: the constraint that is skipped
-[[gnu::noinline]] inline GroupConflict find_selection_conflict(const Cluster& cluster, TaskId task,
-                                                               NodeId node, Obstacle ignored) noexcept {
+template <class Visit>
+inline void visit_selection_conflicts(const Cluster& cluster, TaskId task, NodeId node, Obstacle ignored,
+                                      Visit&& visit) {
     const auto own = cluster.node_of(task);
     GroupConflict lonely;       // the first near set without a neighbour
     bool may_be_lonely = true;  // no matching task runs anywhere, and the task itself matches
@@ -78,19 +80,36 @@ struct SelectionView {
             break;
         case GroupKind::near:
             if (ignored == Obstacle::near || !m.is_bound()) break;
-            if (view.domain == none<DomainId>) return {Obstacle::near, m.set, 0, 0};
+            if (view.domain == none<DomainId>) {
+                found = {Obstacle::near, m.set, 0, 0};
+                break;
+            }
             may_be_lonely = may_be_lonely && m.is_member() && !view.has_any();
             if (lonely.obstacle == Obstacle::none && !view.has_neighbour())
                 lonely = {Obstacle::near, m.set, 0, 0};
             break;
         default:
-            if (lonely.obstacle != Obstacle::none && !may_be_lonely) return lonely;
+            if (lonely.obstacle != Obstacle::none && !may_be_lonely) {
+                if (visit(lonely)) return;
+                lonely = {};
+            }
             if (ignored != Obstacle::spread) found = view.spread();
             break;
         }
-        if (found.obstacle != Obstacle::none) return found;
+        if (found.obstacle != Obstacle::none && visit(found)) return;
     }
-    return may_be_lonely ? GroupConflict{} : lonely;
+    if (lonely.obstacle != Obstacle::none && !may_be_lonely) visit(lonely);
+}
+
+/// The first such conflict. Not inlined, since few tasks have groups of this kind.
+[[gnu::noinline]] inline GroupConflict find_selection_conflict(const Cluster& cluster, TaskId task,
+                                                               NodeId node, Obstacle ignored) noexcept {
+    GroupConflict first;
+    visit_selection_conflicts(cluster, task, node, ignored, [&](const GroupConflict& conflict) {
+        first = conflict;
+        return true;
+    });
+    return first;
 }
 
 }  // namespace gpusched::detail
@@ -193,8 +212,11 @@ GPUSCHED_EXPORT Obstacle find_group_obstacle(const Cluster& cluster, TaskId task
 
 namespace detail {
 
-GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
-                                  Obstacle ignored) noexcept {
+/// Visits the limits, common domains and network levels that keep the task off the node, until `visit` returns
+/// true. Returns whether it did.
+template <class Visit>
+inline bool visit_limit_conflicts(const Cluster& cluster, TaskId task, NodeId node, Obstacle ignored,
+                                  Visit&& visit) {
     const auto& inv = cluster.inventory();
     const auto own = cluster.node_of(task);
     for (const auto& m : inv.anti_affinity_memberships(task)) {
@@ -211,7 +233,8 @@ GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId no
             for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l)
                 if (cluster.group_count(m.set, l, domain) > 0) limit = set.limits[l];
         }
-        if (others + 1 > limit) return {Obstacle::anti_affinity, m.set, others + 1, limit};
+        if (others + 1 > limit && visit(GroupConflict{Obstacle::anti_affinity, m.set, others + 1, limit}))
+            return true;
     }
     for (const auto& m : inv.affinity_memberships(task)) {
         const auto& set = inv.group_sets[m.set];
@@ -219,17 +242,44 @@ GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId no
         const auto kind = is_network ? Obstacle::network : Obstacle::affinity;
         if (kind == ignored) continue;
         const auto domain = inv.domain_at(set.level, node);
-        if (set.level >= first_label_level && domain == none<DomainId>) return {kind, m.set, 0, 0};
+        if (set.level >= first_label_level && domain == none<DomainId>) {
+            if (visit(GroupConflict{kind, m.set, 0, 0})) return true;
+            continue;
+        }
         const auto own_domain = own != none<NodeId> ? inv.domain_at(set.level, own) : none<DomainId>;
         auto elsewhere = cluster.group_domains(m.set) - (cluster.group_count(m.set, domain) > 0 ? 1u : 0u);
         // Its own old copy does not count against a group, but does against a gang's network domain.
         if (!is_network && own_domain != none<DomainId> && own_domain != domain &&
             cluster.group_count(m.set, own_domain) == 1)
             --elsewhere;
-        if (elsewhere > 0) return {kind, m.set, 0, 0};
+        if (elsewhere > 0 && visit(GroupConflict{kind, m.set, 0, 0})) return true;
     }
-    const auto selection = inv.selection_memberships(task);
-    return selection.empty() ? GroupConflict{} : find_selection_conflict(cluster, task, node, ignored);
+    return false;
+}
+
+GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                  Obstacle ignored) noexcept {
+    GroupConflict first;
+    if (visit_limit_conflicts(cluster, task, node, ignored, [&](const GroupConflict& conflict) {
+            first = conflict;
+            return true;
+        }))
+        return first;
+    return cluster.inventory().selection_memberships(task).empty()
+               ? first
+               : find_selection_conflict(cluster, task, node, ignored);
+}
+
+GPUSCHED_EXPORT std::vector<GroupConflict> list_group_conflicts(const Cluster& cluster, TaskId task,
+                                                                NodeId node) {
+    std::vector<GroupConflict> all;
+    const auto add = [&](const GroupConflict& conflict) {
+        all.push_back(conflict);
+        return false;
+    };
+    visit_limit_conflicts(cluster, task, node, Obstacle::none, add);
+    visit_selection_conflicts(cluster, task, node, Obstacle::none, add);
+    return all;
 }
 
 }  // namespace detail

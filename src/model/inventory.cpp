@@ -207,6 +207,7 @@ struct InventoryBuilder {
             }
             write_row(t, i, task);
             write_owner_kind(out, i, task);
+            write_state(out, make_id<TaskId>(i), task);
             if (!task.job.empty()) t.job[i] = make_id<JobId>(*out.job_names.find(task.job));
             check_subgroup(out, task, problems);
             SubgroupEditor(out).enter(make_id<TaskId>(i), task.subgroup);

@@ -164,6 +164,7 @@ class InventoryEditor {
         const bool named = budgets_.remove_task(i);
         clear_task(id, true);
         write_row(t, i, TaskSpec{});
+        write_state(out_, id, {});
         give_up(t, i);
         return named;
     }
@@ -318,6 +319,7 @@ class InventoryEditor {
         const auto i = index(id);
         write_row(t, i, task);
         write_owner_kind(out_, i, task);
+        write_state(out_, id, task);
         if (enter_job && !task.job.empty()) {
             const auto found = out_.job_names.find(task.job);
             t.job[i] = found ? make_id<JobId>(*found) : add_job(task.job, false);

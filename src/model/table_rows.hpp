@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -202,6 +204,24 @@ inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
     if (extras != 0) t.traits[i] |= static_cast<std::uint8_t>(TaskTrait::extras);
 }
 
+/// Sets or removes an entry.
+template <class Id>
+void write_waiting(std::map<Id, WaitingReason>& all, Id id, const std::optional<WaitingReason>& waiting) {
+    if (waiting)
+        all.insert_or_assign(id, *waiting);
+    else
+        all.erase(id);
+}
+
+/// Writes what a task waits for, and whether it is about to leave.
+inline void write_state(Inventory& out, TaskId id, const TaskSpec& task) {
+    write_waiting(out.waiting, id, task.waiting);
+    if (task.terminating)
+        out.terminating.insert(id);
+    else
+        out.terminating.erase(id);
+}
+
 /// Keeps the subgroups of jobs and their tasks. Ids of subgroups are slots: a subgroup that a job keeps keeps
 /// its id. The caller has checked the data.
 class SubgroupEditor {
@@ -273,6 +293,7 @@ inline void write_row(Inventory& out, JobId id, const JobSpec& job) {
     out.job_min_members[index(id)] = job.min_members;
     out.job_max_disrupted[index(id)] = job.max_disrupted.value_or(INT64_MAX);
     SubgroupEditor(out).write_job(id, job.subgroups);
+    write_waiting(out.job_waiting, id, job.waiting);
 }
 
 }  // namespace gpusched::detail

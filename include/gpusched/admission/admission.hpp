@@ -5,3 +5,4 @@
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/options.hpp>
 #include <gpusched/admission/quotas.hpp>
+#include <gpusched/admission/why.hpp>

@@ -17,5 +17,6 @@
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers.hpp>
+#include <gpusched/allocation/refusals.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/allocation/switch_counts.hpp>

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusched::detail {
 
@@ -67,6 +68,7 @@ enum class Obstacle : std::uint8_t {
     spread,   ///< the domain would exceed another one by too many members
     gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
     disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
+    waiting,            ///< of a job: it does not wait for room (model/waiting.hpp)
 };
 
 /// An obstacle in the words of messages, such as "too few idle GPUs".
@@ -127,6 +129,12 @@ struct GroupConflict {
 };
 [[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
                                                 Obstacle ignored = Obstacle::none) noexcept;
+/// All group constraints that forbid a placement, each asked alone.
+[[nodiscard]] std::vector<GroupConflict> list_group_conflicts(const Cluster& cluster, TaskId task,
+                                                              NodeId node);
+/// Describes a group constraint that forbids a placement.
+[[nodiscard]] std::string describe_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                            const GroupConflict& conflict);
 }  // namespace detail
 
 inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node) noexcept {
@@ -145,5 +153,9 @@ inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node
 ///
 /// For messages only: it takes far longer than `find_obstacle`.
 [[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node);
+/// Describes one constraint that keeps `task` off `node`, regardless of the constraints that are checked before
+/// it. Empty for `none`, and for constraints on evictions.
+[[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+                                            Obstacle obstacle);
 
 }  // namespace gpusched

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -414,6 +416,10 @@ class Inventory {
     /// By JobId, in the order of the job's data; shorter, or empty, if the last jobs have none.
     std::vector<std::vector<SubgroupId>> job_subgroups;
     detail::FreeSlots subgroup_free;
+
+    std::map<TaskId, WaitingReason> waiting;  ///< of tasks that do not wait for room while they are pending
+    std::map<JobId, WaitingReason> job_waiting;  ///< the same of jobs
+    std::set<TaskId> terminating;                ///< tasks that are about to leave
 
     ListedOrder listed;  ///< objects that were added later follow, by id
 

@@ -12,3 +12,4 @@
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
+#include <gpusched/model/waiting.hpp>

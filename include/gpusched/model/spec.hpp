@@ -253,6 +253,33 @@ enum class Mobility : std::uint8_t {
     none,     ///< it never moves
 };
 
+/// What a pending task waits for if it does not wait for room on a node.
+enum class WaitingFor : std::uint8_t {
+    gate,             ///< a scheduling gate
+    volume_claim,     ///< a claim that is missing, or has no volume yet
+    quota,            ///< the quota of its queue
+    limit,            ///< a limit of its account, QOS or partition, or licenses
+    dependency,       ///< another job
+    begin_time,       ///< its own begin time
+    held,             ///< a release by a person
+    reservation,      ///< the start of its reservation
+    gang_incomplete,  ///< further members of its gang
+    other_scheduler,  ///< a scheduler that does not place tasks by this snapshot
+    other,
+};
+
+/// The reason why a pending task or job does not wait for room.
+struct WaitingReason {
+    WaitingFor waits_for = WaitingFor::other;
+    std::string detail{};  ///< in words, such as the names of the gates
+    bool operator==(const WaitingReason&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<WaitingReason>, F&& field) {
+    field("waits_for", &WaitingReason::waits_for, Required{});
+    field("detail", &WaitingReason::detail);
+}
+
 /// A machine. Only `name` and the capacities are required.
 struct NodeSpec {
     std::string name{};
@@ -343,6 +370,9 @@ struct TaskSpec {
     /// Kind of its controller, such as "Deployment"; empty = it has none; absent = unknown. Documents do not
     /// contain it.
     std::optional<std::string> owner_kind{};
+    /// Absent = while pending, it waits for room. Ignored for a running task.
+    std::optional<WaitingReason> waiting{};
+    bool terminating = false;  ///< it runs, but is about to leave. Ignored for a pending task
     bool operator==(const TaskSpec&) const = default;
 };
 template <class F>
@@ -386,6 +416,9 @@ constexpr void visit_fields(std::type_identity<TaskSpec>, F&& field) {
     field("near", &TaskSpec::near, UnlessDefault{}, Since{2});
     field("spread", &TaskSpec::spread, UnlessDefault{}, Since{2});
     field("subgroup", &TaskSpec::subgroup, UnlessDefault{}, Since{2});
+    // Not part of the format yet: other readers skip keys that begin with x-.
+    field("x-waiting", &TaskSpec::waiting);
+    field("x-terminating", &TaskSpec::terminating, UnlessDefault{});
 }
 
 /// A role of a gang: the tasks of a job that name it, and the number of them that must run.
@@ -408,6 +441,8 @@ struct JobSpec {
     /// Largest number of members that may move in one wave; absent = any number.
     std::optional<std::int64_t> max_disrupted{};
     std::vector<SubgroupSpec> subgroups{};
+    /// Absent = its pending tasks wait for room, unless they say otherwise.
+    std::optional<WaitingReason> waiting{};
     bool operator==(const JobSpec&) const = default;
 };
 template <class F>
@@ -416,6 +451,7 @@ constexpr void visit_fields(std::type_identity<JobSpec>, F&& field) {
     field("min_members", &JobSpec::min_members, any_amount);
     field("max_disrupted", &JobSpec::max_disrupted, any_amount);
     field("subgroups", &JobSpec::subgroups, UnlessDefault{}, Since{2});
+    field("x-waiting", &JobSpec::waiting);
 }
 
 /// A disruption budget: the number of tasks of a set that may be down at once. A task is down from its

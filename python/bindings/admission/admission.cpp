@@ -12,6 +12,9 @@
 
 namespace gpusched::python {
 
+// In why.cpp.
+void bind_why(py::module_& m);
+
 namespace {
 
 struct NamedAdmission {
@@ -187,6 +190,7 @@ void bind_admission(py::module_& parent) {
         keywords.documented(
             "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
             "Returns None if moves do not suffice; `admit` gives the reason."));
+    bind_why(m);
 }
 
 }  // namespace gpusched::python

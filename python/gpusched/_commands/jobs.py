@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _core, admission, allocation, preemption
@@ -14,7 +14,18 @@ from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag, level, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, save, say
+from .shared import (
+    FAILED,
+    NO_ROOM_NEEDED,
+    OK,
+    Problems,
+    given,
+    matching,
+    read_mapping,
+    require_writable,
+    save,
+    say,
+)
 
 BEST_SO_FAR = "stop after this time and return the best result so far"
 JOB = "name of a job of the cluster with pending pods, or of a pending task, or JOB.json"
@@ -129,6 +140,14 @@ def preempt(args: argparse.Namespace) -> int:
     return OK
 
 
+def status(obstacles: Iterable[str]) -> int:
+    """The exit status for jobs that found no place, by their obstacles."""
+    found = list(obstacles)
+    if not found:
+        return OK
+    return NO_ROOM_NEEDED if all(obstacle == "waiting" for obstacle in found) else FAILED
+
+
 def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
     """A job from a file, or the name of a job of the cluster."""
     if not source.endswith(".json"):
@@ -234,7 +253,7 @@ def allocate(args: argparse.Namespace) -> int:
     save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
     save_cluster(args, cluster, jobs)
     save(args.output, plan if plan.placements else None)
-    return OK if all(a.placed for a in found) else FAILED
+    return status(a.obstacle for a in found if not a.placed)
 
 
 ADMIT_SWITCHES = {
@@ -310,7 +329,7 @@ def admit(args: argparse.Namespace) -> int:
     save_cluster(args, cluster, [job])
     if not made.admitted:
         say("not admitted: " + made.reason)
-        return FAILED
+        return status([made.obstacle])
     placements = {placement.task: placement for placement in made.plan.placements}
     for victim in made.plan.evictions:
         say(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..model import Cluster, Plan
 
-OK, FAILED, BAD_INPUT, UNKNOWN_STATE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
+OK, FAILED, BAD_INPUT, UNKNOWN_STATE, NO_ROOM_NEEDED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 4, 130, 141
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -224,6 +224,8 @@ class Claims {
                 templates_.find(pod.id.space + "/" + text_at(use, "resourceClaimTemplateName"));
             if (source != templates_.end())
                 unallocated(source->second["spec"]["spec"], pod);
+            else if (!pod.bound() && !claims_.empty() && use["resourceClaimName"])
+                pod.missing_claim = full;
             else
                 report_.ignored("Pod", "resource claims", Errs::too_lax,
                                 "the claim was not read: its devices do not count",

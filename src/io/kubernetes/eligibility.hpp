@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -222,6 +223,12 @@ class Volumes {
             volumes_.emplace(identity_of(volume, false).name, volume);
             report_.exact("PersistentVolume", "objects");
         }
+        each_readable(objects.of(Kind::storage_class), "StorageClass", Errs::neither, report,
+                      [&](const Place& object) {
+                          if (text_at(object, "volumeBindingMode") != "WaitForFirstConsumer")
+                              immediate_.insert(identity_of(object, false).name);
+                          report.exact("StorageClass", "volumeBindingMode");
+                      });
         for (const auto& node : cluster.nodes)
             zoned_ = zoned_ && std::ranges::any_of(zone_labels, [&](const auto& key) {
                          return node.labels.contains(key.first);
@@ -240,7 +247,12 @@ class Volumes {
             auto name = volume["persistentVolumeClaim"]["claimName"].text().value_or("");
             if (volume["ephemeral"]) name = pod.id.name + "-" + text_at(volume, "name");
             if (name.empty()) continue;
-            const auto found = claims_.find(pod.id.space + "/" + name);
+            const auto full = pod.id.space + "/" + name;
+            const auto found = claims_.find(full);
+            if (!pod.bound() && !out.waiting && read_)
+                if (const auto why = why_not_ready(found == claims_.end() ? Place{} : found->second);
+                    !why.empty())
+                    out.waiting = {WaitingFor::volume_claim, full + " " + why};
             if (found == claims_.end()) {
                 report_.ignored("Pod", "persistent volumes", Errs::too_lax,
                                 read_ ? "the claim was not read: its node affinity is unknown"
@@ -269,6 +281,17 @@ class Volumes {
         {"topology.kubernetes.io/region", nullptr},
         {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
         {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
+
+    /// Why kube-scheduler places no pod with this claim; empty if it does.
+    [[nodiscard]] std::string why_not_ready(const Place& claim) const {
+        if (!claim) return "does not exist";
+        if (claim["metadata"]["deletionTimestamp"]) return "is being deleted";
+        if (text_at(claim["status"], "phase") == "Lost") return "has lost its volume";
+        if (!text_at(claim["spec"], "volumeName").empty()) return {};
+        // Only a class that waits for the first consumer chooses the volume after the node.
+        const auto name = text_at(claim["spec"], "storageClassName");
+        return immediate_.contains(name) ? "has no volume yet (storage class " + name + ")" : std::string();
+    }
 
     /// @param spreads the pod has a spread constraint over the nodes that its own affinity allows, without
     ///         regard to volumes
@@ -357,6 +380,7 @@ class Volumes {
     ReportBuilder& report_;
     std::map<std::string, std::string> reached_;  // the resource that stands for volumes, by reached nodes
     bool read_ = false, zoned_ = true;
+    std::set<std::string> immediate_;  // storage classes whose claims get volumes before their pods get nodes
     std::map<std::string, Place> claims_, volumes_;
     std::map<std::string, std::vector<std::size_t>> users_;
 };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -229,6 +230,9 @@ class Gangs {
         const auto name = first || kind->second == owner.kind ? full : full + " (" + owner.kind + ")";
         const auto workload = workloads_.find(owner.kind + " " + full);
         if (workload == workloads_.end()) return join(out, name, {}, false);
+        if (const auto found = not_admitted_.find(owner.kind + " " + full);
+            found != not_admitted_.end() && !pod.bound())
+            out.waiting = found->second;
         report_.approximated("Pod", "Workload (Kueue)", Errs::too_lax,
                              "a gang of all its pods; quotas are not read", out.name);
         join(out, name, {workload->second}, false);
@@ -243,6 +247,9 @@ class Gangs {
             least = std::max({std::int64_t{1}, least, sum});
             cluster.jobs.push_back({.name = name, .min_members = least, .subgroups = gang.needs.subgroups});
         }
+        // A suspended job has no pods yet.
+        for (const auto& [name, reason] : suspended_)
+            if (!jobs_.contains(name)) cluster.jobs.push_back({.name = name, .waiting = reason});
     }
 
   private:
@@ -291,14 +298,36 @@ class Gangs {
         std::int64_t pods = 0;
         for (const auto& set : object["spec"]["podSets"].items())
             pods += limited(integer_at(set, "minCount", integer_at(set, "count", 1)));
-        for (const auto& owner : object["metadata"]["ownerReferences"].items())
-            workloads_[text_at(owner, "kind") + " " + id.space + "/" + text_at(owner, "name")] =
-                limited(pods);
+        const auto reason = why_not_admitted(object);
+        for (const auto& owner : object["metadata"]["ownerReferences"].items()) {
+            const auto full = id.space + "/" + text_at(owner, "name");
+            workloads_[text_at(owner, "kind") + " " + full] = limited(pods);
+            if (!reason) continue;
+            not_admitted_.emplace(text_at(owner, "kind") + " " + full, *reason);
+            suspended_.emplace(full, *reason);
+        }
         report_.exact("Workload", "pod sets (Kueue)");
+    }
+
+    /// Why Kueue has not admitted a Workload; absent if it has, or if the Workload has ended.
+    static std::optional<WaitingReason> why_not_admitted(const Place& workload) {
+        std::string message;
+        for (const auto& condition : workload["status"]["conditions"].items()) {
+            const auto type = condition["type"].text();
+            const bool holds = condition["status"].text() == "True";
+            if (holds && (type == "Admitted" || type == "Finished")) return std::nullopt;
+            if (!holds && type == "QuotaReserved") message = name_of(condition["message"].text());
+        }
+        if (workload["spec"]["active"].text() == "false")
+            return WaitingReason{WaitingFor::held, "its Workload is not active"};
+        return WaitingReason{WaitingFor::quota,
+                             "Kueue has not admitted its Workload" + (message.empty() ? "" : ": " + message)};
     }
 
     ReportBuilder& report_;
     bool kai_topology_;
+    std::map<std::string, WaitingReason> not_admitted_;  // by kind and name of the owner
+    std::map<std::string, WaitingReason> suspended_;     // by name of the owner, which may have no pods
     std::map<std::string, GangNeeds> upstream_, volcano_, kai_, coscheduling_;
     std::map<std::string, std::int64_t> workloads_, job_sets_;  // pods needed
     std::map<std::string, std::string> kinds_;                  // of the owner that has a job's name

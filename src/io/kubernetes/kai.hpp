@@ -43,9 +43,10 @@ class Kai {
                                 {"resourceClaims", "ResourceClaim", "resource.k8s.io/v1"},
                                 {"resourceSlices", "ResourceSlice", "resource.k8s.io/v1"},
                                 {"deviceClasses", "DeviceClass", "resource.k8s.io/v1"},
-                                {"topologies", "Topology", "kai.scheduler/v1alpha1"}})
+                                {"topologies", "Topology", "kai.scheduler/v1alpha1"},
+                                {"storageClasses", "StorageClass", "storage.k8s.io/v1"}})
             objects.take_all(raw[part.key], part.kind, part.version, report);
-        for (const char* const key : {"configMaps", "csiStorageCapacities", "storageClasses", "csiDrivers"})
+        for (const char* const key : {"configMaps", "csiStorageCapacities", "csiDrivers"})
             for (const auto& object : raw[key].items())
                 report.ignored(key, "objects", Errs::neither, "does not affect placement", described(object));
         for (const auto& queue : raw["queues"].items())
@@ -78,6 +79,8 @@ class Kai {
         const auto found = groups_.find(pod.id.space + "/" + pod.annotation("pod-group-name"));
         if (found == groups_.end()) return;
         const auto& group = found->second;
+        if (!pod.bound() && !out.waiting && !group.over_quota.empty())
+            out.waiting = {WaitingFor::quota, group.over_quota};
         auto priority = default_priority;
         if (const auto known = priority_of(group.priority_class)) {
             priority = *known;
@@ -215,6 +218,7 @@ class Kai {
   private:
     struct Group {
         std::string priority_class{}, preemptibility{}, required{}, preferred{};
+        std::string over_quota{};  ///< the message of its queue's quota that holds it back; empty = none
     };
     struct Request {
         std::string node{}, gpu_group{};
@@ -242,10 +246,26 @@ class Kai {
                 .priority_class = text_at(spec, "priorityClassName"),
                 .preemptibility = text_at(spec, "preemptibility"),
                 .required = text_at(topology, "requiredTopologyLevel"),
-                .preferred = text_at(topology, "preferredTopologyLevel")};
+                .preferred = text_at(topology, "preferredTopologyLevel"),
+                .over_quota = over_quota(object["status"])};
         } catch (const Unreadable& bad) {
             report_.ignored("PodGroup", "priority and topology", Errs::either, "malformed", bad.why);
         }
+    }
+
+    /// The message of the last decision about a group, if its queue had no quota for it.
+    static std::string over_quota(const Place& status) {
+        std::string text;
+        for (const auto& condition : status["schedulingConditions"].items()) {
+            text.clear();
+            if (condition["status"].text() != "True") continue;
+            for (const auto& reason : condition["reasons"].items()) {
+                const auto name = reason["reason"].text();
+                if (name == "OverLimit" || name == "NonPreemptibleOverQuota")
+                    text = name_of(reason["message"].text().value_or(*name));
+            }
+        }
+        return text;
     }
 
     /// Whether the pod holds a GPU for the pods that share it.

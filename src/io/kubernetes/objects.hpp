@@ -95,6 +95,7 @@ enum class Kind : std::uint8_t {
     leader_worker_set,
     job_set,
     topology,
+    storage_class,
     count,
 };
 
@@ -130,6 +131,7 @@ inline constexpr KindName kind_names[] = {
     {"jobset.x-k8s.io", "JobSet", Kind::job_set},
     {"kueue.x-k8s.io", "Topology", Kind::topology},
     {"kai.scheduler", "Topology", Kind::topology},
+    {"storage.k8s.io", "StorageClass", Kind::storage_class},
 };
 
 /// An object's names. Namespaced kinds without a namespace belong to `default`.
@@ -267,7 +269,7 @@ class Objects {
         const bool namespaced = kind != Kind::node && kind != Kind::priority_class &&
                                 kind != Kind::name_space && kind != Kind::volume &&
                                 kind != Kind::resource_slice && kind != Kind::device_class &&
-                                kind != Kind::topology;
+                                kind != Kind::topology && kind != Kind::storage_class;
         const auto id = identity_of(object, namespaced);
         if (id.name.empty())
             return report.left_out(kind_text, "objects", "has no name",

@@ -145,13 +145,14 @@ class Owners {
         const auto& ours = options_.schedulers;
         if (ours.empty() ? scheduler != "default-scheduler" : !contains(ours, scheduler)) {
             stays();
+            if (!pod.bound() && !out.waiting) out.waiting = {WaitingFor::other_scheduler, scheduler};
             report_.approximated(
                 "Pod", "other schedulers", Errs::too_strict,
                 "pods of a scheduler that is not among the options' do not move and are not evicted",
                 out.name + " of " + scheduler);
         }
         if (pod.terminating && pod.bound()) {
-            out.locked = true;
+            out.locked = out.terminating = true;
             report_.exact_of("Pod", "terminating: holds its room until it is gone", out.name);
         }
     }

@@ -263,6 +263,7 @@ struct Pod {
     Quantities requests{};
     std::string phase{};
     std::string node{};              ///< empty = unbound
+    std::string missing_claim{};     ///< a resource claim that it names and that does not exist
     std::vector<int> named_cards{};  ///< cards in its claims, as indices among the node's cards
     bool terminating = false, gated = false, ready = false;
     bool readable = true;  ///< false: only its requests and labels are known

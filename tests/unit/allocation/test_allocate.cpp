@@ -148,6 +148,15 @@ TEST_CASE("the binding constraint is named with figures") {
     CHECK_THAT(refused(spec, request), Mentions("GPU model: hold 2" + of));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
     CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordon: hold 2" + of));
+    // A cordon is not to blame if the pods may not run on the cordoned node anyway.
+    auto both = uneven();
+    both.nodes = {both.nodes[0], both.nodes[1]};
+    both.nodes[0].labels["pool"] = "a";
+    both.nodes[0].failed_gpus = {0};
+    both.nodes[1].schedulable = false;
+    request = pods(1, 8);
+    request.pod.node_selector["pool"] = "a";
+    CHECK_THAT(refused(both, request), Mentions("too few idle GPUs: hold 0 of the 1 pods like 'job-0'"));
     // All nodes together have too few GPUs: the message first gives the pods that fit.
     CHECK_THAT(refused(spec, pods(9, 8)),
                Mentions("too few idle GPUs: hold 1 of the 9 pods like 'job-0'; 8 if only idle GPUs"));

@@ -133,7 +133,11 @@ TEST_CASE("Pods in every state", "[io][kubernetes]") {
     CHECK(row(reading, "Pod", "ended").fidelity == io::Fidelity::left_out);
     CHECK(row(reading, "Pod", "terminating and on no node").examples ==
           std::vector<std::string>{"default/gone"});
-    CHECK(row(reading, "Pod", "scheduling gates").errs == io::Errs::too_lax);
+    CHECK(row(reading, "Pod", "scheduling gates").fidelity == io::Fidelity::exact);
+    CHECK(task(reading, "gated").waiting == WaitingReason{WaitingFor::gate, "x"});
+    CHECK_FALSE(task(reading, "pending").waiting);
+    CHECK(task(reading, "going").terminating);
+    CHECK_FALSE(task(reading, "running").terminating);
     CHECK(row(reading, "Pod", "nominated node").examples.front() == "default/nominated to n0");
     CHECK(row(reading, "Pod", "on an unknown node").examples.front() == "default/lost on elsewhere");
     CHECK(row(reading, "Pod", "bound, not running yet").count == 1);

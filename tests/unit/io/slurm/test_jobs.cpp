@@ -6,6 +6,8 @@
 #include "io/slurm/values.hpp"
 #include <gpusched/io/anonymize.hpp>
 
+#include <optional>
+
 using namespace slurm_text;
 
 TEST_CASE("Amounts, durations, states and lists as Slurm writes them", "[io][slurm]") {
@@ -301,4 +303,36 @@ TEST_CASE("Temporary disk, and the same answers without names", "[io][slurm]") {
     for (const auto task : cluster.tasks())
         for (const auto node : cluster.nodes())
             CHECK(find_obstacle(other, task, node) == find_obstacle(cluster, task, node));
+}
+
+TEST_CASE("Pending jobs say what they wait for by Slurm's reason", "[io][slurm]") {
+    struct Case {
+        std::string reason;
+        std::optional<WaitingFor> waits_for;
+    };
+    std::vector<Case> cases{{"Resources", std::nullopt},
+                            {"Priority", std::nullopt},
+                            {"ReqNodeNotAvail,_UnavailableNodes:n0", std::nullopt},
+                            {"Dependency", WaitingFor::dependency},
+                            {"BeginTime", WaitingFor::begin_time},
+                            {"JobHeldUser", WaitingFor::held},
+                            {"Reservation", WaitingFor::reservation},
+                            {"QOSMaxGRESPerUser", WaitingFor::limit},
+                            {"AssocGrpGRES", WaitingFor::limit},
+                            {"PartitionDown", WaitingFor::limit},
+                            {"Cleaning", WaitingFor::other}};
+    std::vector<std::string> texts{node("n0")};
+    for (std::size_t i = 0; i < cases.size(); ++i)
+        texts.push_back("JobId=" + std::to_string(i + 1) +
+                        " JobName=j\n   JobState=PENDING Reason=" + cases[i].reason + "\n   NumNodes=1\n\n");
+    const auto reading = read(texts);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        INFO(cases[i].reason);
+        const auto& waiting = task(reading, std::to_string(i + 1) + "/0").waiting;
+        CHECK(waiting.has_value() == cases[i].waits_for.has_value());
+        if (waiting) CHECK(waiting->waits_for == *cases[i].waits_for);
+    }
+    // Names in reasons are not published.
+    for (const auto& one : io::anonymize(reading.cluster, 1).tasks)
+        CHECK((!one.waiting || one.waiting->detail.empty()));
 }

@@ -1,0 +1,30 @@
+"""The command `why`: why a pending job or task does not run."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+
+from .. import admission
+from ..model import Cluster
+from .arguments import Parser, library_option
+from .shared import NO_ROOM_NEEDED, OK, given, say
+
+
+def why_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "admission.why")
+    p.add("cluster", "the snapshot", metavar="CLUSTER.json")
+    p.add("name", "name of a job with pending tasks, or of a pending task", metavar="NAME")
+    option("on", "answer for this node only (default: for all nodes)", metavar="NODE")
+    option("order", "order of the constraints: permanence starts with those that never change")
+    option(
+        "time_limit",
+        "stop after this time; remedies that were not found by then are missing",
+        metavar="SECONDS",
+    )
+
+
+def why(args: argparse.Namespace) -> int:
+    found = admission.why(Cluster.from_json(args.cluster), args.name, **given(args, "admission.why"))
+    say(str(found))
+    return OK if found.waiting_for is None else NO_ROOM_NEEDED

@@ -1,0 +1,76 @@
+"""Answers of `why` as text, for pandas and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .frames import Texts, Wholes, by_column
+from .frames import to_pandas as columns_to_pandas
+from .html import _table, _text, _titled
+from .tables import counted, format_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..admission import Why, WhyKind, WhyRow
+
+HEADS = ("constraint", "first", "alone", "best node")
+"""Heads of the columns of a printed table."""
+
+
+def rows(table: Iterable[WhyRow]) -> list[tuple[Any, ...]]:
+    return [(row.constraint, row.nodes_first, row.nodes_alone, row.best_node or "") for row in table]
+
+
+def head(kind: WhyKind) -> str:
+    """The line above a table."""
+    fits = f"{counted(kind.nodes_fit, 'node')} could take it as it is"
+    if kind.pods == 1:
+        return f"{kind.pod}: {fits}"
+    finds = "finds" if kind.places == 1 else "find"
+    return f"{kind.pods:,} pods like {kind.pod}: {kind.places:,} {finds} a place as it is; {fits}"
+
+
+def text(why: Why) -> str:
+    lines = [why.cause]
+    for kind in why.kinds:
+        lines += ["", head(kind)]
+        if kind.table:
+            lines.append(format_table(HEADS, rows(kind.table)))
+    if why.domains:
+        lines += ["", format_table(("domain", "pods"), [(d.domain, d.places) for d in why.domains])]
+    if why.remedies:
+        lines += ["", "what would help, the cheapest first:"]
+        lines += [f"  - {remedy.text}" for remedy in why.remedies]
+    return "\n".join(lines)
+
+
+def to_pandas(why: Why) -> pd.DataFrame:
+    kinds = {
+        "pod": Texts,
+        "constraint": Texts,
+        "nodes_first": Wholes,
+        "nodes_alone": Wholes,
+        "best_node": Texts,
+    }
+    cells = [
+        (kind.pod, row.constraint, row.nodes_first, row.nodes_alone, row.best_node)
+        for kind in why.kinds
+        for row in kind.table
+    ]
+    return columns_to_pandas(by_column(kinds, cells))
+
+
+def html(why: Why) -> str:
+    parts = [_titled("Why", why.cause)]
+    for kind in why.kinds:
+        parts.append(_text(head(kind)))
+        if kind.table:
+            parts.append(_table(HEADS, rows(kind.table)))
+    if why.domains:
+        parts.append(_table(("domain", "pods"), [(d.domain, d.places) for d in why.domains]))
+    if why.remedies:
+        remedies = [(remedy.kind, remedy.cost, remedy.text) for remedy in why.remedies]
+        parts.append(_table(("remedy", "GPU-seconds", "what to do"), remedies))
+    return "".join(parts)

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inquiry: one call of `why`. Asks each constraint about each node, finds the cause, and computes remedies.
+#pragma once
+
+#include "allocation/gang.hpp"
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/why.hpp>
+#include <gpusched/allocation/refusals.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::admission::detail {
+
+using allocation::Refusals;
+using allocation::detail::Gang;
+using allocation::detail::Packed;
+
+/// A number such as 1,482.
+[[nodiscard]] std::string thousands(std::int64_t number);
+/// A number with its noun, such as `2 nodes`.
+[[nodiscard]] std::string counted(std::int64_t number, const std::string& noun);
+/// Thousandths as a number of GPUs.
+[[nodiscard]] std::string gpus_text(std::int64_t milli);
+/// The first of these names, and the number of the others.
+[[nodiscard]] std::string listed(const std::vector<std::string>& names);
+
+/// The nodes that each constraint, and each set of them, refuses.
+struct Tally {
+    struct Count {
+        std::int64_t first = 0, alone = 0, any = 0;
+        NodeId best = none<NodeId>;
+        std::int64_t least = 0;
+    };
+    struct Group {
+        std::int64_t nodes = 0;
+        NodeId first = none<NodeId>;
+    };
+
+    Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order);
+
+    [[nodiscard]] Constraint constraint(std::size_t row) const { return refusals.rows()[row].constraint; }
+    [[nodiscard]] std::vector<WhyRow> table(const Cluster& cluster) const;
+    using Set = std::pair<const std::vector<std::uint32_t>, Group>;
+    /// The smallest set; of equally small ones, the one with the fewest constraints that never change, then with the
+    /// most nodes, then the first. Null without nodes that are refused.
+    [[nodiscard]] const Set* smallest() const;
+
+    Refusals refusals;
+    std::vector<Count> rows;
+    std::map<std::vector<std::uint32_t>, Group> sets;
+    std::int64_t fit = 0;
+};
+
+/// Equal pods.
+struct Kind {
+    std::vector<TaskId> pods{};
+    [[nodiscard]] TaskId sample() const { return pods.front(); }
+};
+
+/// Places pods kind by kind on the nodes, the fullest nodes first, until no other pod fits.
+/// @return the pods that found no place
+[[nodiscard]] std::vector<TaskId> place_some(Cluster& work, std::span<const Kind> kinds,
+                                             std::vector<NodeId> nodes);
+
+/// One call of `why`.
+class Inquiry {
+  public:
+    Inquiry(const Cluster& cluster, const WhyOptions& options, const Context& context);
+    Why answer(std::string_view name);
+
+  private:
+    // The pods
+    /// Finds the pending pods that wait for room. If they cannot start without the others, or there are only
+    /// others, the reason of these is the answer.
+    void find_pods(std::string_view name);
+    void wait(const WaitingReason& reason, std::size_t pods, std::size_t of);
+    void make_kinds();
+    /// The gang of a single task that fits alone but cannot start alone; empty if it can.
+    [[nodiscard]] std::vector<TaskId> gang_of(TaskId pod) const;
+    [[nodiscard]] std::int64_t running_members(JobId job) const;
+    void ask_as_it_is();
+    /// Do all pods find a place without disturbing other tasks?
+    [[nodiscard]] bool fits(const Cluster& cluster, std::span<const TaskId> pods);
+    [[nodiscard]] std::vector<Placement> placement(const Cluster& cluster, std::span<const TaskId> pods);
+    /// Places as many pods as it finds places for, within one domain of the level that they must share.
+    /// @return the pods that found none
+    std::vector<TaskId> place_best(Cluster& work);
+
+    // Impossible
+    /// The taints that tell the state of a node.
+    static bool is_state(const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); }
+    /// Opens all nodes, and removes all tasks that may leave.
+    [[nodiscard]] Cluster emptied() const;
+    [[nodiscard]] bool leaves(TaskId task) const;
+    /// Decides whether the pods fit on these nodes of the pool.
+    [[nodiscard]] Packed holds(Cluster& pool);
+    /// The number of pods that find no place in the best domain.
+    std::size_t place_best_of(Cluster& pool);
+    /// Tries every order and every node for a few pods.
+    [[nodiscard]] Packed try_all(Cluster& pool, const std::vector<TaskId>& pods, std::int64_t& steps);
+    /// The sets of GPUs and devices of a node that matter to other pods.
+    /// @param any one set suffices
+    [[nodiscard]] std::vector<GpuMask> gpu_choices(const Cluster& pool, TaskId pod, NodeId node, bool any,
+                                                   std::int64_t& steps) const;
+    [[nodiscard]] std::optional<bool> is_impossible();
+    [[nodiscard]] std::vector<TaskId> possible_neighbours() const;
+    /// Tries all neighbours in their places, and for a single pod all except those on its node.
+    [[nodiscard]] bool holds_next_to(Cluster& pool, std::span<const TaskId> stay);
+    bool say_impossible();
+
+    // The cause
+    /// Each pod fits somewhere, and all fit without the level, but not in one domain.
+    bool say_topology();
+    void say_constraint();
+    /// Of the rows that alone refuse nodes: the one that costs least to remove, then the one with more nodes, then
+    /// the first.
+    [[nodiscard]] std::optional<std::size_t> row_to_blame(const Tally& tally, TaskId pod);
+    void say_row(const Tally& tally, std::size_t row);
+    void say_gpus(const Tally& tally, std::size_t row);
+
+    // Remedies
+    void add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text);
+    [[nodiscard]] std::vector<Placement> ask_again(const Cluster& changed);
+    /// Removes the items, one after another, without which `helps` still holds.
+    template <class Item, class Helps>
+    static void reduce(std::vector<Item>& items, Helps&& helps) {
+        for (std::size_t i = items.size(); i-- > 0 && items.size() > 1;) {
+            auto fewer = items;
+            fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+            if (helps(fewer)) items = std::move(fewer);
+        }
+    }
+    [[nodiscard]] static bool uses(std::span<const Placement> pods, NodeId node) {
+        return std::any_of(pods.begin(), pods.end(), [&](const Placement& p) { return p.node == node; });
+    }
+    void ask_others();
+    void ask_to_wait();
+    void ask_to_uncordon();
+    void ask_admit();
+    void add_admission(RemedyKind kind, const Admission& made);
+    void ask_for_nodes();
+    [[nodiscard]] Cluster with_nodes(NodeId like, std::int64_t count) const;
+
+    const Cluster& cluster_;
+    const Inventory& inv_;
+    const WhyOptions& options_;
+    const Context& context_;
+    Budget budget_;
+    const allocation::AllocateOptions as_it_is_{};
+    std::vector<NodeId> nodes_;  // by name
+    std::vector<Kind> kinds_;    // of `why_.pods`, the largest first
+    Why why_;
+    std::optional<Cluster> work_;     // with as many of the pods as find a place
+    std::vector<TaskId> left_;        // the others
+    std::vector<NodeId> best_nodes_;  // where they were placed
+    std::optional<Level> level_;      // the pods must share a domain of it
+    std::optional<Cluster> emptied_;  // the pool without tasks that may leave
+    std::string reason_;              // of `allocate`
+    Obstacle obstacle_ = Obstacle::none;
+};
+
+}  // namespace gpusched::admission::detail

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// why(): tables of refusals, and the pods that find a place as it is.
+#include "admission/inquiry.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/order.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::admission::detail {
+
+std::string thousands(std::int64_t number) {
+    auto text = std::to_string(number);
+    for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+        text.insert(static_cast<std::size_t>(at), ",");
+    return text;
+}
+std::string counted(std::int64_t number, const std::string& noun) {
+    return thousands(number) + " " + noun + (number == 1 ? "" : "s");
+}
+std::string gpus_text(std::int64_t milli) {
+    return milli % whole_gpu_milli == 0 ? thousands(milli / whole_gpu_milli)
+                                        : number_text(static_cast<double>(milli) / whole_gpu_milli);
+}
+static std::string and_more(std::size_t shown, std::size_t all) {
+    return all > shown ? " and " + thousands(static_cast<std::int64_t>(all - shown)) + " more" : "";
+}
+std::string listed(const std::vector<std::string>& names) {
+    constexpr std::size_t most = 4;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(most, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
+    return text + and_more(most, names.size());
+}
+
+Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order)
+    : refusals(cluster, pod, order), rows(refusals.rows().size()) {
+    for (const auto node : nodes) {
+        const auto refusing = refusals.of(node);
+        if (refusing.empty()) {
+            ++fit;
+            continue;
+        }
+        ++rows[refusing.front()].first;
+        for (const auto row : refusing) ++rows[row].any;
+        auto& group = sets[refusing];
+        if (group.nodes++ == 0) group.first = node;
+        if (refusing.size() > 1) continue;
+        auto& row = rows[refusing.front()];
+        ++row.alone;
+        const auto missing = refusals.missing(refusing.front(), node);
+        if (row.best != none<NodeId> && missing >= row.least) continue;  // nodes come by name
+        row.best = node;
+        row.least = missing;
+    }
+}
+
+std::vector<WhyRow> Tally::table(const Cluster& cluster) const {
+    std::vector<WhyRow> out;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        const auto& count = rows[row];
+        if (count.any == 0) continue;
+        out.push_back({refusals.name(row), count.first, count.alone, std::nullopt});
+        if (count.best != none<NodeId>) out.back().best_node = cluster.name(count.best);
+    }
+    return out;
+}
+
+const Tally::Set* Tally::smallest() const {
+    const Set* best = nullptr;
+    const auto key = [&](const auto& set) {
+        return std::tuple(set.first.size(),
+                          std::count_if(set.first.begin(), set.first.end(),
+                                        [&](auto row) { return allocation::is_permanent(constraint(row)); }),
+                          -set.second.nodes);
+    };
+    for (const auto& set : sets)
+        if (best == nullptr || key(set) < key(*best)) best = &set;
+    return best;
+}
+
+std::vector<TaskId> place_some(Cluster& work, std::span<const Kind> kinds, std::vector<NodeId> nodes) {
+    std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+        return gpu_count(work.idle_gpus(a)) < gpu_count(work.idle_gpus(b));
+    });
+    std::vector<TaskId> left;
+    for (const auto& kind : kinds) {
+        std::size_t next = 0;
+        // A pod can open a node for the next one: near and spread.
+        const bool opens = !work.inventory().selection_memberships(kind.sample()).empty();
+        for (bool again = true; again && next < kind.pods.size();) {
+            const auto before = next;
+            for (const auto node : nodes)
+                while (next < kind.pods.size() &&
+                       find_obstacle(work, kind.pods[next], node) == Obstacle::none) {
+                    const auto pod = kind.pods[next++];
+                    work.assign(pod, node, allocation::pick_gpus(allocation::ByWish{}, work, pod, node));
+                    if (opens) break;
+                }
+            again = opens && next > before;
+        }
+        left.insert(left.end(), kind.pods.begin() + static_cast<std::ptrdiff_t>(next), kind.pods.end());
+    }
+    return left;
+}
+
+Inquiry::Inquiry(const Cluster& cluster, const WhyOptions& options, const Context& context)
+    : cluster_(cluster), inv_(cluster.inventory()), options_(options), context_(context),
+      budget_(context, options.time_limit) {
+    if (options.on)
+        nodes_.push_back(*options.on);
+    else
+        nodes_.assign(cluster.nodes().begin(), cluster.nodes().end());
+    std::stable_sort(nodes_.begin(), nodes_.end(),
+                     [&](NodeId a, NodeId b) { return comes_before(cluster.name(a), cluster.name(b)); });
+}
+
+Why Inquiry::answer(std::string_view name) {
+    find_pods(name);
+    if (!why_.waiting) {
+        why_.waiting = find_waiting(cluster_, why_.pods);
+        if (why_.waiting) why_.text = "it does not wait for room: " + describe_waiting(*why_.waiting);
+    }
+    if (!why_.pods.empty()) ask_as_it_is();
+    if (why_.waiting) {
+        why_.cause = Cause::waiting;
+    } else if (!why_.fits) {
+        why_.impossible = is_impossible();
+        if (!(why_.impossible.value_or(false) ? say_impossible() : say_topology())) say_constraint();
+        if (!why_.impossible.value_or(false)) ask_others();
+        ask_for_nodes();
+        std::stable_sort(why_.remedies.begin(), why_.remedies.end(), [](const Remedy& a, const Remedy& b) {
+            return std::pair(!a.cost, a.cost) < std::pair(!b.cost, b.cost);
+        });
+    }
+    why_.stop_reason = budget_.reason();
+    return std::move(why_);
+}
+
+void Inquiry::find_pods(std::string_view name) {
+    const auto job = inv_.job_names.find(name);
+    const auto task = inv_.tasks.names.find(name);
+    if (name.empty() || (!job && !task))
+        throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job or a task of the cluster"));
+    std::vector<TaskId> pending;
+    if (job)
+        pending = allocation::pending_pods(cluster_, name);
+    else if (const auto id = make_id<TaskId>(*task); !cluster_.is_placed(id))
+        pending.push_back(id);
+    else
+        throw InvalidInput(bad_value("name", gpusched::quoted(name),
+                                     "a pending task; this one runs on node " +
+                                         gpusched::quoted(cluster_.name(cluster_.node_of(id)))));
+    if (job) {
+        const auto found = inv_.job_waiting.find(make_id<JobId>(*job));
+        if (found != inv_.job_waiting.end()) wait(found->second, 0, 0);
+        if (pending.empty() && !why_.waiting)
+            throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job with pending tasks"));
+    }
+    const WaitingReason* first = nullptr;
+    for (const auto pod : pending) {
+        const auto reason = inv_.waiting.find(pod);
+        if (reason == inv_.waiting.end())
+            why_.pods.push_back(pod);
+        else if (first == nullptr)
+            first = &reason->second;
+    }
+    if (first == nullptr || why_.waiting) return;
+    const auto others = pending.size() - why_.pods.size();
+    if (!why_.pods.empty() && !find_waiting(cluster_, why_.pods)) return;  // they can start without them
+    why_.pods = pending;
+    wait(*first, others, pending.size());
+}
+
+void Inquiry::wait(const WaitingReason& reason, std::size_t pods, std::size_t of) {
+    why_.waiting = reason;
+    why_.text = "it does not wait for room: ";
+    if (pods < of)
+        why_.text = thousands(static_cast<std::int64_t>(pods)) + " of " +
+                    counted(static_cast<std::int64_t>(of), "pod") +
+                    (pods == 1 ? " does not wait for room, and the gang needs it: "
+                               : " do not wait for room, and the gang needs them: ");
+    why_.text += describe_waiting(reason);
+}
+
+void Inquiry::make_kinds() {
+    kinds_.clear();
+    std::map<decltype(allocation::detail::shape_of(inv_, TaskId{})), std::size_t> known;
+    for (const auto pod : why_.pods) {
+        const auto [at, fresh] = known.try_emplace(allocation::detail::shape_of(inv_, pod), kinds_.size());
+        if (fresh) kinds_.emplace_back();
+        kinds_[at->second].pods.push_back(pod);
+    }
+    std::stable_sort(kinds_.begin(), kinds_.end(), [&](const Kind& a, const Kind& b) {
+        const auto size = [&](const Kind& kind) {
+            return std::pair(cluster_.gpu_milli(kind.sample()), inv_.tasks.cpu_milli[index(kind.sample())]);
+        };
+        return size(a) > size(b);
+    });
+}
+
+std::vector<TaskId> Inquiry::gang_of(TaskId pod) const {
+    const auto job = inv_.tasks.job[index(pod)];
+    if (job == none<JobId>) return {};
+    const auto needed = inv_.job_min_members[index(job)];
+    std::vector<TaskId> pending;
+    if (needed > 0 && running_members(job) + 1 >= needed) return pending;
+    for (const auto task : cluster_.tasks())
+        if (inv_.tasks.job[index(task)] == job && !cluster_.is_placed(task) && !inv_.waiting.contains(task))
+            pending.push_back(task);
+    return pending;
+}
+
+std::int64_t Inquiry::running_members(JobId job) const {
+    const auto tasks = cluster_.tasks();
+    return std::count_if(tasks.begin(), tasks.end(), [&](TaskId task) {
+        return inv_.tasks.job[index(task)] == job && cluster_.is_placed(task);
+    });
+}
+
+void Inquiry::ask_as_it_is() {
+    make_kinds();
+    why_.fits = fits(cluster_, why_.pods);
+    if (why_.fits && why_.pods.size() == 1 && !why_.waiting && !options_.on)
+        if (auto gang = gang_of(why_.pods.front()); gang.size() > 1) {
+            why_.pods = std::move(gang);
+            make_kinds();
+            why_.fits = fits(cluster_, why_.pods);
+        }
+    Cluster work(cluster_);
+    work.commit();
+    for (const auto& kind : kinds_) {
+        const Tally tally(cluster_, kind.sample(), nodes_, options_.order);
+        WhyKind out{.pod = cluster_.name(kind.sample()),
+                    .pods = static_cast<std::int64_t>(kind.pods.size()),
+                    .places = 0,
+                    .nodes_fit = tally.fit,
+                    .table = tally.table(cluster_)};
+        out.places = out.pods - static_cast<std::int64_t>(place_some(work, {&kind, 1}, nodes_).size());
+        work.rollback(0);
+        why_.kinds.push_back(std::move(out));
+    }
+    const auto all = static_cast<std::int64_t>(why_.pods.size());
+    left_ = place_best(work);
+    why_.places = why_.fits ? all : all - static_cast<std::int64_t>(left_.size());
+    work_ = std::move(work);
+    if (why_.waiting || !why_.fits) return;
+    const auto nodes = why_.kinds.front().nodes_fit;
+    why_.text = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
+                : options_.on ? "it fits on this node as it is"
+                              : "it fits as it is, on " + counted(nodes, "node");
+}
+
+bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {
+    if (options_.on) {
+        Cluster copy(cluster);
+        copy.commit();
+        return place_some(copy, kinds_, nodes_).empty();
+    }
+    return !placement(cluster, pods).empty();
+}
+
+std::vector<Placement> Inquiry::placement(const Cluster& cluster, std::span<const TaskId> pods) {
+    Cluster copy(cluster);
+    copy.commit();
+    auto found = Gang(copy, pods, as_it_is_, &budget_).place();
+    if (!found.placed && reason_.empty()) {
+        reason_ = found.reason;
+        obstacle_ = found.obstacle;
+    }
+    return found.pods;
+}
+
+std::vector<TaskId> Inquiry::place_best(Cluster& work) {
+    const Gang gang(work, why_.pods, as_it_is_, nullptr);
+    if (!gang.required_level || options_.on || why_.pods.size() == 1) {
+        best_nodes_ = nodes_;
+        return place_some(work, kinds_, nodes_);
+    }
+    level_ = gang.required_level;
+    std::map<DomainId, std::vector<NodeId>> domains;
+    for (const auto node : nodes_) domains[inv_.domain(*level_, node)].push_back(node);
+    const auto all = static_cast<std::int64_t>(why_.pods.size());
+    std::int64_t most = -1;
+    for (const auto& [domain, nodes] : domains) {
+        const auto places = all - static_cast<std::int64_t>(place_some(work, kinds_, nodes).size());
+        work.rollback(0);
+        why_.domains.push_back({inv_.domain_name(*level_, domain), places});
+        if (places <= most) continue;
+        most = places;
+        best_nodes_ = nodes;
+    }
+    std::stable_sort(why_.domains.begin(), why_.domains.end(),
+                     [](const WhyDomain& a, const WhyDomain& b) { return a.places > b.places; });
+    return place_some(work, kinds_, best_nodes_);
+}
+
+}  // namespace gpusched::admission::detail
+
+namespace gpusched::admission {
+
+GPUSCHED_EXPORT Why why(const Cluster& cluster, std::string_view name, const WhyOptions& options,
+                        const Context& context) {
+    Problems problems;
+    check_fields(problems, options);
+    if (options.on && !cluster.contains(*options.on))
+        problems.add(bad_value("on", "#" + number_text(index(*options.on)),
+                               "nodes of the cluster's " + number_text(cluster.node_slots())));
+    problems.throw_if_any();
+    return detail::Inquiry(cluster, options, context).answer(name);
+}
+
+}  // namespace gpusched::admission

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inquiry: the constraints to blame, in words.
+#include "admission/inquiry.hpp"
+
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::admission::detail {
+
+bool Inquiry::say_topology() {
+    const bool each_fits = std::all_of(why_.kinds.begin(), why_.kinds.end(),
+                                       [](const WhyKind& kind) { return kind.nodes_fit > 0; });
+    if (!level_ || !each_fits || why_.domains.size() < 2) {
+        why_.domains.clear();
+        return false;
+    }
+    Cluster copy(cluster_);
+    copy.commit();
+    const Gang gang(copy, why_.pods, as_it_is_, &budget_);
+    const auto level = gang.required_by_affinity ? Obstacle::affinity : Obstacle::network;
+    if (!gang.fits_without(level)) return false;
+    why_.cause = Cause::topology;
+    why_.constraints.emplace_back(enum_name(level));
+    const auto all = thousands(static_cast<std::int64_t>(why_.pods.size()));
+    why_.text = "topology: all " + all + " pods fit, but not in one domain of level " + number_text(*level_) +
+                "; " + gpusched::quoted(why_.domains.front().domain) + " holds " +
+                thousands(why_.domains.front().places) + ", the most of " +
+                counted(static_cast<std::int64_t>(why_.domains.size()), "domain");
+    return true;
+}
+
+void Inquiry::say_constraint() {
+    if (left_.empty()) {  // placed one by one, but not as a gang
+        why_.cause = Cause::constraint;
+        why_.constraints.emplace_back(enum_name(obstacle_));
+        why_.text = reason_;
+        return;
+    }
+    const auto pod = left_.front();
+    const Tally tally(*work_, pod, best_nodes_, options_.order);
+    if (why_.pods.size() > 1) {
+        why_.text =
+            thousands(why_.places) + " of " + counted(static_cast<std::int64_t>(why_.pods.size()), "pod");
+        why_.text += why_.places == 1 ? " finds a place" : " find a place";
+        if (level_) why_.text += " in the best domain";
+        const auto job = inv_.tasks.job[index(pod)];
+        const auto needed = job == none<JobId> ? 0 : inv_.job_min_members[index(job)];
+        if (needed > 1 && why_.places + running_members(job) >= needed)
+            why_.text += ", enough for the gang to start";
+        why_.text += "; ";
+    }
+    if (const auto row = row_to_blame(tally, pod)) return say_row(tally, *row);
+    const auto* const set = tally.smallest();
+    if (set == nullptr) {
+        why_.cause = Cause::constraint;
+        why_.text += reason_.empty() ? "no placement of all pods was found" : reason_;
+        return;
+    }
+    why_.cause = Cause::constraints;
+    std::string names, texts;
+    for (const auto row : set->first) {
+        const auto name = tally.refusals.name(row);
+        why_.constraints.push_back(name);
+        names += (names.empty() ? "" : row == set->first.back() ? " and " : ", ") + name;
+        texts += (texts.empty() ? "" : "; ") + tally.refusals.describe(row, set->second.first);
+    }
+    why_.text += options_.on
+                     ? "refused by " + names + ": " + texts
+                     : "no node is refused by one constraint alone; " + counted(set->second.nodes, "node") +
+                           " would take it without " + names + " together, such as " +
+                           gpusched::quoted(cluster_.name(set->second.first)) + ": " + texts;
+}
+
+std::optional<std::size_t> Inquiry::row_to_blame(const Tally& tally, TaskId pod) {
+    constexpr auto highest = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < tally.rows.size(); ++row)
+        if (tally.rows[row].alone > 0) rows.push_back(row);
+    if (rows.empty()) return std::nullopt;
+    const auto cost = [&](std::size_t row) -> std::int64_t {
+        if (rows.size() == 1) return 0;
+        const auto constraint = tally.constraint(row);
+        if (constraint == Constraint::cordoned) return 0;
+        if (constraint <= Constraint::failed_gpus) return highest;
+        std::vector<std::uint8_t> alone(cluster_.node_slots());
+        for (const auto node : best_nodes_)
+            if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
+                alone[index(node)] = 1;
+        Options options;
+        options.time_limit = budget_.remaining_s();
+        options.filter = allocation::AnyFilter([&, pod](const Cluster&, TaskId task, NodeId node) {
+            return task != pod || alone[index(node)] != 0;
+        });
+        const auto made = admit(*work_, {&pod, 1}, options, context_);
+        return made.admitted ? made.cost.total() : highest - 1;
+    };
+    std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>> keys;
+    for (const auto row : rows) keys.emplace_back(cost(row), -tally.rows[row].alone, row);
+    return std::get<2>(*std::min_element(keys.begin(), keys.end()));
+}
+
+void Inquiry::say_row(const Tally& tally, std::size_t row) {
+    const auto& count = tally.rows[row];
+    const auto constraint = tally.constraint(row);
+    const auto name = tally.refusals.name(row);
+    why_.constraints.push_back(name);
+    why_.cause = Cause::constraint;
+    if (constraint == Constraint::gpu) return say_gpus(tally, row);
+    const auto best = tally.refusals.describe(row, count.best);
+    if (options_.on) {
+        why_.text += "refused by " + name + " alone: " + best;
+        return;
+    }
+    why_.text += name + ": " + counted(count.alone, "node") + (count.alone == 1 ? " passes" : " pass") +
+                 " every other constraint; ";
+    if (constraint != Constraint::cordoned) {
+        why_.text += (count.alone == 1 ? "this is " : "the closest is ") +
+                     gpusched::quoted(cluster_.name(count.best)) + ": " + best;
+        return;
+    }
+    std::vector<std::string> names;
+    for (const auto node : best_nodes_)
+        if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
+            names.push_back(cluster_.name(node));
+    why_.text += (count.alone == 1 ? "it is cordoned: " : "they are cordoned: ") + listed(names);
+}
+
+void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
+    const auto alone = tally.rows[row].alone;
+    std::int64_t idle = 0, most = 0, needs = 0;
+    auto model = none<GpuModelId>;
+    bool one_model = true;
+    for (const auto node : best_nodes_) {
+        const auto set = tally.refusals.of(node);
+        if (set.size() != 1 || set.front() != row) continue;
+        const auto here = tally.refusals.idle(node);
+        idle += here.milli;
+        most = std::max(most, here.most);
+        const auto its = inv_.nodes.gpu_model[index(node)];
+        one_model = one_model && (model == none<GpuModelId> || its == model);
+        model = its;
+    }
+    for (const auto pod : left_) needs += cluster_.gpu_milli(pod);
+    why_.cause = idle >= needs ? Cause::fragmentation : Cause::capacity;
+    const auto each = cluster_.gpu_milli(tally.refusals.task());
+    const bool fraction = cluster_.is_fraction(tally.refusals.task());
+    const auto nodes = one_model && model != none<GpuModelId>
+                           ? counted(alone, inv_.gpu_models[index(model)] + " node")
+                           : counted(alone, "node");
+    why_.text += std::string(enum_name(why_.cause)) + ": " + nodes + (alone == 1 ? " passes" : " pass") +
+                 " every other constraint and " + (alone == 1 ? "has " : "have ") + gpus_text(idle) +
+                 (idle == whole_gpu_milli ? " idle GPU" : " idle GPUs");
+    if (alone > 1 && most > 0)
+        why_.text += std::string("; no ") + (fraction ? "GPU" : "node") + " has more than " +
+                     gpus_text(most) + (fraction ? " free" : " idle");
+    why_.text += left_.size() > 1
+                     ? "; the " + thousands(static_cast<std::int64_t>(left_.size())) +
+                           (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +
+                           gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
+                     : "; the pod needs " + gpus_text(each) + " on one" + (fraction ? " GPU" : "");
+}
+
+}  // namespace gpusched::admission::detail

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inquiry: could the nodes hold the pods if other tasks left?
+#include "admission/inquiry.hpp"
+#include "model/pod_room.hpp"
+
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gpusched::admission::detail {
+
+Cluster Inquiry::emptied() const {
+    Cluster pool(cluster_);
+    pool.commit();
+    for (const auto node : nodes_) {
+        const auto& taints = inv_.node_attributes[inv_.nodes.attributes[index(node)]].taints;
+        if (!inv_.nodes.is_cordoned(node) && std::none_of(taints.begin(), taints.end(), is_state)) continue;
+        auto spec = cluster_.node_spec(node);
+        spec.schedulable = true;
+        std::erase_if(spec.taints, is_state);
+        pool.update_node(pool.handle(node), spec);
+    }
+    for (const auto task : cluster_.tasks())
+        if (leaves(task)) pool.remove(task);
+    return pool;
+}
+
+bool Inquiry::leaves(TaskId task) const {
+    return cluster_.is_placed(task) && (inv_.terminating.contains(task) ||
+                                        (!inv_.tasks.locked[index(task)] && !inv_.tasks.daemon[index(task)]));
+}
+
+Packed Inquiry::holds(Cluster& pool) {
+    if (place_best_of(pool) == 0) return Packed::yes;
+    if (why_.pods.size() == 1) return Packed::no;
+    for (const auto& kind : kinds_) {  // even without constraints on groups
+        const auto all = static_cast<std::int64_t>(kind.pods.size());
+        std::int64_t room = 0;
+        for (const auto node : nodes_)
+            if ((room += gpusched::detail::pod_room(pool, kind.sample(), node, all)) >= all) break;
+        if (room < all) return Packed::no;
+    }
+    auto found =
+        options_.on ? Packed::unknown : Gang(pool, why_.pods, as_it_is_, &budget_).packs(Obstacle::none);
+    if (found == Packed::unknown) {
+        std::int64_t steps = 20'000;
+        found = try_all(pool, why_.pods, steps);
+    }
+    return found;
+}
+
+Packed Inquiry::try_all(Cluster& pool, const std::vector<TaskId>& pods, std::int64_t& steps) {
+    if (pods.empty()) return Packed::yes;
+    for (std::size_t p = 0; p < pods.size(); ++p) {
+        auto rest = pods;
+        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(p));
+        for (const auto node : nodes_) {
+            if (find_obstacle(pool, pods[p], node) != Obstacle::none) continue;
+            for (const auto gpus : gpu_choices(pool, pods[p], node, rest.empty(), steps)) {
+                if (--steps < 0 || budget_.exhausted()) return Packed::unknown;
+                const auto start = pool.checkpoint();
+                pool.assign(pods[p], node, gpus);
+                const auto found = try_all(pool, rest, steps);
+                pool.rollback(start);
+                if (found != Packed::no) return found;
+            }
+        }
+    }
+    return steps < 0 ? Packed::unknown : Packed::no;
+}
+
+std::vector<GpuMask> Inquiry::gpu_choices(const Cluster& pool, TaskId pod, NodeId node, bool any,
+                                          std::int64_t& steps) const {
+    const auto& t = inv_.tasks;
+    const auto devices = inv_.extras[t.extras[index(pod)]].device_count;
+    const bool alike = !cluster_.is_fraction(pod) && t.gpu_memory_mib[index(pod)] == 0 && devices == 0 &&
+                       !inv_.task_affinities[t.affinities[index(pod)]].guaranteed_level();
+    if (any || alike) return {allocation::pick_gpus(allocation::ByWish{}, pool, pod, node)};
+    const auto all = gpu_list(candidate_gpus(pool, pod, node) | (devices > 0 ? pool.free_devices(node) : 0));
+    std::vector<GpuMask> choices;
+    const auto extend = [&](const auto& self, std::size_t from, GpuMask chosen, int missing) -> void {
+        if (missing == 0) {
+            if (gpus_fit(pool, pod, node, chosen)) choices.push_back(chosen);
+            return;
+        }
+        for (auto i = from; i < all.size() && --steps >= 0; ++i)
+            self(self, i + 1, chosen | gpu_bit(all[i]), missing - 1);
+    };
+    extend(extend, 0, 0, t.gpu_count[index(pod)] + devices);
+    return choices;
+}
+
+std::size_t Inquiry::place_best_of(Cluster& pool) {
+    std::map<DomainId, std::vector<NodeId>> domains;
+    for (const auto node : nodes_) domains[level_ ? inv_.domain(*level_, node) : DomainId{}].push_back(node);
+    auto least = why_.pods.size();
+    const auto start = pool.checkpoint();
+    for (const auto& [domain, nodes] : domains) {
+        least = std::min(least, place_some(pool, kinds_, nodes).size());
+        pool.rollback(start);
+    }
+    return least;
+}
+
+std::optional<bool> Inquiry::is_impossible() {
+    auto pool = emptied();
+    const auto start = pool.checkpoint();
+    auto found = holds(pool);
+    if (found == Packed::no) {
+        // Tasks that the pods need near, or that are spread with them, need not all leave.
+        const auto stay = possible_neighbours();
+        if (stay.size() <= 12) {
+            for (std::uint32_t which = 1; which < 1u << stay.size() && found != Packed::yes; ++which) {
+                for (std::size_t i = 0; i < stay.size(); ++i)
+                    if ((which >> i & 1) != 0)
+                        pool.assign(stay[i], cluster_.node_of(stay[i]), cluster_.gpus_of(stay[i]));
+                if (const auto with = holds(pool); with != Packed::no) found = with;
+                pool.rollback(start);
+            }
+        } else {
+            found = holds_next_to(pool, stay) ? Packed::yes : Packed::unknown;
+        }
+    }
+    emptied_ = std::move(pool);
+    if (found == Packed::unknown) return std::nullopt;
+    return found == Packed::no;
+}
+
+std::vector<TaskId> Inquiry::possible_neighbours() const {
+    std::vector<std::uint32_t> sets;
+    for (const auto& kind : kinds_)
+        for (const auto& m : inv_.selection_memberships(kind.sample()))
+            if (inv_.group_sets[m.set].kind != GroupKind::avoid && m.is_bound()) sets.push_back(m.set);
+    std::vector<TaskId> tasks;
+    if (sets.empty()) return tasks;
+    for (const auto task : cluster_.tasks())
+        if (leaves(task))
+            for (const auto& m : inv_.selection_memberships(task))
+                if (m.is_member() && std::find(sets.begin(), sets.end(), m.set) != sets.end()) {
+                    tasks.push_back(task);
+                    break;
+                }
+    return tasks;
+}
+
+bool Inquiry::holds_next_to(Cluster& pool, std::span<const TaskId> stay) {
+    const auto start = pool.checkpoint();
+    for (const auto task : stay) pool.assign(task, cluster_.node_of(task), cluster_.gpus_of(task));
+    auto found = holds(pool) == Packed::yes;
+    for (std::size_t n = 0; n < nodes_.size() && !found && why_.pods.size() == 1; ++n) {
+        const auto before = pool.checkpoint();
+        for (const auto task : stay)
+            if (cluster_.node_of(task) == nodes_[n]) pool.remove(task);
+        found = find_obstacle(pool, why_.pods.front(), nodes_[n]) == Obstacle::none;
+        pool.rollback(before);
+    }
+    pool.rollback(start);
+    return found;
+}
+
+bool Inquiry::say_impossible() {
+    why_.cause = Cause::impossible;
+    const auto sample = kinds_.front().sample();
+    const Tally as_it_is(cluster_, sample, nodes_, options_.order);
+    std::vector<NodeId> pool;
+    for (const auto node : nodes_)
+        if (as_it_is.refusals.in_pool(node)) pool.push_back(node);
+    if (pool.empty()) {
+        std::string rows;
+        for (std::size_t row = 0; row < as_it_is.rows.size(); ++row)
+            if (allocation::is_permanent(as_it_is.constraint(row)) && as_it_is.rows[row].any > 0) {
+                rows += (rows.empty() ? "" : ", ") + as_it_is.refusals.name(row) + " refuses " +
+                        thousands(as_it_is.rows[row].any);
+                why_.constraints.push_back(as_it_is.refusals.name(row));
+            }
+        why_.text = nodes_.empty()
+                        ? "impossible: the cluster has no nodes"
+                        : "impossible: 0 of " + counted(static_cast<std::int64_t>(nodes_.size()), "node") +
+                              " pass the constraints that never change: " + rows;
+        return true;
+    }
+    why_.text = "impossible: even if all tasks left except daemons and locked tasks, ";
+    const Tally emptied(*emptied_, sample, pool, options_.order);
+    const auto nodes = counted(static_cast<std::int64_t>(pool.size()), "node");
+    const auto* const set = emptied.smallest();
+    if (emptied.fit == 0 && set != nullptr) {
+        auto closest = set->second.first;
+        if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
+        why_.text += "none of the " + nodes + " that it may use would hold " +
+                     (why_.pods.size() == 1 ? "it" : "one pod") + "; the closest is " +
+                     gpusched::quoted(cluster_.name(closest)) + ": ";
+        std::string texts;
+        for (const auto row : set->first) {
+            texts += (texts.empty() ? "" : "; ") + emptied.refusals.describe(row, closest);
+            why_.constraints.push_back(emptied.refusals.name(row));
+        }
+        why_.text += texts;
+        return true;
+    }
+    const auto all = why_.pods.size();
+    const auto placed = all - place_best_of(*emptied_);
+    std::int64_t has = 0, needs = 0;
+    for (const auto node : pool) has += std::int64_t{whole_gpu_milli} * gpu_count(emptied_->idle_gpus(node));
+    for (const auto pod : why_.pods) needs += cluster_.gpu_milli(pod);
+    why_.text +=
+        "the " + nodes + " that it may use would hold only " + thousands(static_cast<std::int64_t>(placed)) +
+        " of " + counted(static_cast<std::int64_t>(all), "pod") + (level_ ? " in one domain" : "") +
+        (needs > 0 ? "; they have " + gpus_text(has) + " GPUs, the pods need " + gpus_text(needs) : "");
+    return true;
+}
+
+}  // namespace gpusched::admission::detail

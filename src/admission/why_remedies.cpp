@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inquiry: changes after which all pods find a place.
+#include "admission/inquiry.hpp"
+#include "model/node_match.hpp"
+
+#include <gpusched/core/text.hpp>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gpusched::admission::detail {
+
+void Inquiry::add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text) {
+    why_.remedies.push_back({kind, cost, std::move(text)});
+}
+
+std::vector<Placement> Inquiry::ask_again(const Cluster& changed) {
+    if (!options_.on) return placement(changed, why_.pods);
+    Cluster copy(changed);
+    copy.commit();
+    if (!place_some(copy, kinds_, nodes_).empty()) return {};
+    std::vector<Placement> pods;
+    for (const auto pod : why_.pods) pods.push_back({pod, copy.node_of(pod), copy.gpus_of(pod)});
+    return pods;
+}
+
+void Inquiry::ask_others() {
+    ask_to_wait();
+    ask_to_uncordon();
+    ask_admit();
+}
+
+void Inquiry::ask_to_wait() {
+    std::vector<TaskId> leaving;
+    for (const auto task : inv_.terminating)
+        if (cluster_.is_placed(task)) leaving.push_back(task);
+    if (leaving.empty()) return;
+    const auto without = [&](std::span<const TaskId> tasks) {
+        Cluster changed(cluster_);
+        changed.commit();
+        for (const auto task : tasks) changed.remove(task);
+        return ask_again(changed);
+    };
+    const auto pods = without(leaving);
+    if (pods.empty()) return;
+    std::vector<TaskId> needed;
+    for (const auto task : leaving)
+        if (uses(pods, cluster_.node_of(task))) needed.push_back(task);
+    if (without(needed).empty()) needed = leaving;  // a group needs more than room
+    constexpr std::size_t most_to_reduce = 16;
+    if (needed.size() <= most_to_reduce)
+        reduce(needed, [&](std::span<const TaskId> tasks) { return !without(tasks).empty(); });
+    std::vector<std::string> names;
+    for (const auto task : needed)
+        names.push_back(cluster_.name(task) + " has left " + cluster_.name(cluster_.node_of(task)));
+    add_remedy(RemedyKind::wait, 0, "wait until " + listed(names));
+}
+
+void Inquiry::ask_to_uncordon() {
+    std::vector<NodeId> cordoned;
+    for (const auto& kind : kinds_) {
+        const Refusals refusals(cluster_, kind.sample(), options_.order);
+        for (const auto node : nodes_) {
+            const auto set = refusals.of(node);
+            if (set.size() == 1 && refusals.rows()[set.front()].constraint == Constraint::cordoned &&
+                std::find(cordoned.begin(), cordoned.end(), node) == cordoned.end())
+                cordoned.push_back(node);
+        }
+    }
+    if (cordoned.empty()) return;
+    const auto with = [&](std::span<const NodeId> nodes) {
+        Cluster changed(cluster_);
+        changed.commit();
+        for (const auto node : nodes) {
+            auto spec = cluster_.node_spec(node);
+            spec.schedulable = true;
+            std::erase_if(spec.taints,
+                          [](const Taint& taint) { return taint.key == gpusched::detail::cordon_taint; });
+            changed.update_node(changed.handle(node), spec);
+        }
+        return ask_again(changed);
+    };
+    const auto pods = with(cordoned);
+    if (pods.empty()) return;
+    std::erase_if(cordoned, [&](NodeId node) { return !uses(pods, node); });
+    constexpr std::size_t most_to_reduce = 16;
+    if (cordoned.size() <= most_to_reduce)
+        reduce(cordoned, [&](std::span<const NodeId> nodes) { return !with(nodes).empty(); });
+    std::vector<std::string> names;
+    for (const auto node : cordoned) names.push_back(cluster_.name(node));
+    add_remedy(RemedyKind::uncordon, 0, "uncordon " + listed(names));
+}
+
+void Inquiry::ask_admit() {
+    Options options;
+    if (options_.on)
+        options.filter = allocation::AnyFilter([this](const Cluster&, TaskId task, NodeId node) {
+            return node == *options_.on ||
+                   std::find(why_.pods.begin(), why_.pods.end(), task) == why_.pods.end();
+        });
+    const auto ask = [&] {
+        options.time_limit = budget_.remaining_s();
+        return admit(cluster_, why_.pods, options, context_);
+    };
+    const auto made = ask();
+    if (!made.admitted) {
+        if (made.proven) why_.text += "; no moves or evictions help (proven)";
+        return;
+    }
+    if (!made.plan.evictions.empty()) {
+        add_admission(RemedyKind::evictions, made);
+        options.evictions = false;
+        if (const auto moves = ask(); moves.admitted) add_admission(RemedyKind::moves, moves);
+    } else {
+        add_admission(RemedyKind::moves, made);
+    }
+}
+
+void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
+    std::vector<std::string> moves, evictions;
+    for (const auto& move : made.plan.moves)
+        moves.push_back(cluster_.name(move.task) + " to " + cluster_.name(move.to));
+    for (const auto task : made.plan.evictions) {
+        const auto again = std::find_if(made.plan.placements.begin(), made.plan.placements.end(),
+                                        [&](const Placement& p) { return p.task == task; });
+        evictions.push_back(
+            cluster_.name(task) +
+            (again == made.plan.placements.end() ? "" : " (restarts on " + cluster_.name(again->node) + ")"));
+    }
+    std::string text;
+    if (!evictions.empty())
+        text += "evict " + counted(static_cast<std::int64_t>(evictions.size()), "task") + ": " +
+                listed(evictions);
+    if (!moves.empty())
+        text += (text.empty() ? "" : "; ") +
+                ("move " + counted(static_cast<std::int64_t>(moves.size()), "task")) + ": " + listed(moves);
+    if (text.empty()) text = "borrow from Standby tasks";
+    add_remedy(kind, made.cost.total(),
+               text + "; costs " + thousands((made.cost.total() + 999) / 1000) + " GPU-seconds");
+}
+
+void Inquiry::ask_for_nodes() {
+    if (options_.on) return;
+    // The largest node of each GPU model that no permanent constraint keeps from any pod.
+    std::map<std::string, NodeId> templates;
+    std::vector<Refusals> refusals;
+    for (const auto& kind : kinds_) refusals.emplace_back(cluster_, kind.sample());
+    for (const auto node : nodes_) {
+        if (!std::all_of(refusals.begin(), refusals.end(),
+                         [&](const Refusals& of_kind) { return of_kind.in_pool(node); }))
+            continue;
+        const auto model = inv_.nodes.gpu_model[index(node)];
+        auto& known =
+            templates.try_emplace(model == none<GpuModelId> ? "" : inv_.gpu_models[index(model)], node)
+                .first->second;
+        if (cluster_.gpu_count(node) > cluster_.gpu_count(known)) known = node;
+    }
+    const auto all = static_cast<std::int64_t>(why_.pods.size());
+    std::int64_t fewest = all + 1;
+    std::string model;
+    constexpr std::size_t most_models = 8;
+    for (const auto& [name, node] : templates) {
+        if (templates.size() > most_models && fewest <= all) break;
+        const auto helps = [&](std::int64_t count) {
+            return !budget_.exhausted() && !placement(with_nodes(node, count), why_.pods).empty();
+        };
+        auto most = fewest - 1;
+        if (most < 1 || !helps(most)) continue;
+        std::int64_t least = 0;  // does not help
+        while (most - least > 1) {
+            const auto middle = least + (most - least) / 2;
+            (helps(middle) ? most : least) = middle;
+        }
+        fewest = most;
+        model = name;
+    }
+    if (fewest > all) return;
+    const auto node = templates.at(model);
+    add_remedy(RemedyKind::add_nodes, std::nullopt,
+               "add " + counted(fewest, model.empty() ? "node" : model + " node") + " like " +
+                   cluster_.name(node));
+}
+
+Cluster Inquiry::with_nodes(NodeId like, std::int64_t count) const {
+    Cluster changed(cluster_);
+    changed.commit();
+    auto spec = cluster_.node_spec(like);
+    spec.schedulable = true;
+    spec.failed_gpus.clear();
+    std::erase_if(spec.taints, is_state);
+    const auto hostname = spec.labels.find("kubernetes.io/hostname");
+    for (std::int64_t i = 0, added = 0; added < count; ++i) {
+        spec.name = concat(cluster_.name(like), " (new ", i, ")");
+        if (inv_.nodes.names.find(spec.name)) continue;
+        if (hostname != spec.labels.end()) hostname->second = spec.name;
+        changed.add_node(spec);
+        ++added;
+    }
+    return changed;
+}
+
+}  // namespace gpusched::admission::detail

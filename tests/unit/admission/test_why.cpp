@@ -1,0 +1,395 @@
+// why(): causes with their figures, waiting reasons, remedies, the answer for one node, and errors.
+#include "support/catch.hpp"
+#include "support/messages.hpp"
+#include "support/specs.hpp"
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/why.hpp>
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::admission;
+using testing_support::node;
+
+namespace why_cases {
+
+TaskSpec pod(const std::string& name, std::int64_t gpus, const std::string& job = "") {
+    return {.name = name, .job = job, .gpu_count = gpus};
+}
+TaskSpec running(const std::string& name, const std::string& on, std::vector<int> gpus) {
+    auto task = pod(name, static_cast<std::int64_t>(gpus.size()));
+    task.node = on;
+    task.gpus = std::move(gpus);
+    return task;
+}
+std::vector<int> first(int gpus) {
+    std::vector<int> all(static_cast<std::size_t>(gpus));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+const WhyRow& row(const Why& found, const std::string& constraint) {
+    for (const auto& one : found.kinds.front().table)
+        if (one.constraint == constraint) return one;
+    throw std::logic_error("no row " + constraint);
+}
+std::optional<Remedy> remedy(const Why& found, RemedyKind kind) {
+    for (const auto& one : found.remedies)
+        if (one.kind == kind) return one;
+    return std::nullopt;
+}
+
+}  // namespace why_cases
+
+using namespace why_cases;
+
+TEST_CASE("why names the cause that a change would remove") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64), node("n1", 8, 64)};
+    spec.tasks = {pod("asks", 8)};
+    auto& n0 = spec.nodes[0];
+    auto& n1 = spec.nodes[1];
+    auto& asks = spec.tasks[0];
+
+    SECTION("it fits") {
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.fits);
+        CHECK(found.cause == Cause::none);
+        CHECK(found.kinds.front().nodes_fit == 2);
+        CHECK(found.kinds.front().table.empty());
+        CHECK(found.remedies.empty());
+    }
+    SECTION("too few idle GPUs; uncordoning the other node gains nothing") {
+        n0.labels["pool"] = "a";
+        n1.labels["pool"] = "b";
+        n1.schedulable = false;
+        asks.node_selector["pool"] = "a";
+        spec.tasks.push_back(running("half", "n0", first(4)));
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::capacity);
+        CHECK(found.constraints == std::vector<std::string>{"gpu"});
+        CHECK(found.impossible == false);
+        CHECK(row(found, "gpu").nodes_alone == 1);
+        CHECK(row(found, "gpu").best_node == "n0");
+        CHECK(row(found, "cordoned").nodes_alone == 0);
+        CHECK(row(found, "node_selector").nodes_first == 1);
+        CHECK_FALSE(remedy(found, RemedyKind::uncordon));
+        CHECK(remedy(found, RemedyKind::add_nodes)->text == "add 1 M node like n0");
+    }
+    SECTION("fragmentation, and the moves that cure it") {
+        spec.nodes.push_back(node("n2", 8, 64));
+        for (const char* const name : {"n0", "n1", "n2"})
+            spec.tasks.push_back(running("on-" + std::string(name), name, first(4)));
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::fragmentation);
+        CHECK_THAT(found.text, Mentions("3 M nodes pass every other constraint and have 12 idle GPUs"));
+        CHECK_THAT(found.text, Mentions("no node has more than 4 idle; the pod needs 8"));
+        const auto moves = remedy(found, RemedyKind::moves);
+        REQUIRE(moves);
+        CHECK(moves->cost == 120'000);  // 4 GPUs, 30 s
+        CHECK(moves->text.starts_with("move 1 task: "));
+        CHECK_FALSE(remedy(found, RemedyKind::evictions));
+        CHECK(found.remedies.back().kind == RemedyKind::add_nodes);
+    }
+    SECTION("evictions") {
+        asks.priority = 1;
+        for (const char* const name : {"n0", "n1"}) {
+            spec.tasks.push_back(running("on-" + std::string(name), name, first(8)));
+            spec.tasks.back().preemptible = true;
+            spec.tasks.back().how = Mobility::none;
+        }
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::capacity);
+        CHECK(remedy(found, RemedyKind::evictions)->text.starts_with("evict 1 task: "));
+    }
+    SECTION("a cordoned node, named") {
+        n1.schedulable = false;
+        spec.tasks.push_back(running("half", "n0", first(4)));
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::constraint);
+        CHECK(found.constraints == std::vector<std::string>{"cordoned"});
+        CHECK(remedy(found, RemedyKind::uncordon)->text == "uncordon n1");
+        CHECK(remedy(found, RemedyKind::uncordon)->cost == 0);
+        CHECK(found.remedies.front().kind == RemedyKind::uncordon);
+    }
+    SECTION("a node that is not ready is not cordoned") {
+        n1.schedulable = false;
+        n1.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
+        spec.tasks.push_back(running("half", "n0", first(4)));
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(row(found, "not_ready").nodes_alone == 1);
+        CHECK(found.impossible == false);
+        CHECK_FALSE(remedy(found, RemedyKind::uncordon));
+    }
+    SECTION("failed GPUs") {
+        n0.failed_gpus = {3};
+        n1.failed_gpus = {0, 1};
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(row(found, "failed_gpus").nodes_alone == 2);
+        CHECK(row(found, "failed_gpus").best_node == "n0");
+        CHECK(found.impossible == true);  // as the GPUs are
+    }
+    SECTION("several constraints together") {
+        asks.cpu_milli = 1000;
+        for (const char* const name : {"n0", "n1"}) {
+            spec.tasks.push_back(running("on-" + std::string(name), name, first(8)));
+            spec.tasks.back().cpu_milli = 64'000;
+        }
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::constraints);
+        CHECK(found.constraints == std::vector<std::string>{"gpu", "cpu"});
+    }
+    SECTION("impossible: no node is large enough") {
+        asks.gpu_count = 16;
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::impossible);
+        CHECK(found.impossible == true);
+        CHECK_THAT(found.text, Mentions("needs 16 idle GPUs, has 8 of 8"));
+        CHECK(found.remedies.empty());
+    }
+    SECTION("impossible: no node passes what never changes") {
+        asks.gpu_models = {"other"};
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause == Cause::impossible);
+        CHECK(found.constraints == std::vector<std::string>{"gpu_model"});
+        CHECK_THAT(found.text, Mentions("gpu_model refuses 2"));
+    }
+    SECTION("possible next to a task that must stay") {
+        asks.near.push_back({"cache"});
+        asks.gpu_count = 6;
+        auto cache = running("cache", "n0", first(1));
+        cache.groups = {"cache"};
+        spec.tasks.push_back(cache);
+        spec.tasks.push_back(running("other", "n0", {1, 2, 3}));
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.impossible == false);
+        CHECK(row(found, "near").nodes_alone == 1);
+    }
+    SECTION("ports, claims and named resources have rows of their own") {
+        asks.gpu_count = 0;
+        asks.resources = {{"pods", 1}, {"rdma/hca", 2}};
+        asks.groups = {"host port TCP/80", "claim d/x"};
+        asks.avoid = {{"host port TCP/80"}, {"claim d/x"}};
+        n0.resources = {{"pods", 0}, {"rdma/hca", 1}};
+        n1.resources = {{"pods", 1}, {"rdma/hca", 2}};
+        auto user = running("user", "n1", {});
+        user.groups = {"host port TCP/80", "claim d/x"};
+        spec.tasks.push_back(user);
+        const auto found = why(Cluster::build(spec), "asks");
+        const auto& table = found.kinds.front().table;
+        std::vector<std::string> names;
+        for (const auto& one : table) names.push_back(one.constraint);
+        CHECK(names == std::vector<std::string>{"resource rdma/hca", "pods", "port", "volume_in_use"});
+        CHECK(found.constraints.size() == 2);
+    }
+}
+
+TEST_CASE("why orders rows by permanence, or as kube-scheduler runs its filters") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64)};
+    spec.nodes[0].schedulable = false;
+    spec.tasks = {pod("asks", 16)};
+    spec.tasks[0].node_selector["a"] = "b";
+    const auto cluster = Cluster::build(spec);
+    const auto first_of = [&](ConstraintOrder order) {
+        return why(cluster, "asks", {.order = order}).kinds.front().table.front();
+    };
+    CHECK(first_of(ConstraintOrder::permanence).constraint == "node_selector");
+    CHECK(first_of(ConstraintOrder::permanence).nodes_first == 1);
+    CHECK(first_of(ConstraintOrder::kube).constraint == "cordoned");
+    CHECK(first_of(ConstraintOrder::kube).nodes_first == 1);
+}
+
+TEST_CASE("why answers for one node") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64), node("n1", 8, 64), node("n2", 8, 64)};
+    spec.nodes[1].taints.push_back({"team", "a", "NoSchedule"});
+    spec.tasks = {pod("asks", 8), running("half", "n1", first(4)), running("one", "n2", first(1))};
+    const auto cluster = Cluster::build(spec);
+    const auto free = why(cluster, "asks", {.on = cluster.find_node("n0")});
+    CHECK(free.fits);
+    const auto found = why(cluster, "asks", {.on = cluster.find_node("n1")});
+    CHECK_FALSE(found.fits);
+    CHECK(found.cause == Cause::impossible);  // the taint never changes
+    spec.tasks[0].tolerations.push_back({"team", "Exists", "", ""});
+    const auto tolerant = Cluster::build(spec);
+    const auto full = why(tolerant, "asks", {.on = tolerant.find_node("n1")});
+    CHECK(full.cause == Cause::capacity);
+    CHECK(full.kinds.front().table.size() == 1);
+    CHECK(remedy(full, RemedyKind::moves)->text == "move 1 task: half to n2; costs 120 GPU-seconds");
+}
+
+TEST_CASE("why answers for gangs") {
+    ClusterSpec spec;
+    spec.jobs = {{.name = "gang", .min_members = 4}};
+    for (int i = 0; i < 4; ++i) spec.nodes.push_back(node("n" + std::to_string(i), 8, 64));
+    for (int i = 0; i < 4; ++i) spec.tasks.push_back(pod("g" + std::to_string(i), 8, "gang"));
+
+    SECTION("the GPUs that other tasks hold are missing") {
+        for (int i = 0; i < 4; ++i) {
+            spec.tasks.push_back(running("t" + std::to_string(i), "n" + std::to_string(i), first(5)));
+            spec.tasks.back().how = Mobility::restart;
+        }
+        const auto cluster = Cluster::build(spec);
+        const auto found = why(cluster, "gang");
+        CHECK(found.cause == Cause::capacity);
+        CHECK(found.impossible == false);
+        CHECK_THAT(found.text, Mentions("0 of 4 pods find a place"));
+        CHECK_THAT(found.text, Mentions("have 12 idle GPUs"));
+        CHECK_THAT(found.text, Mentions("the 4 pods need 32, 8 on one node"));
+        CHECK(remedy(found, RemedyKind::add_nodes)->text == "add 4 M nodes like n0");
+    }
+    SECTION("it is too large even for empty nodes") {
+        spec.nodes.pop_back();
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK(found.impossible == true);
+        CHECK_THAT(found.text, Mentions("would hold only 3 of 4 pods"));
+        CHECK_THAT(found.text, Mentions("they have 24 GPUs, the pods need 32"));
+        CHECK(found.kinds.front().places == 3);
+        CHECK(remedy(found, RemedyKind::add_nodes)->text == "add 1 M node like n0");
+    }
+    SECTION("no domain holds all pods") {
+        for (int i = 0; i < 4; ++i) spec.nodes[static_cast<std::size_t>(i)].network = {i < 3 ? "r0" : "r1"};
+        for (auto& task : spec.tasks) task.network_affinity = NetworkAffinity{0, NetworkMode::required};
+        spec.nodes.push_back(node("n4", 8, 64));
+        spec.nodes.back().network = {"r1"};
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK(found.impossible == true);  // two racks of 3 and 2 nodes
+        spec.nodes.push_back(node("n5", 8, 64));
+        spec.nodes.back().network = {"r0"};
+        spec.tasks.push_back(running("one", "n5", first(1)));
+        const auto spread = why(Cluster::build(spec), "gang");
+        CHECK(spread.impossible == false);
+        CHECK(spread.cause == Cause::topology);
+        CHECK(spread.domains == std::vector<WhyDomain>{{"r0", 3}, {"r1", 2}});
+    }
+    SECTION("a pod that fits alone is answered for its gang") {
+        spec.tasks.push_back(running("one", "n3", first(1)));
+        const auto found = why(Cluster::build(spec), "g0");
+        CHECK_FALSE(found.fits);
+        CHECK(found.pods.size() == 4);
+        CHECK(found.places == 3);
+    }
+    SECTION("enough members for the gang to start") {
+        spec.jobs[0].min_members = 3;
+        spec.tasks.push_back(running("one", "n3", first(1)));
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK_FALSE(found.fits);
+        CHECK_THAT(found.text, Mentions("3 of 4 pods find a place, enough for the gang to start"));
+    }
+    SECTION("kinds have tables of their own") {
+        spec.tasks[0].gpu_count = 4;
+        spec.tasks[0].gpu_models = {"M"};
+        const auto found = why(Cluster::build(spec), "gang");
+        REQUIRE(found.kinds.size() == 2);
+        CHECK(found.kinds[0].pods == 3);
+        CHECK(found.kinds[1].pod == "g0");
+    }
+}
+
+TEST_CASE("why, allocate and admit say what a job waits for if it does not wait for room") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64)};
+    spec.jobs = {{.name = "gang", .min_members = 3},
+                 {.name = "suspended", .waiting = {{WaitingFor::quota, "full"}}}};
+    spec.tasks = {pod("gated", 1), pod("g0", 1, "gang"), pod("g1", 1, "gang"), pod("free", 1)};
+    spec.tasks[0].waiting = {WaitingFor::gate, "example.com/approval"};
+    const auto cluster = Cluster::build(spec);
+    struct Case {
+        std::string name;
+        WaitingFor waits_for;
+        std::string text;
+    };
+    for (const auto& [name, waits_for, text] :
+         {Case{"gated", WaitingFor::gate, "scheduling gates are not removed yet: example.com/approval"},
+          Case{"gang", WaitingFor::gang_incomplete, "needs 3 members, but only 2 can run"},
+          Case{"g0", WaitingFor::gang_incomplete, "needs 3 members, but only 2 can run"},
+          Case{"suspended", WaitingFor::quota, "no quota for it yet: full"}}) {
+        INFO(name);
+        const auto found = why(cluster, name);
+        REQUIRE(found.waiting);
+        CHECK(found.waiting->waits_for == waits_for);
+        CHECK(found.cause == Cause::waiting);
+        CHECK_THAT(found.text, Mentions(text));
+        CHECK_FALSE(found.fits);
+        const auto pods = allocation::pending_pods(cluster, name);
+        if (pods.empty()) continue;
+        const auto placed = allocation::allocate(cluster, pods);
+        CHECK_FALSE(placed.placed);
+        CHECK(placed.obstacle == Obstacle::waiting);
+        CHECK_THAT(placed.reason, Mentions(text));
+        const auto admitted = admit(cluster, pods);
+        CHECK_FALSE(admitted.admitted);
+        CHECK(admitted.obstacle == Obstacle::waiting);
+        CHECK(admitted.reason == placed.reason);
+    }
+    CHECK(why(cluster, "free").fits);
+
+    // Members that wait for something else make a gang wait if it needs them.
+    spec.jobs[0].min_members = 2;
+    spec.tasks.push_back(pod("g2", 1, "gang"));
+    spec.tasks.back().waiting = {WaitingFor::volume_claim, "d/data does not exist"};
+    CHECK(why(Cluster::build(spec), "gang").fits);
+    CHECK(why(Cluster::build(spec), "gang").pods.size() == 2);
+    spec.jobs[0].min_members = 3;
+    const auto needed = why(Cluster::build(spec), "gang");
+    REQUIRE(needed.waiting);
+    CHECK(needed.waiting->waits_for == WaitingFor::volume_claim);
+    CHECK_THAT(needed.text, Mentions("1 of 3 pods does not wait for room, and the gang needs it"));
+}
+
+TEST_CASE("why offers to wait for tasks that are about to leave") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64), node("n1", 8, 64)};
+    spec.tasks = {pod("asks", 8), running("leaves", "n0", first(8)), running("stays", "n1", first(1)),
+                  running("leaves-too", "n1", {1})};
+    for (auto& task : spec.tasks) {
+        task.terminating = task.name.starts_with("leaves");
+        task.locked = task.terminating;
+    }
+    const auto found = why(Cluster::build(spec), "asks");
+    REQUIRE(remedy(found, RemedyKind::wait));
+    CHECK(remedy(found, RemedyKind::wait)->text == "wait until leaves has left n0");
+    CHECK(found.remedies.front().kind == RemedyKind::wait);
+}
+
+TEST_CASE("what tasks wait for is kept by changes of membership") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64)};
+    auto cluster = Cluster::build(spec);
+    auto task = pod("t", 1);
+    task.waiting = {WaitingFor::held, "by a person"};
+    const auto added = cluster.add_task(task);
+    CHECK(cluster.task_spec(added.id).waiting == task.waiting);
+    CHECK(Cluster::build(cluster.to_spec()).to_spec().tasks == cluster.to_spec().tasks);
+    CHECK(why(cluster, "t").waiting == task.waiting);
+    task.waiting.reset();
+    cluster.update_task(added, task);
+    CHECK_FALSE(why(cluster, "t").waiting);
+    task.waiting = {WaitingFor::held, ""};
+    cluster.update_task(added, task);
+    cluster.bind(added, cluster.handle(cluster.find_node("n0")), 1);
+    CHECK_FALSE(cluster.task_spec(added.id).waiting);  // it runs
+    cluster.remove_task(added);
+    CHECK(cluster.inventory().waiting.empty());
+}
+
+TEST_CASE("why refuses names without pending tasks, and options out of range") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64)};
+    spec.jobs = {{.name = "job"}};
+    spec.tasks = {pod("asks", 8), running("runs", "n0", first(1))};
+    spec.tasks[1].job = "job";
+    const auto cluster = Cluster::build(spec);
+    CHECK_THROWS_WITH(why(cluster, "nothing"), Mentions("name: 'nothing'; expected a job or a task"));
+    CHECK_THROWS_WITH(why(cluster, "runs"), Mentions("this one runs on node 'n0'"));
+    CHECK_THROWS_WITH(why(cluster, "job"), Mentions("expected a job with pending tasks"));
+    CHECK_THROWS_WITH(why(cluster, "asks", {.on = make_id<NodeId>(7)}), Mentions("on: #7"));
+    CHECK_THROWS_WITH(why(cluster, "asks", {.time_limit = -1.0}), Mentions("time_limit"));
+}

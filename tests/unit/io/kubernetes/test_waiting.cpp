@@ -1,0 +1,96 @@
+// What pending pods wait for if they do not wait for room.
+#include "objects.hpp"
+
+#include <gpusched/io/cluster_json.hpp>
+
+using namespace kubernetes_text;
+
+namespace waiting_tests {
+
+std::string claim(const std::string& name, const std::string& spec, const std::string& status = {},
+                  const std::string& metadata = {}) {
+    return object("v1", "PersistentVolumeClaim", name,
+                  R"("spec": {)" + spec + R"(}, "status": {)" + status + "}", metadata);
+}
+std::string mounts(const std::string& claim) {
+    return R"("volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": ")" + claim + "\"}}]";
+}
+std::string workload(const std::string& name, const std::string& owner, const std::string& conditions,
+                     const std::string& spec = {}) {
+    return object("kueue.x-k8s.io/v1beta1", "Workload", name,
+                  R"("spec": {"podSets": [{"count": 1}])" + more(spec) + R"(}, "status": {"conditions": [)" +
+                      conditions + "]}",
+                  owned_by("Job", owner));
+}
+
+TEST_CASE("Pending pods say what they wait for", "[io][kubernetes]") {
+    const std::string deleted = R"("deletionTimestamp": "2026-01-01T00:00:00Z")";
+    const auto reading = read({
+        node("n0"),
+        object("storage.k8s.io/v1", "StorageClass", "now", R"("volumeBindingMode": "Immediate")"),
+        object("storage.k8s.io/v1", "StorageClass", "later",
+               R"("volumeBindingMode": "WaitForFirstConsumer")"),
+        claim("bound", R"("volumeName": "pv")"),
+        claim("unbound", R"("storageClassName": "now")"),
+        claim("first-consumer", R"("storageClassName": "later")"),
+        claim("deleted", R"("volumeName": "pv")", {}, deleted),
+        claim("lost", R"("volumeName": "pv")", R"("phase": "Lost")"),
+        object("resource.k8s.io/v1", "ResourceClaim", "other"),
+        workload("w0", "queued",
+                 R"({"type": "QuotaReserved", "status": "False", "message": "insufficient quota"})"),
+        workload("w1", "admitted", R"({"type": "Admitted", "status": "True"})"),
+        workload("w2", "inactive", "", R"("active": false)"),
+        workload("w3", "suspended", ""),
+        pod("gated", {.spec = R"("schedulingGates": [{"name": "a"}, {"name": "b"}])"}),
+        pod("foreign", {.spec = R"("schedulerName": "volcano")"}),
+        pod("mounts-bound", {.spec = mounts("bound")}),
+        pod("mounts-nothing", {.spec = mounts("nothing")}),
+        pod("mounts-unbound", {.spec = mounts("unbound")}),
+        pod("mounts-first-consumer", {.spec = mounts("first-consumer")}),
+        pod("mounts-deleted", {.spec = mounts("deleted")}),
+        pod("mounts-lost", {.spec = mounts("lost")}),
+        pod("runs", {.on = "n0", .spec = mounts("nothing")}),
+        pod("claims", {.spec = R"("resourceClaims": [{"name": "c", "resourceClaimName": "missing"}])"}),
+        pod("queued-0", {.spec = R"("schedulingGates": [{"name": "kueue.x-k8s.io/admission"}])",
+                         .metadata = owned_by("Job", "queued")}),
+        pod("admitted-0", {.metadata = owned_by("Job", "admitted")}),
+        pod("inactive-0", {.metadata = owned_by("Job", "inactive")}),
+    });
+    const auto waiting = [&](const std::string& name) { return task(reading, name).waiting; };
+    struct Case {
+        std::string name;
+        WaitingFor waits_for;
+        std::string detail;
+    };
+    for (const auto& [name, waits_for, detail] :
+         {Case{"gated", WaitingFor::gate, "a, b"}, Case{"foreign", WaitingFor::other_scheduler, "volcano"},
+          Case{"mounts-nothing", WaitingFor::volume_claim, "default/nothing does not exist"},
+          Case{"mounts-unbound", WaitingFor::volume_claim,
+               "default/unbound has no volume yet (storage class now)"},
+          Case{"mounts-deleted", WaitingFor::volume_claim, "default/deleted is being deleted"},
+          Case{"mounts-lost", WaitingFor::volume_claim, "default/lost has lost its volume"},
+          Case{"claims", WaitingFor::volume_claim, "resource claim default/missing does not exist"},
+          Case{"queued-0", WaitingFor::quota, "Kueue has not admitted its Workload: insufficient quota"},
+          Case{"inactive-0", WaitingFor::held, "its Workload is not active"}}) {
+        INFO(name);
+        CHECK(waiting(name) == WaitingReason{waits_for, detail});
+    }
+    for (const auto* const name : {"mounts-bound", "mounts-first-consumer", "runs", "admitted-0"}) {
+        INFO(name);
+        CHECK_FALSE(waiting(name));
+    }
+    // A suspended job has no pods; its name can be asked for.
+    const auto job = std::ranges::find(reading.cluster.jobs, "default/suspended", &JobSpec::name);
+    REQUIRE(job != reading.cluster.jobs.end());
+    CHECK(job->waiting == WaitingReason{WaitingFor::quota, "Kueue has not admitted its Workload"});
+    // Documents keep the reasons.
+    const auto again = io::cluster_from_json(io::cluster_to_json(reading.cluster));
+    CHECK(again == reading.cluster);
+}
+
+TEST_CASE("Without claims in the input, none is missing", "[io][kubernetes]") {
+    const auto reading = read({node("n0"), pod("p", {.spec = mounts("unknown")})});
+    CHECK_FALSE(task(reading, "p").waiting);
+}
+
+}  // namespace waiting_tests
