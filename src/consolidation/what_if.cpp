@@ -28,7 +28,6 @@ struct QueuedJob {
     std::vector<TaskId> pods;  // those that it needs come first
     std::size_t needed = 0;    // of the pods
     bool has_subgroups = false;
-    std::int64_t members = 0, min_members = 0;  // of a gang with too few pods; else 0
 };
 
 // Returns the jobs that wait, highest priority first, then the oldest, then by name.
@@ -59,12 +58,9 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
         queued.needed = queued.pods.size();
         if (const auto job = t.job[index(queued.pods.front())];
             job != none<JobId> && inv.job_min_members[index(job)] > 0) {
-            const auto least = inv.job_min_members[index(job)];
-            const auto lacks = std::max<std::int64_t>(1, least - running[index(job)]);
-            if (lacks > std::ssize(queued.pods))
-                queued.members = running[index(job)] + std::ssize(queued.pods), queued.min_members = least;
-            else
-                queued.needed = static_cast<std::size_t>(lacks);
+            const auto lacks =
+                std::max<std::int64_t>(1, inv.job_min_members[index(job)] - running[index(job)]);
+            queued.needed = std::min(queued.pods.size(), static_cast<std::size_t>(lacks));
             queued.has_subgroups = !inv.subgroups_of(job).empty();
             // The members that subgroups need come first.
             std::vector<TaskId> first, others;
@@ -96,11 +92,6 @@ class Starter {
     /// Places all pods of the job, or else those that it needs and as many others as fit, or none.
     JobOutcome start(const QueuedJob& job) {
         JobOutcome outcome;
-        if (job.min_members > 0) {
-            outcome.reason = "the gang has " + std::to_string(job.members) + " of at least " +
-                             std::to_string(job.min_members) + " pods";
-            return outcome;
-        }
         const std::span all(job.pods);
         auto placed = place(all);
         auto count = placed.placed ? all.size() : 0;

@@ -245,7 +245,12 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
         con::what_if(cluster, {.uncordon = {cluster.find_node("z")}, .consolidate = false});
     const auto& few = uncordoned.jobs.at(0);
     CHECK(few.name == "few");
-    CHECK(few.outcomes.at(1).reason == "the gang has 1 of at least 3 pods");
+    CHECK_THAT(few.outcomes.at(1).reason, Mentions("its gang is incomplete 'few' needs 3 members only 1 can"));
+    // A job that does not wait for room starts in no state.
+    spec.jobs[0].waiting = WaitingReason{WaitingFor::quota, "team-a"};
+    const auto held = con::what_if(Cluster::build(spec), {.consolidate = false});
+    CHECK_FALSE(held.jobs.at(1).outcomes.at(0).starts);
+    CHECK_THAT(held.jobs.at(1).outcomes.at(0).reason, Mentions("does not wait for room team-a"));
     CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(0).starts);
     CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(1).starts);  // two of three need two nodes
 
