@@ -367,8 +367,7 @@ struct TaskSpec {
     std::vector<Near> near{};
     std::vector<Spread> spread{};
     std::string subgroup{};  ///< of its job; empty = none
-    /// Kind of its controller, such as "Deployment"; empty = it has none; absent = unknown. Documents do not
-    /// contain it.
+    /// Kind of its controller, such as "Deployment"; empty = it has none; absent = unknown.
     std::optional<std::string> owner_kind{};
     /// Absent = while pending, it waits for room. Ignored for a running task.
     std::optional<WaitingReason> waiting{};
@@ -417,6 +416,7 @@ constexpr void visit_fields(std::type_identity<TaskSpec>, F&& field) {
     field("spread", &TaskSpec::spread, UnlessDefault{}, Since{2});
     field("subgroup", &TaskSpec::subgroup, UnlessDefault{}, Since{2});
     // Not part of the format yet: other readers skip keys that begin with x-.
+    field("x-owner-kind", &TaskSpec::owner_kind);
     field("x-waiting", &TaskSpec::waiting);
     field("x-terminating", &TaskSpec::terminating, UnlessDefault{});
 }
