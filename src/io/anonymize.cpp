@@ -54,6 +54,13 @@ constexpr bool is_amd_partition(std::string_view text) noexcept {
            std::string_view("1248").find(text[7]) != text.npos;
 }
 
+/// Whether every cluster has this kind of controller. Other kinds may name a product or a customer.
+constexpr bool is_public_owner_kind(std::string_view kind) noexcept {
+    constexpr std::array<std::string_view, 7> known{"",          "Deployment", "ReplicaSet", "StatefulSet",
+                                                    "DaemonSet", "Job",        "Slurm job"};
+    return std::ranges::find(known, kind) != known.end();
+}
+
 /// Whether a class of devices has a name that is the same in every cluster, since the vendor chose it: MIG
 /// profiles, alone, as Slurm's type or as a resource of Kubernetes, partitions of AMD, and whole or shared
 /// cards of `nvidia.com/gpu`.
@@ -188,6 +195,7 @@ struct Renaming {
             jobs(task.job);
             subgroups(task.subgroup);
             if (task.waiting) task.waiting->detail.clear();
+            if (task.owner_kind && !is_public_owner_kind(*task.owner_kind)) task.owner_kind = "other";
             if (task.node) nodes(*task.node);
             labels(task.node_selector);
             affinity(task.node_affinity);

@@ -35,9 +35,11 @@ ClusterSpec secret_cluster() {
                   .anti_affinity = {{"secret-group", 1, 1}},
                   .affinity = {{"secret-group", 0}},
                   .node = "secret-b",
-                  .gpus = {5}};
+                  .gpus = {5},
+                  .owner_kind = "secret-kind"};
     spec.tasks.push_back(task);
     spec.jobs = {{"secret-job", 1, 1}, {"secret-idle", 0, {}}};
+    spec.jobs[1].waiting = WaitingReason{WaitingFor::quota, "secret-queue"};
     return spec;
 }
 
