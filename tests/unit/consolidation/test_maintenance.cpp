@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blockers, drain orders and what-if on snapshots that can be checked by hand.
-#include "consolidation/example_clusters.hpp"
+#include "example_clusters.hpp"
 #include "support/catch.hpp"
 #include "support/messages.hpp"
 
