@@ -32,19 +32,19 @@ offer() {
 }
 
 # Asks before anything is evicted. Returns 0 for "go on" and 1 for "leave those nodes out".
-ask() { # <answer that GPUSCHED_YES=1 gives> <question...>
-  yes=$1
-  shift
+ask() { # <answer that GPUSCHED_YES=1 gives> <meaning of the answer s, or nothing> <question...>
+  yes=$1 other=${2:+s: $2, }
+  shift 2
   say "$@"
   if [ -n "${GPUSCHED_YES:-}" ]; then
     answer=$yes
   else
-    printf 'y: go on, s: skip their nodes, anything else: stop. '
+    printf 'y: go on, %sanything else: stop. ' "$other"
     read -r answer || answer=''
   fi
-  case $answer in
-  y) return 0 ;;
-  s) return 1 ;;
+  case $answer$other in
+  y*) return 0 ;;
+  ss:*) return 1 ;;
   *) unwind && stop "not approved; this run has evicted nothing" ;;
   esac
 }
@@ -62,7 +62,8 @@ call() { # <subject> <command...>
     # First, because a name in them may look like a temporary error.
     *"(NotFound)"* | *"(Conflict)"* | *"(Forbidden)"* | *"(AlreadyExists)"* | *"disruption budget"*) return 1 ;;
     *TooManyRequests* | *"too many requests"* | *ServiceUnavailable* | *imeout* | *"timed out"* | *EOF*) ;;
-    *"connection refused"* | *"was refused"* | *"connection reset"*) ;;
+    *"connection refused"* | *"was refused"* | *"connection reset"* | *"connection lost"* | *"leader changed"*) ;;
+    *"no route to host"* | *"network is unreachable"* | *BadGateway*) ;;
     *) return 1 ;;
     esac
     [ "$(date +%s)" -lt "$end" ] || stop "$about: $answer"
@@ -153,13 +154,13 @@ pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|
 {{- .spec.nodeName}}|{{.status.phase}}|{{.metadata.deletionTimestamp}}|{{.metadata.creationTimestamp}}|
 {{- range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}}/{{.uid}}{{end}}{{end}}|
 {{- template "ready" .}}|{{range .spec.containers}} +{{template "requests" .}}{{end}} ^{{template "requests" .spec}}
-{{- range .spec.initContainers}} {{if .restartPolicy}}+{{else}}^{{end}}{{template "requests" .}}{{end}} +
+{{- range .spec.initContainers}} {{if .restartPolicy}}*{{else}}^{{end}}{{template "requests" .}}{{end}} %
 {{- range $k, $v := .spec.overhead}}{{$k}}={{$v}},{{end}}|{{template "is" .spec.nodeSelector}}|
 {{- range .spec.tolerations}}{{.key}}~{{.operator}}~{{.value}}~{{.effect}},{{end}}|
 {{- range .spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms}};
 {{- template "expressions" .matchExpressions}}{{template "expressions" .matchFields}}{{end}}|
 {{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}};{{.topologyKey}}^
-{{- range .namespaces}}{{.}},{{end}}^{{template "selector" .labelSelector}}{{end}}|
+{{- range $k, $v := .}}{{if eq $k "namespaceSelector"}}*{{end}}{{end}}{{range .namespaces}}{{.}},{{end}}^{{template "selector" .labelSelector}}{{end}}|
 {{- range .spec.topologySpreadConstraints}}{{if eq .whenUnsatisfiable "DoNotSchedule"}};
 {{- .maxSkew}}^{{.topologyKey}}^{{template "selector" .labelSelector}}{{end}}{{end}}|
 {{- range .spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution}}!{{end}}
@@ -192,21 +193,26 @@ function set_labels(id, text,  x, n, i, e) {
   n = split(text, x, ",")
   for (i = 1; i < n; ++i) { e = index(x[i], "="); label[id, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
 }
-function request(text, want,  n, i, m, j, group, part, kind, name, amount, init) {
+function request(text, want,  n, i, m, j, group, part, kind, name, amount, init, beside, over) {
   split("", want); n = split(text, group, " ")
   for (i = 1; i <= n; ++i) {
     kind = substr(group[i], 1, 1); m = split(substr(group[i], 2), part, ",")
     for (j = 1; j < m; ++j) {
       name = part[j]; sub(/=.*/, "", name); amount = milli(substr(part[j], length(name) + 2))
-      if (kind == "+") want[name] += amount
-      else if (amount > init[name]) init[name] = amount
+      if (kind == "+" || kind == "*") want[name] += amount
+      if (kind == "*") beside[name] += amount # a sidecar runs beside later init containers
+      else if (kind == "%") over[name] += amount
+      else if (kind == "^" && amount + beside[name] > init[name]) init[name] = amount + beside[name]
     }
   }
   for (name in init) if (init[name] > want[name] + 0) want[name] = init[name]
+  for (name in over) want[name] += over[name]
   want["pods"] = 1000
 }
 function has(id, expression,  e, n, i, there, value) {
-  n = split(expression, e, " "); there = (id, e[1]) in label; value = there ? label[id, e[1]] "" : ""
+  n = split(expression, e, " "); there = (id, e[1]) in label
+  if (n == 2 && e[2] ~ /In$/) e[n = 3] = "" # the empty value
+  value = there ? label[id, e[1]] "" : ""
   if (e[2] == "Exists") return there
   if (e[2] == "DoesNotExist") return !there
   if (e[2] == "Gt") return there && value + 0 > e[3] + 0
@@ -240,7 +246,7 @@ function tolerates(p, node,  t, x, l, y, n, m, i, j, good) {
 }
 function applies(term, p, q,  x) { # the term of p to q
   split(term, x, "^"); topology = x[1]
-  return (x[2] == "" ? space[p] == space[q] : index("," x[2], "," space[q] ",")) && all_of(q, x[3])
+  return (x[2] ~ /[*]/ ? 1 : x[2] == "" ? space[p] == space[q] : index("," x[2], "," space[q] ",")) && all_of(q, x[3])
 }
 function add(q, term, p, asked) {
   if (q != p && applies(term, asked, asked == p ? q : p) && (place[q], topology) in label)
@@ -249,10 +255,8 @@ function add(q, term, p, asked) {
 # Which domains are closed to p by anti-affinity, of its own and of others, and by topology spread.
 function forbid(p,  x, y, n, i, j, q, node, least, count) {
   split("", forbidden); n = split(anti[p], x, ";")
-  for (q in place) {
-    for (i = 2; i <= n; ++i) add(q, x[i], p, p)
-    if (q in picky) { m = split(anti[q], y, ";"); for (j = 2; j <= m; ++j) add(q, y[j], p, q) }
-  }
+  if (n > 1) for (q in place) for (i = 2; i <= n; ++i) add(q, x[i], p, p)
+  for (q in picky) if (q in place) { m = split(anti[q], y, ";"); for (j = 2; j <= m; ++j) add(q, y[j], p, q) }
   n = split(spread[p], x, ";")
   for (i = 2; i <= n; ++i) {
     split(x[i], y, "^"); split("", count)
@@ -274,12 +278,19 @@ function slots_on(p, node, want,  r, n, least, f, key) {
   return alone ? 1 : least
 }
 # On how many places of open nodes p may start, the target of the plan first.
-function slots(p, to,  key, node, want, sum) {
-  key = shape[p] SUBSEP (judged[p] ? "" : to) SUBSEP place[p]
+# How many places of size `want` a pending pod may take.
+function places_of(q, want,  need, r, n, most) {
+  request(requests[q], need); most = 1
+  for (r in want) if (want[r] > 0 && (n = need[r] / want[r]) > most) most = n
+  return most == int(most) ? most : int(most) + 1
+}
+function slots(p, to,  key, node, want, sum, q) {
+  key = shape[p] SUBSEP (any_picky ? kin[p] : "") SUBSEP (judged[p] ? "*" : to) SUBSEP (open[place[p]] ? place[p] : "")
   if (key in known) return known[key]
   request(requests[p], want); alone = anti[p] spread[p] != ""
   if (alone || any_picky) forbid(p)
   for (node in ready) if (node != place[p] && (judged[p] || node == to)) sum += slots_on(p, node, want)
+  for (q in newcomer) sum -= places_of(q, want)
   return known[key] = sum + 0
 }
 function gpus_of(p,  want, r, sum) {
@@ -295,7 +306,7 @@ function size_of(p,  want, r, sum) {
 BEGIN {
   FS = "|"
   n = split("k M G T P E", units, " ")
-  for (i = 1; i <= n; ++i) { scale[units[i]] = 1000 ^ i; scale[units[i] "i"] = 1024 ^ i }
+  for (i = d = b = 1; i <= n; ++i) { scale[units[i]] = d *= 1000; scale[units[i] "i"] = b *= 1024 }
   scale["Ki"] = 1024
 }
 $1 == "V" { vacate[$2]; order[++nodes] = $2 }
@@ -303,7 +314,10 @@ $1 == "E" { step[++steps] = $2; kind[steps] = "E"; victim[$2] }
 $1 == "M" { step[++steps] = $2; kind[steps] = "M"; from[steps] = $3; to[steps] = $4 }
 $1 == "R" { again[$2] = $3 }
 $1 == "L" { left[$2] }
-$1 == "O" { before[$2] = $3; about[$2] = $4 "/" $5 }
+$1 == "O" {
+  if (!($2 in before) || $3 + 0 < before[$2]) before[$2] = $3 + 0
+  about[$2] = $4 "/" $5; placed[$2] = $6
+}
 $1 == "N" {
   ready[$2]; open[$2] = $3 != "true" && $4 == "True"; taint[$2] = $7; mark[$2] = $8
   label[$2, "metadata.name"] = $2; set_labels($2, $6)
@@ -317,6 +331,7 @@ $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
   tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 == ""
   space[p] = p; sub(/\/.*/, "", space[p]); set_labels(p, $17)
   shape[p] = $10 "|" $11 "|" $12 "|" $13 "|" ($14 $15 == "" ? "" : p)
+  kin[p] = space[p] "|" $17
   n = split($8, o, "/"); owner[p] = o[3]; controller[p] = n ? o[1] "/" o[2] : ""
   stays[p] = o[1] == "DaemonSet" || o[1] == "Node" # neither drain nor this script takes them
   if ($4 != "") {
@@ -339,18 +354,21 @@ END {
     for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p])
       if (!((p, place[p]) in planned) && !(p in victim)) print "unplanned|" p "|" place[p]
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
-    for (p in victim) if (p in place) --whole[owner[p]]
+    for (p in victim) if (p in place) { --whole[owner[p]]; --bound[owner[p]] }
     for (i = 1; i <= steps; ++i) {
       p = step[i]; u = owner[p]
       if (kind[i] == "E" || !(p in place) || u == "" || u in told) continue
-      told[u]; print "O|" u "|" whole[u] "|" space[p] "|" controller[p]
+      told[u]; print "O|" u "|" whole[u] "|" space[p] "|" controller[p] "|" bound[u]
     }
     exit
   }
-  for (i = 1; i <= nodes; ++i) skipped[order[i]] = index(" " skip " ", " " order[i] " ") > 0
+  for (i = 1; i <= nodes; ++i) {
+    skipped[order[i]] = index(" " skip " ", " " order[i] " ") > 0
+    if (!skipped[order[i]]) open[order[i]] = 0 # also if it was uncordoned meanwhile
+  }
   for (p in place) if (place[p] in vacate && !stays[p]) ++crowd[place[p]]
   if (ask == "left") {
-    for (i = 1; i <= nodes; ++i) print order[i] "|" crowd[order[i]] + 0 "|" skipped[order[i]]
+    for (i = 1; i <= nodes; ++i) if (order[i] in ready) print order[i] "|" crowd[order[i]] + 0 "|" skipped[order[i]]
     exit
   }
   if (ask == "home") {
@@ -361,10 +379,10 @@ END {
     }
     print best; exit
   }
-  for (u in before) if (whole[u] < before[u]) {
-    short[u]
-    if (bound[u] >= before[u]) continue
-    print "wait|" (loose[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound[u] + 0 "|" before[u]; exit
+  for (u in before) {
+    if (whole[u] < before[u]) short[u]
+    if (bound[u] >= placed[u]) continue
+    print "wait|" (loose[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound[u] + 0 "|" placed[u]; exit
   }
   for (i = 1; i <= steps; ++i) { # what is left to evict, and where it is
     p = step[i]
@@ -375,23 +393,25 @@ END {
     for (j = ++count; j > 1 && size[i] > size[todo[j - 1]]; --j) todo[j] = todo[j - 1]
     todo[j] = i
   }
-  for (p in waits) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "")) ++newcomers; delete place[p] }
+  for (p in waits) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "") > 0) fits[p]; delete place[p] }
+  for (p in fits) newcomer[p]
+  split("", known)
   for (i = 1; i <= count; ++i) {
     s = todo[i]; p = step[s]
-    if (kind[s] == "M" && slots(p, to[s]) - newcomers < 1) { if (!tight) tight = s; blocked[place[p]] }
+    if (kind[s] == "M" && slots(p, to[s]) < 1) { if (!tight) tight = s; blocked[place[p]] }
   }
   for (i = 1; i <= count && batch < at_once; ++i) {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
     if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
     # Later ones of a batch need twice the room: others may take some meanwhile.
-    if (kind[s] == "M" && batch && (shape[p] != like || 2 * batch + 2 > slots(p, to[s]) - newcomers)) continue
+    if (kind[s] == "M" && batch && (shape[p] != like || 2 * batch + 2 > slots(p, to[s]))) continue
     used[u]; like = kind[s] == "M" ? shape[p] : ""; ++batch
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
   }
   if (batch) exit
-  for (p in place) if (leaving[p] && (tight || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
-    print "wait|leaving|-|" p "|" place[p]; exit
+  for (p in place) if (leaving[p] && !(("-" uid[p]) in left) && (tight || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
+    print "wait|leaving|-" uid[p] "|" p "|" place[p]; exit
   }
   if (tight) { p = step[tight]; print "full|" uid[p] "|" p "|" place[p]; exit }
   if (count) {
@@ -407,7 +427,7 @@ view() { # <question>
       -v now="$(date +%s)" "$view_program"
 }
 remember() { printf '%s\n' "$*" >>"$tmp/memo"; }
-rows() { awk -F'|' -v kind="$1" '$1 == kind { print '"$2"' }' "$tmp/facts"; }
+rows() { awk -F'|' -v kind="$1" '$1 == kind { print ('"$2"') }' "$tmp/facts"; }
 list() { sort -u | tr '\n' ' '; }
 names() { say "$1" | cut -d'|' -f1 | list; }
 nodes() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
@@ -498,16 +518,17 @@ leave_out() { # <reason> <pod|node|uid...>
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
-    ask s "Not in the plan, but on nodes to be vacated: $(names "$unplanned")" || :
+    ask y '' "Not in the plan, so their nodes are left out: $(names "$unplanned")"
     leave_out 'it has pods that are not in the plan' "$unplanned"
   fi
-  bare=$(rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' | grep . || :)
+  rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' >"$tmp/bare"
+  bare=$(grep . "$tmp/bare" || :)
   [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
-    ask s "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
+    ask s 'skip their nodes' "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
     leave_out 'a pod there would be lost' "$bare"
   ask_budgets
   [ -z "$budget" ] ||
-    ask y "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
+    ask y 'skip their nodes' "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
       "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
   pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ '
     $3 != "" { owners[$1, $3, $4] }
@@ -516,7 +537,7 @@ approve() {
       for (i in spaces) ++s; for (i in owners) ++o
       if (NR) print NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. " jobs + 0 " of them are of Jobs"
     }')
-  [ -z "$pods" ] || ask y "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
+  [ -z "$pods" ] || ask y '' "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
     "DisruptionTarget. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
     "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." ||
     { unwind && stop 'not approved; this run has evicted nothing'; }
@@ -539,7 +560,7 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
   replicas=$(printf '%s\n' "$answer" | awk -F'|' -v uid="$2" '
     $1 != uid || $6 == "true" || $7 ~ /(^| )(Complete|Failed)( |$)/ { print 0; exit }
     $2 != "" { print $2; exit }
-    $3 != "" { left = $4 == "" ? $3 : $4 - $5; print left < $3 ? left : $3 }')
+    $3 != "" { left = $4 == "" ? $3 : $4 - $5; print (left < $3 ? left : $3) }')
 }
 broken_budgets() {
   call 'the disruption budgets' k get poddisruptionbudgets --all-namespaces -o 'go-template={{range .items}}
@@ -556,6 +577,7 @@ record() {
   printf '%s\n' "$before" | tr ';' '\n' >>"$tmp/memo"
 }
 evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
+  case "$1 $skip " in "M "*" $4 "*) return ;; esac # given up since the look
   renew
   [ "$1$6" != M0 ] || { cordon "$4" && closed=$4; }
   if call "pod $2" delete_by_eviction "$2" "$3"; then
@@ -622,8 +644,8 @@ carry_out() {
       wait/missing)
         wanted_replicas "${c%%/*}" "$b" "${c#*/}"
         if [ -n "$replicas" ] && [ "$replicas" -lt "$e" ]; then
-          say "$c wants $replicas pods now, and had $e that were ready"
-          remember "O|$b|$replicas|${c%%/*}|${c#*/}"
+          say "$c wants $replicas pods now, and had $e"
+          remember "O|$b|$replicas|${c%%/*}|${c#*/}|$replicas"
         elif [ "$late" = 1 ]; then
           trouble "$d of $e pods of $c are there" || return 0
         else
@@ -658,7 +680,7 @@ finish() {
     pod=${step#W|} wants=${step##*|}
     pod=${pod%|*}
     while :; do
-      call "pod $pod" k -n "${pod%%/*}" get pod "${pod#*/}" -o 'jsonpath={.spec.nodeName}' || answer=gone
+      call "pod $pod" k -n "${pod%%/*}" get pod "${pod#*/}" -o 'jsonpath={.spec.nodeName}' || { say "pending pod $pod: $answer" && bad=1 && break; }
       [ -n "$answer" ] || [ "$(date +%s)" -ge "$late" ] || { pause && continue; }
       say "$pod is on ${answer:-no node} (the plan wants $wants)"
       [ -n "$answer" ] || bad=1
@@ -703,8 +725,18 @@ run() {
   carry_out
   finish
 }
+wrong() {
+  say "$*" >&2
+  exit 2
+}
 main() {
   started='' before=''
+  for number in "wait_s $wait_s" "lease_s $lease_s" "at_once $at_once"; do
+    case ${number#* } in
+    '' | *[!0-9]* | 0) wrong "${number%% *}: '${number#* }' is not a whole number above 0" ;;
+    esac
+  done
+  case $poll_s in '' | .* | *[!0-9.]*) wrong "poll_s: '$poll_s' is not a number of seconds" ;; esac
   trap leave EXIT
   trap 'exit 130' INT HUP TERM
   : >"$tmp/memo"
@@ -712,6 +744,8 @@ main() {
   run) lock && run ;;
   skip)
     shift
+    [ $# -gt 0 ] || wrong 'skip: name the nodes'
+    for node in "$@"; do in_steps V "$node" || wrong "skip: the plan does not vacate a node '$node'"; done
     lock
     for node in "$@"; do give_up "$node" 'as told'; done
     run
@@ -733,6 +767,6 @@ main() {
     for node in ${*:-$marked}; do release "$node"; done
     [ $# -gt 0 ] || { k -n "$home" delete lease gpusched >/dev/null && held=''; }
     ;;
-  *) say "usage: sh $0 [run | check | skip NODE... | undo [NODE...]]" >&2 && exit 2 ;;
+  *) wrong "usage: sh $0 [run | check | skip NODE... | undo [NODE...]]" ;;
   esac
 }

@@ -35,7 +35,10 @@ s() { ${SCONTROL:-scontrol} "$@"; }
 field() { printf '%s\n' "$record" | sed -n "s/^ *$1=\([^ ]*\).*/\1/p" | head -n 1; }
 see_node() { record=$(s show node "$1" 2>&1) || stop "node $1: $record"; }
 see_job() { # sets state, reason, on
-  record=$(s show job "$1" 2>&1) || record="JobState=gone"
+  record=$(s show job "$1" 2>&1) || case $record in
+    *"Invalid job id"*) record="JobState=gone" ;;
+    *) stop "job $1: $record" ;;
+  esac
   state=$(field JobState) reason=$(field 'JobState=[^ ]* Reason')
   on=$(s show hostnames "$(field NodeList)" 2>/dev/null | grep -v '^(null)$' | sort | tr '\n' ',')
 }
@@ -52,7 +55,7 @@ resume() { # <node>: if this plan drained it
   s update NodeName="$1" State=RESUME || stop "node $1 was not resumed"
   say "resumed $1"
 }
-jobs_on() { ${SQUEUE:-squeue} -h -w "$1" -o %i; }
+see_jobs() { jobs=$(${SQUEUE:-squeue} -h -w "$1" -o %i) || stop "node $1: squeue failed"; } # <node>; sets jobs
 leave_out() { # <node> <reason>
   left_out="$left_out $1"
   say "left out: node $1: $2"
@@ -63,10 +66,11 @@ release() { # <job>: if this plan holds it
   [ "$(field AdminComment)" = "$mark" ] || return 0
   [ "$state/$(field Priority)" != PENDING/0 ] || { s release "$1" && say "released $1"; }
 }
-wait_for() { # <job> <state>: returns 1 after $wait_s
+wait_for() { # <job> <state>: or until it has ended; returns 1 after $wait_s
   end=$(($(date +%s) + wait_s))
   while see_job "$1"; [ "$state" != "$2" ]; do
-    [ "$state" != gone ] && [ "$(date +%s)" -lt "$end" ] || return 1
+    case $state in gone | COMPLETED | CANCELLED* | FAILED | TIMEOUT | OUT_OF_MEMORY | DEADLINE) return 0 ;; esac
+    [ "$(date +%s)" -lt "$end" ] || return 1
     sleep "$poll_s"
   done
 }
@@ -86,7 +90,8 @@ requeue() { # <job> <nodes>
 run() {
   for node in $(of_kind V) $(of_kind H); do drain "$node"; done
   for node in $(of_kind V); do
-    for job in $(jobs_on "$node"); do
+    see_jobs "$node"
+    for job in $jobs; do
       printf '%s\n' "$steps" | grep -q "^[EM]|${job%%+*}|" || leave_out "$node" "job $job is not in the plan"
     done
   done
@@ -102,7 +107,7 @@ run() {
     for node in $(printf '%s' "$nodes" | tr ',' ' '); do ! in_list "$node" "$left_out" || continue 2; done
     requeue "$job" "$nodes" || continue
     s release "$job" || stop "job $job was not released"
-    wait_for "$job" RUNNING && { say "job $job runs on ${on%,}" && continue; }
+    wait_for "$job" RUNNING && { say "job $job is $state${on:+ on ${on%,}}" && continue; }
     say "After $wait_s s job $job is $state: $reason"
     ask "Its nodes are opened again, so that it starts." || stop "job $job waits"
     for node in $(printf '%s' "$nodes" | tr ',' ' '); do leave_out "$node" "job $job needs it"; done
@@ -122,7 +127,8 @@ finish() { # looks at the end
     [ "$state" != PENDING ] || wait_for "$job" RUNNING || waits="$waits $job ($reason)"
   done
   for node in $(of_kind V); do
-    [ -z "$(jobs_on "$node")" ] || in_list "$node" "$left_out" || leave_out "$node" "it still has jobs"
+    see_jobs "$node"
+    [ -z "$jobs" ] || in_list "$node" "$left_out" || leave_out "$node" "it still has jobs"
     if in_list "$node" "$left_out"; then full="$full $node"; else free="$free $node"; fi
   done
   [ -z "$free" ] || say "Vacated, drained until sh $0 undo:$free"
