@@ -7,6 +7,7 @@
 #include <gpusched/consolidation/threads.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/model/gpu_names.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -39,8 +40,8 @@ class Without {
         for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
     }
 
-    /// @return false if the cluster cannot exist without the blocker: for example, if others use the resources
-    ///     that a Standby task lends
+    /// @return false if the cluster cannot exist without the blocker: for example, if others use the
+    ///     resources that a Standby task lends
     bool try_remove(const FixedTasks& blocker) {
         try {
             remove(blocker);
@@ -121,7 +122,7 @@ class BlockerSearch {
         const Threads threads(plan_options_, context_);
         context_.executor = threads.executor();
         context_.progress = {};
-        const auto base = consolidate(cluster_, policies_, plan_options_, context_);
+        const auto base = plan(cluster_);
         base_nodes_ = counted(base.plan.vacated_nodes);
         result_.vacated_nodes = std::ssize(base_nodes_);
         result_.vacated_gpus = gpus(base_nodes_);
@@ -136,6 +137,7 @@ class BlockerSearch {
         for (const auto node : cluster_.nodes()) {
             const auto& held_by = held_by_[index(node)];
             if (held_by.empty() || !counts(node)) continue;
+            for (const auto number : held_by) ++found_[number].nodes;
             ++result_.nodes_held;
             result_.gpus_held += gpu_count(cluster_.healthy_gpus(node));
             if (held_by.size() > 2) continue;
@@ -143,17 +145,21 @@ class BlockerSearch {
             holder.blockers = held_by;
             add(holder, node);
         }
-        for (const auto& [gang, node] : gang_nodes_) add(single[gang], node);
+        for (const auto& [gang, node] : gang_nodes_) {
+            ++found_[gang].nodes;
+            add(single[gang], node);
+        }
         Cluster trial = cluster_;
         plan_without_all(trial);
         plan_without(trial, std::move(single));
+        if (result_.ranked.empty()) list_others();
         if (result_.ranked.empty() && !pairs.empty() && !budget_.exhausted()) {
             result_.pairs = true;
             std::vector<Candidate> list;
             for (auto& [key, candidate] : pairs) list.push_back(std::move(candidate));
             plan_without(trial, std::move(list));
         }
-        result_.stop_reason = budget_.reason();
+        if (budget_.exhausted()) result_.stop_reason = budget_.reason();
         return std::move(result_);
     }
 
@@ -178,8 +184,11 @@ class BlockerSearch {
     }
 
     std::size_t blocker(BlockerKind kind, const std::string& name, TaskId task) {
-        const auto [at, is_new] = number_.try_emplace({kind, name}, found_.size());
-        if (is_new) found_.push_back({kind, name, {}});
+        // Jobs and tasks may share a name.
+        const bool is_job = inv_.tasks.job[index(task)] != none<JobId>;
+        const auto [at, is_new] =
+            number_.try_emplace({kind, kind != BlockerKind::budget && is_job, name}, found_.size());
+        if (is_new) found_.push_back({kind, name, {}, 0});
         auto& tasks = found_[at->second].tasks;
         if (tasks.empty() || tasks.back() != task) tasks.push_back(task);
         return at->second;
@@ -251,6 +260,15 @@ class BlockerSearch {
         result_.nodes_without_all = std::ssize(nodes);
         result_.gpus_without_all = gpus(nodes);
     }
+    void list_others() {
+        constexpr std::size_t most = 10;
+        result_.others = found_;
+        std::stable_sort(result_.others.begin(), result_.others.end(), [](const auto& a, const auto& b) {
+            return std::tuple(-a.nodes, a.kind, std::string_view(a.name)) <
+                   std::tuple(-b.nodes, b.kind, std::string_view(b.name));
+        });
+        if (result_.others.size() > most) result_.others.resize(most);
+    }
     [[nodiscard]] Result plan(const Cluster& trial) {
         plan_options_.time_limit = budget_.remaining_s();
         return consolidate(trial, policies_, plan_options_, context_);
@@ -260,8 +278,8 @@ class BlockerSearch {
     void plan_without(Cluster& trial, std::vector<Candidate> candidates) {
         const bool by_gpus = options_.objective == Objective::gpus;
         const auto names = [&](const Candidate& c) {
-            std::vector<std::pair<BlockerKind, std::string_view>> list;
-            for (const auto b : c.blockers) list.emplace_back(found_[b].kind, found_[b].name);
+            std::vector<std::tuple<BlockerKind, std::string_view, std::size_t>> list;
+            for (const auto b : c.blockers) list.emplace_back(found_[b].kind, found_[b].name, b);
             return list;
         };
         std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
@@ -275,7 +293,10 @@ class BlockerSearch {
             Without without(trial);
             const bool possible = std::all_of(candidate.blockers.begin(), candidate.blockers.end(),
                                               [&](auto b) { return without.try_remove(found_[b]); });
-            if (!possible) continue;
+            if (!possible) {
+                result_.not_removable += result_.pairs ? 0 : 1;
+                continue;
+            }
             ++result_.planned;
             const auto plan = this->plan(trial);
             if (plan.stats.value_milli <= base_value_) continue;
@@ -313,8 +334,9 @@ class BlockerSearch {
     std::vector<NodeId> base_nodes_;
     std::int64_t base_value_ = 0;
     std::vector<FixedTasks> found_;
-    std::map<std::pair<BlockerKind, std::string>, std::size_t> number_;  // into found_
-    std::vector<std::vector<std::size_t>> held_by_;                      // by NodeId
+    // Positions in found_; true = of a job.
+    std::map<std::tuple<BlockerKind, bool, std::string>, std::size_t> number_;
+    std::vector<std::vector<std::size_t>> held_by_;  // by NodeId
     std::set<std::pair<std::size_t, NodeId>> gang_nodes_;
     BlockerRanking result_;
 };
@@ -329,19 +351,21 @@ GPUSCHED_EXPORT BlockerRanking blockers(const Cluster& cluster, const BlockerOpt
         if (!cluster.contains(node))
             problems.add("exempt: there is no node " + std::to_string(index(node)) + "; expected less than " +
                          std::to_string(cluster.node_slots()));
+    auto resolved = options;
     if (!options.gpu_model.empty()) {
-        const auto& inv = cluster.inventory();
-        std::set<std::string_view> models;
-        for (const auto node : cluster.nodes())
-            if (const auto model = inv.nodes.gpu_model[index(node)]; model != none<GpuModelId>)
-                models.insert(inv.gpu_models[index(model)]);
-        if (!models.contains(options.gpu_model))
+        const auto models = gpu_models_of_nodes(cluster);
+        const auto matching = matching_gpu_models(options.gpu_model, models);
+        if (matching.empty())
             problems.add(
                 bad_value("gpu_model", gpusched::quoted(options.gpu_model), "a GPU model of the cluster") +
-                did_you_mean(options.gpu_model, std::vector<std::string_view>(models.begin(), models.end())));
+                did_you_mean(options.gpu_model, models));
+        else if (matching.size() > 1)
+            problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", options.gpu_model, matching, ""));
+        else
+            resolved.gpu_model = matching.front();
     }
     problems.throw_if_any();
-    return detail::BlockerSearch(cluster, options, context).run();
+    return detail::BlockerSearch(cluster, resolved, context).run();
 }
 
 }  // namespace gpusched::consolidation

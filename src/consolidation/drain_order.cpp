@@ -151,7 +151,7 @@ class Drain {
           std::vector<NodeId> nodes, const Context& context, Budget& budget)
         : state_(cluster), options_(options), scope_(scope), supplies_(supplies), waiting_(std::move(nodes)),
           context_(context), budget_(budget), total_(waiting_.size()), to_drain_(cluster.node_slots()),
-          batches_of_(cluster.task_slots()) {
+          failed_(cluster.node_slots()), batches_of_(cluster.task_slots()) {
         for (const auto node : waiting_) to_drain_[index(node)] = 1;
     }
 
@@ -169,8 +169,11 @@ class Drain {
             budget_.report("drain order", static_cast<std::int64_t>(total_ - waiting_.size()),
                            static_cast<std::int64_t>(total_));
         }
+        for (const auto node : waiting_)
+            if (!failed_[index(node)]) untried_.push_back(node);
         stuck_.insert(stuck_.end(), waiting_.begin(), waiting_.end());
         std::sort(stuck_.begin(), stuck_.end());
+        std::sort(untried_.begin(), untried_.end());
     }
 
     /// Smaller is better. The statistics are those of `order`.
@@ -178,6 +181,8 @@ class Drain {
         return std::tuple(stuck_.size(), order.batches.size(), order.move_cost, order.moved_twice);
     }
     [[nodiscard]] const std::vector<NodeId>& stuck() const noexcept { return stuck_; }
+    /// Those of stuck() that the search did not come to before it was stopped.
+    [[nodiscard]] const std::vector<NodeId>& untried() const noexcept { return untried_; }
     [[nodiscard]] const Cluster& state() const noexcept { return state_; }
 
     DrainOrder order;
@@ -189,8 +194,8 @@ class Drain {
         Result result;
     };
 
-    // Chooses up to `count` waiting nodes that fit beside `with`. The supply that needs the most batches comes
-    // first, and of its nodes the first in the order.
+    // Chooses up to `count` waiting nodes that fit beside `with`. The supply that needs the most batches
+    // comes first, and of its nodes the first in the order.
     std::vector<NodeId> pick(const std::vector<NodeId>& with, const std::vector<std::uint8_t>& tried,
                              std::size_t count) const {
         std::vector<std::vector<NodeId>> groups(supplies_.count());
@@ -254,6 +259,7 @@ class Drain {
                 ++failures;
                 if (best.nodes.empty() && !budget_.exhausted()) {
                     stuck_.push_back(added.front());
+                    failed_[index(added.front())] = 1;
                     std::erase(waiting_, added.front());
                 }
             }
@@ -320,22 +326,26 @@ class Drain {
     const DrainOptions& options_;
     const Options& scope_;
     const Supplies& supplies_;
-    std::vector<NodeId> waiting_, stuck_;
+    std::vector<NodeId> waiting_, stuck_, untried_;
     const Context& context_;
     Budget& budget_;
     std::size_t total_;
     std::vector<std::uint8_t> to_drain_;    // by NodeId: waiting or stuck
+    std::vector<std::uint8_t> failed_;      // by NodeId: could not be drained even alone
     std::vector<std::int64_t> batches_of_;  // by TaskId
 };
 
 static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
-    if (by == FixedBy::never_moves) return "it never moves: its how is none";
-    auto text = in_words(by);
-    if (by != FixedBy::budget) return text;
+    if (by != FixedBy::budget) return in_words(by);
     const auto& inv = cluster.inventory();
+    std::vector<std::string> names;
     for (const auto budget : inv.budgets_of(task))
-        if (inv.budgets[budget].allows() == 0) return text + " " + gpusched::quoted(inv.budget_names[budget]);
-    return text;
+        if (inv.budgets[budget].allows() == 0) names.push_back(gpusched::quoted(inv.budget_names[budget]));
+    if (names.empty()) return in_words(by);
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+    return names.size() == 1 ? "its disruption budget " + list + " allows none"
+                             : "its disruption budgets " + list + " allow none";
 }
 
 // Names the tasks that must stay on a node.
@@ -351,6 +361,14 @@ static Explanation explain_fixed(const Cluster& cluster, const Scope& scope, Nod
         why.blockers.push_back({.task = task, .fixed_by = by});
     }
     return why;
+}
+
+static Explanation explain_untried(const Cluster& cluster, NodeId node) {
+    return {.node = node,
+            .fate = NodeFate::not_worthwhile,
+            .blockers = {},
+            .received = {},
+            .text = "node " + gpusched::quoted(cluster.name(node)) + " was not tried: the search ended"};
 }
 
 // The order of the nodes in one try: the least used first, the most used first, then random orders.
@@ -461,6 +479,10 @@ GPUSCHED_EXPORT DrainOrder drain_order(const Cluster& cluster, const DrainOption
         result.left.push_back(detail::explain_fixed(cluster, scope, node, scope_options));
     for (const auto node : best->stuck()) {
         left[index(node)] = 1;
+        if (std::binary_search(best->untried().begin(), best->untried().end(), node)) {
+            result.left.push_back(detail::explain_untried(cluster, node));
+            continue;
+        }
         auto alone = scope_options;
         alone.clear = {node};
         result.left.push_back(explain(best->state(), {}, node, alone));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
+#include "model/node_match.hpp"
+
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
@@ -142,8 +144,15 @@ static ClusterSpec changed(const Cluster& cluster, const WhatIfOptions& options,
     std::erase_if(spec.nodes, [&](const NodeSpec& node) { return removed.contains(node.name); });
     for (auto& node : spec.nodes) {
         names.insert(node.name);
-        if (uncordoned.contains(node.name)) node.schedulable = true;
+        if (!uncordoned.contains(node.name)) continue;
+        node.schedulable = true;
+        std::erase_if(node.taints,
+                      [](const Taint& taint) { return taint.key == gpusched::detail::cordon_taint; });
     }
+    // Displaced tasks wait from now on, after all others of their priority.
+    std::int64_t now = 0;
+    for (const auto& task : spec.tasks) now = std::max(now, task.start_time);
+    if (now < std::numeric_limits<std::int64_t>::max()) ++now;
     std::erase_if(spec.tasks, [&](TaskSpec& task) {
         if (!task.node || !removed.contains(*task.node)) return false;
         if (task.daemon || is_lost(task)) {
@@ -153,6 +162,7 @@ static ClusterSpec changed(const Cluster& cluster, const WhatIfOptions& options,
         }
         task.node.reset();
         task.gpus.clear();
+        task.start_time = now;
         return false;
     });
     for (auto& budget : spec.budgets)
@@ -245,21 +255,8 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
     if (!options.add_nodes.empty() || !options.remove.empty() || !options.uncordon.empty())
         states.emplace_back(WhatIfState::changed,
                             Cluster::build(detail::changed(cluster, options, result.lost)));
-    std::int64_t moves = 0;
-    if (options.consolidate) {
-        Options plan_options;
-        plan_options.preset = options.preset;
-        plan_options.seed = options.seed;
-        plan_options.threads = options.threads;
-        plan_options.time_limit = budget.remaining_s();
-        plan_options.search.bound_method = BoundMethod::none;
-        const auto& before = states.back().second;
-        const auto plan = consolidate(before, plan_options, inner);
-        moves = plan.stats.moves;
-        states.emplace_back(WhatIfState::consolidated, apply(before, plan.plan));
-    }
 
-    // The queue of the last state has all jobs: a change adds displaced ones.
+    // The queue of the last state has all jobs: a change adds displaced ones, a consolidation none.
     std::map<std::pair<bool, std::string>, std::size_t> row;
     for (const auto& job : detail::queue(states.back().second)) {
         row.emplace(std::pair(job.is_job, job.name), result.jobs.size());
@@ -270,13 +267,13 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
                            .displaced = true};
         for (const auto pod : job.pods)
             waiting.gpus += static_cast<double>(states.back().second.gpu_milli(pod)) / 1000;
-        waiting.outcomes.resize(states.size());
+        waiting.outcomes.resize(states.size() + (options.consolidate ? 1 : 0));
         result.jobs.push_back(std::move(waiting));
     }
-    for (std::size_t s = 0; s < states.size(); ++s) {
-        const auto& [state, at] = states[s];
+    const auto answer = [&](WhatIfState state, const Cluster& at, std::int64_t moves) {
+        const auto s = result.states.size();
         auto one = detail::describe(at, state, shapes);
-        if (state == WhatIfState::consolidated) one.moves = moves;
+        one.moves = moves;
         detail::Starter queued(at, inner), alone(at, inner);
         const auto jobs = detail::queue(at);
         for (const auto& job : jobs) {
@@ -299,8 +296,23 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
                                               gpu_list(queued.cluster().gpus_of(pod))});
         }
         result.states.push_back(std::move(one));
+    };
+    for (const auto& [state, at] : states) answer(state, at, 0);
+    auto plan_stopped = StopReason::completed;
+    if (options.consolidate) {
+        Options plan_options;
+        plan_options.preset = options.preset;
+        plan_options.seed = options.seed;
+        plan_options.threads = options.threads;
+        // The other half is for the jobs.
+        if (const auto left = budget.remaining_s()) plan_options.time_limit = *left / 2;
+        plan_options.search.bound_method = BoundMethod::none;
+        const auto& before = states.back().second;
+        const auto plan = consolidate(before, plan_options, inner);
+        plan_stopped = plan.stop_reason;
+        answer(WhatIfState::consolidated, apply(before, plan.plan), plan.stats.moves);
     }
-    result.stop_reason = budget.reason();
+    result.stop_reason = budget.exhausted() ? budget.reason() : plan_stopped;
     return result;
 }
 

@@ -20,7 +20,7 @@ namespace gpusched::consolidation {
 /// Why the tasks of a blocker cannot move.
 enum class BlockerKind : std::uint8_t {
     budget,         ///< a disruption budget allows no task to be down
-    no_disruption,  ///< `max_disrupted` of their job is 0
+    no_disruption,  ///< their job allows no member to be down: its `max_disrupted` is 0
     never_moves,    ///< their `how` is none: no controller, a local volume, another scheduler
     locked,
     cpu_local,     ///< they are bound to the cores next to their GPUs
@@ -35,12 +35,14 @@ struct FixedTasks {
     BlockerKind kind = BlockerKind::locked;  ///< why the tasks cannot move
     std::string name;                        ///< of the budget, the job, or the task without a job
     std::vector<TaskId> tasks;               ///< the placed tasks that it keeps from moving, ascending
+    std::int64_t nodes = 0;                  ///< occupied nodes that it holds, alone or with others
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<FixedTasks>, F&& field) {
     field("kind", &FixedTasks::kind);
     field("name", &FixedTasks::name);
     field("tasks", &FixedTasks::tasks);
+    field("nodes", &FixedTasks::nodes);
 }
 
 /// A blocker, or a pair of blockers, and what a plan without it frees in addition.
@@ -60,7 +62,7 @@ constexpr void visit_fields(std::type_identity<RankedBlocker>, F&& field) {
 
 /// Options of `blockers`.
 struct BlockerOptions {
-    /// Only nodes of this GPU model count; empty = all nodes.
+    /// Only nodes of this GPU model count, also by a short name such as "h100"; empty = all nodes.
     std::string gpu_model{};
     /// Weight of a vacated node: its GPUs, or one.
     Objective objective = Objective::gpus;
@@ -96,21 +98,25 @@ constexpr void visit_fields(std::type_identity<BlockerOptions>, F&& field) {
 /// Blockers in the order of what they hold, and the plan with all of them.
 struct BlockerRanking {
     std::vector<RankedBlocker>
-        ranked;                      ///< those that help: most weight first, then fewest tasks, then by name
-    std::int64_t vacated_nodes = 0;  ///< by the plan with all blockers
-    std::int64_t vacated_gpus = 0;   ///< healthy GPUs of these nodes
-    std::int64_t nodes_held = 0;     ///< occupied nodes with a task that cannot move
-    std::int64_t gpus_held = 0;      ///< healthy GPUs of these nodes
+        ranked;  ///< those that help: most weight first, then fewest tasks, then by name
+    /// If no single blocker helps: those that hold the most nodes, ten at most.
+    std::vector<FixedTasks> others;
+    std::int64_t vacated_nodes = 0;      ///< by the plan with all blockers
+    std::int64_t vacated_gpus = 0;       ///< healthy GPUs of these nodes
+    std::int64_t nodes_held = 0;         ///< occupied nodes with a task that cannot move
+    std::int64_t gpus_held = 0;          ///< healthy GPUs of these nodes
     std::int64_t nodes_without_all = 0;  ///< vacated nodes of a plan without any blocker
     std::int64_t gpus_without_all = 0;   ///< healthy GPUs of these nodes
     std::int64_t found = 0;              ///< number of blockers
     std::int64_t planned = 0;            ///< number of blockers, or pairs, that were planned without
+    std::int64_t not_removable = 0;      ///< blockers without which the cluster cannot exist: loans in use
     bool pairs = false;                  ///< true if no single blocker helps, so that pairs were tried
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
     field("ranked", &BlockerRanking::ranked);
+    field("others", &BlockerRanking::others);
     field("vacated_nodes", &BlockerRanking::vacated_nodes);
     field("vacated_gpus", &BlockerRanking::vacated_gpus);
     field("nodes_held", &BlockerRanking::nodes_held);
@@ -119,6 +125,7 @@ constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
     field("gpus_without_all", &BlockerRanking::gpus_without_all);
     field("found", &BlockerRanking::found);
     field("planned", &BlockerRanking::planned);
+    field("not_removable", &BlockerRanking::not_removable);
     field("pairs", &BlockerRanking::pairs);
     field("stop_reason", &BlockerRanking::stop_reason);
 }

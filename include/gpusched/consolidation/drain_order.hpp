@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// drain_order(): batches of nodes for a rolling upgrade, each with a plan that empties it onto the other nodes.
+// drain_order(): batches of nodes for a rolling upgrade, each with a plan that empties it.
 #pragma once
 
 #include <gpusched/consolidation/explain.hpp>
@@ -65,7 +65,8 @@ struct DrainBatch {
 struct DrainOrder {
     std::vector<DrainBatch> batches;
     /// The nodes that cannot be drained, ascending, each with the tasks that keep it occupied. A task that
-    /// may move is judged in the cluster as the last batch leaves it.
+    /// may move is judged in the cluster as the last batch leaves it. A node that was not tried before the
+    /// search was stopped is `not_worthwhile`, without tasks.
     std::vector<Explanation> left;
     /// Lower bound by counting on the number of batches of every order that drains the same nodes.
     std::int64_t batches_at_least = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// what_if(): which pending jobs would start if nodes came, went or were uncordoned, and after a consolidation.
+// what_if(): which pending jobs would start if nodes came, went or were uncordoned.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
@@ -36,7 +36,8 @@ struct AddedNodes {
 struct WhatIfOptions {
     /// Nodes to add.
     std::vector<AddedNodes> add_nodes{};
-    /// Nodes to remove. Their tasks wait for a new place; locked tasks and tasks that never move are lost.
+    /// Nodes to remove. Their tasks wait for a new place, after all others of their priority; locked tasks
+    /// and tasks that never move are lost.
     std::vector<NodeId> remove{};
     /// Cordoned nodes that become schedulable.
     std::vector<NodeId> uncordon{};
@@ -48,7 +49,8 @@ struct WhatIfOptions {
     std::uint64_t seed = 0;
     /// Number of threads; 0 = one per hardware thread. The result does not depend on it.
     std::size_t threads = 0;
-    /// Seconds, >= 0. When they have passed, jobs that were not tried count as waiting.
+    /// Seconds, >= 0. When they have passed, jobs that were not tried count as waiting. The consolidation
+    /// comes last and gets half of the seconds that are left.
     std::optional<double> time_limit{};
 };
 template <class F>

@@ -31,7 +31,8 @@ struct NamedDrainOrder {
     /// The batches, in order.
     std::vector<NamedBatch> batches;
     /// The nodes that cannot be drained, each with the tasks that keep it occupied. A task that may move is
-    /// judged in the cluster as the last batch leaves it.
+    /// judged in the cluster as the last batch leaves it. A node that was not tried before the search was
+    /// stopped is `not_worthwhile`, without tasks.
     std::vector<Named<c::Explanation>> left;
     /// Lower bound by counting on the number of batches of every order that drains the same nodes.
     std::int64_t batches_at_least = 0;

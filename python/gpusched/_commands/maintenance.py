@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
+import glob
 import os
 from typing import Any
 
 from .. import consolidation, verify
-from .._views.maintenance import SHOWN
+from .._views.maintenance import SHOWN, drain_csv_rows
 from ..errors import InvalidInput
 from ..model import Cluster, apply
 from .arguments import Parser, library_option, names
@@ -55,7 +57,11 @@ def drain_order_options(p: Parser) -> None:
     for name in ("max_moves_per_wave", "max_moves_per_node", "seed", "threads"):
         option(name)
     option("time_limit", "stop after this time and return the batches so far", metavar="SECONDS")
-    p.add("-o --output", "write one plan per batch here: batch-001.json and so on (default: none)", metavar="FOLDER")
+    p.add(
+        "-o --output",
+        "write one plan per batch here (batch-001.json and so on) and batches.csv (default: none)",
+        metavar="FOLDER",
+    )
     p.add("--progress", "show a progress bar", action="store_true")
 
 
@@ -69,28 +75,35 @@ def drain_order(args: argparse.Namespace) -> int:
     order = consolidation.drain_order(cluster, progress=args.progress, **options)
     say(str(order))
     problems = []
+    digits = max(3, len(str(len(order.batches))))
     for number, batch in enumerate(order.batches, 1):
         checked = verify.plan(cluster, batch.plan)
         problems += [f"batch {number}: {violation}" for violation in checked.violations]
         cluster = apply(cluster, batch.plan)
         if args.output is not None:
-            batch.plan.to_json(os.path.join(args.output, f"batch-{number:03}.json"))
+            batch.plan.to_json(os.path.join(args.output, f"batch-{number:0{digits}}.json"))
     if args.output is not None:
-        say(f"wrote {len(order.batches):,} plans to {args.output}; each is for the cluster after those before it")
+        with open(os.path.join(args.output, "batches.csv"), "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(drain_csv_rows(order))
+        plans = f"{len(order.batches):,} plans and batches.csv"
+        say(f"wrote {plans} to {args.output}; each plan is for the cluster after those before it")
     for problem in problems[:SHOWN]:
         say(problem)
     say("the plans do not verify" if problems else "the plans verify, each after those before it")
-    return FAILED if problems or order.left or order.stop_reason != "completed" else OK
+    return FAILED if problems or order.left else OK
 
 
 def require_folder(path: str) -> None:
-    """Creates the folder, so that no work is lost. Raises for a path that cannot be one."""
+    """Creates the folder, so that no work is lost. Raises if it cannot, and if old batches are there."""
     from ..errors import BackendError
 
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    if glob.glob(os.path.join(glob.escape(path), "batch-*.json")):
+        expected = "expected a folder without batch-*.json"
+        raise InvalidInput(f"--output: {path!r} holds the batches of another run; {expected}")
 
 
 def what_if_options(p: Parser) -> None:
@@ -98,8 +111,8 @@ def what_if_options(p: Parser) -> None:
     p.add("cluster", "the snapshot", metavar="CLUSTER.json")
     p.add(
         "--add-nodes",
-        "add nodes like NODE of the cluster, or like the one that NODE.json describes: NODE=10; may be repeated "
-        "(default: none)",
+        "add nodes like NODE of the cluster, or like the one that NODE.json describes: NODE=10; may be "
+        "repeated (default: none)",
         action="append",
         metavar="NODE=N",
     )

@@ -18,11 +18,13 @@ SHOWN = 20
 """Rows of a list in a text; a last line counts the others."""
 NAMED = 4
 """Names in one line."""
+ALL_NAMED = 50
+"""A drain order of at most this many nodes is shown in full."""
 
 KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
-    "no_disruption": "max_disrupted of job {} is 0",
-    "never_moves": "{} cannot move: how is none",
+    "no_disruption": "job {} allows no member to be down",
+    "never_moves": "{} never moves: no controller would recreate it, or it is protected",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",
@@ -38,9 +40,9 @@ def names(found: Sequence[str], most: int = NAMED) -> str:
     return ", ".join(found[:most]) + more
 
 
-def lines(found: Sequence[str]) -> list[str]:
-    more = [f"  - and {len(found) - SHOWN:,} more"] if len(found) > SHOWN else []
-    return [f"  - {line}" for line in found[:SHOWN]] + more
+def lines(found: Sequence[str], most: int = SHOWN) -> list[str]:
+    more = [f"  - and {len(found) - most:,} more"] if len(found) > most else []
+    return [f"  - {line}" for line in found[:most]] + more
 
 
 def stopped(reason: Any) -> list[str]:
@@ -72,18 +74,26 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
         found.append(format_table(columns, rows[:SHOWN]))
         if len(rows) > SHOWN:
             found.append(f"and {len(rows) - SHOWN:,} more")
-        if ranking.pairs:
-            found.append("no single blocker helps")
-    elif ranking.found:
-        found.append("no single blocker helps" + (", and no pair" if ranking.pairs else ""))
-        if ranking.gpus_without_all <= ranking.vacated_gpus:
-            found.append("a plan without any blocker frees no more")
+    complete = ranking.stop_reason == "completed"
+    all_tried = ranking.pairs or ranking.planned + ranking.not_removable >= ranking.found
+    if ranking.others:
+        single = "no single blocker helps" if complete and all_tried else "no blocker that was tried helps"
+        found.append(single + (", and no pair" if ranking.pairs and complete and not rows else ""))
+        found.append("those that hold the most nodes:")
+        most = [(blocker_text(blocker), blocker.nodes) for blocker in ranking.others]
+        found.append(format_table(("blocker", "nodes held"), most))
+    if ranking.not_removable:
+        found.append(
+            f"{counted(ranking.not_removable, 'blocker')} cannot be removed: other tasks use what it lends"
+        )
+    if ranking.found and not rows and complete and ranking.gpus_without_all <= ranking.vacated_gpus:
+        found.append("removing blockers does not help: without all of them, a plan frees no more")
     if ranking.gpus_without_all > ranking.vacated_gpus:
         found.append(
             f"without any blocker, a plan frees {counted(ranking.nodes_without_all, 'node')} with "
             f"{counted(ranking.gpus_without_all, 'GPU')}"
         )
-    if not ranking.pairs and ranking.planned < ranking.found and ranking.stop_reason == "completed":
+    if not all_tried and complete:
         found.append(
             f"planned without {ranking.planned:,} of {ranking.found:,} blockers, those that alone hold most"
         )
@@ -116,10 +126,12 @@ def blockers_html(ranking: consolidation.BlockerRanking) -> str:
 
 def drain_head(order: consolidation.DrainOrder) -> str:
     drained = sum(len(batch.nodes) for batch in order.batches)
-    batches = counted(len(order.batches), "batch", "batches")
+    text = f"{counted(drained, 'node')} in {counted(len(order.batches), 'batch', 'batches')}"
+    if not order.batches:
+        return text
     least = order.batches_at_least
-    bound = "no order has fewer" if least == len(order.batches) else f"no order has fewer than {least:,}"
-    return f"{counted(drained, 'node')} in {batches} ({bound}, by counting)"
+    fewer = "fewer" if least == len(order.batches) else f"fewer than {least:,}"
+    return f"{text} (no order that drains these nodes has {fewer}, by counting)"
 
 
 def drain_text(order: consolidation.DrainOrder) -> str:
@@ -128,15 +140,21 @@ def drain_text(order: consolidation.DrainOrder) -> str:
         f"{counted(order.moves, 'move')} of {counted(order.moved_tasks, 'task')}; "
         f"{counted(order.moved_twice, 'task')} in more than one batch",
     ]
+    in_full = sum(len(batch.nodes) for batch in order.batches) <= ALL_NAMED
     found += lines(
         [
-            f"batch {number}: {names(batch.nodes)}; {counted(len(batch.plan.moves), 'move')} in "
-            f"{counted(batch.plan.waves, 'wave')}"
+            f"batch {number}: {names(batch.nodes, ALL_NAMED if in_full else NAMED)}; "
+            f"{counted(len(batch.plan.moves), 'move')} in {counted(batch.plan.waves, 'wave')}"
             for number, batch in enumerate(order.batches, 1)
-        ]
+        ],
+        ALL_NAMED if in_full else SHOWN,
     )
     if order.left:
-        found.append(f"{counted(len(order.left), 'node')} cannot be drained:")
+        left = counted(len(order.left), "node")
+        if order.stop_reason == "completed":
+            found.append(f"{left} cannot be drained:")
+        else:
+            found.append(f"{left} {'is' if len(order.left) == 1 else 'are'} left:")
         found += lines([str(why).rstrip() for why in order.left])
     return "\n".join(found + stopped(order.stop_reason))
 
@@ -147,12 +165,20 @@ def drain_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
         for number, batch in enumerate(order.batches, 1)
         for node in batch.nodes
     ]
-    return rows + [(-1, why.node, 0, [blocker.task for blocker in why.blockers], why.text) for why in order.left]
+    left = ((why.node, [blocker.task for blocker in why.blockers], why.text) for why in order.left)
+    return rows + [(-1, node, 0, blockers, text) for node, blockers, text in left]
+
+
+def drain_csv_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
+    """A head, and each node with its batch and whether tasks leave it then; -1 for a node without a batch."""
+    leave = {(number, move.from_) for number, b in enumerate(order.batches, 1) for move in b.plan.moves}
+    rows = [(row[0], row[1], "yes" if row[:2] in leave else "no") for row in drain_rows(order)]
+    return [("batch", "node", "tasks_move"), *rows]
 
 
 def drain_to_pandas(order: consolidation.DrainOrder) -> pd.DataFrame:
-    kinds = {"batch": "whole", "node": "text", "moves_of_batch": "whole", "blockers": "texts", "reason": "text"}
-    return frame(kinds, drain_rows(order))
+    kinds = {"batch": "whole", "node": "text", "moves_of_batch": "whole"}
+    return frame({**kinds, "blockers": "texts", "reason": "text"}, drain_rows(order))
 
 
 def drain_html(order: consolidation.DrainOrder) -> str:
@@ -161,7 +187,8 @@ def drain_html(order: consolidation.DrainOrder) -> str:
         for number, batch in enumerate(order.batches, 1)
     ]
     left = "".join(_text(str(why)) for why in order.left[:SHOWN])
-    return _titled("Drain order", drain_head(order)) + _table(("batch", "nodes", "moves", "waves"), rows) + left
+    table = _table(("batch", "nodes", "moves", "waves"), rows)
+    return _titled("Drain order", drain_head(order)) + table + left
 
 
 STATE_TEXTS = {
@@ -194,9 +221,11 @@ def fragmentation_rows(answer: consolidation.WhatIf) -> tuple[tuple[str, ...], l
 
 
 def what_if_head(answer: consolidation.WhatIf) -> str:
-    last = next((one for one in answer.states if one.state == "changed"), answer.states[0])
-    text = f"{last.starts:,} of {counted(last.jobs, 'job')} would start"
-    return text if last.state == "now" else f"{text}, {answer.states[0].starts:,} as it is"
+    now = answer.states[0]
+    last = next((one for one in answer.states if one.state == "changed"), now)
+    least = "" if answer.stop_reason == "completed" else "at least "
+    text = f"{least}{last.starts:,} of {counted(last.jobs, 'job')} would start {STATE_TEXTS[last.state]}"
+    return text if last is now else f"{text}; {least}{now.starts:,} of {now.jobs:,} as it is"
 
 
 def what_if_text(answer: consolidation.WhatIf) -> str:
@@ -208,20 +237,24 @@ def what_if_text(answer: consolidation.WhatIf) -> str:
     found += ["idle GPUs that a request cannot use", format_table(columns, rows)]
     states = range(len(answer.states))
     for state in states[1:]:
-        new = [
-            job.name
-            for job in answer.jobs
-            if job.outcomes[state].starts and not job.outcomes[state - 1].starts and not job.displaced
+        pairs = [(job, job.outcomes[state - 1], job.outcomes[state]) for job in answer.jobs]
+        new = [job.name for job, old, one in pairs if one.starts and not old.starts and not job.displaced]
+        lost = [
+            job.name for job, old, one in pairs if old.starts and not one.starts and one.reason != "not tried"
         ]
+        where = STATE_TEXTS[answer.states[state].state]
         if new:
-            found.append(f"starts only {STATE_TEXTS[answer.states[state].state]}: {names(new, SHOWN)}")
+            found.append(f"starts only {where}: {names(new, SHOWN)}")
+        if lost:
+            found.append(f"would no longer start {where}: {names(lost, SHOWN)}")
     displaced = [job for job in answer.jobs if job.displaced]
     if displaced:
         placed = sum(job.outcomes[1].starts for job in displaced)
-        found.append(f"{placed:,} of {counted(len(displaced), 'job')} of removed nodes would find a new place")
+        jobs = counted(len(displaced), "job")
+        found.append(f"{placed:,} of {jobs} of removed nodes would find a new place")
     waiting = [(job.name, job.outcomes[-1].reason) for job in answer.jobs if not job.outcomes[-1].starts]
     if waiting:
-        found.append(f"{counted(len(waiting), 'job')} would still wait:")
+        found.append(f"{counted(len(waiting), 'job')} would wait:")
         found += lines([f"{name}: {reason}" for name, reason in waiting])
     if answer.lost:
         found.append(f"lost with the removed nodes: {names(answer.lost, SHOWN)}")

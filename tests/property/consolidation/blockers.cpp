@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blockers on tiny clusters: the gain of each equals planning again on a snapshot without it, and exhaustive search finds the same.
+// Blockers on tiny clusters: the gain of each equals planning again on a snapshot without it, and exhaustive
+// search finds the same.
 #include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"

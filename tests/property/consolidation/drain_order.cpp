@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drain orders against exhaustive search on tiny clusters: plans are valid one after another, bounds hold, and the order nearly
-// always has the fewest undrained nodes and the fewest batches.
+// Drain orders against exhaustive search on tiny clusters: plans are valid one after another, bounds hold, and
+// the order nearly always has the fewest undrained nodes and the fewest batches.
 #include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
@@ -29,8 +29,8 @@ struct BestOrder {
     bool complete = true;  ///< false: the state limit was hit
 };
 
-/// Searches all orders: states are placements with the set of drained nodes; a step drains a batch by any sequence of moves that
-/// does not lead onto its nodes.
+/// Searches all orders: states are placements with the set of drained nodes; a step drains a batch by any
+/// sequence of moves that does not lead onto its nodes.
 class EveryOrder {
   public:
     EveryOrder(const ClusterSpec& spec, std::uint32_t nodes, int batch)

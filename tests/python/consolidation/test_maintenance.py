@@ -46,6 +46,8 @@ def test_blockers(cluster: gs.Cluster) -> None:
     found = gs.blockers(cluster)
     assert (found.vacated_nodes, found.nodes_held, found.gpus_held, found.found) == (2, 1, 8, 1)
     assert found.ranked == [] and len(found) == 0  # half of the GPUs are in use, so two nodes are the most
+    assert [(other.name, other.nodes) for other in found.others] == [("a1", 1)]
+    assert contains(str(found), "no single blocker helps", "a1 is locked", "removing blockers does not help")
     data = half_full()
     data["tasks"] = [task for task in data["tasks"] if task["name"][0] in "ab"]  # type: ignore[attr-defined]
     data["tasks"][2]["how"] = data["tasks"][3]["how"] = "restart"  # type: ignore[index]
@@ -76,7 +78,11 @@ def test_drain_order(cluster: gs.Cluster) -> None:
         state = gs.apply(state, batch.plan)
         assert all(not state.nodes[name].tasks for name in batch.nodes)
     assert sorted(sum((batch.nodes for batch in order.batches), [])) == ["b", "c", "d"]
-    assert contains(str(order), "3 nodes in 2 batches (no order has fewer, by counting)", "must stay (locked)")
+    text = str(order)
+    assert contains(text, "3 nodes in 2 batches (no order", "has fewer, by counting)", "must stay (locked)")
+    assert "(" not in str(gs.drain_order(cluster, nodes=["a"])).splitlines()[0]
+    stopped = str(gs.drain_order(cluster, nodes=["b", "c"], time_limit=0))
+    assert contains(stopped, "2 nodes are left", "'b' was not tried") and "cannot" not in stopped
     frame = order.to_pandas()
     assert frame.batch.tolist().count(-1) == 1 and len(frame) == 4
     assert "must stay" in order._repr_html_()
@@ -98,7 +104,9 @@ def test_what_if(cluster: gs.Cluster) -> None:
     assert removed.lost == ["a1"]
     displaced = next(job for job in removed.jobs if job.name == "a0")
     assert displaced.displaced and displaced.outcomes[1].starts
-    assert contains(str(more), "1 of 2 jobs would start, 0 as it is", "starts only with the change: big", "pair: ")
+    assert contains(str(more), "1 of 2 jobs would start", "0 of 2 as it is", "pair: ")
+    assert "starts only with the change: big" in str(more)
+    assert "at least 0 of 2 jobs" in str(gs.what_if(cluster, time_limit=0))
     assert contains(str(now), "after a consolidation", "idle GPUs that a request cannot use")
     frame = more.to_pandas()
     assert len(frame) == 4 and frame.starts.sum() == 1
@@ -115,6 +123,20 @@ def test_uncordoned_nodes_take_jobs() -> None:
         gs.what_if(cluster, uncordon=["a"])
     with refuses("uncordon 'e' not removed"):
         gs.what_if(cluster, uncordon=["e"], remove=["e"])
+
+
+def test_jobs_that_would_no_longer_start_are_named() -> None:
+    data = document([make_node("a"), make_node("b", gpu_count=4)], [make_task("big", gpu_count=8)])
+    answer = gs.what_if(gs.Cluster.from_json(data), remove=["a"], consolidate=False)
+    assert contains(str(answer), "would no longer start with the change: big", "1 job would wait")
+
+
+def test_all_nodes_of_a_drain_order_are_shown_up_to_50() -> None:
+    for nodes in (50, 51):
+        cluster = gs.Cluster.from_json(document([make_node(f"n{i:02}") for i in range(nodes)], []))
+        for batch in (1, 50):
+            text = str(gs.drain_order(cluster, batch=batch, tries=1))
+            assert all(f"n{i:02}" in text for i in range(nodes)) == (nodes == 50)
 
 
 def test_bad_arguments(cluster: gs.Cluster) -> None:
@@ -148,9 +170,15 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert contains(out, "1 node cannot be drained", "the plans verify")
     plans = sorted(folder.iterdir())
-    assert [plan.name for plan in plans] == ["batch-001.json", "batch-002.json"]
+    assert [plan.name for plan in plans] == ["batch-001.json", "batch-002.json", "batches.csv"]
+    rows = plans[2].read_text().splitlines()
+    assert rows[0] == "batch,node,tasks_move" and rows[-1] == "-1,a,no"
+    assert len(rows) == 5 and all(row.endswith(",yes") for row in rows[1:4])
     assert gs.verify.plan(path, json.loads(plans[0].read_text())).ok
     assert main(["drain-order", path, "--nodes", "b,c"]) == 0
+    capsys.readouterr()
+    assert main(["drain-order", path, "--all", "-o", str(folder)]) == 2
+    assert mentions(capsys.readouterr().err, f"--output '{folder}' another run batch-*.json")
     node = tmp_path / "node.json"
     node.write_text(json.dumps(make_node("x")))
     capsys.readouterr()

@@ -92,10 +92,13 @@ TEST_CASE("drain_order: nodes that cannot be drained are named with their blocke
     REQUIRE(order.left.size() == 3);
     CHECK(names(cluster, order) == std::vector<std::vector<std::string>>{{"d"}});
     CHECK(order.left[0].text.find("task 'a1' must stay (locked)") != std::string::npos);
-    CHECK(order.left[1].text.find("task 'b1' must stay (it never moves: its how is none)") !=
-          std::string::npos);
-    CHECK(order.left[2].text.find("task 'c1' must stay (disruption budget 'web')") != std::string::npos);
+    CHECK(order.left[1].text.find("task 'b1' must stay (it never moves: no controller") != std::string::npos);
+    CHECK_THAT(order.left[2].text, Mentions("c1 must stay 'web'"));
     CHECK(order.left[2].blockers.at(0).fixed_by == con::FixedBy::budget);
+    spec.budgets.push_back({.name = "all", .tasks = {"c1", "c2"}, .allowed_down = 0});
+    const auto two = con::drain_order(Cluster::build(spec), {.batch = 4});
+    CHECK_THAT(two.left.at(2).text, Mentions("c1 must stay 'web'"));
+    CHECK_THAT(two.left.at(2).text, Mentions("c1 must stay 'all'"));
 }
 
 TEST_CASE("drain_order: a full cluster has no batch, and the bound is 0") {
@@ -125,6 +128,10 @@ TEST_CASE("drain_order: bad options, limits and cancellation") {
     const auto order = con::drain_order(cluster, {}, {.stop = stop.get_token()});
     CHECK(order.stop_reason == StopReason::cancelled);
     CHECK(order.left.size() + order.batches.size() == 4);
+    for (const auto& why : order.left) {
+        CHECK_THAT(why.text, Mentions("not tried"));
+        CHECK(why.blockers.empty());
+    }
     const auto kept = con::drain_order(cluster, {.batch = 4, .exempt = {a}});
     CHECK(kept.left.empty());
     for (const auto& batch : kept.batches) {
@@ -190,6 +197,41 @@ TEST_CASE("blockers: budgets at 0, and pairs if no single one helps") {
     CHECK(two.ranked[0].blockers[1].kind == con::BlockerKind::budget);
 }
 
+TEST_CASE("blockers: if no single one helps, those that hold the most nodes are listed") {
+    auto spec = half_full();
+    for (const auto t : {0u, 2u, 4u, 6u}) spec.tasks[t].gpus = {0, 1, 2, 3}, spec.tasks[t].gpu_count = 4;
+    for (const auto t : {1u, 3u, 5u, 7u}) spec.tasks[t].gpus = {4, 5, 6, 7}, spec.tasks[t].gpu_count = 4;
+    // A job and a task with the same name are two blockers.
+    spec.tasks[0].locked = spec.tasks[2].locked = spec.tasks[4].locked = true;
+    spec.tasks[0].job = spec.tasks[2].job = "c1";
+    const auto found = con::blockers(Cluster::build(spec));
+    CHECK(found.ranked.empty());
+    CHECK(found.found == 2);
+    REQUIRE(found.others.size() == 2);
+    CHECK(found.others[0].nodes == 2);
+    CHECK(found.others[0].tasks.size() == 2);
+    CHECK(found.others[1].nodes == 1);
+    CHECK(con::blockers(Cluster::build(half_full())).others.empty());
+}
+
+TEST_CASE("blockers: a loan in use cannot be removed") {
+    auto spec = half_full();
+    spec.tasks[0].standby = true;  // a1
+    spec.tasks[0].priority_class = PriorityClass::hp;
+    spec.tasks.push_back(task("user", "a", {0, 1}));  // uses what a1 lends
+    spec.tasks.back().priority_class = PriorityClass::lp;
+    const auto found = con::blockers(Cluster::build(spec));
+    CHECK(found.found == 1);
+    CHECK(found.planned == 0);
+    CHECK(found.not_removable == 1);
+}
+
+TEST_CASE("blockers: the time limit holds for the first plan") {
+    const auto found = con::blockers(Cluster::build(half_full()), {.time_limit = 0.0});
+    CHECK(found.stop_reason == StopReason::time_limit);
+    CHECK(found.vacated_nodes == 0);
+}
+
 TEST_CASE("blockers: nodes of one model, and bad options") {
     auto spec = half_full();
     spec.nodes.push_back(node("x", 8, "B"));
@@ -200,6 +242,7 @@ TEST_CASE("blockers: nodes of one model, and bad options") {
     const auto found = con::blockers(cluster, {.gpu_model = "B"});
     CHECK(found.vacated_nodes == 1);
     CHECK(found.nodes_held == 1);
+    CHECK(con::blockers(cluster, {.gpu_model = "b"}).nodes_held == 1);
     CHECK_THROWS_AS(con::blockers(cluster, {.gpu_model = "H2"}), InvalidInput);
     CHECK_THROWS_AS(con::blockers(cluster, {.exempt = {make_id<NodeId>(99)}}), InvalidInput);
     CHECK_THROWS_AS(con::blockers(cluster, {.max_plans = 0}), InvalidInput);
@@ -245,7 +288,8 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
         con::what_if(cluster, {.uncordon = {cluster.find_node("z")}, .consolidate = false});
     const auto& few = uncordoned.jobs.at(0);
     CHECK(few.name == "few");
-    CHECK_THAT(few.outcomes.at(1).reason, Mentions("its gang is incomplete 'few' needs 3 members only 1 can"));
+    CHECK_THAT(few.outcomes.at(1).reason,
+               Mentions("its gang is incomplete 'few' needs 3 members only 1 can"));
     // A job that does not wait for room starts in no state.
     spec.jobs[0].waiting = WaitingReason{WaitingFor::quota, "team-a"};
     const auto held = con::what_if(Cluster::build(spec), {.consolidate = false});
@@ -253,6 +297,16 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
     CHECK_THAT(held.jobs.at(1).outcomes.at(0).reason, Mentions("does not wait for room team-a"));
     CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(0).starts);
     CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(1).starts);  // two of three need two nodes
+
+    // Kubernetes taints what it cordons.
+    spec.jobs[0].waiting.reset();
+    spec.nodes.back().taints = {{.key = "node.kubernetes.io/unschedulable", .effect = "NoSchedule"}};
+    spec.tasks.push_back(pending("whole", 8));
+    const auto tainted = Cluster::build(spec);
+    const auto untainted =
+        con::what_if(tainted, {.uncordon = {tainted.find_node("z")}, .consolidate = false});
+    CHECK(starting(untainted, 0).empty());
+    CHECK(starting(untainted, 1) == std::vector<std::string>{"whole"});
 
     const auto removed = con::what_if(cluster, {.remove = {cluster.find_node("a")}, .consolidate = false});
     CHECK(removed.lost == std::vector<std::string>{"a2"});
@@ -263,6 +317,25 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
     CHECK_FALSE(a1->outcomes.at(0).starts);
     CHECK(a1->outcomes.at(1).starts);
     CHECK(removed.states[1].jobs == removed.states[0].jobs + 1);
+}
+
+TEST_CASE("what_if: displaced tasks queue behind those that wait") {
+    ClusterSpec spec;
+    spec.nodes = {node("a"), node("b")};
+    spec.tasks = {task("a1", "a", {0, 1, 2, 3, 4, 5, 6, 7}), pending("waits", 8)};
+    spec.tasks.back().start_time = 100;
+    const auto cluster = Cluster::build(spec);
+    const auto answer = con::what_if(cluster, {.remove = {cluster.find_node("a")}, .consolidate = false});
+    CHECK(starting(answer, 1) == std::vector<std::string>{"waits"});
+}
+
+TEST_CASE("what_if: without time, no job is tried, and all states are there") {
+    auto spec = half_full();
+    spec.tasks.push_back(pending("p", 1));
+    const auto answer = con::what_if(Cluster::build(spec), {.time_limit = 0.0});
+    CHECK(answer.stop_reason == StopReason::time_limit);
+    CHECK(answer.states.size() == 2);
+    CHECK(answer.jobs.at(0).outcomes.at(1).reason == "not tried");
 }
 
 TEST_CASE("what_if: bad options") {
