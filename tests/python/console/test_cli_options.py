@@ -35,6 +35,7 @@ CALLS = [
     ("allocate", "allocation.allocate", "CLUSTER j", None),
     ("allocate", "allocation.allocate_many", "CLUSTER j k", None),
     ("admit", "admission.admit", "CLUSTER j", None),
+    ("why", "admission.why", "CLUSTER j", None),
     ("plan-serving", "serving.plan_serving", "REQUEST", None),
     ("serving-curve", "serving.curve", "REQUEST", None),
     ("plan-serving", "serving.replan", "REQUEST --replan-from PLAN", None),

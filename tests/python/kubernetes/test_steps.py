@@ -188,7 +188,7 @@ def test_nodes_are_left_out_alone(
         ({}, "", {}, []),
         ({}, "n\n", {}, []),
         ({"pods": {"ml/new": pod("n1", "web")}}, "", {}, []),
-        ({"pods": {"ml/new": pod("n1", "web")}}, "s\ny\n", {}, ["u-web-a", "u-db-0"]),
+        ({"pods": {"ml/new": pod("n1", "web")}}, "y\ny\n", {}, ["u-web-a", "u-db-0"]),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "\n", {}, []),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "y\ny\n", {}, LARGEST_FIRST),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "y\n", {"GPUSCHED_BARE_PODS": "1"}, LARGEST_FIRST),
