@@ -87,6 +87,8 @@ class Inquiry {
     /// The gang of a single task that fits alone but cannot start alone; empty if it can.
     [[nodiscard]] std::vector<TaskId> gang_of(TaskId pod) const;
     [[nodiscard]] std::int64_t running_members(JobId job) const;
+    /// Returns a clause if the pods that find a place are enough for their gang to start.
+    [[nodiscard]] std::string enough_to_start() const;
     void ask_as_it_is();
     /// Do all pods find a place without disturbing other tasks?
     [[nodiscard]] bool fits(const Cluster& cluster, std::span<const TaskId> pods);

@@ -131,6 +131,7 @@ Why Inquiry::answer(std::string_view name) {
         why_.cause = Cause::waiting;
     } else if (!why_.fits) {
         why_.impossible = is_impossible();
+        if (!why_.impossible.value_or(false)) ask_to_uncordon();  // the cause depends on it
         if (!(why_.impossible.value_or(false) ? say_impossible() : say_topology())) say_constraint();
         if (!why_.impossible.value_or(false)) ask_others();
         ask_for_nodes();
@@ -214,6 +215,12 @@ std::vector<TaskId> Inquiry::gang_of(TaskId pod) const {
         if (inv_.tasks.job[index(task)] == job && !cluster_.is_placed(task) && !inv_.waiting.contains(task))
             pending.push_back(task);
     return pending;
+}
+
+std::string Inquiry::enough_to_start() const {
+    const auto job = inv_.tasks.job[index(why_.pods.front())];
+    const auto needed = job == none<JobId> ? 0 : inv_.job_min_members[index(job)];
+    return needed > 1 && why_.places + running_members(job) >= needed ? ", enough for the gang to start" : "";
 }
 
 std::int64_t Inquiry::running_members(JobId job) const {

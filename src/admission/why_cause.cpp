@@ -47,11 +47,7 @@ void Inquiry::say_constraint() {
             thousands(why_.places) + " of " + counted(static_cast<std::int64_t>(why_.pods.size()), "pod");
         why_.text += why_.places == 1 ? " finds a place" : " find a place";
         if (level_) why_.text += " in the best domain";
-        const auto job = inv_.tasks.job[index(pod)];
-        const auto needed = job == none<JobId> ? 0 : inv_.job_min_members[index(job)];
-        if (needed > 1 && why_.places + running_members(job) >= needed)
-            why_.text += ", enough for the gang to start";
-        why_.text += "; ";
+        why_.text += enough_to_start() + "; ";
     }
     if (const auto row = row_to_blame(tally, pod)) return say_row(tally, *row);
     const auto* const set = tally.smallest();
@@ -84,7 +80,11 @@ std::optional<std::size_t> Inquiry::row_to_blame(const Tally& tally, TaskId pod)
     const auto cost = [&](std::size_t row) -> std::int64_t {
         if (rows.size() == 1) return 0;
         const auto constraint = tally.constraint(row);
-        if (constraint == Constraint::cordoned) return 0;
+        if (constraint == Constraint::cordoned)
+            return std::any_of(why_.remedies.begin(), why_.remedies.end(),
+                               [](const Remedy& r) { return r.kind == RemedyKind::uncordon; })
+                       ? 0
+                       : highest - 1;
         if (constraint <= Constraint::failed_gpus) return highest;
         std::vector<std::uint8_t> alone(cluster_.node_slots());
         for (const auto node : best_nodes_)
@@ -154,7 +154,7 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
     why_.text += std::string(enum_name(why_.cause)) + ": " + nodes + (alone == 1 ? " passes" : " pass") +
                  " every other constraint and " + (alone == 1 ? "has " : "have ") + gpus_text(idle) +
                  (idle == whole_gpu_milli ? " idle GPU" : " idle GPUs");
-    if (alone > 1 && most > 0)
+    if ((alone > 1 || fraction) && most > 0)
         why_.text += std::string("; no ") + (fraction ? "GPU" : "node") + " has more than " +
                      gpus_text(most) + (fraction ? " free" : " idle");
     why_.text += left_.size() > 1

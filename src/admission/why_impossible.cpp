@@ -114,6 +114,7 @@ std::optional<bool> Inquiry::is_impossible() {
         const auto stay = possible_neighbours();
         if (stay.size() <= 12) {
             for (std::uint32_t which = 1; which < 1u << stay.size() && found != Packed::yes; ++which) {
+                if (budget_.exhausted()) return std::nullopt;
                 for (std::size_t i = 0; i < stay.size(); ++i)
                     if ((which >> i & 1) != 0)
                         pool.assign(stay[i], cluster_.node_of(stay[i]), cluster_.gpus_of(stay[i]));
@@ -189,8 +190,10 @@ bool Inquiry::say_impossible() {
     if (emptied.fit == 0 && set != nullptr) {
         auto closest = set->second.first;
         if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
-        why_.text += "none of the " + nodes + " that it may use would hold " +
-                     (why_.pods.size() == 1 ? "it" : "one pod") + "; the closest is " +
+        why_.text += (pool.size() == 1 ? "the only node that it may use would not hold "
+                                       : "none of the " + nodes + " that it may use would hold ") +
+                     (why_.pods.size() == 1 ? "it" : "one pod") +
+                     (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                      gpusched::quoted(cluster_.name(closest)) + ": ";
         std::string texts;
         for (const auto row : set->first) {
@@ -206,9 +209,14 @@ bool Inquiry::say_impossible() {
     for (const auto node : pool) has += std::int64_t{whole_gpu_milli} * gpu_count(emptied_->idle_gpus(node));
     for (const auto pod : why_.pods) needs += cluster_.gpu_milli(pod);
     why_.text +=
-        "the " + nodes + " that it may use would hold only " + thousands(static_cast<std::int64_t>(placed)) +
-        " of " + counted(static_cast<std::int64_t>(all), "pod") + (level_ ? " in one domain" : "") +
-        (needs > 0 ? "; they have " + gpus_text(has) + " GPUs, the pods need " + gpus_text(needs) : "");
+        "the " + nodes + " that it may use would " +
+        (kinds_.size() == 1 ? "hold only " + thousands(static_cast<std::int64_t>(placed)) + " of "
+                            : "not hold all of the ") +
+        counted(static_cast<std::int64_t>(all), "pod") + (level_ ? " in one domain" : "") +
+        (has < needs ? "; they have " + gpus_text(has) + " GPUs, the pods need " + gpus_text(needs) : "");
+    if (const auto enough = enough_to_start(); !enough.empty())
+        why_.text +=
+            "; " + thousands(why_.places) + (why_.places == 1 ? " finds" : " find") + " a place" + enough;
     return true;
 }
 

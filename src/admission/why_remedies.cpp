@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace gpusched::admission::detail {
@@ -27,7 +28,6 @@ std::vector<Placement> Inquiry::ask_again(const Cluster& changed) {
 
 void Inquiry::ask_others() {
     ask_to_wait();
-    ask_to_uncordon();
     ask_admit();
 }
 
@@ -142,7 +142,7 @@ void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
 
 void Inquiry::ask_for_nodes() {
     if (options_.on) return;
-    // The largest node of each GPU model that no permanent constraint keeps from any pod.
+    // The largest node of each GPU model, by GPUs, cores and memory, that no permanent constraint keeps from any pod.
     std::map<std::string, NodeId> templates;
     std::vector<Refusals> refusals;
     for (const auto& kind : kinds_) refusals.emplace_back(cluster_, kind.sample());
@@ -154,7 +154,11 @@ void Inquiry::ask_for_nodes() {
         auto& known =
             templates.try_emplace(model == none<GpuModelId> ? "" : inv_.gpu_models[index(model)], node)
                 .first->second;
-        if (cluster_.gpu_count(node) > cluster_.gpu_count(known)) known = node;
+        const auto size = [&](NodeId of) {
+            return std::tuple(cluster_.gpu_count(of), inv_.nodes.cpu_milli[index(of)],
+                              inv_.nodes.memory_mib[index(of)]);
+        };
+        if (size(node) > size(known)) known = node;
     }
     const auto all = static_cast<std::int64_t>(why_.pods.size());
     std::int64_t fewest = all + 1;
@@ -189,6 +193,14 @@ Cluster Inquiry::with_nodes(NodeId like, std::int64_t count) const {
     spec.schedulable = true;
     spec.failed_gpus.clear();
     std::erase_if(spec.taints, is_state);
+    for (const auto task : cluster_.tasks_on(like)) {  // a new node runs the daemons, too
+        if (!inv_.tasks.daemon[index(task)]) continue;
+        spec.cpu_milli = std::max<std::int64_t>(0, spec.cpu_milli - inv_.tasks.cpu_milli[index(task)]);
+        spec.memory_mib = std::max<std::int64_t>(0, spec.memory_mib - inv_.tasks.memory_mib[index(task)]);
+        for (const auto& [resource, amount] : inv_.extras[inv_.tasks.extras[index(task)]].resources)
+            if (auto held = spec.resources.find(inv_.resource_names[resource]); held != spec.resources.end())
+                held->second = std::max<std::int64_t>(0, held->second - amount);
+    }
     const auto hostname = spec.labels.find("kubernetes.io/hostname");
     for (std::int64_t i = 0, added = 0; added < count; ++i) {
         spec.name = concat(cluster_.name(like), " (new ", i, ")");

@@ -299,7 +299,9 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
     case Constraint::not_ready: {
         std::string taints;
         for (const auto& taint : node_class.taints)
-            if (detail::constraint_of(taint) == constraint)
+            if (detail::constraint_of(taint) == constraint &&
+                !Inventory::tolerates(inv_.requirements[inv_.tasks.requirement[index(task_)]].tolerations,
+                                      taint))
                 taints += (taints.empty() ? "" : ", ") + taint.key + (taint.value.empty() ? "" : "=") +
                           taint.value + ":" + taint.effect;
         return (constraint == Constraint::taint ? "the task does not tolerate the taint " : "not ready: ") +

@@ -193,9 +193,11 @@ class Reader {
             report_.approximated("Node", "state", Errs::too_lax, "unknown: receives tasks", node.name);
         } else if (!why.empty()) {
             out.schedulable = false;
+            if (why != "DRAIN") out.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
             report_.exact("Node", "state " + why);
         } else if (has_any(state, "RESERVED", "MAINTENANCE") && out.taints.empty()) {
             out.schedulable = false;
+            out.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
             report_.approximated("Node", "reserved", Errs::too_strict,
                                  "the jobs of the reservation are unknown: it receives no task", node.name);
         } else {
@@ -360,9 +362,9 @@ class Reader {
         if (!job.dependency.empty() || begins({"Dependency"}))
             return WaitingReason{WaitingFor::dependency, job.dependency.empty() ? reason : job.dependency};
         if (begins({"BeginTime"})) return WaitingReason{WaitingFor::begin_time, {}};
-        if (begins({"Reservation"})) return WaitingReason{WaitingFor::reservation, reason};
-        if (begins({"QOS", "Assoc", "Partition", "AccountingPolicy", "JobArrayTaskLimit", "Licenses",
-                    "MaxJobsPerAccount"}))
+        if (begins({"Reservation"}) || reason.find("Reserved") != std::string::npos)
+            return WaitingReason{WaitingFor::reservation, reason};
+        if (begins({"QOS", "Assoc", "Partition", "AccountingPolicy", "JobArrayTaskLimit", "Licenses", "Max"}))
             return WaitingReason{WaitingFor::limit, reason};
         // Slurm also checks these reasons against nodes, as the snapshot does.
         if (reason.empty() || begins({"None", "Priority", "Resources", "ReqNodeNotAvail", "NodeDown",

@@ -9,27 +9,28 @@
 
 namespace testing_support {
 
-/// The value of GPUSCHED_TEST_TIMES, or 1 if it is not set.
-inline int times() {
-    static const int wanted = [] {
+/// The value of GPUSCHED_TEST_TIMES. If it is not set, 1, or 0.1 under sanitizers, which make each instance several times as long.
+inline double times() {
+    static const double wanted = [] {
+#ifdef GPUSCHED_TEST_SANITIZED
+        constexpr double usual = 0.1;
+#else
+        constexpr double usual = 1;
+#endif
         const auto* const wish = std::getenv("GPUSCHED_TEST_TIMES");
-        const int number = wish == nullptr ? 1 : std::atoi(wish);
-        if (number < 1 || number > 1'000'000)
+        const double number = wish == nullptr ? usual : std::atof(wish);
+        if (!(number >= 0.1 && number <= 1'000'000))
             throw std::invalid_argument("GPUSCHED_TEST_TIMES is '" + std::string(wish) +
-                                        "', not a whole number from 1 to 1000000");
+                                        "', not a number from 0.1 to 1000000");
         return number;
     }();
     return wanted;
 }
 
-/// Returns `all`, or a tenth of it under sanitizers, which make each instance several times as long; times the value of
-/// GPUSCHED_TEST_TIMES. Thresholds on what happened scale along.
+/// Returns `all` times `times()`. Thresholds on what happened scale along.
 template <std::integral T>
 T instances(T all) {
-#ifdef GPUSCHED_TEST_SANITIZED
-    all /= 10;
-#endif
-    return all * static_cast<T>(times());
+    return static_cast<T>(static_cast<double>(all) * times());
 }
 
 /// A test that goes through cases in order takes each, or every fifth if sanitizers make it slow.

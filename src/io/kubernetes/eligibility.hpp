@@ -290,6 +290,7 @@ class Volumes {
         if (!text_at(claim["spec"], "volumeName").empty()) return {};
         // Only a class that waits for the first consumer chooses the volume after the node.
         const auto name = text_at(claim["spec"], "storageClassName");
+        if (name.empty()) return "has no volume yet, and no storage class";
         return immediate_.contains(name) ? "has no volume yet (storage class " + name + ")" : std::string();
     }
 

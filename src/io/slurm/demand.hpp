@@ -214,6 +214,7 @@ class HeldResources {
             }
             if (beyond.empty()) continue;
             node.schedulable = false;
+            node.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
             report_.approximated(
                 "Node", "over-committed", Errs::too_strict,
                 "its jobs hold more than it has: it gets as much as they hold, and receives no task",
