@@ -28,7 +28,6 @@ GAPS = {
     "consolidation/what_if.hpp": {"WhatIfOptions": {"add_nodes": "a dict of names in Python"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
     "model/plan.hpp": {"PlanSpec": {"tasks": "facts of the snapshot, not in documents"}},
-    "model/spec.hpp": {"TaskSpec": {"owner_kind": "not in documents"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {
         "Options": {
