@@ -554,39 +554,44 @@ class VictimChoice {
     std::vector<Victim> candidates_, chosen_;
 };
 
-std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
-                     bool after_plan) {
-    auto text = "task " + gpusched::quoted(cluster.name(e.task));
+std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                          bool after_plan) {
     const auto to = "node " + gpusched::quoted(cluster.name(e.to_node));
     switch (e.fate) {
     case MoveFate::not_placed:
         if (e.from_node != none<NodeId>)
-            return text + " does not run before the plan, which places it on node " +
+            return "does not run before the plan, which places it on node " +
                    gpusched::quoted(cluster.name(e.from_node));
-        return text + (cluster.is_placed(e.task) ? " is evicted by the plan" : " does not run");
+        return cluster.is_placed(e.task) ? "is evicted by the plan" : "does not run";
     case MoveFate::is_there:
-        return text + " is on " + to + (after_plan ? " after the plan" : " already");
+        return "is on " + to + (after_plan ? " after the plan" : " already");
     case MoveFate::task_stays:
-        return text + " must stay (" + in_words(e.fixed_by) + ")";
+        return "must stay (" + in_words(e.fixed_by) + ")";
     case MoveFate::possible:
-        text += " could move to " + to;
         break;
     case MoveFate::node_closed:
-        text += " cannot move to " + to + ": the node receives nothing (" + in_words(e.closed_by) + ")";
-        break;
-    case MoveFate::obstacle:
-        text += concat(" cannot move to ", to, " (", gpusched::in_words(e.obstacle), ")");
+        return "cannot move to " + to + ": the node receives nothing (" + in_words(e.closed_by) + ")";
+    case MoveFate::obstacle: {
+        auto text = concat("cannot move to ", to, " (", gpusched::in_words(e.obstacle), ")");
         for (std::size_t v = 0; v < e.victims.size(); ++v)
             text += (v == 0 ? ", unless these leave it: task " : ", task ") +
                     gpusched::quoted(cluster.name(e.victims[v]));
-        break;
-    case MoveFate::refused:
-        text += " cannot move to " + to + ": rule " + gpusched::quoted(options.rule.name()) + " rejects it";
-        break;
-    case MoveFate::no_turn:
-        text += " fits into no wave on its way to " + to;
-        break;
+        return text;
     }
+    case MoveFate::refused:
+        return "cannot move to " + to + ": rule " + gpusched::quoted(options.rule.name()) + " rejects it";
+    case MoveFate::no_turn:
+        return "fits into no wave on its way to " + to;
+    }
+    return "could move to " + to;
+}
+
+std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                     bool after_plan) {
+    const auto text = "task " + gpusched::quoted(cluster.name(e.task)) + " " +
+                      fate_in_words(cluster, e, options, after_plan);
+    if (e.fate == MoveFate::not_placed || e.fate == MoveFate::is_there || e.fate == MoveFate::task_stays)
+        return text;
     return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
            std::to_string(e.cost) + " to the cost, " + std::to_string(e.value_milli) +
            " thousandths to the value at the price of " + std::to_string(options.price);

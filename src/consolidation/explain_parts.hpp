@@ -38,6 +38,9 @@ namespace gpusched::consolidation::detail {
 
 /// Returns the text of an explanation.
 /// @param after_plan whether there is a plan
+/// What becomes of the move, without the name of the task, such as "is on node 'n' already".
+[[nodiscard]] std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e,
+                                        const Options& options, bool after_plan);
 [[nodiscard]] std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
                                    bool after_plan);
 

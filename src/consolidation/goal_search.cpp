@@ -9,11 +9,13 @@
 #include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/search.hpp>
 #include <gpusched/consolidation/threads.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -229,6 +231,17 @@ static Result repeat_for_slots(const GoalCount& goal, const Options& options, co
     return best;
 }
 
+// The places of the tasks after the plan, in the order of their last moves, if some move more than once.
+static std::vector<WantedMove> final_places(const Plan& plan) {
+    std::vector<WantedMove> places;
+    std::set<TaskId> seen;
+    for (auto move = plan.moves.rbegin(); move != plan.moves.rend(); ++move)
+        if (seen.insert(move->task).second) places.push_back({move->task, move->to});
+    if (places.size() == plan.moves.size()) return {};
+    std::ranges::reverse(places);
+    return places;
+}
+
 // Returns the plan that comes closest, with or without opened nodes, as the options say.
 // @param start the empty plan
 static Result search_closest(const Cluster& cluster, const GoalCount& goal, const AddedWeight& weight,
@@ -268,7 +281,20 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
             repeat_for_slots(goal, options, *last, budget, start.stats.goal_before, [&](Result& found) {
                 found.stats.goal_after = goal.in(apply(cluster, found.plan));
             });
-        if (!goal.is_reached_by(again)) add_slots(again);
+        if (!goal.is_reached_by(again)) {
+            add_slots(again);
+            // Tasks of the repeated moves may move once more: then they move directly, if that is a plan.
+            if (const auto places = final_places(again.plan); !places.empty()) {
+                auto limits = options;
+                limits.goal.reset();
+                auto direct = order_into_waves(cluster, places, limits).result;
+                direct.stats.goal_before = again.stats.goal_before;
+                direct.stats.goal_after = goal.in(apply(cluster, direct.plan));
+                if (direct.stats.goal_after >= std::min(again.stats.goal_after, goal.target()) &&
+                    direct.stats.moves < again.stats.moves && direct.stats.move_cost <= again.stats.move_cost)
+                    again = std::move(direct);
+            }
+        }
         appraise(cluster, policies, options.price, options.open_price, again);
         if (goal.is_reached_by(again)) return again;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repeats the moves of an earlier plan that are still possible, and continues from there.
+#include "consolidation/explain_parts.hpp"
 #include "consolidation/goal_search.hpp"
 
 #include <gpusched/config.hpp>
@@ -275,6 +276,30 @@ static Result search_after(const Cluster& cluster, const Scope& scope, const Any
     return best;
 }
 
+// Orders the first of the moves that the limits of moves and cost allow.
+static Result order_within(const Cluster& cluster, std::vector<WantedMove> wanted, const Options& options) {
+    constexpr auto any = std::numeric_limits<std::int64_t>::max();
+    const auto most_moves = options.max_moves.value_or(any), most_cost = options.max_move_cost.value_or(any);
+    std::vector<std::size_t> last(cluster.task_slots());  // position of the task's last move
+    for (std::size_t i = 0; i < wanted.size(); ++i) last[index(wanted[i].task)] = i;
+    std::vector<WantedMove> kept;
+    auto moves_left = most_moves, cost_left = most_cost;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const auto cost = cluster.inventory().tasks.move_cost[index(wanted[i].task)];
+        if (last[index(wanted[i].task)] != i || moves_left == 0 || cost > cost_left) continue;
+        --moves_left;
+        cost_left -= cost;
+        kept.push_back(wanted[i]);
+    }
+    auto found = order_into_waves(cluster, kept, options).result;
+    // Hops count, too.
+    while (!kept.empty() && (found.stats.moves > most_moves || found.stats.move_cost > most_cost)) {
+        kept.pop_back();
+        found = order_into_waves(cluster, kept, options).result;
+    }
+    return found;
+}
+
 // Continues from the rest of the last plan towards a goal, or starts from scratch, if that comes closer or is
 // much cheaper.
 static Result replan_goal(const Cluster& cluster, const PlanSpec& last, const Options& options,
@@ -298,7 +323,7 @@ static Result replan_goal(const Cluster& cluster, const PlanSpec& last, const Op
                                            wanted.push_back({moves[i].task, moves[i].to});
                                    auto limits = with;
                                    limits.goal.reset();
-                                   return order_into_waves(cluster, wanted, limits).result;
+                                   return order_within(cluster, std::move(wanted), limits);
                                },
                            .moves = moves.size()};
     auto repeated = search_goal(cluster, options, context, &earlier);
@@ -349,9 +374,9 @@ GPUSCHED_EXPORT std::vector<DroppedFromPlan> dropped_moves(const Cluster& cluste
         else if (made.contains(move.task))
             drop("it moves to node " + gpusched::quoted(made[move.task]) + " instead");
         else if (const auto why = explain_move(cluster, id, to, options, now); why.fate != MoveFate::possible)
-            drop(why.text.substr(0, why.text.find("; the move adds ")));
+            drop("it " + detail::fate_in_words(cluster, why, options, true));
         else
-            drop("the new plan does not need it");
+            drop("possible, but not in the new plan");
     }
     return out;
 }

@@ -272,6 +272,8 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
     switch (obstacle) {
     case Obstacle::cordoned:
         return "cordon";
+    case Obstacle::not_eligible:
+        return "GPU model, labels or taints";
     case Obstacle::gpu_model:
         return "GPU model";
     case Obstacle::node_selector:
@@ -302,6 +304,8 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
         return "topology spread";
     case Obstacle::disruption_budget:
         return "disruption budget";
+    case Obstacle::waiting:
+        return "not waiting for room";
     default:
         return enum_name(obstacle);
     }

@@ -53,9 +53,9 @@ GPUSCHED_EXPORT std::vector<std::string> matching_gpu_models(std::string_view na
     std::vector<std::string> same, part;
     const auto words = detail::gpu_words(name);
     const auto all = detail::together(words);
+    if (std::ranges::find(known, name) != known.end()) return {std::string(name)};
     if (all.empty()) return {};
     for (const auto& model : known) {
-        if (model == name) return {model};
         const auto of_model = detail::gpu_words(model);
         if (detail::together(of_model) == all)
             same.push_back(model);

@@ -25,12 +25,12 @@ namespace gpusched::consolidation {
 /// With at most 1,000 nodes the complete search of the preset runs as well: the plan is worth at least 99.5 %
 /// of a new one. With more nodes that is not guaranteed (figures in docs/consolidation.md).
 ///
-/// @param last the last plan; if its moves name their chains (`SearchOptions::record_chains`), their order is
-///     kept
 /// With a goal, the moves of the last plan that are still possible and serve it come first, and the search
 /// continues until the goal is reached. A plan from scratch is returned if it comes closer to the goal, or as
 /// close at less than 90 % of the cost.
 ///
+/// @param last the last plan; if its moves name their chains (`SearchOptions::record_chains`), their order is
+///     kept
 /// @param options as for `consolidate`
 /// @return, throws, determinism: as `consolidate(cluster, options, context)`
 [[nodiscard]] Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options = {},
@@ -49,7 +49,7 @@ struct DroppedFromPlan {
 /// @param options those of the new plan, as for `explain_move`
 /// @return the moves of `last` that lead to another node than in `plan`, or that `plan` does not make, each
 ///     with the reason: the task or the node is gone, the move is made already, the task moves to another
-///     node, a constraint prevents the move, or it is no longer needed
+///     node, a constraint prevents the move, or it is possible, but not in the new plan
 /// @throws InvalidInput for a plan that names unknown tasks or nodes
 /// O(dropped moves x cluster)
 [[nodiscard]] std::vector<DroppedFromPlan> dropped_moves(const Cluster& cluster, const PlanSpec& last,

@@ -153,14 +153,14 @@ PENDING_SHOWN = 10
 """Rows of pending jobs in a report."""
 
 
-def say_summary(cluster: Cluster, requests: fragmentation.Report, include_cordoned: bool) -> None:
+def say_summary(cluster: Cluster, requests: fragmentation.Report) -> None:
     """Prints the nodes by idle GPUs, the largest jobs that could start, and the requests of pending jobs."""
     nodes = idle_gpus(cluster)
     if nodes:
         say("\nNodes by idle GPUs")
         say(str(nodes))
         say("\nLargest job that could start now, in GPUs, by the request of each pod")
-        say(str(largest_jobs(cluster, requests, include_cordoned)))
+        say(str(largest_jobs(cluster, requests)))
         say("(by GPUs and cores alone; `gpusched allocate` checks all constraints)")
     pending = pending_jobs(cluster)
     if not pending:
@@ -365,7 +365,7 @@ def report(args: argparse.Namespace) -> int:
         say(describe(cluster))
         for warning in cluster.warnings():
             say(f"note: {warning}")
-        say_summary(cluster, table, bool(args.include_cordoned))
+        say_summary(cluster, table)
         say("\nIdle GPUs that a pod of this size cannot use, by cause")
         say(str(causes(table)))
         say_excluded(cluster, args)

@@ -45,8 +45,8 @@ GOAL = (
     "GPU model lack (default: none)"
 )
 LAST = (
-    "continue from this earlier plan of the cluster: its moves that are still valid come first, which takes "
-    "much less time (default: plan from scratch)"
+    "continue from this earlier plan of the cluster: its moves that are still valid come first; on large "
+    "clusters, without a goal, that takes much less time (default: plan from scratch)"
 )
 
 

@@ -55,10 +55,15 @@ class Diff(Table):
     def __str__(self) -> str:
         if self.equal:
             return "no differences"
-        parts = [
-            f"{counted(count, kind)} {how}" for (kind, how), count in self.counts().items() if kind != "plan"
-        ]
         nodes = [row for row in self if row.kind == "task" and row.field == "node"]
+        counts = self.counts()
+        if nodes:
+            counts["task", "changed"] -= len(nodes)  # they are counted below
+        parts = [
+            f"{counted(count, kind)} {how}"
+            for (kind, how), count in counts.items()
+            if kind != "plan" and count
+        ]
         for how, count in (
             ("moved", sum(None not in (row.before, row.after) for row in nodes)),
             ("started", sum(row.before is None for row in nodes)),
@@ -128,12 +133,17 @@ def read(argument: str, source: Any) -> tuple[str, Document]:
         kind = type(source).__name__
         raise InvalidInput(f"{argument}: a {kind}; expected a Cluster, a Plan, a dict or the path of a file")
     document = source if isinstance(source, Mapping) else _core.read_mapping(os.fspath(source))
+    if not isinstance(source, Mapping) and not os.path.isfile(source):
+        source = document  # a pipe can be read only once
     if document.get("format") == "gpusched.plan":
         return "plan", Plan.from_json(source).to_json()
     if "format" not in document and "rows" in document:
-        entries = document["rows"]
-        if not isinstance(entries, list) or not all(isinstance(e, Mapping) and "kind" in e for e in entries):
-            raise InvalidInput(f"{argument}: rows: expected the rows of a reading report")
+        for key in ("rows", "absent"):
+            entries = document.get(key, [])
+            if not isinstance(entries, list) or not all(
+                isinstance(e, Mapping) and "kind" in e for e in entries
+            ):
+                raise InvalidInput(f"{argument}: {key}: expected the {key} of a reading report")
         return "report", document
     return "snapshot", Cluster.from_json(source).to_json()
 

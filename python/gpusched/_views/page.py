@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from html import escape
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core, verify
 from .._core.model import Cluster, Plan, apply
 from ..errors import explained
-from .tables import counted, format_value
+from .tables import counted, format_value, rounded
 
 if TYPE_CHECKING:
     from ..model import Task
@@ -170,6 +171,9 @@ class Page:
         self.facts, self.how = plan._tasks, plan._treatments
         self.disturbed = [task for task, how in self.how.items() if how != "start"]
         self.node = {name: at for at, name in enumerate(cluster.nodes.name)}
+        self.leaving: dict[str, list[str]] = {}
+        for task in self.disturbed:
+            self.leaving.setdefault(cluster.tasks[task].node or "", []).append(task)
 
     def html(self) -> str:
         title = self.title()
@@ -217,7 +221,7 @@ class Page:
         parts = [
             counted(slots["gpu_count"], "GPU") if slots.get("gpu_count") else "",
             f"{slots['cpu_milli'] / 1000:g} cores" if slots.get("cpu_milli") else "",
-            f"{slots['memory_mib'] / 1024:g} GiB" if slots.get("memory_mib") else "",
+            f"{rounded(slots['memory_mib'] / 1024):g} GiB" if slots.get("memory_mib") else "",
         ]
         return f"{counted(goal.get('count', 1), 'slot')} of {', '.join(filter(None, parts))}{model}{usable}"
 
@@ -249,7 +253,8 @@ class Page:
             bound = f" No plan can free more than {counted(most, 'GPU')}." if most else ""
             if plan.vacated_nodes and not plan.placements:
                 return f"<p>Free as many GPUs as the options allow.{escape(bound)}</p>"
-            return f"<p>Start {counted(len(self.how) - len(self.disturbed), 'pending pod')}.</p>"
+            started = len(self.how) - len(self.disturbed)
+            return f"<p>Start {counted(started, 'pending pod')}.</p>" if started else ""
         state = "<b class=good>reached</b>" if plan.goal_reached else "<b class=bad>not reached</b>"
         counts = ""
         if "goal_before" in stats:
@@ -265,16 +270,15 @@ class Page:
 
     def left(self, name: str) -> list[str]:
         """The disturbed pods that run on the node before the plan."""
-        return [task for task in self.disturbed if self.before.tasks[task].node == name]
+        return self.leaving.get(name, [])
 
     def disturbance(self) -> str:
         if not self.disturbed:
             return "<p>No running pod.</p>"
         groups: dict[tuple[str, str, str, str], list[float]] = {}
         for task in self.disturbed:
-            kind, gpus, job, space = self.facts[task]
-            owner = job.removeprefix(f"{space}/") if job else ""
-            entry = groups.setdefault((space, owner, kind or "", self.how[task]), [0, 0])
+            kind, gpus, _, space = self.facts[task]
+            entry = groups.setdefault((space, self.owner(task), kind or "", self.how[task]), [0, 0])
             entry[0] += 1
             entry[1] += gpus
         rows = [
@@ -283,24 +287,32 @@ class Page:
             for (space, owner, kind, how), (pods, gpus) in sorted(groups.items())
         ]  # fmt: skip
         text = str(self.plan.disturbs)
-        return f"<p>This plan {escape(text)}</p>" + table(
-            ["namespace", "owner", "kind", "how", "pods", "GPUs"],
-            rows,
-            ("total", "", "", "", sum(row[4] for row in rows), whole(sum(row[5] for row in rows))),
-        )
+        total = ("total", "", "", "", sum(row[4] for row in rows), whole(sum(row[5] for row in rows)))
+        shown = [at for at in range(len(total)) if at != 2 or any(row[2] for row in rows)]
 
-    def kind_and_gpus(self, task: str) -> tuple[str, int | float]:
+        def chosen(row: Sequence[Any]) -> list[Any]:
+            return [row[at] for at in shown]
+
+        heads = chosen(["namespace", "owner", "kind", "how", "pods", "GPUs"])
+        return f"<p>This plan {escape(text)}</p>" + table(heads, map(chosen, rows), chosen(total))
+
+    def owner(self, task: str) -> str:
+        """The name of the task's job without its namespace."""
+        _, _, job, space = self.facts[task]
+        return job.removeprefix(f"{space}/") if job else ""
+
+    def owner_and_gpus(self, task: str) -> tuple[str, int | float]:
         kind, gpus, *_ = self.facts[task]
-        return kind or "", whole(gpus)
+        return f"{kind or ''} {self.owner(task)}".strip(), whole(gpus)
 
     def waves(self) -> str:
         rows = [
-            ("first", task, *self.kind_and_gpus(task), self.before.tasks[task].node or "", "",
+            ("first", task, *self.owner_and_gpus(task), self.before.tasks[task].node or "", "",
              "evicted" if self.how[task] == "evict" else "evicted, starts again")
             for task in self.plan.evictions
         ]  # fmt: skip
         rows += [
-            (str(m.wave + 1), m.task, *self.kind_and_gpus(m.task), m.from_, m.to, PARTICIPLES[m.how])
+            (str(m.wave), m.task, *self.owner_and_gpus(m.task), m.from_, m.to, PARTICIPLES[m.how])
             for m in sorted(self.plan.moves, key=lambda m: (m.wave, m.from_, m.task))
         ]  # fmt: skip
         note = (
@@ -314,7 +326,7 @@ class Page:
 
     def starts(self) -> str:
         rows = [
-            (p.task, *self.kind_and_gpus(p.task), p.node,
+            (p.task, *self.owner_and_gpus(p.task), p.node,
              "evicted" if p.task in self.plan.evictions else "pending")
             for p in self.plan.placements
         ]  # fmt: skip
@@ -324,20 +336,15 @@ class Page:
         touched = {name for move in self.plan.moves for name in (move.from_, move.to)}
         touched |= {self.before.tasks[task].node or "" for task in self.plan.evictions}
         touched |= {place.node for place in self.plan.placements} | set(self.plan.vacated_nodes)
-        rows = []
-        for at in sorted(self.node[name] for name in touched if name):
-            nodes = self.before.nodes, self.after.nodes
-            pods = [int(state.occupants[at]) for state in nodes]
-            count = int(nodes[0].gpu_count[at])
-            used = [count - int(state.idle_gpu_count[at]) for state in nodes]
-            rows.append(
-                (
-                    nodes[0].name[at],
-                    nodes[0].gpu_model[at] or "",
-                    *pods,
-                    *(Raw(blocks(u, count)) for u in used),
-                )
-            )
+        before, after = self.before.nodes, self.after.nodes
+        names, models, counts = before.name, before.gpu_model, before.gpu_count
+        pods = before.occupants, after.occupants
+        busy = [counts - state.idle_gpu_count - state.failed_gpu_count for state in (before, after)]
+        rows = [
+            (names[at], models[at] or "", *(int(of[at]) for of in pods),
+             *(Raw(blocks(int(of[at]), int(counts[at]))) for of in busy))
+            for at in sorted(self.node[name] for name in touched if name)
+        ]  # fmt: skip
         return table(
             ["node", "GPU model", "pods before", "pods after", "GPUs in use before", "GPUs in use after"],
             rows,
@@ -378,24 +385,27 @@ class Page:
                 "executor evicts instead, as the kubectl script does, these pods are down in between, and "
                 "disruption budgets count them."
             )
-        down = {*restarts, *lost}
+        down: dict[str, set[str]] = {"The eviction at the start": set(plan.evictions)}
+        for move in plan.moves:
+            if move.how == "restart":
+                down.setdefault(f"Wave {move.wave}", set()).add(move.task)
         for budget in self.before.budgets:
             names, groups = set(budget["tasks"]), set(budget["groups"])
-            members = [name for name in down if name in names or groups & set(tasks[name].groups)]
-            if members and len(members) >= budget["allowed_down"]:
-                allowed = counted(budget["allowed_down"], "pod")
-                out.append(
-                    f"Disruption budget {budget['name']} allows {allowed} down at once; the plan takes "
-                    f"{len(members)} of its pods down, over all waves."
-                )
+            for step, stopped in down.items():
+                members = [name for name in stopped if name in names or groups & set(tasks[name].groups)]
+                if members and len(members) == budget["allowed_down"]:
+                    out.append(
+                        f"{step} uses up disruption budget {budget['name']}: "
+                        f"{counted(len(members), 'pod')} of it may be down at once, and no other."
+                    )
         if plan.opened_nodes:
             out.append(f"Pods move onto nodes that were empty: {listed(plan.opened_nodes)}.")
         taken = "The snapshot is a picture of the past: pods that started or moved since are not in the plan."
         return [*out, taken + " Check again before you execute it."]
 
     def commands(self) -> str:
-        plan, cluster = (f"'{name}'" if set(name) & set(" '\"$&;()") else name for name in self.files)
-        script = plan.removesuffix(".json") + ".sh"
+        names = *self.files, self.files[0].removesuffix(".json") + ".sh"
+        plan, cluster, script = (shlex.quote(f"./{name}" if name.startswith("-") else name) for name in names)
         return "\n".join(
             [
                 "# check the plan against the snapshot",

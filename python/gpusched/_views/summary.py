@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .tables import Table, counted
+from .tables import Table, counted, rounded
 
 if TYPE_CHECKING:
     from .. import fragmentation
@@ -46,14 +46,14 @@ def idle_gpus(cluster: Cluster) -> Table:
     return Table(columns, rows)
 
 
-def largest_jobs(cluster: Cluster, requests: fragmentation.Report, include_cordoned: bool = False) -> Table:
+def largest_jobs(cluster: Cluster, requests: fragmentation.Report) -> Table:
     """The GPUs of the largest job that fits, per GPU model, by the request of each pod.
 
-    Idle GPUs and cores count, other constraints do not.
+    Idle GPUs and cores of nodes without a cordon count, other constraints do not.
     """
     nodes = cluster.nodes
     pods = list(dict.fromkeys((row.gpus, row.cpu_cores) for row in requests if row.gpus > 0))
-    is_open = nodes.schedulable | include_cordoned
+    is_open = nodes.schedulable
 
     def gpus_for(request: tuple[int, float], of: Any) -> int:
         gpus, cores = request
@@ -75,7 +75,8 @@ def pending_jobs(cluster: Cluster) -> Table:
     tasks = cluster.tasks
     for at in np.flatnonzero(tasks.node_index < 0).tolist():
         task = tasks[at]
-        places = list(task.gpu_models) or [f"{key}={value}" for key, value in task.node_selector.items()]
+        places = [*task.gpu_models, *(f"{key}={value}" for key, value in task.node_selector.items())]
+        places += ["node affinity"] * bool(task.node_affinity)
         gpus = task.gpu_milli / 1000
         row = (
             task.job or task.name,
@@ -90,7 +91,7 @@ def pending_jobs(cluster: Cluster) -> Table:
     return Table(
         ["job", "pods", "GPUs per pod", "cores", "GiB", "priority", "on"],
         [
-            (job, pods, gpus, cores, memory, -priority, where)
+            (job, pods, gpus, cores, rounded(memory), -priority, where)
             for (job, gpus, cores, memory, priority, where), pods in rows
         ],
     )

@@ -80,6 +80,11 @@ EXTENSION_TABLES: dict[tuple[str, ...], tuple[Kind, ...]] = {
 """Column kinds of the tables that the extension makes. It passes only the column names."""
 
 
+def rounded(number: float) -> float:
+    """The number with three digits, or whole from 100 on."""
+    return float(round(number)) if number >= 100 else float(f"{number:.3g}")
+
+
 class Table(Sequence[Row]):
     """Rows with named columns. A slice of a table (`table[:2]`) is a table.
 

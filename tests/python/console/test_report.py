@@ -78,10 +78,22 @@ def test_the_largest_job_that_could_start(cluster: gs.Cluster) -> None:
 def test_pending_jobs_by_priority(cluster: gs.Cluster) -> None:
     rows = [tuple(row) for row in pending_jobs(cluster)]
     assert rows == [
-        ("j", 3, 4, 8.0, 1000 / 1024, 9, "H100"),
-        ("j", 1, 0, 8.0, 1000 / 1024, 9, "zone=x"),
-        ("alone", 1, 2, 8.0, 1000 / 1024, 7, "any node"),
+        ("j", 3, 4, 8.0, 0.977, 9, "H100"),
+        ("j", 1, 0, 8.0, 0.977, 9, "zone=x"),
+        ("alone", 1, 2, 8.0, 0.977, 7, "any node"),
     ]
+
+
+def test_pending_jobs_name_all_that_limits_their_nodes() -> None:
+    affinity = [{"match_expressions": [{"key": "zone", "operator": "In", "values": ["x"]}]}]
+    tasks = [
+        make_task("a", gpu_models=["A100"], node_selector={"zone": "x"}, memory_mib=100_000),
+        make_task("b", node_affinity=affinity, memory_mib=1024 * 1024),
+    ]
+    content = {**document([make_node("n")], tasks), "version": 2}
+    rows = pending_jobs(gs.Cluster.from_json(content))
+    assert rows.column("on") == ["A100, zone=x", "node affinity"]
+    assert rows.column("GiB") == [97.7, 1024]
 
 
 def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +113,10 @@ def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capt
     assert "fractional" not in out and "stranded" not in out and "HP" not in out
     assert cli.main(["report", path, "--job-gpus", "2"]) == 0
     assert "anywhere and each under one switch" in capsys.readouterr().out
+    assert cli.main(["report", path, "--include-cordoned"]) == 0
+    largest = ("Largest job", "(by GPUs and cores alone")  # which never starts on a cordoned node
+    with_cordoned = capsys.readouterr().out
+    assert len({text.split(largest[0])[1].split(largest[1])[0] for text in (out, with_cordoned)}) == 1
     assert cli.main(["report", path, "--csv"]) == 0
     assert capsys.readouterr().out.startswith(
         "gpus,cpu_cores,fractional,stranded,"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,23 @@ def test_reading_reports_are_compared_by_their_rows(tmp_path: Path) -> None:
     assert gs.diff(report, json.loads(report.to_json())).equal
 
 
+def test_moved_tasks_are_counted_once() -> None:
+    moved = copy.deepcopy(BEFORE)
+    next(task for task in moved["tasks"] if task["name"] == "moves").update(node="n1", gpus=[2])
+    assert str(gs.diff(BEFORE, moved)).splitlines()[0] == "1 task moved"
+
+
+def test_pipes_are_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    plan = {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []}
+    for content in (BEFORE, plan):
+        writer = threading.Thread(target=pipe.write_text, args=(json.dumps(content),), daemon=True)
+        writer.start()
+        assert gs.diff(content, pipe).equal
+        writer.join()
+
+
 def test_long_lists_are_shortened() -> None:
     many = document([make_node(f"n{i}") for i in range(50)], [])
     text = str(gs.diff(many, document([], [])))
@@ -130,6 +149,9 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         gs.diff(BEFORE, plan)
     with refuses("before: rows: the rows of a reading report"):
         gs.diff({"rows": 3}, {"rows": []})
+    for absent in (3, [3], [{}]):
+        with refuses("after: absent: the absent of a reading report"):
+            gs.diff({"rows": []}, {"rows": [], "absent": absent})
     with refuses("before: a int"):
         gs.diff(3, plan)  # type: ignore[arg-type]
     with refuses("nodes"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -76,12 +78,13 @@ def test_the_page_says_what_the_plan_does(cluster: gs.Cluster) -> None:
     for move in plan.moves:
         how = "restarted" if move.how == "restart" else "copied"
         gpus = str(cluster.tasks[move.task].gpu_count)
-        assert [str(move.wave + 1), move.task, "", gpus, move.from_, move.to, how] in read.rows
+        owner = {"ml": "a", "web": ""}[move.task.split("/")[0]]
+        assert [str(move.wave), move.task, owner, gpus, move.from_, move.to, how] in read.rows
     assert ["n0", "A100", "3", "0", " 5 of 8", " 0 of 8"] in read.rows
     assert ["n1", "A100", "1", "4", " 1 of 8", " 6 of 8"] in read.rows
-    assert (
-        "Disruption budget keep-a allows 1 pod down at once; the plan takes 1 of its pods down" in read.text
-    )
+    assert "kind" not in sum(read.rows, [])  # no kind is known
+    wave = next(move.wave for move in plan.moves if move.task == "ml/a-1")
+    assert f"Wave {wave} uses up disruption budget keep-a: 1 pod of it may be down" in read.text
     assert "1 pod is down while it restarts: ml/a-1." in read.text
     assert "1 pod has no owner that creates a replacement: web/<b>." in read.text
     assert "gpusched verify cluster.json plan.json" in read.text
@@ -116,7 +119,56 @@ def test_bad_plans_are_refused_or_named(cluster: gs.Cluster, tmp_path: Path) -> 
     with pytest.raises(gs.BackendError, match="cannot be written"):
         gs.plan_page(plan, cluster, tmp_path / "no" / "page.html")
     empty = {**plan, "moves": [], "vacated_nodes": [], "waves": 0}
-    assert "No running pod" in Reader(gs.plan_page(empty, cluster)).text
+    read = Reader(gs.plan_page(empty, cluster))
+    assert "No running pod" in read.text and "Start 0" not in read.text
+
+
+def test_owners_have_their_kinds(cluster: gs.Cluster) -> None:
+    content = cluster.to_json()
+    for task in content["tasks"]:
+        if task.get("job") == "ml/a":
+            task["x-owner-kind"] = "Deployment"
+    known = gs.Cluster.from_json(content)
+    rows = Reader(gs.plan_page(gs.consolidate(known, clear=["n0"]), known)).rows
+    assert "kind" in sum(rows, [])
+    assert {row[2] for row in rows if row[1:2] == ["ml/a-0"]} == {"Deployment a"}
+
+
+def test_budgets_that_no_wave_uses_up_are_no_risk(cluster: gs.Cluster) -> None:
+    content = cluster.to_json()
+    content["budgets"][0]["allowed_down"] = 2
+    roomy = gs.Cluster.from_json(content)
+    assert "keep-a" not in gs.plan_page(gs.consolidate(roomy, clear=["n0"]), roomy)
+
+
+def test_failed_gpus_are_not_in_use() -> None:
+    nodes = [make_node("n0", failed_gpus=[6, 7]), make_node("n1")]
+    tasks = [
+        make_task("a", node="n0", gpus=[0], preemptible=True),
+        make_task("b", node="n1", gpus=[0, 1], gpu_count=2),
+    ]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    rows = Reader(gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)).rows
+    assert ["n0", "A100", "1", "0", " 1 of 8", " 0 of 8"] in rows
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "$(id)", "`id`", "a;b", "a|b", "a*", "-p", "\\"])
+def test_commands_quote_the_names_of_files(cluster: gs.Cluster, tmp_path: Path, name: str) -> None:
+    plan_file, cluster_file = tmp_path / f"{name}.json", tmp_path / f"{name} c.json"
+    gs.consolidate(cluster).to_json(str(plan_file))
+    cluster.to_json(str(cluster_file))
+    text = Reader(gs.plan_page(str(plan_file), str(cluster_file))).text
+    words = [shlex.split(line) for line in text.splitlines() if line.startswith("gpusched ")]
+    files = [cluster_file.name, plan_file.name]
+    assert [word.removeprefix("./") for word in words[0][2:]] == files
+    assert not any(word.startswith("-") for word in words[0])
+    assert words[1][-1].removeprefix("./") == f"{name}.sh"
+    # A shell reads the same words.
+    line = next(line for line in text.splitlines() if line.startswith("gpusched verify "))
+    out = subprocess.run(
+        ["sh", "-c", line.replace("gpusched verify", "printf '%s\\n'", 1)], capture_output=True
+    )
+    assert [word.removeprefix("./") for word in out.stdout.decode().splitlines()] == files
 
 
 def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

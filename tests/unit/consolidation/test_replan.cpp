@@ -7,9 +7,12 @@
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace gpusched;
 
@@ -92,6 +95,66 @@ TEST_CASE("Moves for slots that the goal no longer needs are left out", "[replan
     CHECK(verify::plan(spec, plan).ok);
 }
 
+/// A task on some GPUs of a node.
+TaskSpec placed(std::string name, std::string node, std::vector<int> gpus) {
+    TaskSpec task{.name = std::move(name), .gpu_count = static_cast<std::int64_t>(gpus.size())};
+    task.node = std::move(node);
+    task.gpus = std::move(gpus);
+    return task;
+}
+
+ClusterSpec nodes_of_eight(int count) {
+    ClusterSpec spec;
+    for (int i = 0; i < count; ++i)
+        spec.nodes.push_back({.name = "n" + std::to_string(i), .gpu_count = 8, .cpu_milli = 64'000});
+    return spec;
+}
+
+TEST_CASE("Moves repeated for slots keep to the limits", "[replan]") {
+    auto spec = nodes_of_eight(3);
+    spec.tasks = {placed("a", "n0", {0}), placed("b", "n0", {1}), placed("z", "n1", {0, 1})};
+    const auto cluster = Cluster::build(spec);
+    const PlanSpec last{
+        .waves = 1, .moves = {{"a", "n0", "n1", {2}, 0}, {"b", "n0", "n1", {3}, 0}}, .vacated_nodes = {"n0"}};
+    struct Case {
+        std::optional<std::int64_t> moves, cost;
+        bool reached;
+    };
+    for (const auto& [moves, cost, reached] :
+         {Case{0, {}, false}, Case{{}, 0, false}, Case{1, 1, true}, Case{2, 2, true}}) {
+        consolidation::Options options;
+        options.goal = Goal{.slots = SlotShape{.gpu_count = 8}, .count = 2};
+        options.max_moves = moves;
+        options.max_move_cost = cost;
+        const auto found = consolidation::replan(cluster, last, options);
+        INFO(moves.value_or(-1) << " moves, cost " << cost.value_or(-1));
+        CHECK(found.plan.goal_reached == reached);
+        CHECK(found.stats.moves <= moves.value_or(2));
+        CHECK(found.stats.move_cost <= cost.value_or(2));
+        CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+    }
+}
+
+TEST_CASE("Moves for slots start from the first places of repeated moves", "[replan]") {
+    auto spec = nodes_of_eight(5);
+    spec.tasks = {
+        placed("t0", "n1", {0, 1}),       placed("t1", "n2", {0, 1}),       placed("t3", "n0", {0}),
+        placed("t4", "n1", {2, 3, 4, 5}), placed("t5", "n2", {2, 3, 4, 5}), placed("t7", "n3", {0, 1, 2, 3}),
+        placed("t8", "n4", {0}),          placed("new0", "n3", {4}),        placed("new1", "n2", {6})};
+    const auto cluster = Cluster::build(spec);
+    const PlanSpec last{.waves = 1,
+                        .moves = {{"t3", "n0", "n1", {6}, 0}, {"t8", "n4", "n1", {7}, 0}},
+                        .vacated_nodes = {"n0", "n4"}};
+    consolidation::Options options;
+    options.goal = Goal{.slots = SlotShape{.gpu_count = 4}, .count = 5};
+    const auto plan = to_spec(consolidation::replan(cluster, last, options).plan, cluster);
+    CHECK(plan.goal_reached == true);
+    CHECK(verify::plan(spec, plan).ok);
+    std::set<std::string> moved;
+    for (const auto& move : plan.moves) moved.insert(move.task);
+    CHECK(moved.size() == plan.moves.size());  // each task once
+}
+
 TEST_CASE("Reasons for moves that are not made again", "[replan]") {
     auto spec = four_nodes();
     spec.tasks[1].gpu_count = 6;  // on-b
@@ -114,8 +177,21 @@ TEST_CASE("Reasons for moves that are not made again", "[replan]") {
     for (const auto& one : consolidation::dropped_moves(cluster, last, now)) reasons.push_back(one.reason);
     CHECK(reasons == std::vector<std::string>{"it no longer exists", "it is pending",
                                               "node 'z' no longer exists", "it is already there",
-                                              "task 'more-d' cannot move to node 'b' (too few idle GPUs)",
+                                              "it cannot move to node 'b' (too few idle GPUs)",
                                               "it moves to node 'a' instead"});
+    // A name cannot cut a reason short.
+    auto odd = four_nodes();
+    for (auto& task : odd.tasks)
+        if (task.name == "on-a") task.name = "on; the move adds a";
+    odd.tasks[1].gpu_count = 7;  // on-b
+    const PlanSpec moves{.waves = 1,
+                         .moves = {{"on; the move adds a", "a", "b", {}, 0}, {"more-c", "c", "d", {}, 0}},
+                         .vacated_nodes = {}};
+    reasons.clear();
+    for (const auto& one : consolidation::dropped_moves(Cluster::build(odd), moves, PlanSpec{}))
+        reasons.push_back(one.reason);
+    CHECK(reasons == std::vector<std::string>{"it cannot move to node 'b' (too few idle GPUs)",
+                                              "possible, but not in the new plan"});
 }
 
 }  // namespace replan_tests

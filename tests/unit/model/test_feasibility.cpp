@@ -300,3 +300,9 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         s.tasks[p].network_affinity = NetworkAffinity{1, NetworkMode::required};
     });
 }
+
+TEST_CASE("Messages name obstacles in words", "[feasibility]") {
+    CHECK(in_words(Obstacle::gpu) == "too few idle GPUs");
+    CHECK(in_words(Obstacle::not_eligible) == "GPU model, labels or taints");
+    CHECK(in_words(Obstacle::waiting) == "not waiting for room");
+}

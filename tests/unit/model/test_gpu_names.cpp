@@ -47,6 +47,7 @@ TEST_CASE("A name means the models with its words", "[gpu_names]") {
     // An exact name is never ambiguous, nor one with the same letters.
     CHECK(matching_gpu_models("A100", {"A100-SXM", "A100"}) == Names{"A100"});
     CHECK(matching_gpu_models("a100", {"A100-SXM", "A100"}) == Names{"A100"});
+    CHECK(matching_gpu_models("--", {"--", "A100"}) == Names{"--"});
     CHECK(matching_gpu_models("a-100", {"A100", "a100"}) == Names{"A100", "a100"});
 }
 
