@@ -105,7 +105,7 @@ struct Refusals::Gpus {
     [[nodiscard]] bool failed_refuse(int all) const { return healthy < count && count <= all; }
 };
 
-Refusals::Gpus Refusals::gpus(NodeId node) const {
+GPUSCHED_EXPORT Refusals::Gpus Refusals::gpus(NodeId node) const {
     Gpus found{.count = inv_.tasks.gpu_count[index(task_)]};
     if (found.count == 0) return found;
     const auto lent = cluster_.lent_to(task_);
@@ -130,13 +130,13 @@ Refusals::Gpus Refusals::gpus(NodeId node) const {
     return found;
 }
 
-std::int64_t Refusals::amount(std::uint32_t resource) const {
+GPUSCHED_EXPORT std::int64_t Refusals::amount(std::uint32_t resource) const {
     for (const auto& [known, amount] : inv_.extras[inv_.tasks.extras[index(task_)]].resources)
         if (known == resource) return amount;
     return 0;
 }
 
-bool Refusals::refuses(const Row& row, NodeId node, const Gpus& gpus) const {
+GPUSCHED_EXPORT bool Refusals::refuses(const Row& row, NodeId node, const Gpus& gpus) const {
     const auto& t = inv_.tasks;
     const auto i = index(task_);
     const auto& requirement = inv_.requirements[t.requirement[i]];

@@ -6,6 +6,7 @@
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/model/waiting.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -159,6 +160,10 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
         for (std::size_t t = 0; t < c.spec.tasks.size(); ++t)
             if (!c.spec.tasks[t].node) pods.push_back(make_id<TaskId>(t));
         const auto made = admission::admit(cluster, pods, c.options);
+        if (find_waiting(cluster, pods)) {  // a gang with too few members
+            REQUIRE_FALSE(made.admitted);
+            continue;
+        }
         const auto limit = made.admitted ? made.cost.total() : INT64_MAX / 4;
         const auto best = testing_support::EveryAdmission(c.spec, c.options).cheapest_below(limit);
         const auto report = verify::plan(c.spec, to_spec(made.plan, cluster));

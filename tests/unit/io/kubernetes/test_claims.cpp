@@ -90,7 +90,8 @@ TEST_CASE("Claims of templates, and classes by their selectors", "[io][kubernete
     CHECK(task(reading, "b").assign_gpus);
     CHECK_FALSE(fits(Cluster::build(reading.cluster), "a", "n0"));
     CHECK(rows(reading, "Pod", "claims").size() == 2);  // exact, and of the class that says no driver
-    CHECK(row(reading, "Pod", "resource claims").examples.front() == "default/d: c");
+    CHECK(row(reading, "Pod", "resource claims that do not exist").examples.front() == "default/d");
+    CHECK(task(reading, "d").waiting.has_value());
     CHECK(row(reading, "Pod", "selectors of claims").errs == io::Errs::too_lax);
     CHECK(task(reading, "e").gpu_count == 1);
 }
