@@ -9,11 +9,11 @@
 
 namespace testing_support {
 
-/// The value of GPUSCHED_TEST_TIMES. If it is not set, 1, or 0.1 under sanitizers, which make each instance several times as long.
+/// The value of GPUSCHED_TEST_TIMES. If it is not set, 1, or 0.2 under sanitizers, which make each instance several times as long.
 inline double times() {
     static const double wanted = [] {
 #ifdef GPUSCHED_TEST_SANITIZED
-        constexpr double usual = 0.1;
+        constexpr double usual = 0.2;
 #else
         constexpr double usual = 1;
 #endif
