@@ -36,6 +36,7 @@ KINDS = (
     Kind("", "namespaces", "Namespace"),
     Kind("", "persistentvolumes", "PersistentVolume"),
     Kind("", "persistentvolumeclaims", "PersistentVolumeClaim"),
+    Kind("storage.k8s.io", "storageclasses", "StorageClass"),
     Kind("policy", "poddisruptionbudgets", "PodDisruptionBudget"),
     Kind("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
     Kind("apps", "deployments", "Deployment"),

@@ -173,7 +173,7 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     assert str(c.value_report(cluster, plan)) and c.explain_clear(cluster, plan, clear=[home])[0].node == home
     task = next(task.name for task in after.tasks if task.node not in (None, home))
     told = str(c.explain_move(cluster, task, home, plan=plan))
-    assert told.startswith(f"task '{task}' cannot move to node '{home}' (gpu); the move adds 0 to the weight")
+    assert told.startswith(f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move adds 0 to the weight")
     told = str(c.explain_move(cluster, "new-0", home, plan=plan))
     assert mentions(told, f"task 'new-0' does not run before the plan node '{home}'")
     free = {"cpu_milli": 0, "memory_mib": 0}

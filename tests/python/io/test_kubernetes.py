@@ -226,7 +226,7 @@ def test_a_pending_pod_without_an_owner_can_be_named(tmp_path, capsys):
     assert cli.main(["allocate", cluster, "ml/bare"]) == 1
     assert "ml/bare: not placed" in capsys.readouterr().out
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions"]) == 0
-    assert mentions(capsys.readouterr().out, "move ml/other from b to a, by a restart")
+    assert mentions(capsys.readouterr().out, "move ml/other from b to a restarted")
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--exempt", "a,b"]) == 1
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--spare", "ml/other,ml/web"]) == 1
     capsys.readouterr()

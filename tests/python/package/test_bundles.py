@@ -310,7 +310,6 @@ ADMITTED: list[tuple[Any, list[str]]] = [
         {**ROLES, "pods": [{"count": 1, **PAIR, "subgroup": "our-lead"}, {**PAIR, "subgroup": "our-work"}]},
         ["--max-moves", "9"],
     ),
-    ({**ROLES, "pods": [{"count": 2, **PAIR}]}, ["--max-moves", "9"]),
 ]
 
 
