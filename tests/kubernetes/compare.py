@@ -74,7 +74,10 @@ def compare_dump() -> bool:
         return True
     found = comparing.compare([("dump", objects)], excused=comparing.excuses)
     print(f"dump: {found.report()}")
-    return not found.differences and found.feasible > 0
+    pairs, differences = comparing.compare_sets(objects)
+    print(f"dump: {pairs} pairs of pending pods and nodes, {len(differences)} with other constraints")
+    print("".join(f"  {difference}\n" for difference in differences[:20]), end="")
+    return not found.differences and found.feasible > 0 and pairs > 0 and not differences
 
 
 def compare_mutations(count: int) -> bool:
