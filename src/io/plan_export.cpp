@@ -211,9 +211,9 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 #
 # The script cordons the nodes to be vacated and marks them, asks for approval, and evicts their pods through
 # the Eviction API, largest first, a few at a time. It evicts a pod only if an open node has room for it now,
-# and waits until replacements have started. A node whose pods have no room, or that a disruption budget
-# keeps, is uncordoned and left out. kube-scheduler chooses the nodes and GPUs of replacements: they may differ
-# from the plan. All state is in the cluster: the annotation gpusched/plan of nodes and the Lease gpusched,
+# and waits until replacements have started. A node is uncordoned and left out if its pods have no room or a
+# disruption budget refuses their eviction. kube-scheduler chooses the nodes and GPUs of replacements: they may
+# differ from the plan. All state is in the cluster: the annotation gpusched/plan of nodes and the Lease gpusched,
 # which lets one copy run at a time.
 #
 # Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part (or: check found

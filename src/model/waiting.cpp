@@ -5,6 +5,7 @@
 #include <gpusched/model/waiting.hpp>
 
 #include <cstdint>
+#include <map>
 #include <set>
 
 namespace gpusched {

@@ -33,9 +33,9 @@ constexpr void visit_fields(std::type_identity<KubernetesStepsOptions>, F&& fiel
 /// them, asks for approval, and evicts their pods through the Eviction API, largest first, a few at a time.
 ///
 /// A pod is evicted only if the target of the plan, or another open node, has room for it at that moment. A
-/// node whose pods have no room, or that a disruption budget keeps, is uncordoned and left out. The status is 0
-/// only if the whole plan is carried out: nodes are empty, replacements ready, no budget broken. All state is in
-/// the cluster, so a second run goes on after an interruption, and `undo` removes the cordons.
+/// node is uncordoned and left out if its pods have no room or a disruption budget refuses their eviction. The
+/// status is 0 only if the whole plan is carried out: nodes are empty, replacements ready, no budget broken. All
+/// state is in the cluster, so a second run goes on after an interruption, and `undo` removes the cordons.
 ///
 /// A stock Kubernetes accepts no destination for a pod's replacement and does not start it before the
 /// eviction. See `plan_to_pod_migration_jobs` for a scheduler that can do both.

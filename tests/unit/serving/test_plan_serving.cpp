@@ -303,7 +303,7 @@ TEST_CASE("a search that was stopped is not called complete", "[serving]") {
 TEST_CASE("deployments are left out if they could have been chosen", "[serving]") {
     Rng rng(38);
     int dominated = 0;
-    for (int i = 0; i < instances(20); ++i) {
+    for (int i = 0; i < 20; ++i) {
         const auto r = random_request(rng, 1 + i % 2);
         const auto all = serving::detail::all_deployments(r, exact());
         const auto best = undominated_configurations(all.problem);
@@ -318,7 +318,7 @@ TEST_CASE("deployments are left out if they could have been chosen", "[serving]"
             dominated += !std::binary_search(best.begin(), best.end(), c);
         }
     }
-    CHECK(dominated > 0);
+    CHECK(dominated > 20);
 }
 
 TEST_CASE("a replica spans regions only if told", "[serving]") {
