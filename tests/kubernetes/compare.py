@@ -4,10 +4,9 @@ needs.
     compare.py [--clusters 2000] [--first 0] [--sole 50] [--no-mutations] [--no-dump]
 
 Three parts: random clusters, among which every filter must be the only one that refuses often enough; every
-pod and node of a dump
-of a real control plane, where it is present; and mutations, each of which leaves one rule out on our side and
-must be noticed.
-The exit status is 0 when all hold.
+pod and node of a dump of a real control plane, if it is present; and mutations, each of which leaves one rule
+out on our side and must be noticed. On the clusters and the dump the constraints of `why` are compared, too.
+The exit status is 0 if all hold.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import comparing
 import random_clusters
@@ -74,10 +74,14 @@ def compare_dump() -> bool:
         return True
     found = comparing.compare([("dump", objects)], excused=comparing.excuses)
     print(f"dump: {found.report()}")
-    pairs, differences = comparing.compare_sets(objects)
-    print(f"dump: {pairs} pairs of pending pods and nodes, {len(differences)} with other constraints")
+    return compare_sets("dump", [("dump", objects)]) and not found.differences and found.feasible > 0
+
+
+def compare_sets(name: str, cases: Iterable[tuple[Any, comparing.Object]]) -> bool:
+    pairs, differences = comparing.compare_sets(cases)
+    print(f"{name}: {pairs} pairs of pending pods and nodes, {len(differences)} with other constraints")
     print("".join(f"  {difference}\n" for difference in differences[:20]), end="")
-    return not found.differences and found.feasible > 0 and pairs > 0 and not differences
+    return pairs > 0 and not differences
 
 
 def compare_mutations(count: int) -> bool:
@@ -117,6 +121,7 @@ def main() -> int:
     parser.add_argument("--no-mutations", action="store_true")
     args = parser.parse_args()
     good = compare_random(args.first, args.clusters, args.sole)
+    good = compare_sets("random clusters", clusters(args.first, args.clusters)) and good
     good = (args.no_dump or compare_dump()) and good
     good = (args.no_mutations or compare_mutations(args.mutated)) and good
     print("gpusched and kube-scheduler agree" if good else "gpusched and kube-scheduler do not agree")
