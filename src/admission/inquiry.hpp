@@ -37,6 +37,7 @@ using allocation::detail::Packed;
 struct Tally {
     struct Count {
         std::int64_t first = 0, alone = 0, any = 0;
+        NodeId some = none<NodeId>;  // the first one that it refuses
         NodeId best = none<NodeId>;
         std::int64_t least = 0;
     };
@@ -79,10 +80,8 @@ class Inquiry {
 
   private:
     // The pods
-    /// Finds the pending pods that wait for room. If they cannot start without the others, or there are only
-    /// others, the reason of these is the answer.
+    /// Finds the pods that the answer is about, and what they wait for if not for room.
     void find_pods(std::string_view name);
-    void wait(const WaitingReason& reason, std::size_t pods, std::size_t of);
     void make_kinds();
     /// The gang of a single task that fits alone but cannot start alone; empty if it can.
     [[nodiscard]] std::vector<TaskId> gang_of(TaskId pod) const;
@@ -126,6 +125,9 @@ class Inquiry {
     /// Of the rows that alone refuse nodes: the one that costs least to remove, then the one with more nodes, then
     /// the first.
     [[nodiscard]] std::optional<std::size_t> row_to_blame(const Tally& tally, TaskId pod);
+    /// Describes why these rows refuse the node, each with its name if there are several.
+    [[nodiscard]] static std::string describe_set(const Tally& tally, std::span<const std::uint32_t> rows,
+                                                  NodeId node);
     void say_row(const Tally& tally, std::size_t row);
     void say_gpus(const Tally& tally, std::size_t row);
 
@@ -166,7 +168,11 @@ class Inquiry {
     std::vector<NodeId> best_nodes_;  // where they were placed
     std::optional<Level> level_;      // the pods must share a domain of it
     std::optional<Cluster> emptied_;  // the pool without tasks that may leave
-    std::string reason_;              // of `allocate`
+    // Limits of the search whether it is impossible, about one per pod and node that is asked: in all, so that it
+    // ends within a second or two, and for one call of `try_all`.
+    static constexpr std::int64_t most_steps = 10'000'000, most_tries = 400'000;
+    std::int64_t steps_ = most_steps;
+    std::string reason_;  // of `allocate`
     Obstacle obstacle_ = Obstacle::none;
 };
 

@@ -54,24 +54,20 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
         const auto beyond = [&](std::optional<std::int64_t> limit, std::int64_t QuotaSums::*of) {
             return limit && requested.*of > 0 && in_use.*of + requested.*of > *limit;
         };
-        const auto thousandths = [](std::int64_t milli) {
-            return number_text(static_cast<double>(milli) / 1000);
-        };
         const auto in_words = [&](const auto& text, std::int64_t limit, std::int64_t has, std::int64_t wants,
                                   const char* unit) {
             return quota_is + text(limit) + unit + ": " + text(has) + " are in use, " + text(wants) +
                    " more are requested";
         };
         if (beyond(quota.gpu_milli, &QuotaSums::gpu_milli))
-            return QuotaBreach{Obstacle::gpu, in_words(thousandths, *quota.gpu_milli, in_use.gpu_milli,
+            return QuotaBreach{Obstacle::gpu, in_words(milli_text, *quota.gpu_milli, in_use.gpu_milli,
                                                        requested.gpu_milli, " GPUs")};
         if (beyond(quota.cpu_milli, &QuotaSums::cpu_milli))
-            return QuotaBreach{Obstacle::cpu, in_words(thousandths, *quota.cpu_milli, in_use.cpu_milli,
+            return QuotaBreach{Obstacle::cpu, in_words(milli_text, *quota.cpu_milli, in_use.cpu_milli,
                                                        requested.cpu_milli, " cores")};
         if (beyond(quota.memory_mib, &QuotaSums::memory_mib))
-            return QuotaBreach{Obstacle::memory,
-                               in_words([](std::int64_t mib) { return number_text(mib); }, *quota.memory_mib,
-                                        in_use.memory_mib, requested.memory_mib, " MiB of memory")};
+            return QuotaBreach{Obstacle::memory, in_words(mib_text, *quota.memory_mib, in_use.memory_mib,
+                                                          requested.memory_mib, " of memory")};
         if (!quota.cpu_milli_per_gpu) continue;
         for (const auto pod : pods) {
             const auto gpus = cluster.gpu_milli(pod);
@@ -79,10 +75,10 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
             if (gpus == 0 || !detail::belongs_to(cluster, pod, quota.tenant)) continue;
             if (static_cast<double>(cores) * 1000 >
                 static_cast<double>(*quota.cpu_milli_per_gpu) * static_cast<double>(gpus))
-                return QuotaBreach{Obstacle::cpu, quota_is + thousandths(*quota.cpu_milli_per_gpu) +
+                return QuotaBreach{Obstacle::cpu, quota_is + milli_text(*quota.cpu_milli_per_gpu) +
                                                       " cores for each GPU: task " +
                                                       quoted(cluster.name(pod)) + " requests " +
-                                                      thousandths(cores) + " for " + thousandths(gpus) +
+                                                      milli_text(cores) + " for " + milli_text(gpus) +
                                                       " GPUs"};
         }
     }

@@ -47,7 +47,8 @@ Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, 
             continue;
         }
         ++rows[refusing.front()].first;
-        for (const auto row : refusing) ++rows[row].any;
+        for (const auto row : refusing)
+            if (rows[row].any++ == 0) rows[row].some = node;
         auto& group = sets[refusing];
         if (group.nodes++ == 0) group.first = node;
         if (refusing.size() > 1) continue;
@@ -122,13 +123,9 @@ Inquiry::Inquiry(const Cluster& cluster, const WhyOptions& options, const Contex
 
 Why Inquiry::answer(std::string_view name) {
     find_pods(name);
-    if (!why_.waiting) {
-        why_.waiting = find_waiting(cluster_, why_.pods);
-        if (why_.waiting) why_.text = "it does not wait for room: " + describe_waiting(*why_.waiting);
-    }
     if (!why_.pods.empty()) ask_as_it_is();
-    if (why_.waiting) {
-        why_.cause = Cause::waiting;
+    if (why_.waiting_for) {
+        why_.cause_kind = Cause::waiting;
     } else if (!why_.fits) {
         why_.impossible = is_impossible();
         if (!why_.impossible.value_or(false)) ask_to_uncordon();  // the cause depends on it
@@ -148,45 +145,31 @@ void Inquiry::find_pods(std::string_view name) {
     const auto task = inv_.tasks.names.find(name);
     if (name.empty() || (!job && !task))
         throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job or a task of the cluster"));
-    std::vector<TaskId> pending;
-    if (job)
-        pending = allocation::pending_pods(cluster_, name);
-    else if (const auto id = make_id<TaskId>(*task); !cluster_.is_placed(id))
-        pending.push_back(id);
-    else
-        throw InvalidInput(bad_value("name", gpusched::quoted(name),
-                                     "a pending task; this one runs on node " +
-                                         gpusched::quoted(cluster_.name(cluster_.node_of(id)))));
-    if (job) {
+    why_.pods = allocation::pending_pods(cluster_, name);
+    auto reason = find_waiting(cluster_, why_.pods);
+    if (why_.pods.empty()) {
+        if (!job)
+            throw InvalidInput(
+                bad_value("name", gpusched::quoted(name),
+                          "a pending task; this one runs on node " +
+                              gpusched::quoted(cluster_.name(cluster_.node_of(make_id<TaskId>(*task))))));
         const auto found = inv_.job_waiting.find(make_id<JobId>(*job));
-        if (found != inv_.job_waiting.end()) wait(found->second, 0, 0);
-        if (pending.empty() && !why_.waiting)
+        if (found == inv_.job_waiting.end())
             throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job with pending tasks"));
+        reason = found->second;
     }
-    const WaitingReason* first = nullptr;
-    for (const auto pod : pending) {
-        const auto reason = inv_.waiting.find(pod);
-        if (reason == inv_.waiting.end())
-            why_.pods.push_back(pod);
-        else if (first == nullptr)
-            first = &reason->second;
-    }
-    if (first == nullptr || why_.waiting) return;
-    const auto others = pending.size() - why_.pods.size();
-    if (!why_.pods.empty() && !find_waiting(cluster_, why_.pods)) return;  // they can start without them
-    why_.pods = pending;
-    wait(*first, others, pending.size());
-}
-
-void Inquiry::wait(const WaitingReason& reason, std::size_t pods, std::size_t of) {
-    why_.waiting = reason;
-    why_.text = "it does not wait for room: ";
-    if (pods < of)
-        why_.text = thousands(static_cast<std::int64_t>(pods)) + " of " +
-                    counted(static_cast<std::int64_t>(of), "pod") +
-                    (pods == 1 ? " does not wait for room, and the gang needs it: "
-                               : " do not wait for room, and the gang needs them: ");
-    why_.text += describe_waiting(reason);
+    if (!reason) return;
+    why_.waiting_for = reason->waits_for;
+    const bool of_job = job && inv_.job_waiting.contains(make_id<JobId>(*job));
+    const auto waiting = of_job ? 0 : std::count_if(why_.pods.begin(), why_.pods.end(),
+                                       [&](TaskId pod) { return inv_.waiting.contains(pod); });
+    const auto of = static_cast<std::int64_t>(why_.pods.size());
+    why_.cause = waiting == 0 || waiting == of
+                     ? "it does not wait for room: "
+                     : thousands(waiting) + " of " + counted(of, "pod") +
+                           (waiting == 1 ? " does not wait for room, and the gang needs it: "
+                                         : " do not wait for room, and the gang needs them: ");
+    why_.cause += describe_waiting(*reason);
 }
 
 void Inquiry::make_kinds() {
@@ -233,7 +216,7 @@ std::int64_t Inquiry::running_members(JobId job) const {
 void Inquiry::ask_as_it_is() {
     make_kinds();
     why_.fits = fits(cluster_, why_.pods);
-    if (why_.fits && why_.pods.size() == 1 && !why_.waiting && !options_.on)
+    if (why_.fits && why_.pods.size() == 1 && !why_.waiting_for && !options_.on)
         if (auto gang = gang_of(why_.pods.front()); gang.size() > 1) {
             why_.pods = std::move(gang);
             make_kinds();
@@ -256,11 +239,11 @@ void Inquiry::ask_as_it_is() {
     left_ = place_best(work);
     why_.places = why_.fits ? all : all - static_cast<std::int64_t>(left_.size());
     work_ = std::move(work);
-    if (why_.waiting || !why_.fits) return;
+    if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;
-    why_.text = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
-                : options_.on ? "it fits on this node as it is"
-                              : "it fits as it is, on " + counted(nodes, "node");
+    why_.cause = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
+                 : options_.on ? "it fits on this node as it is"
+                               : "it fits as it is, on " + counted(nodes, "node");
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

@@ -23,52 +23,63 @@ bool Inquiry::say_topology() {
     const Gang gang(copy, why_.pods, as_it_is_, &budget_);
     const auto level = gang.required_by_affinity ? Obstacle::affinity : Obstacle::network;
     if (!gang.fits_without(level)) return false;
-    why_.cause = Cause::topology;
+    why_.cause_kind = Cause::topology;
     why_.constraints.emplace_back(enum_name(level));
     const auto all = thousands(static_cast<std::int64_t>(why_.pods.size()));
-    why_.text = "topology: all " + all + " pods fit, but not in one domain of level " + number_text(*level_) +
-                "; " + gpusched::quoted(why_.domains.front().domain) + " holds " +
-                thousands(why_.domains.front().places) + ", the most of " +
-                counted(static_cast<std::int64_t>(why_.domains.size()), "domain");
+    why_.cause = "topology: all " + all + " pods fit, but not in one " + describe_level(inv_, *level_) +
+                 "; " + gpusched::quoted(why_.domains.front().domain) + " holds " +
+                 thousands(why_.domains.front().places) + ", the most of " +
+                 counted(static_cast<std::int64_t>(why_.domains.size()), "domain");
     return true;
 }
 
 void Inquiry::say_constraint() {
     if (left_.empty()) {  // placed one by one, but not as a gang
-        why_.cause = Cause::constraint;
+        why_.cause_kind = Cause::constraint;
         why_.constraints.emplace_back(enum_name(obstacle_));
-        why_.text = reason_;
+        why_.cause = reason_;
         return;
     }
     const auto pod = left_.front();
     const Tally tally(*work_, pod, best_nodes_, options_.order);
     if (why_.pods.size() > 1) {
-        why_.text =
+        why_.cause =
             thousands(why_.places) + " of " + counted(static_cast<std::int64_t>(why_.pods.size()), "pod");
-        why_.text += why_.places == 1 ? " finds a place" : " find a place";
-        if (level_) why_.text += " in the best domain";
-        why_.text += enough_to_start() + "; ";
+        why_.cause += why_.places == 1 ? " finds a place" : " find a place";
+        if (level_) why_.cause += " in the best domain";
+        why_.cause += enough_to_start() + "; ";
     }
     if (const auto row = row_to_blame(tally, pod)) return say_row(tally, *row);
     const auto* const set = tally.smallest();
     if (set == nullptr) {
-        why_.cause = Cause::constraint;
-        why_.text += reason_.empty() ? "no placement of all pods was found" : reason_;
+        why_.cause_kind = Cause::constraint;
+        why_.cause += reason_.empty() ? "no placement of all pods was found" : reason_;
         return;
     }
-    why_.cause = Cause::constraints;
-    std::string names, texts;
+    why_.cause_kind = Cause::constraints;
+    std::string names;
     for (const auto row : set->first) {
         const auto name = tally.refusals.name(row);
         why_.constraints.push_back(name);
         names += (names.empty() ? "" : row == set->first.back() ? " and " : ", ") + name;
-        texts += (texts.empty() ? "" : "; ") + tally.refusals.describe(row, set->second.first);
     }
-    why_.text += options_.on
-                     ? "refused by " + names + ": " + texts
-                     : "no node is refused by one constraint alone; " + counted(set->second.nodes, "node") +
-                           " would take it without " + names + " together, such as " +
-                           gpusched::quoted(cluster_.name(set->second.first)) + ": " + texts;
+    why_.cause +=
+        (options_.on ? "refused by " + names
+                     : names + " together: " + counted(set->second.nodes, "node") +
+                           (set->second.nodes == 1 ? " passes" : " pass") + " every other constraint, like " +
+                           gpusched::quoted(cluster_.name(set->second.first))) +
+        "; " + describe_set(tally, set->first, set->second.first);
+}
+
+std::string Inquiry::describe_set(const Tally& tally, std::span<const std::uint32_t> rows, NodeId node) {
+    std::string text;
+    for (const auto row : rows) {
+        const auto name = tally.refusals.name(row) + ": ";
+        const auto why = tally.refusals.describe(row, node);
+        const bool is_named = rows.size() == 1 || why.starts_with(name);
+        text += (text.empty() ? "" : "; ") + (is_named ? "" : name) + why;
+    }
+    return text;
 }
 
 std::optional<std::size_t> Inquiry::row_to_blame(const Tally& tally, TaskId pod) {
@@ -108,25 +119,25 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
     const auto constraint = tally.constraint(row);
     const auto name = tally.refusals.name(row);
     why_.constraints.push_back(name);
-    why_.cause = Cause::constraint;
+    why_.cause_kind = Cause::constraint;
     if (constraint == Constraint::gpu) return say_gpus(tally, row);
     const auto best = tally.refusals.describe(row, count.best);
     if (options_.on) {
-        why_.text += "refused by " + name + " alone: " + best;
+        why_.cause += "refused by " + name + " alone: " + best;
         return;
     }
-    why_.text += name + ": " + counted(count.alone, "node") + (count.alone == 1 ? " passes" : " pass") +
-                 " every other constraint; ";
+    why_.cause += name + ": " + counted(count.alone, "node") + (count.alone == 1 ? " passes" : " pass") +
+                  " every other constraint; ";
     if (constraint != Constraint::cordoned) {
-        why_.text += (count.alone == 1 ? "this is " : "the closest is ") +
-                     gpusched::quoted(cluster_.name(count.best)) + ": " + best;
+        why_.cause += (count.alone == 1 ? "this is " : "the closest is ") +
+                      gpusched::quoted(cluster_.name(count.best)) + ": " + best;
         return;
     }
     std::vector<std::string> names;
     for (const auto node : best_nodes_)
         if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
             names.push_back(cluster_.name(node));
-    why_.text += (count.alone == 1 ? "it is cordoned: " : "they are cordoned: ") + listed(names);
+    why_.cause += (count.alone == 1 ? "it is " : "they are ") + name + ": " + listed(names);
 }
 
 void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
@@ -145,23 +156,24 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
         model = its;
     }
     for (const auto pod : left_) needs += cluster_.gpu_milli(pod);
-    why_.cause = idle >= needs ? Cause::fragmentation : Cause::capacity;
+    why_.cause_kind = idle >= needs ? Cause::fragmentation : Cause::capacity;
     const auto each = cluster_.gpu_milli(tally.refusals.task());
     const bool fraction = cluster_.is_fraction(tally.refusals.task());
     const auto nodes = one_model && model != none<GpuModelId>
                            ? counted(alone, inv_.gpu_models[index(model)] + " node")
                            : counted(alone, "node");
-    why_.text += std::string(enum_name(why_.cause)) + ": " + nodes + (alone == 1 ? " passes" : " pass") +
-                 " every other constraint and " + (alone == 1 ? "has " : "have ") + gpus_text(idle) +
-                 (idle == whole_gpu_milli ? " idle GPU" : " idle GPUs");
+    why_.cause += std::string(enum_name(why_.cause_kind)) + ": " + nodes +
+                  (alone == 1 ? " passes" : " pass") + " every other constraint and " +
+                  (alone == 1 ? "has " : "have ") + gpus_text(idle) +
+                  (idle == whole_gpu_milli ? " idle GPU" : " idle GPUs");
     if ((alone > 1 || fraction) && most > 0)
-        why_.text += std::string("; no ") + (fraction ? "GPU" : "node") + " has more than " +
-                     gpus_text(most) + (fraction ? " free" : " idle");
-    why_.text += left_.size() > 1
-                     ? "; the " + thousands(static_cast<std::int64_t>(left_.size())) +
-                           (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +
-                           gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
-                     : "; the pod needs " + gpus_text(each) + " on one" + (fraction ? " GPU" : "");
+        why_.cause += std::string("; no ") + (fraction ? "GPU" : "node") + " has more than " +
+                      gpus_text(most) + (fraction ? " free" : " idle");
+    why_.cause += left_.size() > 1
+                      ? "; the " + thousands(static_cast<std::int64_t>(left_.size())) +
+                            (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +
+                            gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
+                      : "; the pod needs " + gpus_text(each) + " on one" + (fraction ? " GPU" : "");
 }
 
 }  // namespace gpusched::admission::detail

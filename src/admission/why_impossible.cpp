@@ -34,6 +34,8 @@ bool Inquiry::leaves(TaskId task) const {
 }
 
 Packed Inquiry::holds(Cluster& pool) {
+    const auto nodes = std::ssize(nodes_);
+    if ((steps_ -= nodes * std::ssize(kinds_)) < 0) return Packed::unknown;
     if (place_best_of(pool) == 0) return Packed::yes;
     if (why_.pods.size() == 1) return Packed::no;
     for (const auto& kind : kinds_) {  // even without constraints on groups
@@ -43,11 +45,14 @@ Packed Inquiry::holds(Cluster& pool) {
             if ((room += gpusched::detail::pod_room(pool, kind.sample(), node, all)) >= all) break;
         if (room < all) return Packed::no;
     }
+    steps_ -= nodes * std::ssize(why_.pods);
     auto found =
         options_.on ? Packed::unknown : Gang(pool, why_.pods, as_it_is_, &budget_).packs(Obstacle::none);
     if (found == Packed::unknown) {
-        std::int64_t steps = 20'000;
-        found = try_all(pool, why_.pods, steps);
+        auto left = std::min(steps_, most_tries);
+        steps_ -= left;
+        found = try_all(pool, why_.pods, left);
+        steps_ += left;
     }
     return found;
 }
@@ -58,6 +63,7 @@ Packed Inquiry::try_all(Cluster& pool, const std::vector<TaskId>& pods, std::int
         auto rest = pods;
         rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(p));
         for (const auto node : nodes_) {
+            if (--steps < 0 || budget_.exhausted()) return Packed::unknown;
             if (find_obstacle(pool, pods[p], node) != Obstacle::none) continue;
             for (const auto gpus : gpu_choices(pool, pods[p], node, rest.empty(), steps)) {
                 if (--steps < 0 || budget_.exhausted()) return Packed::unknown;
@@ -114,7 +120,7 @@ std::optional<bool> Inquiry::is_impossible() {
         const auto stay = possible_neighbours();
         if (stay.size() <= 12) {
             for (std::uint32_t which = 1; which < 1u << stay.size() && found != Packed::yes; ++which) {
-                if (budget_.exhausted()) return std::nullopt;
+                if (budget_.exhausted() || steps_ < 0) return std::nullopt;
                 for (std::size_t i = 0; i < stay.size(); ++i)
                     if ((which >> i & 1) != 0)
                         pool.assign(stay[i], cluster_.node_of(stay[i]), cluster_.gpus_of(stay[i]));
@@ -163,7 +169,7 @@ bool Inquiry::holds_next_to(Cluster& pool, std::span<const TaskId> stay) {
 }
 
 bool Inquiry::say_impossible() {
-    why_.cause = Cause::impossible;
+    why_.cause_kind = Cause::impossible;
     const auto sample = kinds_.front().sample();
     const Tally as_it_is(cluster_, sample, nodes_, options_.order);
     std::vector<NodeId> pool;
@@ -173,34 +179,32 @@ bool Inquiry::say_impossible() {
         std::string rows;
         for (std::size_t row = 0; row < as_it_is.rows.size(); ++row)
             if (allocation::is_permanent(as_it_is.constraint(row)) && as_it_is.rows[row].any > 0) {
-                rows += (rows.empty() ? "" : ", ") + as_it_is.refusals.name(row) + " refuses " +
-                        thousands(as_it_is.rows[row].any);
+                const auto& count = as_it_is.rows[row];
+                rows += (rows.empty() ? "" : "; ") + as_it_is.refusals.name(row) + " refuses " +
+                        thousands(count.any) + ", like " + gpusched::quoted(cluster_.name(count.some)) +
+                        ": " + as_it_is.refusals.describe(row, count.some);
                 why_.constraints.push_back(as_it_is.refusals.name(row));
             }
-        why_.text = nodes_.empty()
-                        ? "impossible: the cluster has no nodes"
-                        : "impossible: 0 of " + counted(static_cast<std::int64_t>(nodes_.size()), "node") +
-                              " pass the constraints that never change: " + rows;
+        why_.cause = nodes_.empty()
+                         ? "impossible: the cluster has no nodes"
+                         : "impossible: 0 of " + counted(static_cast<std::int64_t>(nodes_.size()), "node") +
+                               " pass the constraints that never change: " + rows;
         return true;
     }
-    why_.text = "impossible: even if all tasks left except daemons and locked tasks, ";
+    why_.cause = "impossible: even if all tasks left except daemons and locked tasks, ";
     const Tally emptied(*emptied_, sample, pool, options_.order);
     const auto nodes = counted(static_cast<std::int64_t>(pool.size()), "node");
     const auto* const set = emptied.smallest();
     if (emptied.fit == 0 && set != nullptr) {
         auto closest = set->second.first;
         if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
-        why_.text += (pool.size() == 1 ? "the only node that it may use would not hold "
-                                       : "none of the " + nodes + " that it may use would hold ") +
-                     (why_.pods.size() == 1 ? "it" : "one pod") +
-                     (set->first.size() == 1 ? "; the closest is " : "; for example ") +
-                     gpusched::quoted(cluster_.name(closest)) + ": ";
-        std::string texts;
-        for (const auto row : set->first) {
-            texts += (texts.empty() ? "" : "; ") + emptied.refusals.describe(row, closest);
-            why_.constraints.push_back(emptied.refusals.name(row));
-        }
-        why_.text += texts;
+        why_.cause += (pool.size() == 1 ? "the only node that it may use would not hold "
+                                        : "none of the " + nodes + " that it may use would hold ") +
+                      (why_.pods.size() == 1 ? "it" : "one pod") +
+                      (set->first.size() == 1 ? "; the closest is " : "; for example ") +
+                      gpusched::quoted(cluster_.name(closest)) + ": ";
+        for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
+        why_.cause += describe_set(emptied, set->first, closest);
         return true;
     }
     const auto all = why_.pods.size();
@@ -208,14 +212,15 @@ bool Inquiry::say_impossible() {
     std::int64_t has = 0, needs = 0;
     for (const auto node : pool) has += std::int64_t{whole_gpu_milli} * gpu_count(emptied_->idle_gpus(node));
     for (const auto pod : why_.pods) needs += cluster_.gpu_milli(pod);
-    why_.text +=
+    why_.cause +=
         "the " + nodes + " that it may use would " +
         (kinds_.size() == 1 ? "hold only " + thousands(static_cast<std::int64_t>(placed)) + " of "
                             : "not hold all of the ") +
-        counted(static_cast<std::int64_t>(all), "pod") + (level_ ? " in one domain" : "") +
+        counted(static_cast<std::int64_t>(all), "pod") +
+        (level_ ? " in one " + describe_level(inv_, *level_) : "") +
         (has < needs ? "; they have " + gpus_text(has) + " GPUs, the pods need " + gpus_text(needs) : "");
     if (const auto enough = enough_to_start(); !enough.empty())
-        why_.text +=
+        why_.cause +=
             "; " + thousands(why_.places) + (why_.places == 1 ? " finds" : " find") + " a place" + enough;
     return true;
 }

@@ -89,7 +89,8 @@ void Inquiry::ask_to_uncordon() {
         reduce(cordoned, [&](std::span<const NodeId> nodes) { return !with(nodes).empty(); });
     std::vector<std::string> names;
     for (const auto node : cordoned) names.push_back(cluster_.name(node));
-    add_remedy(RemedyKind::uncordon, 0, "uncordon " + listed(names));
+    add_remedy(RemedyKind::uncordon, 0,
+               (closed_word(inv_) == "drained" ? "resume " : "uncordon ") + listed(names));
 }
 
 void Inquiry::ask_admit() {
@@ -105,7 +106,7 @@ void Inquiry::ask_admit() {
     };
     const auto made = ask();
     if (!made.admitted) {
-        if (made.proven) why_.text += "; no moves or evictions help (proven)";
+        if (made.proven) why_.cause += "; no moves or evictions help (proven)";
         return;
     }
     if (!made.plan.evictions.empty()) {

@@ -6,6 +6,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/model/waiting.hpp>
 
 #include <optional>
 #include <string>
@@ -47,10 +48,16 @@ GPUSCHED_EXPORT std::vector<TaskId> pending_pods(const Cluster& cluster, std::st
         if (!cluster.is_placed(make_id<TaskId>(*task))) pods.push_back(make_id<TaskId>(*task));
         return pods;
     }
-    for (const auto task : cluster.tasks())
-        if (cluster.inventory().tasks.job[index(task)] == make_id<JobId>(*id) && !cluster.is_placed(task))
-            pods.push_back(task);
-    return pods;
+    const auto& waiting = cluster.inventory().waiting;
+    std::vector<TaskId> ready;
+    for (const auto task : cluster.tasks()) {
+        if (cluster.inventory().tasks.job[index(task)] != make_id<JobId>(*id) || cluster.is_placed(task))
+            continue;
+        pods.push_back(task);
+        if (!waiting.contains(task)) ready.push_back(task);
+    }
+    const bool can_start = !ready.empty() && !find_waiting(cluster, ready);
+    return can_start ? ready : pods;
 }
 
 GPUSCHED_EXPORT Plan to_plan(const Allocation& allocation) {

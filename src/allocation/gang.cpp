@@ -405,8 +405,8 @@ bool Gang::explain_groups(Allocation& result) const {
     result.obstacle = kind;
     result.reason = std::string(in_words(kind)) + ": ";
     if (kind == Obstacle::network)
-        result.reason += "no domain of level " + std::to_string(required_network_level.value_or(level)) +
-                         " holds all pods, although the whole cluster does";
+        result.reason += "the whole cluster holds all pods, but no " +
+                         describe_level(inv, required_network_level.value_or(level)) + " does";
     else if (kind == Obstacle::affinity)
         result.reason += "no domain holds all pods with a common affinity; they fit without that constraint";
     else if (kind == Obstacle::near)

@@ -374,10 +374,10 @@ class GroupSearch {
         cluster_.rollback(start);
         GPUSCHED_ASSERT(gang_.required_level);  // otherwise all pods would have been placed
         result.obstacle = gang_.required_by_affinity ? Obstacle::affinity : Obstacle::network;
-        result.reason = std::string(in_words(result.obstacle)) + ": no domain of level " +
-                        std::to_string(gang_.required_level.value_or(gang_.level)) +
-                        (certain ? " holds" : " was found that holds") +
-                        " all pods, although the whole cluster does";
+        result.reason = std::string(in_words(result.obstacle)) +
+                        ": the whole cluster holds all pods, but no " +
+                        describe_level(cluster_.inventory(), gang_.required_level.value_or(gang_.level)) +
+                        (certain ? " does" : " was found that does");
     }
 
     const Gang& gang_;

@@ -271,7 +271,8 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                 blamed = other;
         result.obstacle = order[blamed];
         result.reason =
-            std::string(in_words(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
+            std::string(result.obstacle == Obstacle::cordoned ? closed_word(inv) : in_words(result.obstacle)) +
+            ": the nodes hold " + std::to_string(held) + of_pods;
         if (blamed > 0 && without[blamed] > held)
             result.reason += "; without this constraint " + std::to_string(without[blamed]);
         else if (blamed == 0 && stages[0] < count && stages[0] != held)
@@ -289,8 +290,8 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
-        result.reason = std::string(in_words(result.obstacle)) +
-                        ": all pods must be in one domain of level " + std::to_string(*required_level) + "; ";
+        result.reason = std::string(in_words(result.obstacle)) + ": all pods must be in one " +
+                        describe_level(inv, *required_level) + "; ";
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
             result.reason += "the domain of the placed pods does not hold all" + of_pods;
         else

@@ -90,8 +90,9 @@ GPUSCHED_EXPORT Refusals::Refusals(const Cluster& cluster, TaskId task, Constrai
 GPUSCHED_EXPORT std::string Refusals::name(std::size_t row) const {
     const auto& [constraint, resource] = rows_[row];
     const std::string text(enum_name(constraint));
-    return constraint == Constraint::resource ? text + " " + std::string(inv_.resource_names[resource])
-                                              : text;
+    return constraint == Constraint::resource   ? text + " " + std::string(inv_.resource_names[resource])
+           : constraint == Constraint::cordoned ? std::string(closed_word(inv_))
+                                                : text;
 }
 
 /// What the node has for the task's GPUs.
@@ -310,21 +311,14 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
     case Constraint::volume:
         return "the node does not reach " + std::string(inv_.resource_names[resource]);
     case Constraint::cordoned:
-        return "the node is cordoned";
+        return of(Obstacle::cordoned);
     case Constraint::failed_gpus: {
         const auto found = gpus(node);
         return concat("needs ", found.count, " GPUs, but only ", found.healthy, " of ",
                       cluster_.gpu_count(node), " are healthy");
     }
-    case Constraint::gpu: {
-        const auto all = cluster_.gpu_count(node);
-        if (cluster_.is_fraction(task_))
-            return concat("needs ", inv_.tasks.gpu_share_milli[index(task_)],
-                          " thousandths of one GPU, but at most ", idle(node).most, " are free on one");
-        const auto found = gpus(node);
-        return concat("needs ", found.count, found.count == 1 ? " idle GPU, " : " idle GPUs, ", "has ",
-                      found.idle, " of ", all);
-    }
+    case Constraint::gpu:
+        return of(Obstacle::gpu);
     case Constraint::gpu_memory:
         return of(Obstacle::gpu_memory);
     case Constraint::hardware:
@@ -336,10 +330,10 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
     case Constraint::memory:
         return of(Obstacle::memory);
     case Constraint::pods:
-        return concat("the node's number of pods is at its limit");
+        return "the node's number of pods is at its limit";
     case Constraint::resource:
-        return concat(inv_.resource_names[resource], ": needs ", amount(resource), ", has ",
-                      cluster_.resource_free(node, resource));
+        return gpusched::detail::describe_resource(inv_.resource_names[resource], amount(resource),
+                                                   cluster_.resource_free(node, resource));
     case Constraint::port:
     case Constraint::volume_in_use:
     case Constraint::anti_affinity:

@@ -30,6 +30,10 @@ struct Candidate {
     std::int64_t gpus = 0, nodes = 0;
 };
 
+constexpr const char* hostname = "kubernetes.io/hostname";
+/// Whether a named resource stands for volumes that some nodes reach.
+static bool is_volume(std::string_view resource) { return resource.starts_with("volumes like "); }
+
 /// Removes blockers from a cluster until the end of its life.
 class Without {
   public:
@@ -91,9 +95,24 @@ class Without {
         if (kind == BlockerKind::standby) changed.standby = false;
         if (kind == BlockerKind::cpu_local) changed.cpu_local = false;
         if (kind == BlockerKind::never_moves) changed.how = Mobility::restart;
+        if (kind == BlockerKind::local_volume) open_nodes(changed);
         if (kind == BlockerKind::gang_domain) changed.network_affinity.reset();
         cluster_.update_task(cluster_.handle(task), changed);
         undo_.emplace_back([this, task, old] { cluster_.update_task(cluster_.handle(task), old); });
+    }
+
+    /// Lets the task run on nodes of any name, and reach its volumes from all of them.
+    static void open_nodes(TaskSpec& task) {
+        task.node_selector.erase(hostname);
+        for (auto& term : task.node_affinity) {
+            term.match_fields.clear();
+            std::erase_if(term.match_expressions,
+                          [](const NodeMatch& match) { return match.key == hostname; });
+        }
+        if (std::any_of(task.node_affinity.begin(), task.node_affinity.end(),
+                        [](const NodeTerm& term) { return term.match_expressions.empty(); }))
+            task.node_affinity.clear();
+        std::erase_if(task.resources, [](const auto& resource) { return is_volume(resource.first); });
     }
 
     Cluster& cluster_;
@@ -102,9 +121,9 @@ class Without {
 
 class BlockerSearch {
   public:
-    BlockerSearch(const Cluster& cluster, const BlockerOptions& options, const Context& context)
-        : cluster_(cluster), inv_(cluster.inventory()), options_(options), context_(context),
-          budget_(context, options.time_limit), held_by_(cluster.node_slots()) {
+    BlockerSearch(const Cluster& cluster, const BlockerOptions& options, const Context& outer)
+        : cluster_(cluster), inv_(cluster.inventory()), options_(options), context_(outer),
+          budget_(outer, options.time_limit), held_by_(cluster.node_slots()) {
         plan_options_.seed = options.seed;
         plan_options_.threads = options.threads;
         plan_options_.exempt = options.exempt;
@@ -150,11 +169,12 @@ class BlockerSearch {
             add(single[gang], node);
         }
         Cluster trial = cluster_;
-        plan_without_all(trial);
-        plan_without(trial, std::move(single));
+        const bool all_help = plan_without_all(trial);
+        plan_without(trial, single);
         if (result_.ranked.empty()) list_others();
-        if (result_.ranked.empty() && !pairs.empty() && !budget_.exhausted()) {
+        if (result_.ranked.empty() && all_help && !budget_.exhausted()) {
             result_.pairs = true;
+            add_pairs(single, pairs);
             std::vector<Candidate> list;
             for (auto& [key, candidate] : pairs) list.push_back(std::move(candidate));
             plan_without(trial, std::move(list));
@@ -181,6 +201,29 @@ class BlockerSearch {
     void add(Candidate& candidate, NodeId node) const {
         candidate.gpus += gpu_count(cluster_.healthy_gpus(node));
         ++candidate.nodes;
+    }
+
+    // Adds the pairs of the blockers that alone hold the most, as many as can be planned.
+    void add_pairs(std::vector<Candidate> single,
+                   std::map<std::vector<std::size_t>, Candidate>& pairs) const {
+        std::stable_sort(single.begin(), single.end(), [](const Candidate& a, const Candidate& b) {
+            return std::pair(-a.gpus, -a.nodes) < std::pair(-b.gpus, -b.nodes);
+        });
+        const auto left =
+            static_cast<std::size_t>(std::max<std::int64_t>(0, options_.max_plans - result_.planned));
+        for (std::size_t b = 1; b < single.size() && pairs.size() < left; ++b)
+            for (std::size_t a = 0; a < b; ++a) {
+                auto key = {std::min(single[a].blockers[0], single[b].blockers[0]),
+                            std::max(single[a].blockers[0], single[b].blockers[0])};
+                pairs[key].blockers = key;
+            }
+        std::map<std::size_t, const Candidate*> alone;
+        for (const auto& one : single) alone[one.blockers[0]] = &one;
+        for (auto& [key, pair] : pairs)
+            for (const auto number : key) {
+                pair.gpus += alone[number]->gpus;
+                pair.nodes += alone[number]->nodes;
+            }
     }
 
     std::size_t blocker(BlockerKind kind, const std::string& name, TaskId task) {
@@ -219,6 +262,7 @@ class BlockerSearch {
             if (t.standby[i]) hold(BlockerKind::standby, owner(task));
             if (inv_.task_affinities[t.affinities[i]].cpu_local) hold(BlockerKind::cpu_local, owner(task));
             if (t.how(task) == Mobility::none) hold(BlockerKind::never_moves, owner(task));
+            if (is_pinned(task)) hold(BlockerKind::local_volume, owner(task));
             const auto job = t.job[i];
             if (job != none<JobId> && inv_.job_max_disrupted[index(job)] == 0)
                 hold(BlockerKind::no_disruption, owner(task));
@@ -230,6 +274,37 @@ class BlockerSearch {
                 hold(BlockerKind::core_members, owner(task));
         }
         for (auto& held_by : held_by_) std::sort(held_by.begin(), held_by.end());
+    }
+
+    // True if no node except its own passes the names of nodes and the volumes that the task asks for.
+    bool is_pinned(TaskId task) {
+        const auto i = index(task);
+        const auto of = std::pair(inv_.tasks.requirement[i], inv_.tasks.extras[i]);
+        const auto [at, is_new] = open_nodes_.try_emplace(of, 0);
+        if (!is_new) return at->second == 1;
+        const auto& resources = inv_.extras[of.second].resources;
+        const auto names_nodes = [&] {
+            const auto& affinity = inv_.node_affinity(task);
+            return inv_.node_selector(task).contains(hostname) ||
+                   std::any_of(affinity.begin(), affinity.end(), [](const NodeTerm& term) {
+                       return !term.match_fields.empty() ||
+                              std::any_of(term.match_expressions.begin(), term.match_expressions.end(),
+                                          [](const NodeMatch& match) { return match.key == hostname; });
+                   });
+        };
+        const auto volume = [&](const auto& resource) {
+            return is_volume(inv_.resource_names[resource.resource]);
+        };
+        if (std::none_of(resources.begin(), resources.end(), volume) && !names_nodes()) return false;
+        const auto columns = inv_.resource_names.size();
+        for (const auto node : cluster_.nodes()) {
+            const bool reaches = std::all_of(resources.begin(), resources.end(), [&](const auto& resource) {
+                return !volume(resource) ||
+                       inv_.node_resources[index(node) * columns + resource.resource] >= resource.amount;
+            });
+            if (reaches && inv_.eligible(task, node) && ++at->second > 1) break;
+        }
+        return at->second == 1;
     }
 
     // Finds the gangs that must stay within one domain, and the nodes that they use and nothing else holds.
@@ -247,18 +322,19 @@ class BlockerSearch {
         }
     }
 
-    // Plans without any blocker: no single one frees more.
-    void plan_without_all(Cluster& trial) {
+    // Plans without any blocker: no single one frees more. Returns whether that frees more than with all.
+    bool plan_without_all(Cluster& trial) {
         result_.nodes_without_all = result_.vacated_nodes;
         result_.gpus_without_all = result_.vacated_gpus;
-        if (found_.empty() || budget_.exhausted()) return;
+        if (found_.empty() || budget_.exhausted()) return false;
         Without without(trial);
         for (const auto& blocker : found_) without.try_remove(blocker);
         const auto plan = this->plan(trial);
-        if (plan.stats.value_milli <= base_value_) return;
+        if (plan.stats.value_milli <= base_value_) return false;
         const auto nodes = counted(plan.plan.vacated_nodes);
         result_.nodes_without_all = std::ssize(nodes);
         result_.gpus_without_all = gpus(nodes);
+        return true;
     }
     void list_others() {
         constexpr std::size_t most = 10;
@@ -288,8 +364,11 @@ class BlockerSearch {
             };
             return std::tuple(key(a), names(a)) < std::tuple(key(b), names(b));
         });
+        std::int64_t done = 0;
         for (const auto& candidate : candidates) {
             if (budget_.exhausted() || result_.planned >= options_.max_plans) break;
+            budget_.report(result_.pairs ? "pairs of blockers" : "blockers", done++,
+                           static_cast<std::int64_t>(candidates.size()));
             Without without(trial);
             const bool possible = std::all_of(candidate.blockers.begin(), candidate.blockers.end(),
                                               [&](auto b) { return without.try_remove(found_[b]); });
@@ -338,6 +417,8 @@ class BlockerSearch {
     std::map<std::tuple<BlockerKind, bool, std::string>, std::size_t> number_;
     std::vector<std::vector<std::size_t>> held_by_;  // by NodeId
     std::set<std::pair<std::size_t, NodeId>> gang_nodes_;
+    // By requirement and extras: the nodes on which a task may run, 2 for more; 0 if any name is welcome.
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> open_nodes_;
     BlockerRanking result_;
 };
 

@@ -308,23 +308,16 @@ std::string Explainer::obstacles_of(const Blocker& blocker) const {
 }
 
 std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
-    const auto number = [](std::int64_t milli) {
-        auto text = std::to_string(milli / 1000);
-        if (milli % 1000 == 0) return text;
-        auto rest = std::to_string(1000 + milli % 1000).substr(1);
-        while (rest.back() == '0') rest.pop_back();
-        return text + "." + rest;
-    };
     std::string text;
     if (change.node != none<NodeId>) {
         std::vector<std::string> lacks;
         if (change.gpu_milli > 0)
             lacks.push_back(cluster_.is_fraction(task)
-                                ? number(change.gpu_milli) + " of a GPU"
+                                ? milli_text(change.gpu_milli) + " of a GPU"
                                 : counted(change.gpu_milli / whole_gpu_milli, "idle GPU"));
         if (change.cpu_milli > 0)
-            lacks.push_back(number(change.cpu_milli) + (change.cpu_milli == 1000 ? " core" : " cores"));
-        if (change.memory_mib > 0) lacks.push_back(std::to_string(change.memory_mib) + " MiB of memory");
+            lacks.push_back(milli_text(change.cpu_milli) + (change.cpu_milli == 1000 ? " core" : " cores"));
+        if (change.memory_mib > 0) lacks.push_back(mib_text(change.memory_mib) + " of memory");
         text += "; nearest is node " + gpusched::quoted(cluster_.name(change.node));
         for (std::size_t l = 0; l < lacks.size(); ++l)
             text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];

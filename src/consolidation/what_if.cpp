@@ -8,12 +8,15 @@
 #include <gpusched/consolidation/what_if.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/model/waiting.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -57,6 +60,11 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
     }
     std::vector<QueuedJob> list;
     for (auto& [key, queued] : jobs) {
+        // Pods that wait for something else are left out if the others can start without them.
+        std::vector<TaskId> ready;
+        for (const auto pod : queued.pods)
+            if (!inv.waiting.contains(pod)) ready.push_back(pod);
+        if (!ready.empty() && !find_waiting(cluster, ready)) queued.pods = std::move(ready);
         queued.needed = queued.pods.size();
         if (const auto job = t.job[index(queued.pods.front())];
             job != none<JobId> && inv.job_min_members[index(job)] > 0) {
@@ -64,7 +72,14 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
                 std::max<std::int64_t>(1, inv.job_min_members[index(job)] - running[index(job)]);
             queued.needed = std::min(queued.pods.size(), static_cast<std::size_t>(lacks));
             queued.has_subgroups = !inv.subgroups_of(job).empty();
-            // The members that subgroups need come first.
+            // The smallest come first, and before them the members that subgroups need.
+            std::sort(queued.pods.begin(), queued.pods.end(), [&](TaskId a, TaskId b) {
+                const auto size = [&](TaskId pod) {
+                    return std::tuple(cluster.gpu_milli(pod), t.cpu_milli[index(pod)], t.memory_mib[index(pod)],
+                                      std::string_view(cluster.name(pod)));
+                };
+                return size(a) < size(b);
+            });
             std::vector<TaskId> first, others;
             for (const auto pod : queued.pods) {
                 const auto in = inv.subgroup_of(pod);
@@ -277,6 +292,7 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
         detail::Starter queued(at, inner), alone(at, inner);
         const auto jobs = detail::queue(at);
         for (const auto& job : jobs) {
+            budget.report("what-if", one.jobs, std::ssize(jobs));
             auto& waiting = result.jobs[row.at({job.is_job, job.name})];
             if (state == WhatIfState::now) waiting.displaced = false;
             auto& outcome = waiting.outcomes[s];

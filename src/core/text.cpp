@@ -60,4 +60,20 @@ GPUSCHED_EXPORT std::string printable(std::string_view text, std::size_t limit) 
     return cut ? out + "..." : out;
 }
 
+GPUSCHED_EXPORT std::string milli_text(std::int64_t milli) {
+    auto text = std::to_string(milli / 1000);
+    if (milli % 1000 == 0) return text;
+    auto rest = std::to_string(1000 + milli % 1000).substr(1);
+    while (rest.back() == '0') rest.pop_back();
+    return text + "." + rest;
+}
+
+GPUSCHED_EXPORT std::string mib_text(std::int64_t mib) {
+    constexpr std::int64_t gib = 1024, few = 10 * gib;
+    if (mib > 0 && mib % gib == 0) return std::to_string(mib / gib) + " GiB";
+    if (mib < few) return std::to_string(mib) + " MiB";
+    const auto tenths = (mib % gib * 10 + gib / 2) / gib;  // 10: the next GiB
+    return milli_text(mib / gib * 1000 + tenths * 100) + " GiB";
+}
+
 }  // namespace gpusched

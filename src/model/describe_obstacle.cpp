@@ -7,15 +7,29 @@
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace gpusched {
 
 namespace detail {
 
-static std::string shortage(std::string_view resource, std::int64_t needs, std::int64_t free) {
-    return concat(resource, ": needs ", needs, ", but ", free, " is free (", needs - free, " short)");
+/// @param text writes an amount, with its unit if it has one
+template <class Text>
+static std::string shortage(Text&& text, const std::string& of, std::int64_t needs, std::int64_t free) {
+    return concat("needs ", text(needs), of, ", has ", text(free), " free (", text(needs - free), " short)");
+}
+/// Two amounts of memory that would read the same are written in MiB.
+static std::string memory_shortage(const std::string& of, std::int64_t needs, std::int64_t free) {
+    const bool exact = mib_text(needs) == mib_text(free);
+    return shortage([&](std::int64_t mib) { return exact ? concat(mib, " MiB") : mib_text(mib); }, of, needs,
+                    free);
+}
+/// Whether the model counts the named resource in MiB.
+static bool is_in_mib(std::string_view resource) {
+    return resource == "ephemeral-storage" || resource.starts_with("hugepages-");
 }
 
 static std::string describe_match(const NodeMatch& match) {
@@ -91,7 +105,7 @@ struct ObstacleText {
     [[nodiscard]] std::string resource() const {
         for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
             if (const auto free = cluster.resource_free(node, resource); amount > free)
-                return shortage("resource " + gpusched::quoted(inv.resource_names[resource]), amount, free);
+                return describe_resource(inv.resource_names[resource], amount, free);
         return {};
     }
 
@@ -112,23 +126,26 @@ struct ObstacleText {
         const auto& t = inv.tasks;
         const auto i = index(task);
         const auto lent = cluster.lent_to(task);
-        const auto memory = "gpu_memory_mib: needs " + std::to_string(t.gpu_memory_mib[i]);
+        const auto memory = "needs " + mib_text(t.gpu_memory_mib[i]) + " of GPU memory";
         if (!cluster.is_fraction(task)) {
             const auto idle = cluster.idle_gpus(node, lent);
             if (obstacle == Obstacle::gpu)
-                return concat("GPUs: needs ", t.gpu_count[i], " that are entirely free, but ",
-                              gpu_count(idle), " of ", cluster.gpu_count(node), " are");
-            return concat(memory, " on each of ", t.gpu_count[i], " GPUs, but ",
-                          gpu_count(candidate_gpus(cluster, task, node)), " of ", gpu_count(idle),
-                          " free GPUs have that much left");
+                return concat("needs ", t.gpu_count[i],
+                              t.gpu_count[i] == 1 ? " idle GPU, has " : " idle GPUs, has ", gpu_count(idle),
+                              " of ", cluster.gpu_count(node));
+            return concat(
+                memory, t.gpu_count[i] == 1 ? " on one GPU" : concat(" on each of ", t.gpu_count[i], " GPUs"),
+                ", but ", gpu_count(candidate_gpus(cluster, task, node)), " of ", gpu_count(idle),
+                " idle GPUs have that much");
         }
         int most = 0;
         for (int g = 0; g < cluster.gpu_count(node); ++g)
             most = std::max(most, cluster.gpu_free_milli(node, g, lent));
         if (most < t.gpu_share_milli[i])
-            return shortage("gpu_share_milli of one GPU", t.gpu_share_milli[i], most);
-        return concat(memory, " on one GPU with ", t.gpu_share_milli[i],
-                      " thousandths free, but none has that much left");
+            return concat("needs ", milli_text(t.gpu_share_milli[i]), " of one GPU, but at most ",
+                          milli_text(most), " of one is free");
+        return concat(memory, " on a GPU with ", milli_text(t.gpu_share_milli[i]),
+                      " of it free, but none has that much left");
     }
 
     [[nodiscard]] std::string hardware() const {
@@ -148,8 +165,7 @@ struct ObstacleText {
     [[nodiscard]] std::string place(Level level) const {
         if (level == node_level) return "node " + gpusched::quoted(inv.nodes.names[index(node)]);
         if (level < first_label_level)
-            return concat("domain ", gpusched::quoted(inv.domain_name(level, inv.domain(level, node))),
-                          " of level ", level);
+            return "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node)));
         const auto& label = inv.label_levels[static_cast<std::size_t>(level - first_label_level)];
         return "domain " + gpusched::quoted(label.values[index(label.domain_of[index(node)])]) +
                " of label " + gpusched::quoted(label.key);
@@ -208,6 +224,57 @@ struct ObstacleText {
 
 }  // namespace detail
 
+GPUSCHED_EXPORT std::string detail::describe_resource(std::string_view resource, std::int64_t needs,
+                                                      std::int64_t free) {
+    const auto of = concat(" of ", gpusched::quoted(resource));
+    if (is_in_mib(resource)) return memory_shortage(of, needs, free);
+    return shortage([](std::int64_t amount) { return std::to_string(amount); }, of, needs, free);
+}
+
+GPUSCHED_EXPORT std::string detail::amount_text(std::string_view resource, std::int64_t amount) {
+    return is_in_mib(resource) ? mib_text(amount) : std::to_string(amount);
+}
+
+GPUSCHED_EXPORT std::string_view closed_word(const Inventory& inv) {
+    return inv.owner_kinds.find("Slurm job") ? "drained" : "cordoned";
+}
+
+/// The label that names the domains of a network level, as values or behind the domain above and a slash; empty
+/// if there is none.
+static std::string label_of(const Inventory& inv, Level level) {
+    std::set<std::string> keys;
+    bool first = true;
+    for (const auto node : inv.living_nodes()) {
+        if (!inv.position_known(level, node)) continue;
+        const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+        const auto& name = inv.domain_name(level, inv.domain(level, node));
+        const auto names = [&](const std::string& value) {
+            return name == value || (!value.empty() && name.ends_with("/" + value));
+        };
+        if (std::exchange(first, false))
+            for (const auto& [key, value] : labels)
+                if (key != "kubernetes.io/hostname") keys.insert(key);
+        std::erase_if(keys, [&](const std::string& key) {
+            const auto label = labels.find(key);
+            return label == labels.end() || !names(label->second);
+        });
+        if (keys.empty()) return {};
+    }
+    return keys.empty() ? std::string() : *keys.begin();
+}
+
+GPUSCHED_EXPORT std::string describe_level(const Inventory& inv, Level level) {
+    if (level == node_level) return "node";
+    const auto label = level < first_label_level
+                           ? label_of(inv, level)
+                           : inv.label_levels[static_cast<std::size_t>(level - first_label_level)].key;
+    if (!label.empty()) return "domain of label " + gpusched::quoted(label);
+    const auto like = inv.domain_count(level) == 0
+                          ? std::string()
+                          : ", like " + gpusched::quoted(inv.domain_name(level, DomainId{}));
+    return concat("domain of network level ", level, like);
+}
+
 GPUSCHED_EXPORT std::string detail::describe_conflict(const Cluster& cluster, TaskId task, NodeId node,
                                                       const GroupConflict& conflict) {
     return ObstacleText{cluster, task, node}.groups(conflict);
@@ -232,7 +299,7 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::waiting:
         break;
     case Obstacle::cordoned:
-        return "the node is cordoned";
+        return concat("the node is ", closed_word(cluster.inventory()));
     case Obstacle::gpu_model:
         return text.model();
     case Obstacle::node_selector:
@@ -242,10 +309,12 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::taint:
         return text.taint();
     case Obstacle::cpu:
-        return detail::shortage("cpu_milli", t.cpu_milli[index(task)],
+        return detail::shortage(milli_text, t.cpu_milli[index(task)] == 1000 ? " core" : " cores",
+                                t.cpu_milli[index(task)],
                                 cluster.cpu_free_milli(node, cluster.lent_to(task)));
     case Obstacle::memory:
-        return detail::shortage("memory_mib", t.memory_mib[index(task)], cluster.memory_free_mib(node));
+        return detail::memory_shortage(" of memory", t.memory_mib[index(task)],
+                                       cluster.memory_free_mib(node));
     case Obstacle::resource:
         return text.resource();
     case Obstacle::device:

@@ -66,12 +66,11 @@ GPUSCHED_EXPORT std::vector<std::string> matching_gpu_models(std::string_view na
     return same.empty() ? part : same;
 }
 
-GPUSCHED_EXPORT std::vector<std::string> gpu_models_of_nodes(const Cluster& cluster) {
-    const auto& inv = cluster.inventory();
+GPUSCHED_EXPORT std::vector<std::string> gpu_models_of_nodes(const Inventory& inv) {
     std::set<GpuModelId> found;
-    for (const auto node : cluster.nodes())
+    for (const auto node : inv.living_nodes())
         if (const auto model = inv.nodes.gpu_model[index(node)];
-            model != none<GpuModelId> && cluster.gpu_count(node) > 0)
+            model != none<GpuModelId> && inv.nodes.gpu_count[index(node)] > 0)
             found.insert(model);
     std::vector<std::string> names;
     for (const auto model : found) names.push_back(inv.gpu_models[index(model)]);

@@ -28,23 +28,23 @@ static std::optional<WaitingReason> find_incomplete(const Cluster& cluster, JobI
     waiting = absent;
     for (const auto task : inv.terminating)
         if (cluster.is_placed(task)) leave_out(task);
-    const auto check = [&](const std::string& of, std::int64_t members,
+    const auto check = [&](const char* of, const std::string& name, std::int64_t members,
                            std::int64_t needed) -> std::optional<WaitingReason> {
         if (members >= needed) return std::nullopt;
-        return WaitingReason{WaitingFor::gang_incomplete,
-                             concat(of, " needs ", needed, " members, but only ", members, " can run")};
+        return WaitingReason{WaitingFor::gang_incomplete, concat(of, quoted(name), " needs ", needed,
+                                                                 " members, but only ", members, " can run")};
     };
     // 0 = all of them, also those that wait for something else.
     const auto needed = inv.job_min_members[index(job)], size = std::int64_t{inv.job_size[index(job)]};
-    if (auto found = check("job " + quoted(inv.job_names[index(job)]), size - absent,
+    if (auto found = check("job ", inv.job_names[index(job)], size - absent,
                            needed > 0    ? needed
                            : waiting > 0 ? size
                                          : 0))
         return found;
     for (const auto id : inv.subgroups_of(job)) {
         const auto& subgroup = inv.subgroups[index(id)];
-        if (auto found = check("subgroup " + quoted(subgroup.name),
-                               std::int64_t{subgroup.size} - absent_in[id], subgroup.min_members))
+        if (auto found = check("subgroup ", subgroup.name, std::int64_t{subgroup.size} - absent_in[id],
+                               subgroup.min_members))
             return found;
     }
     return std::nullopt;
@@ -77,7 +77,7 @@ GPUSCHED_EXPORT std::string describe_waiting(const WaitingReason& reason) {
         case WaitingFor::volume_claim:
             return "a volume claim is not ready";
         case WaitingFor::quota:
-            return "its queue has no quota for it yet";
+            return "there is no quota for it yet";
         case WaitingFor::limit:
             return "a limit of its account, QOS or partition holds it back";
         case WaitingFor::dependency:

@@ -10,6 +10,7 @@
 #include <gpusched/core/order.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
+#include <gpusched/model/waiting.hpp>
 #include <gpusched/preemption/index.hpp>
 
 #include <algorithm>
@@ -404,6 +405,7 @@ GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, 
                                      "below " + std::to_string(cluster.task_slots())));
     s.position.catch_up(s, cluster);
     auto& shape = s.shape_for(cluster, preemptor);
+    if (find_waiting(cluster, {&preemptor, 1})) return nullptr;
     shape.request.name_rank = s.task_rank.data();  // new tasks may have moved the array
     if (shape.must_fill || shape.marked.size() > s.leaves / 8) {
         s.fill(cluster, shape);

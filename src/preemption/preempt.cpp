@@ -9,8 +9,10 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/waiting.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -49,8 +51,9 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     Result result;
+    if (find_waiting(cluster, {&task, 1})) return result;
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
 
     std::vector<bool> rejected;
     if (options.filter) {
@@ -157,7 +160,8 @@ GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
                                      "below " + std::to_string(cluster.node_slots())));
     MinimalSets result;
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) || find_waiting(cluster, {&task, 1}))
+        return result;
     const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);
@@ -197,14 +201,15 @@ static Explanation explain_shortage(const Inventory& inv, const Request& request
                              " GPUs are missing");
     if (missing.memory_mib > 0)
         return explained(Obstacle::memory, missing.memory_mib,
-                         std::to_string(missing.memory_mib) + " MiB of memory are missing");
+                         mib_text(missing.memory_mib) + " of memory are missing");
     if (missing.cpu_milli > 0)
         return explained(Obstacle::cpu, missing.cpu_milli,
-                         std::to_string(missing.cpu_milli) + " thousandths of a core are missing");
+                         milli_text(missing.cpu_milli) + " cores are missing");
     if (missing.resource)
         return explained(missing.extras, missing.resource->amount,
-                         std::to_string(missing.resource->amount) + " units of resource " +
-                             gpusched::quoted(inv.resource_names[missing.resource->resource]) +
+                         gpusched::detail::amount_text(inv.resource_names[missing.resource->resource],
+                                                       missing.resource->amount) +
+                             " of " + gpusched::quoted(inv.resource_names[missing.resource->resource]) +
                              " are missing");
     if (missing.extras != Obstacle::none) {
         const auto& extras = inv.extras[request.extras];
@@ -234,6 +239,8 @@ static Explanation explain_shortage(const Inventory& inv, const Request& request
 GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
     validate(options);
     const detail::Request request(cluster, task, options);
+    if (const auto waiting = find_waiting(cluster, {&task, 1}))
+        return {std::nullopt, Obstacle::waiting, 0, "does not wait for room: " + describe_waiting(*waiting)};
     const auto& inv = cluster.inventory();
     const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     const auto describe = [&](NodeId node, const std::string& what) {

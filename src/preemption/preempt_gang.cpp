@@ -11,6 +11,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/model/waiting.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
 #include <algorithm>
@@ -368,6 +369,10 @@ GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const 
     if (pods.empty()) throw InvalidInput("pods: none; expected at least one");
     detail::GangSearch search(cluster, pods, options, budget);
     GangResult result;
+    if (const auto waiting = find_waiting(cluster, pods)) {
+        result.reason = "does not wait for room: " + describe_waiting(*waiting);
+        return result;
+    }
     std::optional<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>> best;
     std::size_t most = 0;
     GangDecision made;

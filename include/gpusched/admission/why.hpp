@@ -113,15 +113,15 @@ struct Remedy {
 
 /// The result of `why`.
 struct Why {
-    std::vector<TaskId> pods{};              ///< the pending pods that it is about
-    std::optional<WaitingReason> waiting{};  ///< absent = it waits for room
-    bool fits = false;                       ///< all pods find a place as it is
-    std::int64_t places = 0;                 ///< pods that find a place together
-    std::vector<WhyKind> kinds{};            ///< by kind of pod, the largest first
-    std::vector<WhyDomain> domains{};        ///< with cause `topology`: all domains, most places first
-    Cause cause = Cause::none;
+    std::vector<TaskId> pods{};               ///< the pending pods that it is about
+    std::optional<WaitingFor> waiting_for{};  ///< absent = it waits for room
+    bool fits = false;                        ///< all pods find a place as it is
+    std::int64_t places = 0;                  ///< pods that find a place together
+    std::vector<WhyKind> kinds{};             ///< by kind of pod, the largest first
+    std::vector<WhyDomain> domains{};         ///< with cause `topology`: all domains, most places first
+    Cause cause_kind = Cause::none;
     std::vector<std::string> constraints{};  ///< those to blame, as in the tables
-    std::string text{};                      ///< the cause in one sentence, with its figures
+    std::string cause{};                     ///< the cause in one sentence, with its figures
     /// True: proven that the nodes would not hold the pods if all tasks left except daemons and locked ones. Cordoned
     /// nodes and nodes that are not ready count. False: a placement on the emptied nodes was found. Absent: a limit
     /// ended the search.

@@ -122,8 +122,8 @@ struct Allocation {
 Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options = {},
                       const Context& context = {});
 
-/// Returns the pending tasks of a job, ascending. If no job has the name, returns the pending task of that
-/// name.
+/// Returns the pending tasks of a job, ascending: those that wait for room if they can start without the
+/// others, else all. If no job has the name, returns the pending task of that name.
 /// @throws InvalidInput for a name that neither a job nor a task has
 [[nodiscard]] std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job);
 

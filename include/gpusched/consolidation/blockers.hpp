@@ -21,7 +21,8 @@ namespace gpusched::consolidation {
 enum class BlockerKind : std::uint8_t {
     budget,         ///< a disruption budget allows no task to be down
     no_disruption,  ///< their job allows no member to be down: its `max_disrupted` is 0
-    never_moves,    ///< their `how` is none: no controller, a local volume, another scheduler
+    never_moves,    ///< their `how` is none: no controller, or another scheduler
+    local_volume,   ///< no other node passes their volumes or the names of nodes that they ask for
     locked,
     cpu_local,     ///< they are bound to the cores next to their GPUs
     standby,       ///< they lend their resources and need them back in the same place
@@ -133,8 +134,9 @@ constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
 /// Finds what keeps nodes from being freed, and ranks it by what a new plan frees without it.
 ///
 /// A blocker is removed in a copy of the cluster: a budget allows all its tasks to be down, `max_disrupted`
-/// is absent, a task that never moves restarts, locked tasks are not locked, a gang may leave its domain.
-/// Then `consolidate` plans again. If no blocker helps alone, pairs that hold a node together are tried.
+/// is absent, a task that never moves restarts, locked tasks are not locked, a gang may leave its domain,
+/// volumes are reached from every node. Then `consolidate` plans again. If no blocker helps alone, pairs are
+/// tried: first those that hold most.
 ///
 /// @return only blockers that help; the plans are heuristic, so a gain is certain but may be too low
 /// @throws InvalidInput for options out of range, an unknown node and an unknown GPU model

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -100,5 +101,11 @@ template <class... Parts>
 /// `text` for use in a message: control characters and invalid UTF-8 become \xNN; the part beyond `limit`
 /// bytes becomes "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 80);
+
+/// Thousandths of a core or of a GPU as a number: "12.5" for 12,500.
+[[nodiscard]] std::string milli_text(std::int64_t milli);
+
+/// Memory with its unit: "512 GiB", "97.7 GiB", "300 MiB".
+[[nodiscard]] std::string mib_text(std::int64_t mib);
 
 }  // namespace gpusched

@@ -16,12 +16,13 @@ namespace gpusched::fragmentation {
 
 /// The request of one kind of task, and the number of tasks of this kind in the list.
 struct WorkloadShape {
-    std::int64_t cpu_milli = 0;             ///< thousandths of a core, >= 0
-    std::int64_t gpu_count = 0;             ///< whole GPUs (0 to 64), or 1 with a share below 1000
-    std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 to 1000
-    std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any
-    std::int64_t weight = 1;                ///< >= 1; its popularity is weight / sum of weights
-    std::int64_t memory_mib = 0;            ///< mean of its tasks; FGD ignores it
+    std::int64_t cpu_milli = 0;           ///< thousandths of a core, >= 0
+    std::int64_t gpu_count = 0;           ///< whole GPUs (0 to 64), or 1 with a share below 1000
+    std::int64_t gpu_share_milli = 1000;  ///< thousandths of one GPU, 1 to 1000
+    std::vector<std::string>
+        gpu_models{};             ///< acceptable models, also by short names such as "h100"; empty = any
+    std::int64_t weight = 1;      ///< >= 1; its popularity is weight / sum of weights
+    std::int64_t memory_mib = 0;  ///< mean of its tasks; FGD ignores it
     bool operator==(const WorkloadShape&) const = default;
 };
 template <class F>

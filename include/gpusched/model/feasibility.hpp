@@ -71,6 +71,13 @@ enum class Obstacle : std::uint8_t {
     waiting,            ///< of a job: it does not wait for room (model/waiting.hpp)
 };
 
+/// The participle for nodes that receive no tasks: "drained" if the tasks are of Slurm, else "cordoned".
+[[nodiscard]] std::string_view closed_word(const Inventory& inventory);
+
+/// The domains of a level in the words of the cluster: "node", "domain of label 'rack'", or, without a label
+/// that names them, "domain of network level 1, like 'rack-1'". O(nodes x labels)
+[[nodiscard]] std::string describe_level(const Inventory& inventory, Level level);
+
 /// An obstacle in the words of messages, such as "too few idle GPUs".
 [[nodiscard]] std::string_view in_words(Obstacle obstacle) noexcept;
 
@@ -132,6 +139,10 @@ struct GroupConflict {
 /// All group constraints that forbid a placement, each asked alone.
 [[nodiscard]] std::vector<GroupConflict> list_group_conflicts(const Cluster& cluster, TaskId task,
                                                               NodeId node);
+/// Describes the shortage of a named resource: "needs 4 of 'rdma/hca', has 1 free (3 short)".
+[[nodiscard]] std::string describe_resource(std::string_view resource, std::int64_t needs, std::int64_t free);
+/// An amount of a named resource, with its unit if it is counted in MiB.
+[[nodiscard]] std::string amount_text(std::string_view resource, std::int64_t amount);
 /// Describes a group constraint that forbids a placement.
 [[nodiscard]] std::string describe_conflict(const Cluster& cluster, TaskId task, NodeId node,
                                             const GroupConflict& conflict);

@@ -20,8 +20,11 @@ namespace gpusched {
 [[nodiscard]] std::vector<std::string> matching_gpu_models(std::string_view name,
                                                            const std::vector<std::string>& known);
 
-/// Returns the models of the cluster's nodes with GPUs, sorted.
-[[nodiscard]] std::vector<std::string> gpu_models_of_nodes(const Cluster& cluster);
+/// Returns the models of the nodes with GPUs, sorted.
+[[nodiscard]] std::vector<std::string> gpu_models_of_nodes(const Inventory& inventory);
+[[nodiscard]] inline std::vector<std::string> gpu_models_of_nodes(const Cluster& cluster) {
+    return gpu_models_of_nodes(cluster.inventory());
+}
 
 /// Replaces the names of GPU models in a task by the names of the cluster. Keeps names that no node has: a
 /// task may accept models of other clusters.

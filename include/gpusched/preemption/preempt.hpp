@@ -91,6 +91,8 @@ struct Result {
 /// Every decision is verified by separate code: CPU, memory, the GPUs and their memory, guaranteed locality,
 /// local cores (`cpu_local`), groups, and the gangs and disruption budgets of the victims.
 ///
+/// A task that does not wait for room (model/waiting.hpp) evicts no task and gets no node; `explain` tells why.
+///
 /// @param task a pending task of the cluster; the cluster must hold no reservations
 /// @throws InvalidInput for an unknown or running task and for options out of range; InternalError if that
 ///     verification fails, in every build, so that an absent decision always means that no eviction helps

@@ -39,7 +39,8 @@ struct GangResult {
     /// If not `completed`, some domains were not searched completely.
     StopReason stop_reason = StopReason::completed;
     std::int64_t domains_considered = 0;
-    /// Without a decision: the domain that holds most pods, and the pod that does not fit.
+    /// Without a decision: the domain that holds most pods, and the pod that does not fit; or why the pods do
+    /// not wait for room.
     std::string reason{};
 };
 

@@ -72,19 +72,18 @@ constexpr void visit_fields(std::type_identity<NamedWhy>, F&& field) {
 
 NamedWhy named_why(const Cluster& cluster, admission::Why&& why) {
     NamedWhy out{.pods = {},
-                 .waiting_for = {},
+                 .waiting_for = why.waiting_for,
                  .fits = why.fits,
                  .places = why.places,
                  .kinds = std::move(why.kinds),
                  .domains = std::move(why.domains),
-                 .cause_kind = why.cause,
+                 .cause_kind = why.cause_kind,
                  .constraints = std::move(why.constraints),
-                 .cause = std::move(why.text),
+                 .cause = std::move(why.cause),
                  .impossible = why.impossible,
                  .remedies = {},
                  .stop_reason = why.stop_reason};
     for (const auto pod : why.pods) out.pods.push_back(cluster.name(pod));
-    if (why.waiting) out.waiting_for = why.waiting->waits_for;
     for (auto& remedy : why.remedies) {
         std::optional<double> cost;
         if (remedy.cost) cost = static_cast<double>(*remedy.cost) / 1000;

@@ -260,7 +260,9 @@ void bind_gangs(py::module_& m) {
             return names;
         },
         py::arg("cluster"), py::arg("job"),
-        documented("Returns the names of a job's pending tasks, in snapshot order."));
+        documented(
+            "Returns the names of a job's pending tasks, in snapshot order: those that wait for room if they "
+            "can start without the others, else all."));
     m.def(
         "with_task",
         [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {

@@ -6,6 +6,7 @@
 #include "support/sources.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 namespace gpusched::python {
 
@@ -112,6 +113,9 @@ void bind_model(py::module_& parent) {
                 return keys;
             },
             doc("ClusterSpec::label_levels"))
+        .def_property_readonly(
+            "_closed_word", [](const Cluster& c) { return std::string(closed_word(c.inventory())); },
+            "The participle for nodes that receive no tasks: \"drained\" for Slurm, else \"cordoned\".")
         .def(
             "warnings", [](const Cluster& c) { return c.warnings(); }, documented(doc("Cluster::warnings")))
         .def(

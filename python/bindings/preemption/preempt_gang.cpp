@@ -6,6 +6,7 @@
 #include "support/records.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
+#include <gpusched/model/waiting.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
 #include <variant>
@@ -137,8 +138,16 @@ void bind_preempt_gang(py::module_& m) {
             });
         },
         "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
-        "does not fit there. Returns an empty text if it finds something.",
+        "does not fit there; or why the pods do not wait for room. Returns an empty text if it finds "
+        "something.",
         py::arg("cluster"), py::arg("pods"));
+    m.def(
+        "_waits_for_room",
+        [](const ClusterPtr& cluster, const GangLike& pods) {
+            const auto gang = gang_argument(cluster, pods);
+            return !find_waiting(*gang.cluster, gang.pods);
+        },
+        py::arg("cluster"), py::arg("pods"), "Returns False if the pods wait for something else.");
     m.def(
         "to_plan",
         [](const std::variant<NamedDecision, NamedGangDecision>& decision) {

@@ -59,7 +59,7 @@ def describe(cluster: Cluster) -> str:
     counts = fragmentation.occupancy(cluster)
     failed, cordoned = nodes.failed_gpu_count.sum(), (~nodes.schedulable).sum()
     out_of_service = [counted(failed, "failed GPU")] * bool(failed)
-    out_of_service += [counted(cordoned, "cordoned node")] * bool(cordoned)
+    out_of_service += [counted(cordoned, f"{cluster._closed_word} node")] * bool(cordoned)
     classes = set(tasks.priority_class)
     hp = f", {100 * ratio.hp:.1f} % by HP tasks" if classes & {"HP", "LP"} else ""
     return (
@@ -135,7 +135,7 @@ def say_excluded(cluster: Cluster, args: argparse.Namespace) -> None:
     if cordoned and not args.include_cordoned:
         named = ", ".join(node.name for node in cordoned[:NODES_SHOWN])
         more = f" and {len(cordoned) - NODES_SHOWN:,} more" if len(cordoned) > NODES_SHOWN else ""
-        excluded = f"{counted(idle, 'idle GPU')} on {counted(len(cordoned), 'cordoned node')}"
+        excluded = f"{counted(idle, 'idle GPU')} on {counted(len(cordoned), f'{cluster._closed_word} node')}"
         say(f"excluded (see --include-cordoned): {excluded}: {named}{more}")
     devices: dict[str, tuple[int, int]] = {}
     for node in cluster.nodes:

@@ -68,7 +68,7 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
         for limit in limits:
             say(str(limit.message))
         say("no eviction: " + preemption.explain_gang(cluster, pods, **options))
-        return FAILED
+        return FAILED if _core.preemption._waits_for_room(cluster, pods) else NO_ROOM_NEEDED
     for decision in found.pods:
         say(destination(cluster, decision))
     if not found.victims:
@@ -125,8 +125,9 @@ def preempt(args: argparse.Namespace) -> int:
     if decision is None:
         for limit in limits:
             say(str(limit.message))
-        say("no eviction: " + preemption.explain(cluster, task, **options).text)
-        return FAILED
+        explanation = preemption.explain(cluster, task, **options)
+        say("no eviction: " + explanation.text)
+        return status([explanation.obstacle])
     say(destination(cluster, decision))
     if not decision.victims:
         say("the task fits without evictions")

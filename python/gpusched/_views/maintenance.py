@@ -25,6 +25,7 @@ KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
     "never_moves": "{} never moves: no controller would recreate it, or it is protected",
+    "local_volume": "{} may run on its node alone: a local volume, or the node's name",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",
@@ -178,7 +179,7 @@ def drain_csv_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
 
 def drain_to_pandas(order: consolidation.DrainOrder) -> pd.DataFrame:
     kinds = {"batch": "whole", "node": "text", "moves_of_batch": "whole"}
-    return frame({**kinds, "blockers": "texts", "reason": "text"}, drain_rows(order))
+    return frame({**kinds, "blockers": "texts", "text": "text"}, drain_rows(order))
 
 
 def drain_html(order: consolidation.DrainOrder) -> str:

@@ -385,15 +385,17 @@ class Page:
                 "executor evicts instead, as the kubectl script does, these pods are down in between, and "
                 "disruption budgets count them."
             )
-        down: dict[str, set[str]] = {"The eviction at the start": set(plan.evictions)}
+        # Evicted pods are down in all waves.
+        evicted = set(plan.evictions)
+        down = {"The eviction at the start": evicted}
         for move in plan.moves:
             if move.how == "restart":
-                down.setdefault(f"Wave {move.wave}", set()).add(move.task)
+                down.setdefault(f"Wave {move.wave}", set(evicted)).add(move.task)
         for budget in self.before.budgets:
             names, groups = set(budget["tasks"]), set(budget["groups"])
             for step, stopped in down.items():
-                members = [name for name in stopped if name in names or groups & set(tasks[name].groups)]
-                if members and len(members) == budget["allowed_down"]:
+                members = {name for name in stopped if name in names or groups & set(tasks[name].groups)}
+                if (stopped is evicted or members - evicted) and 0 < len(members) == budget["allowed_down"]:
                     out.append(
                         f"{step} uses up disruption budget {budget['name']}: "
                         f"{counted(len(members), 'pod')} of it may be down at once, and no other."

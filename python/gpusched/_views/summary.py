@@ -42,8 +42,8 @@ def idle_gpus(cluster: Cluster) -> Table:
         counts = [int((idle[here] == number).sum()) for number in seen]
         share = f"{100 * allocated[of].sum() / gpus:.1f} %"
         rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, int((of & ~open_nodes).sum())))
-    columns = ["GPU model", "GPUs", "allocated", "idle", *(f"{number} idle" for number in seen), "cordoned"]
-    return Table(columns, rows)
+    columns = ["GPU model", "GPUs", "allocated", "idle", *(f"{number} idle" for number in seen)]
+    return Table([*columns, cluster._closed_word], rows)
 
 
 def largest_jobs(cluster: Cluster, requests: fragmentation.Report) -> Table:

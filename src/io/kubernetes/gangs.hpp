@@ -148,6 +148,10 @@ class Gangs {
                       [&, i = std::size_t{0}](const Place& object) mutable {
                           read_workload(object, api_group(objects.version_of(Kind::workload, i++)));
                       });
+        for (const auto& [kind, what] :
+             {std::pair(Kind::deployment, "Deployment"), std::pair(Kind::replica_set, "ReplicaSet")})
+            each_readable(objects.of(kind), what, Errs::neither, report,
+                          [&](const Place& object) { read_refusal(object); });
         each_readable(objects.of(Kind::job_set), "JobSet", Errs::too_lax, report, [&](const Place& object) {
             std::int64_t pods = 0;
             for (const auto& part : object["spec"]["replicatedJobs"].items())
@@ -177,6 +181,10 @@ class Gangs {
             }
             report_.exact("Pod", what);
             join(out, full, found->second, false);
+            if (const auto queued = not_admitted_.find("PodGroup " + full);
+                queued != not_admitted_.end() && &groups == &volcano_ && !pod.bound() &&
+                (!out.waiting || out.waiting->waits_for == WaitingFor::other_scheduler))
+                out.waiting = queued->second;
             if (found->second.lists(subgroup))
                 out.subgroup = subgroup;
             else if (!subgroup.empty() && !found->second.subgroups.empty())
@@ -246,9 +254,13 @@ class Gangs {
             for (const auto& subgroup : gang.needs.subgroups) sum += subgroup.min_members;
             least = std::max({std::int64_t{1}, least, sum});
             cluster.jobs.push_back({.name = name, .min_members = least, .subgroups = gang.needs.subgroups});
+            if (const auto found = refused_.find(name); found != refused_.end() && !gang.pending)
+                cluster.jobs.back().waiting = found->second;
         }
         // A suspended job has no pods yet.
-        for (const auto& [name, reason] : suspended_)
+        auto without_pods = suspended_;
+        without_pods.insert(refused_.begin(), refused_.end());
+        for (const auto& [name, reason] : without_pods)
             if (!jobs_.contains(name)) cluster.jobs.push_back({.name = name, .waiting = reason});
     }
 
@@ -257,6 +269,7 @@ class Gangs {
         GangNeeds needs{};
         std::int64_t pods = 0;
         bool counted = false;  // all its pods must run
+        bool pending = false;  // some of its pods have no node
     };
 
     void join(TaskSpec& task, const std::string& job, const GangNeeds& needs, bool count) {
@@ -266,6 +279,7 @@ class Gangs {
         for (const auto& subgroup : needs.subgroups)
             if (!gang.needs.lists(subgroup.name)) gang.needs.subgroups.push_back(subgroup);
         gang.counted = gang.counted || count;
+        gang.pending = gang.pending || !task.node;
         ++gang.pods;
     }
 
@@ -275,7 +289,7 @@ class Gangs {
         if (api_group == "scheduling.k8s.io")
             upstream_[name] = {limited(integer_at(spec["schedulingPolicy"]["gang"], "minCount", 0))};
         else if (api_group == "scheduling.volcano.sh")
-            volcano_[name] = volcano_needs(spec, report_);
+            read_volcano(object, name);
         else if (api_group == "scheduling.run.ai")
             kai_[name] = kai_needs(spec, name, report_);
         else
@@ -288,6 +302,36 @@ class Gangs {
             report_.ignored("PodGroup", "minResources", Errs::neither, "the requests of its pods count",
                             name);
         report_.exact("PodGroup", "least number of pods");
+    }
+
+    void read_volcano(const Place& object, const std::string& name) {
+        volcano_[name] = volcano_needs(object["spec"], report_);
+        if (text_at(object["status"], "phase") != "Pending") return;
+        auto queue = text_at(object["spec"], "queue");
+        if (queue.empty()) queue = "default";
+        const WaitingReason reason{WaitingFor::quota,
+                                   "Volcano has not admitted its PodGroup to queue " + queue};
+        not_admitted_.emplace("PodGroup " + name, reason);
+        suspended_.emplace(name, reason);  // Volcano creates the pods of its Jobs later
+        report_.exact_of("PodGroup", "not admitted to its queue", name);
+    }
+
+    /// Reads whether a ResourceQuota refuses the pods of a controller.
+    void read_refusal(const Place& object) {
+        static constexpr std::string_view refused = "exceeded quota: ";
+        for (const auto& condition : object["status"]["conditions"].items()) {
+            const auto message = condition["message"].text().value_or("");
+            const auto at = message.find(refused);
+            if (condition["type"].text() != "ReplicaFailure" || condition["status"].text() != "True" ||
+                at == message.npos)
+                continue;
+            const auto id = identity_of(object, true);
+            const auto above = controller_of(object);
+            const auto name = above ? id.space + "/" + text_at(above, "name") : id.full();
+            refused_.emplace(name, WaitingReason{WaitingFor::quota,
+                                                 "ResourceQuota " + message.substr(at + refused.size())});
+            report_.exact_of("ResourceQuota", "refuses pods of a controller", name);
+        }
     }
 
     void read_workload(const Place& object, std::string_view api_group) {
@@ -326,8 +370,9 @@ class Gangs {
 
     ReportBuilder& report_;
     bool kai_topology_;
-    std::map<std::string, WaitingReason> not_admitted_;  // by kind and name of the owner
+    std::map<std::string, WaitingReason> not_admitted_;  // by kind and name of the owner or the PodGroup
     std::map<std::string, WaitingReason> suspended_;     // by name of the owner, which may have no pods
+    std::map<std::string, WaitingReason> refused_;       // the same, by a ResourceQuota
     std::map<std::string, GangNeeds> upstream_, volcano_, kai_, coscheduling_;
     std::map<std::string, std::int64_t> workloads_, job_sets_;  // pods needed
     std::map<std::string, std::string> kinds_;                  // of the owner that has a job's name

@@ -93,9 +93,11 @@ def test_jobs_that_do_not_wait_for_room(
     assert not admitted.admitted and admitted.obstacle == "waiting" and admitted.reason == placed.reason
     path = str(tmp_path / "cluster.json")
     cluster.to_json(path)
-    for command in ("why", "allocate", "admit"):
-        assert cli.main([command, path, name]) == 4
-        assert "does not wait for room" in capsys.readouterr().out
+    for command in ("why", "allocate", "admit", "preempt"):
+        of_job = ["--job"] if command == "preempt" and name == "gang" else []
+        assert cli.main([command, path, *of_job, name]) == 4
+        said = capsys.readouterr().out
+        assert "does not wait for room" in said and text in said
 
 
 def test_the_reason_is_kept_by_documents() -> None:

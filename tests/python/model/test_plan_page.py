@@ -141,6 +141,23 @@ def test_budgets_that_no_wave_uses_up_are_no_risk(cluster: gs.Cluster) -> None:
     assert "keep-a" not in gs.plan_page(gs.consolidate(roomy, clear=["n0"]), roomy)
 
 
+def test_evicted_pods_are_down_in_every_wave() -> None:
+    tasks = [
+        make_task("a", node="n0", gpus=[0], preemptible=True),
+        make_task("b", node="n0", gpus=[1], how="restart"),
+        make_task("c", node="n1", gpus=[0]),
+    ]
+    budgets = [{"name": "both", "tasks": ["a", "b"], "allowed_down": 2}]
+    content = document([make_node("n0"), make_node("n1")], tasks, budgets=budgets)
+    cluster = gs.Cluster.from_json({**content, "version": 2})
+    move = {"task": "b", "from": "n0", "to": "n1", "gpus": [1], "wave": 0, "how": "restart"}
+    plan = {"format": "gpusched.plan", "version": 2, "waves": 1, "moves": [move], "evictions": ["a"]}
+    plan |= {"placements": [], "vacated_nodes": ["n0"], "stats": {}}
+    text = Reader(gs.plan_page(plan, cluster)).text
+    assert "Wave 0 uses up disruption budget both: 2 pods of it may be down" in text
+    assert "The eviction at the start uses up" not in text
+
+
 def test_failed_gpus_are_not_in_use() -> None:
     nodes = [make_node("n0", failed_gpus=[6, 7]), make_node("n1")]
     tasks = [

@@ -89,7 +89,7 @@ TEST_CASE("levels: required and preferred") {
     CHECK_FALSE(refused.placed);
     CHECK(refused.proven);
     CHECK(refused.obstacle == Obstacle::network);
-    CHECK_THAT(refused.reason, Mentions("network: one domain of level 1; 'c' closest holds 3 of the 4 "
+    CHECK_THAT(refused.reason, Mentions("network: one domain of network level 1 'c' closest holds 3 of the 4 "
                                         "pods like 'job-0', all domains 7"));
     CHECK(refused.pods.empty());
     // Within one aggregation switch, though least entropy alone would mix them.
@@ -147,7 +147,7 @@ TEST_CASE("the binding constraint is named with figures") {
     spec.nodes.back().gpu_model = "B";
     CHECK_THAT(refused(spec, request), Mentions("GPU model: hold 2" + of));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
-    CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordon: hold 2" + of));
+    CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordoned: hold 2" + of));
     // A cordon is not to blame if the pods may not run on the cordoned node anyway.
     auto both = uneven();
     both.nodes = {both.nodes[0], both.nodes[1]};
@@ -298,7 +298,7 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     CHECK_FALSE(nowhere.placed);
     CHECK(nowhere.proven);
     CHECK_THAT(nowhere.reason,
-               Mentions("network: no domain of level 0 holds all pods although whole cluster does"));
+               Mentions("network: whole cluster holds all pods but no domain of network level 0 does"));
 }
 
 TEST_CASE("a job that is not in the snapshot brings its least numbers along") {

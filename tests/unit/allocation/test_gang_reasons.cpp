@@ -50,8 +50,7 @@ TEST_CASE("a required level is named if the whole cluster could hold the gang", 
     const auto found = refused(spec, options);
     INFO(found.reason);
     CHECK(found.obstacle == Obstacle::network);
-    CHECK_THAT(found.reason,
-               Mentions("network: no domain of level -1 holds all pods although whole cluster does"));
+    CHECK_THAT(found.reason, Mentions("network: whole cluster holds all pods but no node does"));
 }
 
 TEST_CASE("members that run in two domains are no matter of affinity", "[allocation]") {
@@ -99,6 +98,6 @@ TEST_CASE("a domain that holds all pods of a shape is not reported as closest", 
     for (auto& task : spec.tasks) task.network_affinity = NetworkAffinity{0, NetworkMode::required};
     const auto found = refused(spec);
     CHECK_THAT(found.reason,
-               Mentions("network: one domain of level 0; does not hold all of the 2 pods like 'p2' "
+               Mentions("network: one domain of network level 0 does not hold all of the 2 pods like 'p2' "
                         "other shapes"));
 }

@@ -9,7 +9,12 @@
 #include <gpusched/consolidation/what_if.hpp>
 #include <gpusched/core/errors.hpp>
 
+#include <algorithm>
+#include <functional>
 #include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace testing_support;
 
@@ -214,6 +219,77 @@ TEST_CASE("blockers: if no single one helps, those that hold the most nodes are 
     CHECK(con::blockers(Cluster::build(half_full())).others.empty());
 }
 
+TEST_CASE("blockers: pods with local volumes are a kind of their own") {
+    struct Case {
+        std::string what;
+        std::function<void(TaskSpec&)> pin;
+        bool is_pinned;
+    };
+    const auto one_of = [](std::vector<std::string> nodes) {
+        return NodeTerm{{{"kubernetes.io/hostname", MatchOperator::in, std::move(nodes)}}, {}};
+    };
+    for (const auto& [what, pin, is_pinned] :
+         {Case{"a volume", [&](TaskSpec& t) { t.node_affinity = {one_of({"a"})}; }, true},
+          Case{"a volume of two nodes",
+               [&](TaskSpec& t) {
+                   t.node_affinity = {one_of({"a", "b"})};
+               },
+               false},
+          Case{"a spread pod's volume",
+               [](TaskSpec& t) {
+                   t.resources = {{"volumes like v", 1}};
+               },
+               true},
+          Case{"a selector",
+               [](TaskSpec& t) {
+                   t.node_selector = {{"kubernetes.io/hostname", "a"}};
+               },
+               true},
+          Case{"another selector",
+               [](TaskSpec& t) {
+                   t.node_selector = {{"disk", "a"}};
+               },
+               false}}) {
+        INFO(what);
+        ClusterSpec spec;
+        for (const std::string name : {"a", "b"}) {
+            spec.nodes.push_back(node(name));
+            spec.nodes.back().labels = {{"kubernetes.io/hostname", name}, {"disk", name}};
+        }
+        spec.nodes[0].resources = {{"volumes like v", 1}};
+        spec.tasks = {task("a1", "a", {0}), task("b1", "b", {0}, true)};
+        pin(spec.tasks[0]);
+        const auto found = con::blockers(Cluster::build(spec));
+        const auto kind = [](const con::RankedBlocker& ranked) { return ranked.blockers.at(0).kind; };
+        const bool listed = std::ranges::count(found.ranked, con::BlockerKind::local_volume, kind) == 1;
+        CHECK(listed == is_pinned);
+        CHECK(found.found == (is_pinned ? 2 : 1));
+    }
+}
+
+TEST_CASE("blockers: pairs on different nodes are tried if no single one helps") {
+    // x fits on b after y has left for c. The other tasks on b and c may run there only.
+    ClusterSpec spec;
+    spec.nodes = {node("a"), node("b"), node("c", 8, "other")};
+    spec.tasks = {task("x", "a", {0, 1, 2, 3}, true), task("y", "b", {0, 1, 2, 3, 4}, true),
+                  task("z", "b", {5}), task("w", "c", {0, 1, 2})};
+    spec.tasks[0].gpu_models = {"H20"};
+    for (std::size_t n = 1; n < 3; ++n) {
+        spec.nodes[n].labels = {{"disk", spec.nodes[n].name}};
+        spec.tasks[n + 1].node_selector = {{"disk", spec.nodes[n].name}};
+    }
+    const auto found = con::blockers(Cluster::build(spec));
+    CHECK(found.vacated_nodes == 0);
+    CHECK(found.gpus_without_all == 8);
+    CHECK(found.pairs);
+    REQUIRE(found.ranked.size() == 1);
+    CHECK(found.ranked[0].blockers.size() == 2);
+    CHECK(found.ranked[0].gpus == 8);
+    CHECK(con::blockers(Cluster::build(spec), {.max_plans = 2}).ranked.empty());
+    spec.tasks[1].gpu_models = {"H20"};  // now nothing helps, and no pair is tried
+    CHECK_FALSE(con::blockers(Cluster::build(spec)).pairs);
+}
+
 TEST_CASE("blockers: a loan in use cannot be removed") {
     auto spec = half_full();
     spec.tasks[0].standby = true;  // a1
@@ -317,6 +393,57 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
     CHECK_FALSE(a1->outcomes.at(0).starts);
     CHECK(a1->outcomes.at(1).starts);
     CHECK(removed.states[1].jobs == removed.states[0].jobs + 1);
+}
+
+TEST_CASE("what_if: whether a gang starts does not depend on the order of its pods") {
+    std::vector<std::pair<std::string, std::int64_t>> pods = {{"g0", 8}, {"g1", 4}, {"g2", 4}};
+    std::vector<std::string> first;
+    do {
+        ClusterSpec spec;
+        spec.nodes = {node("a")};
+        spec.jobs = {{.name = "gang", .min_members = 2}};
+        for (const auto& [name, gpus] : pods) spec.tasks.push_back(pending(name, gpus, "gang"));
+        for (const bool rename : {false, true}) {
+            if (rename)  // so that names have the order of the list
+                for (std::size_t i = 0; i < spec.tasks.size(); ++i)
+                    spec.tasks[i].name = "p" + std::to_string(i);
+            const auto answer = con::what_if(Cluster::build(spec), {.consolidate = false});
+            CHECK(starting(answer, 0) == std::vector<std::string>{"gang"});  // the two that need 4
+            CHECK(answer.jobs.at(0).outcomes.at(0).pods == 2);
+        }
+    } while (std::next_permutation(pods.begin(), pods.end()));
+}
+
+TEST_CASE("what_if: a gang that can start without its gated pods starts") {
+    ClusterSpec spec;
+    spec.nodes = {node("a")};
+    spec.jobs = {{.name = "gang", .min_members = 2}};
+    for (const auto* name : {"g0", "g1", "g2"}) spec.tasks.push_back(pending(name, 4, "gang"));
+    spec.tasks[0].waiting = {WaitingFor::gate, "approval"};
+    const auto answer = con::what_if(Cluster::build(spec), {.consolidate = false});
+    CHECK(starting(answer, 0) == std::vector<std::string>{"gang"});
+    CHECK(answer.jobs.at(0).pods == 2);
+    spec.nodes[0].gpu_count = 4;
+    spec.nodes[0].cpu_milli = 64'000;
+    const auto small = con::what_if(Cluster::build(spec), {.consolidate = false});
+    CHECK_THAT(small.jobs.at(0).outcomes.at(0).reason, !Mentions("does not wait"));
+    spec.jobs[0].min_members = 3;
+    const auto held = con::what_if(Cluster::build(spec), {.consolidate = false});
+    CHECK_THAT(held.jobs.at(0).outcomes.at(0).reason, Mentions("does not wait for room approval"));
+}
+
+TEST_CASE("what_if and blockers report progress") {
+    auto spec = half_full();
+    spec.tasks[0].locked = true;
+    spec.tasks.push_back(pending("p", 1));
+    const auto cluster = Cluster::build(spec);
+    std::int64_t reports = 0;
+    Context context;
+    context.progress = [&](const Progress&) { ++reports; };
+    (void)con::what_if(cluster, {.consolidate = false}, context);
+    CHECK(std::exchange(reports, 0) > 0);
+    (void)con::blockers(cluster, {}, context);
+    CHECK(reports > 0);
 }
 
 TEST_CASE("what_if: displaced tasks queue behind those that wait") {

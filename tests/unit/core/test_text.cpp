@@ -64,6 +64,19 @@ TEST_CASE("Numbers are read whole, or from the front", "[core]") {
     CHECK(trailing_digits("42") == "42");
 }
 
+TEST_CASE("Amounts have the units that people use", "[core]") {
+    CHECK(milli_text(64'000) == "64");
+    CHECK(milli_text(12'500) == "12.5");
+    CHECK(milli_text(5) == "0.005");
+    CHECK(mib_text(0) == "0 MiB");
+    CHECK(mib_text(300) == "300 MiB");
+    CHECK(mib_text(1024) == "1 GiB");
+    CHECK(mib_text(1025) == "1025 MiB");
+    CHECK(mib_text(524'288) == "512 GiB");
+    CHECK(mib_text(100'000) == "97.7 GiB");
+    CHECK(mib_text(20 * 1024 - 1) == "20 GiB");
+}
+
 TEST_CASE("Text is taken apart from the front", "[core]") {
     CHECK(trimmed(" \ta b\r ") == "a b");
     CHECK(trimmed(" \t").empty());

@@ -86,6 +86,21 @@ TEST_CASE("expected fragmentation by hand") {
           Catch::Approx((3 * 0.4 + 3.1) / 4));
 }
 
+TEST_CASE("workloads name GPU models as people write them") {
+    auto spec = hand_made();
+    spec.nodes[0].gpu_model = "NVIDIA-A100-80GB";
+    spec.nodes.push_back({.name = "m", .gpu_model = "NVIDIA-H100-40GB"});
+    spec.nodes.push_back({.name = "o", .gpu_model = "NVIDIA-H100-80GB"});
+    for (std::size_t n = 1; n < 3; ++n) spec.nodes[n].gpu_count = 1;
+    const auto cluster = Cluster::build(spec);
+    const auto one = [&](const std::string& model) { return fgd(cluster, {{{1000, 1, 500, {model}}}}); };
+    CHECK(one("a100") == one("NVIDIA-A100-80GB"));
+    CHECK(one("a100") < one("A10"));
+    CHECK(one("h100 40gb") == one("NVIDIA-H100-40GB"));
+    REQUIRE_THROWS_MESSAGE(one("h100"), InvalidInput,
+                           "gpu_models: 'h100'; one GPU model: 'NVIDIA-H100-40GB' 'NVIDIA-H100-80GB'");
+}
+
 TEST_CASE("the seven classes by hand") {
     const auto cluster = Cluster::build(hand_made());
     const Workload workload{{{1000, 1, 500, {}, 1},      // runs; .4 too small

@@ -188,7 +188,7 @@ TEST_CASE("failed devices are not free, and a task may go on holding one", "[mod
 
 TEST_CASE("missing amounts are reported with names and figures", "[model]") {
     auto spec = with_devices();
-    CHECK_THAT(why(spec, "t2", "n0"), Mentions("resource 'rdma/hca' needs 2, 1 free (1 short)"));
+    CHECK_THAT(why(spec, "t2", "n0"), Mentions("needs 2 'rdma/hca' 1 free (1 short)"));
     spec.tasks[2] = {.name = "t2", .cpu_milli = 1, .memory_mib = 1};
     spec.tasks[2].device_count = 3;
     spec.tasks[2].device_classes = {"mig-1g", "shared"};

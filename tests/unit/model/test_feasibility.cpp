@@ -228,6 +228,46 @@ TEST_CASE("guaranteed locality") {
     REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0110));
 }
 
+TEST_CASE("levels are named as the cluster names them") {
+    struct Case {
+        std::string what;
+        Level level;
+        std::vector<std::pair<std::string, std::string>> labels;  // of the nodes, by key
+        std::string text;
+    };
+    const std::string key = "topology.kubernetes.io/rack";
+    for (const auto& [what, level, labels, text] :
+         {Case{"a node", node_level, {}, "node"},
+          Case{"no label", 1, {{"zone", "z"}, {"zone", "z"}}, "domain of network level 1, like 'r0'"},
+          Case{"a label", 1, {{key, "r0"}, {key, "r1"}}, "domain of label '" + key + "'"},
+          Case{"another value", 1, {{key, "r0"}, {key, "r2"}}, "domain of network level 1, like 'r0'"},
+          Case{"behind the domain above", 0, {{"pod", "p0"}, {"pod", "p1"}}, "domain of label 'pod'"},
+          Case{"a key that is a level", first_label_level, {}, "domain of label 'zone'"}}) {
+        INFO(what);
+        ClusterSpec spec;
+        spec.label_levels = {"zone"};
+        for (int n = 0; n < 2; ++n) {
+            spec.nodes.push_back({.name = "n" + std::to_string(n), .gpu_count = 1});
+            spec.nodes.back().network = {"top/p" + std::to_string(n), "r" + std::to_string(n)};
+            spec.nodes.back().labels["kubernetes.io/hostname"] = "r" + std::to_string(n);
+            if (!labels.empty()) spec.nodes.back().labels.insert(labels[static_cast<std::size_t>(n)]);
+        }
+        CHECK(describe_level(Cluster::build(spec).inventory(), level) == text);
+    }
+}
+
+TEST_CASE("nodes of Slurm are drained, others are cordoned") {
+    auto spec = base();
+    spec.nodes[0].schedulable = false;
+    for (const auto* const word : {"cordoned", "drained"}) {
+        const auto c = Cluster::build(spec, IdOrder::as_listed);
+        CHECK(closed_word(c.inventory()) == word);
+        CHECK_THAT(describe_obstacle(c, make_id<TaskId>(p), NodeId{0}),
+                   Mentions("node " + std::string(word)));
+        spec.tasks[p].owner_kind = "Slurm job";
+    }
+}
+
 TEST_CASE("each obstacle is described with the request and the capacity") {
     // Of `p` on n0; `t` holds GPUs 0 and 1 there.
     const auto describes = [](const std::string& words, const std::function<void(ClusterSpec&)>& spoil) {
@@ -257,10 +297,15 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
     describes("not tolerate taint 'k=v:NoSchedule'", [](auto& s) {
         s.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}, {"k", "v", "NoSchedule"}};
     });
-    describes("cpu_milli needs 3500, 3000 free (500 short)", [](auto& s) { s.tasks[p].cpu_milli = 3'500; });
-    describes("memory_mib needs 91, 90 free (1 short)", [](auto& s) { s.tasks[p].memory_mib = 91; });
-    describes("GPUs needs 3 entirely free 2 of 4", [](auto& s) { s.tasks[p].gpu_count = 3; });
-    describes("gpu_share_milli one GPU needs 500, 300 free (200 short)", [](auto& s) {
+    describes("needs 3.5 cores 3 free (0.5 short)", [](auto& s) { s.tasks[p].cpu_milli = 3'500; });
+    describes("needs 91 MiB memory 90 MiB free (1 MiB short)", [](auto& s) { s.tasks[p].memory_mib = 91; });
+    describes("needs 20480 MiB 20479 MiB free",  // both are 20 GiB
+              [](auto& s) {
+                  s.nodes[0].memory_mib = 20'479 + s.nodes[0].memory_mib - 90;
+                  s.tasks[p].memory_mib = 20'480;
+              });
+    describes("needs 3 idle GPUs 2 of 4", [](auto& s) { s.tasks[p].gpu_count = 3; });
+    describes("needs 0.5 one GPU at most 0.3 free", [](auto& s) {
         s.tasks[t].gpu_count = 1;
         s.tasks[t].gpu_share_milli = 700;
         s.tasks[t].gpus = {0};
@@ -268,13 +313,13 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         s.tasks[p].gpu_count = 1;
         s.tasks[p].gpu_share_milli = 500;
     });
-    describes("gpu_memory_mib needs 90 one GPU 500 thousandths none left", [](auto& s) {
+    describes("needs 90 MiB GPU memory a GPU 0.5 none left", [](auto& s) {
         s.nodes[0].gpu_memory_mib = 80;
         s.tasks[p].gpu_count = 1;
         s.tasks[p].gpu_share_milli = 500;
         s.tasks[p].gpu_memory_mib = 90;
     });
-    describes("gpu_memory_mib needs 90 each 2 GPUs 0 of 2 free", [](auto& s) {
+    describes("needs 90 MiB GPU memory each 2 GPUs 0 of 2 idle", [](auto& s) {
         s.nodes[0].gpu_memory_mib = 80;
         s.tasks[p].gpu_memory_mib = 90;
     });
@@ -285,7 +330,7 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         s.nodes[0].hardware = Hardware{"", {{0, 2, 0b0101}, {1, 2, 0b1010}}};
         s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
     });
-    describes("anti_affinity domain 's0' level 1 3 members 'g' at most 2", [](auto& s) {
+    describes("anti_affinity domain 's0' 3 members 'g' at most 2", [](auto& s) {
         for (auto& task : s.tasks) task.anti_affinity = {{"g", 1, 2}};
     });
     describes("anti_affinity node 'n0' 2 members 'g' at most 1", [](auto& s) {
@@ -294,7 +339,7 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
     describes("affinity 'g' members outside node 'n0'", [](auto& s) {
         s.tasks[u].affinity = s.tasks[p].affinity = {{"g", node_level}};
     });
-    describes("network_affinity job j members outside domain 's0' level 1", [](auto& s) {
+    describes("network_affinity job j members outside domain 's0'", [](auto& s) {
         s.tasks[u].job = s.tasks[p].job = "j";
         s.tasks[u].node = "n2";
         s.tasks[p].network_affinity = NetworkAffinity{1, NetworkMode::required};

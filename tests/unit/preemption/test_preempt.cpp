@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/policies.hpp"
 
+#include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/index.hpp>
@@ -353,6 +354,42 @@ TEST_CASE("more than 64 potential victims: all policies see all of them") {
     const auto missing = explain(cluster, cluster.find_task("big"));
     CHECK_THAT(missing.text,
                Mentions("node 'n' closest: without 65 potential victims, 1 MiB memory missing"));
+}
+
+TEST_CASE("a task that does not wait for room evicts no task, and the reason is that of allocate") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.jobs = {{.name = "gang", .min_members = 3},
+                 {.name = "held", .waiting = {{WaitingFor::quota, "full"}}}};
+    spec.tasks = {running("victim", "n", {0, 1, 2, 3, 4, 5, 6, 7}, 1), pending("gated", 8, 9),
+                  pending("member", 4, 9), pending("other", 4, 9), pending("queued", 8, 9)};
+    spec.tasks[1].waiting = {WaitingFor::gate, "approval"};
+    spec.tasks[2].job = spec.tasks[3].job = "gang";
+    spec.tasks[4].job = "held";
+    for (const bool waits : {true, false}) {
+        auto cluster = Cluster::build(spec);
+        OnlinePreemption online(cluster);
+        for (const auto* const name : {"gated", "member", "queued"}) {
+            INFO(name << " waits for something else: " << waits);
+            const auto task = cluster.find_task(name);
+            const auto pods = allocation::pending_pods(cluster, name);
+            const auto reason = allocation::allocate(cluster, pods).reason;
+            const auto one = preempt(cluster, task);
+            const auto gang = preempt_gang(cluster, pods);
+            CHECK(one.decision.has_value() == !waits);
+            CHECK(gang.decision.has_value() == !waits);
+            CHECK((online.decide(task) == nullptr) == waits);
+            CHECK(minimal_victim_sets(cluster, task, cluster.find_node("n")).sets.empty() == waits);
+            if (!waits) continue;
+            CHECK(one.proven);
+            const auto why = explain(cluster, task);
+            CHECK(why.obstacle == Obstacle::waiting);
+            CHECK(why.text == reason);
+            CHECK(gang.reason == reason);
+        }
+        spec.jobs = {};
+        spec.tasks[1].waiting.reset();
+    }
 }
 
 TEST_CASE("the message names the missing resources of the closest node") {

@@ -88,6 +88,59 @@ TEST_CASE("Pending pods say what they wait for", "[io][kubernetes]") {
     CHECK(again == reading.cluster);
 }
 
+TEST_CASE("Quotas of Volcano's queues and of namespaces hold pods back", "[io][kubernetes]") {
+    const auto group = [](const std::string& name, const std::string& phase) {
+        return object("scheduling.volcano.sh/v1beta1", "PodGroup", name,
+                      R"("spec": {"minMember": 1, "queue": "team"}, "status": {"phase": ")" + phase + "\"}");
+    };
+    const auto member = [](const std::string& name, const std::string& of, const std::string& on = {}) {
+        return pod(name, {.on = on,
+                          .spec = R"("schedulerName": "volcano")",
+                          .metadata = R"("annotations": {"scheduling.k8s.io/group-name": ")" + of + "\"}"});
+    };
+    const auto refused = [](const std::string& name, const std::string& status) {
+        return object(
+            "apps/v1", "ReplicaSet", name,
+            R"("spec": {"replicas": 2}, "status": {"conditions": [{"type": "ReplicaFailure", "status": ")" +
+                status +
+                R"(", "message": "pods x is forbidden: exceeded quota: compute, requested: pods=1"}]})");
+    };
+    const auto reading = read({
+        node("n0"),
+        group("pending", "Pending"),
+        group("inqueue", "Inqueue"),
+        group("no-pods", "Pending"),
+        member("pending-0", "pending"),
+        member("pending-1", "pending", "n0"),
+        member("inqueue-0", "inqueue"),
+        refused("none", "True"),
+        refused("some", "True"),
+        refused("queued", "True"),
+        refused("healed", "False"),
+        pod("some-0", {.on = "n0", .metadata = owned_by("ReplicaSet", "some")}),
+        pod("queued-0", {.metadata = owned_by("ReplicaSet", "queued")}),
+    });
+    const WaitingReason queue{WaitingFor::quota, "Volcano has not admitted its PodGroup to queue team"};
+    const WaitingReason quota{WaitingFor::quota, "ResourceQuota compute, requested: pods=1"};
+    CHECK(task(reading, "pending-0").waiting == queue);
+    CHECK_FALSE(task(reading, "pending-1").waiting);  // it runs
+    CHECK(task(reading, "inqueue-0").waiting == WaitingReason{WaitingFor::other_scheduler, "volcano"});
+    CHECK_FALSE(task(reading, "queued-0").waiting);  // it exists, so it waits for room
+    struct Case {
+        std::string name;
+        std::optional<WaitingReason> waiting;
+    };
+    for (const auto& [name, waiting] :
+         {Case{"no-pods", queue}, Case{"none", quota}, Case{"some", quota}, Case{"queued", {}}}) {
+        INFO(name);
+        const auto job = std::ranges::find(reading.cluster.jobs, "default/" + name, &JobSpec::name);
+        REQUIRE(job != reading.cluster.jobs.end());
+        CHECK(job->waiting == waiting);
+    }
+    CHECK(std::ranges::find(reading.cluster.jobs, "default/healed", &JobSpec::name) ==
+          reading.cluster.jobs.end());
+}
+
 TEST_CASE("Without claims in the input, none is missing", "[io][kubernetes]") {
     const auto reading = read({node("n0"), pod("p", {.spec = mounts("unknown")})});
     CHECK_FALSE(task(reading, "p").waiting);
