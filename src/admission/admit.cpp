@@ -216,9 +216,8 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             const auto obstacle = find_obstacle(emptied, pod, node);
             const auto idle = gpu_count(emptied.idle_gpus(node, emptied.lent_to(pod)));
             // Other tasks can be needed: their leaving is no help then.
-            const bool needs_others = obstacle == Obstacle::near || obstacle == Obstacle::spread;
-            if (obstacle == Obstacle::none ||
-                (needs_others && obstacle_without_its_tasks(pod, node) == Obstacle::none)) {
+            if (obstacle == Obstacle::none || (gpusched::detail::may_pass(obstacle) &&
+                                               obstacle_without_its_tasks(pod, node) == Obstacle::none)) {
                 ++feasible;
                 continue;
             }
@@ -487,10 +486,11 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
     search.offer(std::move(known));
     const auto regions = gang.required_level ? regions_of(cluster, pods, *gang.required_level, bounds)
                                              : std::vector<Region>(1);
-    for (const auto& region : regions) {
-        if (region.least >= search.best()) break;
-        search.run(region.nodes);
-    }
+    for (const bool defers : {false, true})
+        for (const auto& region : regions) {
+            if (region.least >= search.best()) break;
+            search.run(region.nodes, defers);
+        }
     bring_together(cluster, gang, search, bounds, options);
     for (auto solution = search.solutions().rbegin(); solution != search.solutions().rend(); ++solution)
         if (make_plan(cluster, *solution, scope, options, made)) {

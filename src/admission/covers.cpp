@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enumerates the minimal sets of tasks to displace from a node.
 #include "admission/covers.hpp"
+#include "model/placement_order.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -41,12 +42,13 @@ std::int64_t CoverFinder::cost_of_place(TaskId task) const {
     return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
 }
 
-GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
+GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost, bool defers,
                                        std::vector<Cover>& covers) {
     constexpr std::int64_t most_sets = 2000;
     for_ = task;
     on_ = node;
     most_cost_ = most_cost;
+    defers_ = defers;
     sets_left_ = most_sets;
     covers_ = &covers;
     covers.clear();
@@ -101,6 +103,26 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     return all && all_members;
 }
 
+const std::map<DomainId, std::vector<TaskId>>& CoverFinder::members_of(std::uint32_t id) {
+    const auto [known, is_new] = members_.try_emplace(id);
+    if (!is_new) return known->second;
+    const auto& set = inv_.group_sets[id];
+    const bool joins = set.kind == GroupKind::affinity || set.kind == GroupKind::network;
+    for (const auto x : snapshot_.tasks()) {
+        const auto of = inv_.memberships(x);
+        if (prices_[x].least < never &&
+            std::any_of(of.begin(), of.end(), [&](const Membership& m) { return m.set == id; }))
+            known->second[joins ? none<DomainId> : inv_.domain_at(set.level, snapshot_.node_of(x))].push_back(
+                x);
+    }
+    return known->second;
+}
+
+bool CoverFinder::fits() const {
+    const auto obstacle = find_obstacle(state_.work, for_, on_);
+    return obstacle == Obstacle::none || (defers_ && gpusched::detail::may_pass(obstacle));
+}
+
 /// If groups keep the task off the node, adds as candidates the members on other nodes that can be the cause:
 /// those in the node's domain, or for constraints that keep members together those in other domains.
 /// @return false if there are too many, so that the most expensive ones were omitted
@@ -117,18 +139,11 @@ bool CoverFinder::add_conflicting_members() {
         const auto& set = inv_.group_sets[membership.set];
         const bool joins = set.kind == GroupKind::affinity || set.kind == GroupKind::network;
         if (set.kind > GroupKind::avoid || (set.level == node_level && !joins)) continue;
-        const auto [known, is_new] = members_.try_emplace(membership.set);
-        if (is_new)
-            for (const auto x : snapshot_.tasks()) {
-                const auto of = inv_.memberships(x);
-                if (prices_[x].least < never && std::any_of(of.begin(), of.end(), [&](const Membership& m) {
-                        return m.set == membership.set;
-                    }))
-                    known->second[joins ? none<DomainId> : inv_.domain_at(set.level, snapshot_.node_of(x))]
-                        .push_back(x);
-            }
         const auto domain = inv_.domain_at(set.level, on_);
-        for (const auto x : known->second[joins ? none<DomainId> : domain]) {
+        const auto& members = members_of(membership.set);
+        const auto found = members.find(joins ? none<DomainId> : domain);
+        if (found == members.end()) continue;
+        for (const auto x : found->second) {
             const auto at = snapshot_.node_of(x);
             if (at == on_ || (joins && inv_.domain_at(set.level, at) == domain && domain != none<DomainId>) ||
                 state_.fate[index(x)] != SearchState::untouched || prices_[x].least > most_cost_ || listed(x))
@@ -151,14 +166,14 @@ bool CoverFinder::is_hopeless() {
     for (const auto x : candidates_) state_.work.remove(x);
     const auto left = find_obstacle(state_.work, for_, on_);
     state_.work.rollback(before);
-    return left != Obstacle::none && left != Obstacle::near && left != Obstacle::spread;
+    return left != Obstacle::none && !gpusched::detail::may_pass(left);
 }
 
 /// Finds one set: removes all candidates, then returns the most expensive first, if the task still fits.
 void CoverFinder::find_one() {
     const auto before = state_.work.checkpoint();
     for (const auto x : candidates_) state_.work.remove(x);
-    if (find_obstacle(state_.work, for_, on_) == Obstacle::none) {
+    if (fits()) {
         auto order = candidates_;
         std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
             return std::pair(-prices_[a].least, a) < std::pair(-prices_[b].least, b);
@@ -166,7 +181,7 @@ void CoverFinder::find_one() {
         Cover cover;
         for (const auto x : order) {
             put_back(x);
-            if (find_obstacle(state_.work, for_, on_) == Obstacle::none) continue;
+            if (fits()) continue;
             state_.work.remove(x);
             cover.tasks.push_back(x);
             cover.least = std::min(never, cover.least + prices_[x].least);
@@ -184,16 +199,15 @@ void CoverFinder::find(std::size_t next, std::int64_t cost) {
     const auto lent = state_.work.lent_to(for_);
     const bool whole = t.gpu_count[i] > 0 && !state_.work.is_fraction(for_);
     const auto idle = whole ? gpu_count(state_.work.idle_gpus(on_, lent)) : 0;
-    if ((!whole || idle >= t.gpu_count[i]) && !chosen_.empty() &&
-        find_obstacle(state_.work, for_, on_) == Obstacle::none) {
+    if ((!whole || idle >= t.gpu_count[i]) && !chosen_.empty() && fits()) {
         // Omits the set unless it is minimal: every task must be necessary.
         for (const auto x : chosen_) {
             if (chosen_.size() == 1) break;
             const auto before = state_.work.checkpoint();
             put_back(x);
-            const bool fits = find_obstacle(state_.work, for_, on_) == Obstacle::none;
+            const bool needless = fits();
             state_.work.rollback(before);
-            if (fits) return;
+            if (needless) return;
         }
         covers_->push_back({cost, 0, 0, chosen_});
         return;

@@ -57,16 +57,19 @@ class CoverFinder {
         : snapshot_(snapshot), inv_(snapshot.inventory()), state_(state), passes_(passes), prices_(prices),
           bounds_(bounds), stats_(stats) {}
 
-    /// Lists all minimal sets that cost at most `most_cost`, the cheapest by estimate first. Does not know
-    /// constraints that more tasks can satisfy (near, spread).
+    /// Lists all minimal sets that cost at most `most_cost`, the cheapest by estimate first.
+    /// @param defers ignores constraints that other tasks can satisfy later (near, spread)
     /// @return false if there are too many sets and some were omitted
-    bool find(TaskId task, NodeId node, std::int64_t most_cost, std::vector<Cover>& covers);
+    bool find(TaskId task, NodeId node, std::int64_t most_cost, bool defers, std::vector<Cover>& covers);
+    /// The tasks in a set that may be displaced, by domain; with affinity: all of them in no domain.
+    [[nodiscard]] const std::map<DomainId, std::vector<TaskId>>& members_of(std::uint32_t set);
 
   private:
     void find(std::size_t next, std::int64_t cost);
     void find_one();
     bool add_conflicting_members();
     bool is_hopeless();
+    [[nodiscard]] bool fits() const;
     void put_back(TaskId task) { state_.work.assign(task, snapshot_.node_of(task), snapshot_.gpus_of(task)); }
     /// Lower bound on the cost of a place for a displaced task, in addition to its least price; from the
     /// snapshot.
@@ -89,6 +92,7 @@ class CoverFinder {
     // The state of one call.
     TaskId for_ = none<TaskId>;
     NodeId on_ = none<NodeId>;
+    bool defers_ = false;
     GpuMask shared_ = 0;  // GPUs of the node that two tasks use: one borrows from the other
     std::int64_t most_cost_ = 0, sets_left_ = 0;
     std::vector<TaskId> candidates_{}, chosen_{};
@@ -98,7 +102,7 @@ class CoverFinder {
     std::vector<Rest> rest_{};  // upper bound on the resources that candidates from here on free
     std::vector<Cover>* covers_ = nullptr;
 
-    // By set and domain (with affinity: of all domains): its running members. Filled when needed.
+    // By set, for `members_of`. Filled when needed.
     std::map<std::uint32_t, std::map<DomainId, std::vector<TaskId>>> members_{};
 };
 

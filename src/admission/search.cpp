@@ -43,7 +43,7 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ =
         options.search.search_limit < INT64_MAX / count ? options.search.search_limit * count : INT64_MAX;
-    left_for_losses_ = limit_;
+    left_for_losses_ = left_for_others_ = std::min(limit_, INT64_MAX / 2);
 }
 
 void Search::offer(Solution solution) {
@@ -54,7 +54,7 @@ void Search::offer(Solution solution) {
 
 void Search::lose(const Item& item) {
     const auto& price = prices_[item.task];
-    if (price.lose >= never) return;
+    if (price.lose >= never || !item.may_be_lost) return;
     if (const auto job = inv_.tasks.job[index(item.task)];
         job != none<JobId> && state_.broken[index(job)] == 1)
         return;
@@ -90,11 +90,23 @@ std::int64_t Search::bound() const {
     return least;
 }
 
+/// Returns whether the task helps on the node: in the domain that lacks members, outside of the one that has too
+/// many, or in one that has the fewest.
+bool Search::helps_on(const Item& item, NodeId node) const {
+    if (item.domain == none<DomainId>) return true;
+    const auto& set = inv_.group_sets[item.set];
+    const auto to = inv_.domain_at(set.level, node);
+    if (set.kind == GroupKind::near) return to == item.domain;
+    if (item.may_be_lost) return to != item.domain;
+    return inv_.spread_rules[set.rule].eligible[index(node)] &&
+           state_.work.group_count(item.set, to) == state_.work.fewest_members(item.set);
+}
+
 bool Search::may_go(const Item& item, NodeId node) const {
     if (item.depth == 0)
         return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]) &&
                passes_(item.task, node);
-    if (!exempt_.empty() && exempt_[index(node)]) return false;
+    if ((!exempt_.empty() && exempt_[index(node)]) || !helps_on(item, node)) return false;
     const auto& price = prices_[item.task];
     const bool may_move = price.move < never && state_.fate[index(item.task)] == lifted &&
                           node != snapshot_.node_of(item.task) && scope_.may_receive[index(node)];
@@ -107,7 +119,7 @@ void Search::descend() {
     if (lends_) incomplete_ = true;  // the choice of borrowed GPUs is not varied
     // Skips members of gangs that were evicted for good.
     const auto size = state_.todo.size();
-    boost::container::small_vector<Item, 8> skipped;
+    Items skipped;
     while (!state_.todo.empty() && state_.fate[index(state_.todo.back().task)] == lost) {
         skipped.push_back(state_.todo.back());
         state_.todo.pop_back();
@@ -128,16 +140,6 @@ void Search::descend() {
     static_cast<void>(size);
 }
 
-/// Returns whether a constraint of the task can need other tasks somewhere, so that it does not follow from
-/// fewer tasks. The search does not move tasks to satisfy it.
-bool Search::needs_others(TaskId task) const {
-    const auto groups = inv_.selection_memberships(task);
-    return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-        const auto kind = inv_.group_sets[m.set].kind;
-        return kind == GroupKind::near || kind == GroupKind::spread;
-    });
-}
-
 /// Returns whether displacing other tasks from the task's own node can make place for it there. Not if it
 /// takes whole GPUs of which one is like the other: what the others free then fits the arrivals, too, and the
 /// task could have stayed.
@@ -149,8 +151,8 @@ bool Search::displaces_at_home(const Item& item) const {
 }
 
 void Search::place(const Item& item) {
-    if (needs_others(item.task)) {
-        incomplete_ = true;
+    if (gpusched::detail::needs_others(inv_, item.task)) {
+        needs_others_ = incomplete_ = true;
         if (item.depth == 0) lower_bound_ = 0;
     }
     const bool may_lose = item.depth > 0 && state_.fate[index(item.task)] == lifted;
@@ -176,14 +178,19 @@ void Search::place_directly(const Item& item) {
     constexpr std::size_t most = 12;
     boost::container::small_vector<NodeId, most> nodes;
     bool more = false;
-    consolidation::TightestFit{}.visit(state_.work, state_.free, item.task, [&](NodeId node) {
-        if (!may_go(item, node) || find_obstacle(state_.work, item.task, node) != Obstacle::none ||
-            std::find(nodes.begin(), nodes.end(), node) != nodes.end())
+    for (const bool later : {false, true}) {
+        if (later && (!defers_ || more)) break;
+        consolidation::TightestFit{}.visit(state_.work, state_.free, item.task, [&](NodeId node) {
+            if (!may_go(item, node)) return false;
+            const auto obstacle = find_obstacle(state_.work, item.task, node);
+            if ((later ? !gpusched::detail::may_pass(obstacle) : obstacle != Obstacle::none) ||
+                std::find(nodes.begin(), nodes.end(), node) != nodes.end())
+                return false;
+            if (nodes.size() == most) return more = true;
+            nodes.push_back(node);
             return false;
-        if (nodes.size() == most) return more = true;
-        nodes.push_back(node);
-        return false;
-    });
+        });
+    }
     const bool root = item.depth == 0 && pods_.size() == 1;
     // For a single pod, the bound of this part drops to 0 only if this part was incomplete.
     const bool cut_before = incomplete_;
@@ -327,7 +334,7 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     bool was_cut = incomplete_;
     incomplete_ = false;
     std::vector<Cover> covers;
-    if (!covers_.find(item.task, node, best_ - 1 - state_.cost, covers)) incomplete_ = true;
+    if (!covers_.find(item.task, node, best_ - 1 - state_.cost, defers_, covers)) incomplete_ = true;
     const auto loss = needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0;
     if (root && incomplete_) lower_bound_ = std::min(lower_bound_, node_bound + loss);
     was_cut = was_cut || incomplete_;
@@ -350,7 +357,7 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
                 return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
                        std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
             });
-            for (const auto task : order) state_.lift(task, item.depth + 1);
+            for (const auto task : order) state_.lift({task, item.depth + 1});
             put(item, node);
             state_.undo(before);
             stop_at_ = outer;
@@ -361,15 +368,16 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     incomplete_ = was_cut;
 }
 
-void Search::run(std::span<const NodeId> region) {
+void Search::run(std::span<const NodeId> region, bool defers) {
     const auto least = pod_bounds_.of_region(region);
-    if (least >= best_) return;  // also if there is no solution
+    if (least >= best_ || (defers && !needs_others_)) return;  // also if there is no solution
     ++stats_.domains_considered;
     by_region_ = !region.empty();
     if (by_region_) {
         in_region_.assign(snapshot_.node_slots(), 0);
         for (const auto node : region) in_region_[index(node)] = 1;
     }
+    constexpr std::int64_t most_of_pod = 256;
     const auto known = lower_bound_;
     const auto limit = limit_;
     auto total = limit;
@@ -398,6 +406,21 @@ void Search::run(std::span<const NodeId> region) {
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     evicts_first_ = false;
+    defers_ = defers;
+    if (defers) {  // simple plans first
+        const auto before = stats_.steps;
+        total = before + (solutions_.empty() ? left_for_others_
+                                             : std::min(left_for_others_, most_of_pod * state_.pods_left));
+        for (depth_ = 0; depth_ <= options_.search.depth && best_ > least && stats_.steps < total; ++depth_)
+            for (std::int64_t share = 32;; share *= 4) {
+                static_cast<void>(pass(share));
+                if (!hit_step_limit_ || best_ <= least || stats_.steps >= total) break;
+            }
+        left_for_others_ -= stats_.steps - before;
+        lower_bound_ = known;
+        limit_ = limit;
+        return;
+    }
     // Several pods have several passes, of depth 2 until a solution is found or the second pass ends.
     const bool one = pods_.size() == 1;
     depth_ = one ? options_.search.depth : std::min(options_.search.depth, 2);
@@ -435,7 +458,6 @@ void Search::run(std::span<const NodeId> region) {
     // No solution, perhaps because displaced tasks took the places of later pods.
     if (solutions_.empty() && incomplete_ && options_.evictions &&
         budget_.reason() == StopReason::completed) {
-        constexpr std::int64_t most_of_pod = 256;
         const auto before = stats_.steps;
         const auto most = std::min(left_for_losses_, most_of_pod * state_.pods_left);
         total = before + most;
@@ -453,7 +475,7 @@ bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
     const auto found = solutions_.size();
     best_ = cost + 1;
     limit_ = stats_.steps + most_steps;
-    run(region);
+    run(region, false);
     limit_ = limit;
     lower_bound_ = known;
     if (solutions_.size() > found) return true;
@@ -473,17 +495,60 @@ void Search::finish() {
         if (state_.fate[index(put.task)] != moved) solution.placements.push_back(put);
     state_.work.rollback(0);
     const bool possible = restarts_keep_budgets(solution) && order_moves(solution);
+    const auto helpers = defers_ && !possible ? find_helpers() : Items{};
     state_.work.rollback(0);
     for (const auto& c : state_.changes) state_.work.assign(c.task, c.to, c.gpus);
     if (!possible || solution.cost >= best_) {
         ++stats_.unorderable;
         incomplete_ = true;
+        // Displaces one more task, which can help.
+        for (const auto& helper : helpers) {
+            if (bound() >= best_ || out()) break;
+            const auto before = state_.mark();
+            state_.lift(helper);
+            descend();
+            state_.undo(before);
+        }
         return;
     }
     if (solution.cost > state_.cost) incomplete_ = true;
     best_ = solution.cost;
     std::sort(solution.evictions.begin(), solution.evictions.end());
     solutions_.push_back(std::move(solution));
+}
+
+/// The members of groups that can help the tasks that `order_moves` could not place, the cheapest first.
+Search::Items Search::find_helpers() {
+    Items helpers;
+    const auto is_in = [&](TaskId task, std::uint32_t set) {
+        const auto of = inv_.selection_memberships(task);
+        return std::any_of(of.begin(), of.end(),
+                           [&](const Membership& m) { return m.set == set && m.is_member(); });
+    };
+    boost::container::small_vector<std::pair<std::uint32_t, DomainId>, 8> known;
+    for (const auto& put : state_.puts) {
+        if (state_.work.node_of(put.task) == put.node) continue;
+        for (const auto& [obstacle, set, members, limit] :
+             gpusched::detail::list_group_conflicts(state_.work, put.task, put.node)) {
+            const auto domain = inv_.domain_at(inv_.group_sets[set].level, put.node);
+            if (!gpusched::detail::may_pass(obstacle) || domain == none<DomainId> ||
+                std::find(known.begin(), known.end(), std::pair(set, domain)) != known.end())
+                continue;
+            known.emplace_back(set, domain);
+            const bool near = obstacle == Obstacle::near;
+            // The first task of a set needs no other near it, if it is a member itself.
+            const bool is_first = near && is_in(put.task, set);
+            for (const auto& [from, tasks] : covers_.members_of(set))
+                for (const auto task : tasks)
+                    if ((!near || from != domain) && is_in(task, set) &&
+                        state_.fate[index(task)] == untouched && state_.cost + prices_[task].least < best_)
+                        helpers.push_back({task, 1, near ? is_first : from == domain, set, domain});
+        }
+    }
+    std::stable_sort(helpers.begin(), helpers.end(), [&](const Item& a, const Item& b) {
+        return prices_[a.task].least < prices_[b.task].least;
+    });
+    return helpers;
 }
 
 /// Returns whether the budgets allow each restarting task to be down together with the evicted tasks, which
@@ -510,9 +575,12 @@ bool Search::order_moves(Solution& solution) {
     solution.moves.clear();
     while (!waiting.empty()) {
         bool found = false;
-        for (const bool others : {false, true}) {
+        // First tasks that need others, which may still leave.
+        for (const int stage : {0, 1, 2}) {
             for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
-                if (!fit(step->task, step->to, step->gpus, others)) continue;
+                if (stage == 0 && (!needs_others_ || !gpusched::detail::needs_others(inv_, step->task)))
+                    continue;
+                if (!fit(step->task, step->to, step->gpus, stage != 1)) continue;
                 state_.work.assign(step->task, step->to, step->gpus);
                 solution.moves.push_back(*step);
                 waiting.erase(step);

@@ -13,6 +13,7 @@
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 
 #include <cstdint>
 #include <span>
@@ -43,7 +44,9 @@ class Search {
     /// Adds a known solution if it is the cheapest so far.
     void offer(Solution solution);
     /// Searches for solutions with all pods on the nodes of `region` (ascending; empty = all nodes).
-    void run(std::span<const NodeId> region);
+    /// @param defers searches again if tasks need others (near, spread): checks that last, and displaces other
+    ///     tasks for it. Does not change the lower bound.
+    void run(std::span<const NodeId> region, bool defers);
     /// Searches for a solution with all pods on the nodes of `region` that costs no more than the best one.
     /// If there is one, returns true and appends it to `solutions`. Does not change the lower bound.
     bool match(std::span<const NodeId> region, std::int64_t most_steps);
@@ -56,6 +59,7 @@ class Search {
 
   private:
     using Item = SearchState::Item;
+    using Items = boost::container::small_vector<Item, 8>;
     using enum SearchState::Fate;
 
     void descend();
@@ -66,13 +70,14 @@ class Search {
     void lose(const Item& item);
     void put(const Item& item, NodeId node);
     void finish();
+    [[nodiscard]] Items find_helpers();
     [[nodiscard]] bool restarts_keep_budgets(const Solution& solution) const;
     bool order_moves(Solution& solution);
 
-    [[nodiscard]] bool needs_others(TaskId task) const;
     [[nodiscard]] bool has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const;
     [[nodiscard]] bool displaces_at_home(const Item& item) const;
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
+    [[nodiscard]] bool helps_on(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();
 
@@ -103,6 +108,9 @@ class Search {
     bool evicts_first_ = false;          // first evict displaced tasks for good while some must be
     bool evicts_before_places_ = false;  // evict displaced tasks for good before searching a place
     std::int64_t left_for_losses_ = 0;   // steps left for passes with evicts_before_places_
+    std::int64_t left_for_others_ = 0;   // steps left for passes with defers_
+    bool needs_others_ = false;          // a task was placed whose constraints can need other tasks
+    bool defers_ = false;                // checks near and spread last, and displaces members for them
     bool incomplete_ = false;            // a part was omitted that may hold a cheaper solution
     bool hit_step_limit_ = false;        // because of a limit on steps
     std::vector<Solution> solutions_;

@@ -47,11 +47,11 @@ void SearchState::change(TaskId task, NodeId node, GpuMask gpus) {
         if (at != none<NodeId>) free.usage_changed(work, at);
 }
 
-void SearchState::lift(TaskId task, int depth) {
-    set(fate[index(task)], lifted);
-    set(cost, cost + prices_[task].least);
-    change(task, none<NodeId>, 0);
-    todo.push_back({task, depth});
+void SearchState::lift(const Item& item) {
+    set(fate[index(item.task)], lifted);
+    set(cost, cost + prices_[item.task].least);
+    change(item.task, none<NodeId>, 0);
+    todo.push_back(item);
 }
 
 bool SearchState::may_be_down(TaskId task) const {

@@ -25,7 +25,12 @@ struct SearchState {
     /// A task that remains to be placed.
     struct Item {
         TaskId task = none<TaskId>;
-        int depth = 0;  ///< 0 = a pod
+        int depth = 0;            ///< 0 = a pod
+        bool may_be_lost = true;  ///< whether it is of use that it leaves, wherever it goes
+        /// If the task is displaced because a domain of a set of kind near or spread has too few or too many
+        /// members: the set and the domain. Otherwise none.
+        std::uint32_t set = 0;
+        DomainId domain = none<DomainId>;
     };
     /// The lengths of all logs, for `undo`.
     struct Mark {
@@ -43,7 +48,7 @@ struct SearchState {
     /// Moves a task to these GPUs of a node; removes it if `node` is none.
     void change(TaskId task, NodeId node, GpuMask gpus);
     /// Removes a displaced task from its node, adds its least price, and adds it to `todo`.
-    void lift(TaskId task, int depth);
+    void lift(const Item& item);
     /// Records the eviction of a task. Evicts the whole gang if the gang or a subgroup falls below
     /// `min_members`.
     /// @param again whether the task is placed again

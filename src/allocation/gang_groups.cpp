@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places gangs of several shapes by local search, with the exact search as a fallback.
 #include "allocation/gang.hpp"
+#include "model/placement_order.hpp"
 #include "model/pod_room.hpp"
 
 #include <gpusched/allocation/switch_counts.hpp>
@@ -50,11 +51,7 @@ class GroupSearch {
         grouped_ = std::any_of(gang.classes.begin(), gang.classes.end(),
                                [&](const PodClass& c) { return gang.is_tied(c); });
         needs_others_ = std::any_of(gang.classes.begin(), gang.classes.end(), [&](const PodClass& c) {
-            const auto sets = gang.inv.selection_memberships(c.sample);
-            return std::any_of(sets.begin(), sets.end(), [&](const Membership& m) {
-                const auto kind = gang.inv.group_sets[m.set].kind;
-                return kind == GroupKind::near || kind == GroupKind::spread;
-            });
+            return gpusched::detail::needs_others(gang.inv, c.sample);
         });
     }
 

@@ -16,6 +16,16 @@ namespace gpusched::detail {
 /// later.
 inline bool may_pass(Obstacle obstacle) { return obstacle == Obstacle::near || obstacle == Obstacle::spread; }
 
+/// Returns whether a constraint of the task can need other tasks somewhere, so that it does not follow from fewer
+/// tasks.
+inline bool needs_others(const Inventory& inventory, TaskId task) {
+    const auto groups = inventory.selection_memberships(task);
+    return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+        const auto kind = inventory.group_sets[m.set].kind;
+        return kind == GroupKind::near || kind == GroupKind::spread;
+    });
+}
+
 /// Calls `place(i)` for all placements until no call succeeds any more. `place` returns true if it placed the
 /// task.
 /// @return the placements that remain, in their order

@@ -354,9 +354,7 @@ TEST_CASE("admission against every way, by feature") {
     CHECK(counts.above == 0);
     CHECK(counts.invalid == 0);
     CHECK(counts.relaxed == 0);
-    // The search does not move tasks to where a pod needs them.
-    if (feature != Feature::near && feature != Feature::spread)
-        CHECK(counts.refused <= (counts.possible + 999) / 1000);
+    CHECK(counts.refused <= (counts.possible + 999) / 1000);
 }
 
 TEST_CASE("means that are added prevent no admission, however few steps the search has") {

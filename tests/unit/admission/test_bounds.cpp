@@ -156,7 +156,7 @@ TEST_CASE("sets of tasks that must leave: all minimal ones but those that differ
             if (find_obstacle(with.cluster, task, node) == Obstacle::none) continue;
             const auto sets = minimal_sets(with, task, node);
             std::vector<Cover> covers;
-            REQUIRE(finder.find(task, node, never - 1, covers));
+            REQUIRE(finder.find(task, node, never - 1, false, covers));
             INFO("seed " << seed << ", node " << with.cluster.name(node));
             REQUIRE(covers.empty() == sets.empty());
             auto least = never, least_found = never;

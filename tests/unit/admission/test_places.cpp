@@ -104,4 +104,100 @@ TEST_CASE("on a full cluster the tasks with the least work are lost, wherever th
     CHECK(gang.cost.moves == 4 * 30 * 1000);
 }
 
+/// Nodes n0, n1, ..., each in a rack of its own, with these numbers of GPUs and one more for a task that stays.
+/// n2 is cordoned.
+ClusterSpec racks(const std::vector<int>& gpus) {
+    ClusterSpec spec;
+    for (std::size_t n = 0; n < gpus.size(); ++n) {
+        NodeSpec node{.name = "n" + std::to_string(n), .gpu_count = gpus[n] + 1};
+        node.schedulable = n != 2;
+        node.network = {"r" + std::to_string(n)};
+        spec.nodes.push_back(node);
+        testing_support::run(spec, "stays on " + node.name, node.name, gpus[n], 1).locked = true;
+    }
+    return spec;
+}
+
+TEST_CASE("tasks leave for a constraint of another task that needs members of a group") {
+    struct Case {
+        std::string name;
+        ClusterSpec spec;
+        std::int64_t cost;  // of the cheapest plan, in GPU-seconds; -1 = there is none
+    };
+    std::vector<Case> cases;
+    const auto member = [](ClusterSpec& spec, const std::string& name, const char* node,
+                           int gpu) -> TaskSpec& {
+        auto& made = testing_support::run(spec, name, node, gpu, 1);
+        made.groups = {"g"};
+        return made;
+    };
+    const auto pod = [](ClusterSpec& spec, const std::string& name, int gpus) -> TaskSpec& {
+        spec.tasks.push_back({.name = name, .gpu_count = gpus, .priority = 1});
+        return spec.tasks.back();
+    };
+    // n0 has no place for the pod, but n1 has places for it and for the task that it needs near it.
+    for (const auto how : {Mobility::copy, Mobility::restart, Mobility::none}) {
+        auto spec = racks({1, 2});
+        member(spec, "member", "n0", 0).how = how;
+        pod(spec, "pod", 1).near = {{"g", node_level}};
+        cases.push_back({"near: the task moves by " + std::to_string(static_cast<int>(how)), spec,
+                         how == Mobility::none ? -1 : 30});
+    }
+    {
+        auto spec = racks({1, 2});
+        member(spec, "member", "n0", 0);
+        testing_support::run(spec, "other", "n1", 0, 1);
+        pod(spec, "pod", 1).near = {{"g", 0}};
+        cases.push_back({"near: two tasks change places", spec, 60});
+    }
+    {
+        auto spec = racks({3, 1});
+        member(spec, "member", "n1", 0);
+        for (const auto* name : {"p0", "p1"}) {
+            pod(spec, name, 1).near = {{"g", node_level}};
+            spec.tasks.back().groups = {"g"};
+        }
+        cases.push_back({"near: a task comes to pods that need each other", spec, 30});
+    }
+    {
+        // The first task of a group needs no other near it: the one on the cordoned node is lost.
+        auto spec = racks({2, 1, 1});
+        member(spec, "first", "n0", 0).near = {{"g", node_level}};
+        member(spec, "old", "n2", 0).preemptible = true;
+        pod(spec, "pod", 2);
+        cases.push_back({"near: all others are lost", spec, 30 + 3600});
+    }
+    // n1 has no place for the pod, and n0 has two members already.
+    for (const int skew : {1, 2, 3}) {
+        auto spec = racks({4, 1});
+        member(spec, "a", "n0", 0);
+        member(spec, "b", "n0", 1);
+        pod(spec, "pod", 2).spread = {{.group = "g", .level = 0, .max_skew = skew}};
+        spec.tasks.back().groups = {"g"};
+        cases.push_back({"spread: by at most " + std::to_string(skew), spec, skew == 3 ? 0 : 30});
+    }
+    {
+        auto spec = racks({3, 0});
+        member(spec, "a", "n0", 0).preemptible = true;
+        auto& large = pod(spec, "pod", 2);
+        large.groups = {"g"};
+        large.spread = {{.group = "g", .level = 0, .max_skew = 1}};
+        cases.push_back({"spread: a task restarts after the pod", spec, 300});
+        large.gpu_count = 3;
+        cases.push_back({"spread: a task is lost", spec, 3600});
+    }
+    for (const auto& [name, spec, cost] : cases) {
+        CAPTURE(name);
+        std::vector<TaskId> pods;
+        for (std::size_t t = 0; t < spec.tasks.size(); ++t)
+            if (!spec.tasks[t].node) pods.push_back(make_id<TaskId>(t));
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
+        const auto made = admit(cluster, pods);
+        CHECK(made.admitted == (cost >= 0));
+        if (!made.admitted) continue;
+        CHECK(made.cost.total() == cost * 1000);
+        CHECK(verify::plan(spec, to_spec(made.plan, cluster)).ok);
+    }
+}
+
 }  // namespace places_tests
