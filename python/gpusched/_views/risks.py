@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .. import allocation
 from .._core.model import Plan, apply
 
@@ -55,13 +57,11 @@ def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:
     new = content.pop("x-brings", {"tasks": []})["tasks"]
     freed = apply(cluster, Plan.from_json(content))
     places = {step.node for step in plan.placements if step.task in starts}
-    targets = {at for at, node in enumerate(freed.nodes.name) if node in places}
+    is_target = np.array([node in places for node in freed.nodes.name], dtype=bool)
 
     tasks = freed.tasks
-    pending = [
-        (tasks.name[at], tasks.job[at], int(tasks.priority[at]), float(tasks.start_time[at]))
-        for at in (tasks.node_index < 0).nonzero()[0].tolist()
-    ]
+    rows = zip(tasks.name, tasks.job, tasks.priority.tolist(), tasks.start_time.tolist())
+    pending = [row for row, node in zip(rows, tasks.node_index.tolist()) if node < 0]
     pending += [(task["name"], task["job"], task["priority"], math.inf) for task in new]
     order: dict[str, tuple[int, float, str]] = {}
     pods: dict[str, list[str]] = {}
@@ -76,7 +76,7 @@ def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:
     for job in sorted(pods, key=order.__getitem__):
         if job in ours or order[job] > last:
             continue
-        fit = [name for name in pods[job] if targets & set(allocation.feasible_nodes(freed, name).tolist())]
+        fit = [name for name in pods[job] if is_target[allocation.feasible_nodes(freed, name)].any()]
         if fit and allocation.allocate(freed, fit[0]).obstacle != "waiting":
             found[job] = len(fit)
     return found
