@@ -18,7 +18,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__
@@ -162,7 +162,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             command = top.commands[args.command]
         finally:
             sys.stdout.flush()  # --help and --version print and exit
-        code = int(args.run(args))
+        with held_back() if writes_files(args) else contextlib.nullcontext():
+            code = int(args.run(args))
         sys.stdout.flush()
         return code
     except InvalidInput as error:
@@ -180,6 +181,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_problems("interrupted")
         return INTERRUPTED
     return BAD_INPUT
+
+
+def writes_files(args: argparse.Namespace) -> bool:
+    """Whether the command writes files and ends, and its output goes to a pipe or a file."""
+    endless = args.command == "topology"  # watch
+    return getattr(args, "output", None) is not None and not endless and not sys.stdout.isatty()
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Prints only in the end: a pipe that its reader closes must not stop the command before files are written."""
+    held = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(held):
+            yield
+    finally:
+        sys.stdout.write(held.getvalue())
 
 
 class Closed(io.TextIOBase):

@@ -174,13 +174,14 @@ def say_summary(cluster: Cluster, requests: fragmentation.Report) -> None:
 
 
 def say_switches(gpus: int, slots: Table) -> None:
-    """Prints how many jobs of this size could start, and how many of them under single switches."""
-    if not any(slots.column("across")):
-        say(f"\nNo job of {counted(gpus, 'GPU')} could start")
+    """Prints how many jobs of this size could start per GPU model, and how many of them under one switch."""
+    rows = [row for row in slots if row[0] != "*"] or list(slots)
+    if not any(row.across for row in rows):
+        say(f"\nNo job of {counted(gpus, 'GPU')} could start on nodes of one GPU model")
         return
     say(f"\nJobs of {counted(gpus, 'GPU')} that could start, anywhere and each under one switch")
-    rows = [("all" if row[0] == "*" else row[0] or "(no model)", *row[1:]) for row in slots]
-    say(str(Table(["GPU model", "anywhere", "under one switch", "difference"], rows)))
+    named = [(row[0] or "(no model)", *row[1:]) for row in rows]
+    say(str(Table(["GPU model", "anywhere", "under one switch", "difference"], named)))
 
 
 CAUSES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag, level, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
+from .plans import print_risks
 from .shared import (
     FAILED,
     NO_ROOM_NEEDED,
@@ -248,6 +250,9 @@ def allocate(args: argparse.Namespace) -> int:
             unit = "node" if args.level == "node" else "switch"
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
             say(f"{a.job}: {counted(len(a.pods), 'pod')} placed; GPUs per {unit}: {switches}")
+            if args.level != "node":
+                nodes = Counter(pod.node for pod in a.pods)
+                say("  on " + ", ".join(f"{name} ({counted(n, 'pod')})" for name, n in nodes.items()))
         else:
             say(f"{a.job}: not placed: {a.reason}")
     plan = allocation.to_plan(*in_order)
@@ -347,8 +352,13 @@ def admit(args: argparse.Namespace) -> int:
         say(f"{pod.task} goes to {pod.node}{gpus}")
     if made.plan.moves or made.plan.evictions:
         say(str(made.plan.disturbs))
+        print_risks(cluster, made.plan)
     report_broken_budgets(made.broken_budgets)
-    parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost_parts.items() if value)
+    restarts = any(move.how == "restart" for move in made.plan.moves)
+    limits = {"moves": " without lost work"} if restarts else {}
+    parts = ", ".join(
+        f"{name} {value:,.0f}{limits.get(name, '')}" for name, value in made.cost_parts.items() if value
+    )
     bound = "no plan costs less" if made.proven else f"no plan costs less than {made.bound:,.0f}"
     say(f"cost {made.cost:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
     save(args.output, made.plan)

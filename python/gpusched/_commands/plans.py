@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from .. import consolidation, io, model, verify
+from .._views.risks import risk_texts
 from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
@@ -110,7 +111,7 @@ def consolidate(args: argparse.Namespace) -> int:
         plan = consolidation.consolidate(cluster, progress=args.progress, **options)
     # The file is read again, so that the check does not depend on the search. A pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
-    print_plan(plan)
+    print_plan(plan, cluster)
     if args.last is not None:
         print_dropped(cluster, args.last, plan, options)
     print_taints(cluster, plan)
@@ -171,7 +172,7 @@ def percent_below(part: int, whole: int) -> str:
     return f"{math.ceil(1000 * (whole - part) / whole) / 10} %" if whole > 0 else "0.0 %"
 
 
-def print_plan(plan: Plan) -> None:
+def print_plan(plan: Plan, cluster: Cluster) -> None:
     gpus, opened, bound = plan.stats.get("vacated_gpus", 0), plan.stats.get("opened_gpus", 0), plan.bound
     say(
         f"{counted(len(plan.vacated_nodes), 'node')} with {counted(gpus, 'GPU')} vacated by "
@@ -179,6 +180,7 @@ def print_plan(plan: Plan) -> None:
     )
     if plan.moves:
         say(str(plan.disturbs))
+        print_risks(cluster, plan)
     if plan.opened_nodes:
         say(f"{counted(len(plan.opened_nodes), 'node')} with {counted(opened, 'GPU')} opened")
         gpus -= opened
@@ -194,13 +196,21 @@ def print_plan(plan: Plan) -> None:
         say(f"stopped early: {plan.stop_reason}")
 
 
+def print_risks(cluster: Cluster, plan: Plan) -> None:
+    for text in risk_texts(cluster, plan):
+        say(text)
+
+
 def print_goal(plan: Plan) -> None:
     stats = plan.stats
     before, after = stats["goal_before"], stats["goal_after"]
     reached = "reached" if plan.goal_reached else "not reached"
     text = f"the goal is {reached}: {after:.0f} after the plan, {before:.0f} before"
     if not plan.goal_reached and "goal_at_most" in stats:
-        text += f"; no plan reaches more than {stats['goal_at_most']:.0f}"
+        most = stats["goal_at_most"]
+        text += f"; no plan reaches more than {most:.0f}"
+        if most > after and plan.bound["method"] == "counting":
+            text += " (--bound-method lp may prove less)"
     say(text)
     if "goal_cost_at_least" in stats:
         cost, least = stats["relocation_cost"], stats["goal_cost_at_least"]
@@ -248,16 +258,24 @@ def print_taints(cluster: Cluster, plan: Plan) -> None:
         say(f"vacated nodes with taints that others of their GPU model lack: {taints}")
     if plan.goal is None:
         return
-    counted_nodes = set(consolidation.goal_nodes(cluster, plan.goal))
-    model, user = plan.goal.get("gpu_model"), plan.goal.get("usable_by")
+    user = plan.goal.get("usable_by")
+    if print_not_counted(cluster, plan.goal) and user is None:
+        say("  usable_by=TASK counts the nodes on which the task may run")
+
+
+def print_not_counted(cluster: Cluster, goal: dict[str, Any]) -> bool:
+    """Prints the nodes of the GPU model that a goal does not count; returns whether there are any."""
+    counted_nodes = set(consolidation.goal_nodes(cluster, goal))
+    models = {cluster.nodes[node].gpu_model for node in counted_nodes} if goal.get("gpu_model") else None
+    user = goal.get("usable_by")
     candidates = [node for node in cluster.nodes if node.schedulable and node.gpu_count > 0]
-    excluded = [n.name for n in candidates if model in (None, n.gpu_model) and n.name not in counted_nodes]
+    excluded = [n.name for n in candidates if n.name not in counted_nodes and (models is None or n.gpu_model in models)]
     if user is not None and excluded:
         say(f"not counted, because {user} may not run there: {counted(len(excluded), 'node')}")
     elif excluded:
         taints = "; ".join(by_taints(cluster, excluded))
         say(f"not counted, because of taints that others of their GPU model lack: {taints}")
-        say("  usable_by=TASK counts the nodes on which the task may run")
+    return bool(excluded)
 
 
 DROPPED_SHOWN = 10
@@ -273,7 +291,11 @@ def print_dropped(cluster: Cluster, last: str, plan: Plan, options: dict[str, An
     by_reason: dict[str, list[str]] = {}
     for move, reason in dropped:
         by_reason.setdefault(reason, []).append(move.task)
-    say(f"{counted(len(dropped), 'move')} of the earlier plan dropped:")
+    still_move = {move.task for move in plan.moves}
+    changed = sum(move.task in still_move for move, _ in dropped)
+    parts = [f"{counted(len(dropped) - changed, 'move')} of the earlier plan dropped"]
+    parts += [f"{changed:,} with another target"] * bool(changed)
+    say(f"{', '.join(parts)}:")
     for reason, tasks in by_reason.items():
         more = f" and {len(tasks) - DROPPED_SHOWN:,} more" if len(tasks) > DROPPED_SHOWN else ""
         say(f"  - {', '.join(tasks[:DROPPED_SHOWN])}{more}: {reason}")
@@ -472,9 +494,14 @@ def plan_page_options(p: Parser) -> None:
     p.add("plan", "the plan", metavar="PLAN.json")
     p.add("cluster", "the snapshot of the plan", metavar="CLUSTER.json")
     p.add("-o --output", "write the page here (default: standard output)", metavar="PAGE.html")
+    text = (
+        "the reading report of the snapshot (import --report): the page then names pods with requests "
+        "for GPUs that the snapshot lacks (default: none)"
+    )
+    p.add("--report", text, metavar="REPORT.json")
 
 
 def plan_page(args: argparse.Namespace) -> int:
-    require_writable(args.output, inputs=[args.plan, args.cluster])
-    write_text(args.output, model.plan_page(args.plan, args.cluster))
+    require_writable(args.output, inputs=[args.plan, args.cluster, args.report])
+    write_text(args.output, model.plan_page(args.plan, args.cluster, report=args.report))
     return OK

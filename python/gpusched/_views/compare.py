@@ -18,6 +18,9 @@ Document = Mapping[str, Any]
 LISTS = {"nodes": "node", "tasks": "task", "jobs": "job", "budgets": "budget"}
 """The lists of a snapshot whose entries have names."""
 
+SLURM = "Slurm job"
+"""The kind of owner of jobs from Slurm, which says the numbers of their GPUs."""
+
 PLAN_LISTS = {
     "vacated_nodes": "vacated node",
     "opened_nodes": "opened node",
@@ -99,8 +102,8 @@ def shown(value: Any) -> str:
 def diff(before: Cluster | Plan | Any, after: Cluster | Plan | Any) -> Diff:
     """Compares two snapshots, two plans or two reading reports: what was added, removed and changed.
 
-    The order of entries, the time of a snapshot, the statistics of a plan and the examples of a report do
-    not count.
+    The order of entries, the time of a snapshot, the statistics and the price of a plan and the examples of a
+    report do not count. For pods from Kubernetes, which does not say their GPUs, only the number of GPUs does.
 
     Parameters
     ----------
@@ -151,13 +154,21 @@ def read(argument: str, source: Any) -> tuple[str, Document]:
 def cluster_rows(old: Document, new: Document) -> Iterator[tuple[Any, ...]]:
     for key, kind in LISTS.items():
         before, after = ({entry["name"]: entry for entry in one.get(key, [])} for one in (old, new))
-        yield from object_rows(kind, before, after)
+        for row in object_rows(kind, before, after):
+            if not (kind == "task" and row[3] == "gpus" and are_assigned(before[row[1]], after[row[1]])):
+                yield row
     if old.get("label_levels", []) != new.get("label_levels", []):
         yield "snapshot", "", "changed", "label_levels", old.get("label_levels"), new.get("label_levels")
 
 
+def are_assigned(before: Document, after: Document) -> bool:
+    """Whether the reader has chosen the numbers of a pod's GPUs: Kubernetes does not say them."""
+    counts = len(before.get("gpus", [])), len(after.get("gpus", []))
+    return counts[0] == counts[1] and after.get("x-owner-kind", SLURM) != SLURM
+
+
 def plan_rows(old: Document, new: Document) -> Iterator[tuple[Any, ...]]:
-    for field in ("goal", "goal_reached", "price", "cost"):
+    for field in ("goal", "goal_reached", "cost"):
         if old.get(field) != new.get(field):
             yield "plan", "", "changed", field, old.get(field), new.get(field)
     for key, kind in PLAN_LISTS.items():

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, verify
 from .._core.model import Cluster, Plan, apply
-from ..errors import explained
+from ..errors import InvalidInput, explained
+from .compare import read
+from .risks import risk_texts
 from .tables import counted, format_value, rounded
 
 if TYPE_CHECKING:
+    from ..io import ReadingReport
     from ..model import Task
 
 STYLE = """
@@ -64,7 +67,12 @@ BLOCKS = 16
 """Nodes with at most this number of GPUs get a block per GPU."""
 
 
-def plan_page(plan: Plan | Any, cluster: Cluster | Any, path: str | os.PathLike[str] | None = None) -> str:
+def plan_page(
+    plan: Plan | Any,
+    cluster: Cluster | Any,
+    path: str | os.PathLike[str] | None = None,
+    report: ReadingReport | Any = None,
+) -> str:
     """Makes one page for the approval of a plan, in HTML.
 
     It says what the plan is for, what it frees and disturbs, what happens in each wave, how each node looks
@@ -79,6 +87,9 @@ def plan_page(plan: Plan | Any, cluster: Cluster | Any, path: str | os.PathLike[
         the snapshot of the plan: a Cluster, a dict or the path of a file
     path
         the file to write; None = only return the text
+    report
+        the reading report of the snapshot, a dict or the path of a file: the page then names the pods with
+        requests for GPUs that the snapshot lacks, on nodes that receive pods; None = unknown
 
     Returns
     -------
@@ -99,12 +110,23 @@ def plan_page(plan: Plan | Any, cluster: Cluster | Any, path: str | os.PathLike[
     snapshot = cluster if isinstance(cluster, Cluster) else Cluster.from_json(cluster)
     made = plan if isinstance(plan, Plan) else Plan.from_json(plan)
     text = Page(
-        made.described(snapshot), snapshot, names[0] or "plan.json", names[1] or "cluster.json"
+        made.described(snapshot),
+        snapshot,
+        names[0] or "plan.json",
+        names[1] or "cluster.json",
+        None if report is None else read_report(report),
     ).html()
     if path is not None:
         with explained(path), open(path, "w", encoding="utf-8") as file:
             file.write(text)
     return text
+
+
+def read_report(report: Any) -> Mapping[str, Any]:
+    kind, document = read("report", report)
+    if kind != "report":
+        raise InvalidInput(f"report: a {kind}; expected a reading report")
+    return document
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], total: Sequence[Any] = ()) -> str:
@@ -164,10 +186,18 @@ PARTICIPLES = {"copy": "copied", "restart": "restarted", "evict": "evicted"}
 class Page:
     """The parts of the page."""
 
-    def __init__(self, plan: Plan, cluster: Cluster, plan_file: str, cluster_file: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: Cluster,
+        plan_file: str,
+        cluster_file: str,
+        report: Mapping[str, Any] | None = None,
+    ) -> None:
         self.plan, self.before = plan, cluster
         self.after = apply(cluster, plan)
         self.files = plan_file, cluster_file
+        self.report = report
         self.facts, self.how = plan._tasks, plan._treatments
         self.disturbed = [task for task, how in self.how.items() if how != "start"]
         self.node = {name: at for at, name in enumerate(cluster.nodes.name)}
@@ -208,8 +238,16 @@ class Page:
         if plan.goal is not None:
             return f"Plan for {self.goal_text()}"
         if plan.placements and not plan.vacated_nodes:
-            return f"Plan to start {counted(len(self.how) - len(self.disturbed), 'pod')}"
+            return f"Plan to start {self.started('pod')}"
         return f"Plan to free {counted(len(plan.vacated_nodes), 'node')}"
+
+    def started(self, noun: str) -> str:
+        """The pods that start, and their jobs."""
+        tasks = [task for task, how in self.how.items() if how == "start"]
+        jobs = [self.facts[task][2] for task in tasks]
+        joint = " of " if all(jobs) else ": "
+        names = dict.fromkeys(job or task for job, task in zip(jobs, tasks))
+        return counted(len(tasks), noun) + joint + listed(list(names))
 
     def goal_text(self) -> str:
         goal = self.plan.goal or {}
@@ -253,8 +291,8 @@ class Page:
             bound = f" No plan can free more than {counted(most, 'GPU')}." if most else ""
             if plan.vacated_nodes and not plan.placements:
                 return f"<p>Free as many GPUs as the options allow.{escape(bound)}</p>"
-            started = len(self.how) - len(self.disturbed)
-            return f"<p>Start {counted(started, 'pending pod')}.</p>" if started else ""
+            starts = any(how == "start" for how in self.how.values())
+            return f"<p>Start {escape(self.started('pending pod'))}.</p>" if starts else ""
         state = "<b class=good>reached</b>" if plan.goal_reached else "<b class=bad>not reached</b>"
         counts = ""
         if "goal_before" in stats:
@@ -400,10 +438,32 @@ class Page:
                         f"{step} uses up disruption budget {budget['name']}: "
                         f"{counted(len(members), 'pod')} of it may be down at once, and no other."
                     )
+        out += [f"{text[0].upper()}{text[1:]}." for text in risk_texts(self.before, plan)]
+        out += self.left_out()
         if plan.opened_nodes:
             out.append(f"Pods move onto nodes that were empty: {listed(plan.opened_nodes)}.")
         taken = "The snapshot is a picture of the past: pods that started or moved since are not in the plan."
         return [*out, taken + " Check again before you execute it."]
+
+    def left_out(self) -> list[str]:
+        """Requests for GPUs that the snapshot does not have, of pods on the nodes that receive pods."""
+        targets = {move.to for move in self.plan.moves} | {step.node for step in self.plan.placements}
+        node = dict(zip(self.before.tasks.name, self.before.tasks.node_index.tolist()))
+        there = {name for name, at in node.items() if at >= 0 and self.before.nodes.name[at] in targets}
+        out = []
+        for row in (self.report or {"rows": []})["rows"]:
+            if row["kind"] != "Pod" or row.get("errs") != "too_lax" or "gpu" not in row["what"].lower():
+                continue
+            named = row.get("examples", [])
+            found = [name for name in named if name in there]
+            unnamed = row["count"] - len(named)
+            parts = [f"on nodes that receive pods: {listed(found)}"] * bool(found)
+            parts += [f"the report does not name {unnamed:,} of them"] * (unnamed > 0)
+            if parts:
+                how = f" ({row['how']})" if row.get("how") else ""
+                pods = counted(row["count"], "pod")
+                out.append(f"The snapshot lacks {row['what']} of {pods}{how}; {'; '.join(parts)}.")
+        return out
 
     def commands(self) -> str:
         names = *self.files, self.files[0].removesuffix(".json") + ".sh"

@@ -27,7 +27,7 @@ def by_model(cluster: Cluster) -> list[tuple[str, Any]]:
 def idle_gpus(cluster: Cluster) -> Table:
     """Nodes by the number of their idle GPUs, per GPU model, with the allocated share.
 
-    Cordoned nodes are in a column of their own. Idle GPUs are those of the fragmentation report.
+    Cordoned nodes are in a column of their own, and empty nodes are counted once more. Idle GPUs are those of the fragmentation report.
     """
     nodes, tasks = cluster.nodes, cluster.tasks
     allocated = np.zeros(len(nodes))
@@ -41,9 +41,12 @@ def idle_gpus(cluster: Cluster) -> Table:
         here, gpus = of & open_nodes, nodes.gpu_count[of].sum()
         counts = [int((idle[here] == number).sum()) for number in seen]
         share = f"{100 * allocated[of].sum() / gpus:.1f} %"
-        rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, int((of & ~open_nodes).sum())))
-    columns = ["GPU model", "GPUs", "allocated", "idle", *(f"{number} idle" for number in seen)]
-    return Table([*columns, cluster._closed_word], rows)
+        empty = int((here & (nodes.occupants == 0)).sum())
+        last = int((of & ~open_nodes).sum())
+        rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, empty, last))
+    numbers = [f"{number} idle" for number in seen]
+    columns = ["GPU model", "GPUs", "allocated", "idle", *numbers, "empty", cluster._closed_word]
+    return Table(columns, rows)
 
 
 def largest_jobs(cluster: Cluster, requests: fragmentation.Report) -> Table:
@@ -62,7 +65,8 @@ def largest_jobs(cluster: Cluster, requests: fragmentation.Report) -> Table:
             fit = np.minimum(fit, nodes.cpu_free_milli[of & is_open] // round(cores * 1000))
         return gpus * int(np.maximum(fit, 0).sum())
 
-    rows = [(model, *(gpus_for(request, of) for request in pods)) for model, of in by_model(cluster)]
+    models = [(model, of) for model, of in by_model(cluster) if model != ALL]
+    rows = [(model, *(gpus_for(request, of) for request in pods)) for model, of in models]
     return Table(["GPU model", *(f"{counted(gpus, 'GPU')}, {cores:g} cores" for gpus, cores in pods)], rows)
 
 

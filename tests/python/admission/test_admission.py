@@ -303,6 +303,13 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert mentions(text, "waits goes to") and text.count(": move ") == 3
     assert mentions(text, "cost 240 GPU-seconds (moves 240);")
     assert gs.verify.plan(gs.Cluster.from_json(str(snapshot)), str(plan)).ok
+    restarting = fragmented()
+    restarting["version"] = 2
+    for task in restarting["tasks"]:
+        task |= {"how": "restart", "preemptible": True}
+    (tmp_path / "restarting.json").write_text(json.dumps(restarting))
+    assert cli.main(["admit", str(tmp_path / "restarting.json"), "big", "--no-evictions"]) == 0
+    assert mentions(capsys.readouterr().out, "moves without lost work")  # a restart loses it, and moves have no part
     assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
     assert "tasks 3" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--no-moves"]) == 1

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +246,10 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     cluster.to_json(snapshot)
     Path(wish).write_text(json.dumps(job(4, 8)))
     assert cli.main(["allocate", snapshot, wish, "-o", plan, "--write-cluster", with_job]) == 0
-    assert mentions(capsys.readouterr().out, "train: 4 pods placed GPUs per b 8 c 24")
+    out = capsys.readouterr().out
+    assert mentions(out, "train: 4 pods placed GPUs per b 8 c 24")
+    placed = Counter(step.node for step in gs.Plan.from_json(plan).placements)
+    assert all(f"{node} ({pods} pod" in out for node, pods in placed.items())
     assert cli.main(["verify", with_job, plan]) == 0
     assert cli.main(["allocate", with_job, "train", "--policy", "entropy", "--level", "1"]) == 0
     assert "a 16, b 8, c 8" in capsys.readouterr().out

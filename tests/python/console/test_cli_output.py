@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,28 @@ def test_a_closed_pipe_ends_the_command_silently(cluster_file: str, tmp_path: Pa
         # A reader of nothing is gone before the first line is written; `sleep` gives it the time.
         run = shell(f"(sleep 0.3; GPUSCHED {arguments}) | head -n {lines}; exit ${{PIPESTATUS[0]}}")
         assert run.stderr == "" and run.returncode in ((141,) if lines == 0 else (0, 141)), run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        ("consolidate CLUSTER -o plan.json", "plan.json"),
+        ("generate --nodes 3 -o new.json", "new.json"),
+        ("drain-order CLUSTER --all -o batches", "batches/batches.csv"),
+        ("allocate CLUSTER JOB.json -o placed.json", "placed.json"),
+        ("admit CLUSTER JOB.json -o placed.json", "placed.json"),
+    ],
+)
+def test_a_closed_pipe_does_not_lose_the_result(
+    cluster_file: str, tmp_path: Path, arguments: str, file: str
+) -> None:
+    pod = {"count": 1, "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
+    (tmp_path / "JOB.json").write_text(json.dumps({"name": "new", "pods": [pod]}))
+    line = "GPUSCHED " + arguments.replace("CLUSTER", f"'{cluster_file}'")
+    run = shell(
+        f"cd '{tmp_path}'; export PYTHONUNBUFFERED=1; (sleep 0.3; {line}) | head -n 0; exit ${{PIPESTATUS[0]}}"
+    )
+    assert run.returncode == 141 and (tmp_path / file).stat().st_size > 0, run
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

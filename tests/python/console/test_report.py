@@ -39,12 +39,13 @@ def test_nodes_by_idle_gpus(cluster: gs.Cluster) -> None:
         "allocated",
         "idle",
         *(f"{n} idle" for n in (0, 2, 5, 8)),
+        "empty",
         "cordoned",
     )
     assert [tuple(row) for row in table] == [
-        ("A100", 24, "16.7 %", 13, 0, 0, 1, 1, 1),  # 4 of 24 GPUs; the cordoned node has 7 more
-        ("H100", 4, "12.5 %", 2, 0, 1, 0, 0, 0),
-        ("all", 28, "16.1 %", 15, 0, 1, 1, 1, 1),
+        ("A100", 24, "16.7 %", 13, 0, 0, 1, 1, 1, 1),  # 4 of 24 GPUs; the cordoned node has 7 more
+        ("H100", 4, "12.5 %", 2, 0, 1, 0, 0, 0, 0),
+        ("all", 28, "16.1 %", 15, 0, 1, 1, 1, 1, 1),
     ]
 
 
@@ -72,7 +73,7 @@ def test_the_largest_job_that_could_start(cluster: gs.Cluster) -> None:
     requests = gs.fragmentation.report(cluster, shapes=[(1, 8), (2, 16), (8, 64)])
     table = largest_jobs(cluster, requests)
     # a0 has 8 cores left: one pod of 1 GPU, none of 2 GPUs. a1 is empty. h0 has two whole GPUs.
-    assert [tuple(row) for row in table] == [("A100", 9, 8, 8), ("H100", 2, 2, 0), ("all", 11, 10, 8)]
+    assert [tuple(row) for row in table] == [("A100", 9, 8, 8), ("H100", 2, 2, 0)]
 
 
 def test_pending_jobs_by_priority(cluster: gs.Cluster) -> None:
@@ -121,6 +122,20 @@ def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out.startswith(
         "gpus,cpu_cores,fractional,stranded,"
     )  # as the library has them
+
+
+@pytest.mark.parametrize(("gpus", "starts"), [(16, True), (24, False)])
+def test_no_job_spans_gpu_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gpus: int, starts: bool
+) -> None:
+    models = ["A100", "A100", "H100"]
+    nodes = [make_node(f"n{i}", gpu_model=model, network=["c", "s"]) for i, model in enumerate(models)]
+    path = str(tmp_path / "c.json")
+    gs.Cluster.from_json(document(nodes, [])).to_json(path)
+    assert cli.main(["report", path, "--job-gpus", str(gpus)]) == 0
+    out = capsys.readouterr().out
+    assert ("No job of" not in out) == starts
+    assert not starts or "all " not in out[out.index("could start, anywhere") :]
 
 
 def test_clusters_without_gpus_or_pending_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

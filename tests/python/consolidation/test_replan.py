@@ -88,6 +88,14 @@ def test_the_console_goes_on_from_a_file(cluster, last, tmp_path, capsys):
     assert main([*command, "--goal", "empty_nodes=3"]) == 0
     said = capsys.readouterr().out
     assert mentions(said, "of the earlier plan dropped") and mentions(said, f"{gone}: it no longer exists")
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    plan = gs.replan(gs.Cluster.from_json(command[1]), last)
+    still_move, made = {move.task for move in plan.moves}, {(move.task, move.to) for move in plan.moves}
+    final = {move.task: move.to for move in last.moves}
+    away = [task for task, node in final.items() if (task, node) not in made]
+    changed = sum(task in still_move for task in away)
+    assert mentions(said, f"{len(away) - changed} move") and ("another target" in said) == (changed > 0)
     assert main([*command, "--goal", "empty_nodes=100000"]) == 1
     capsys.readouterr()
     assert main([*command, "--policies", "node_order=fewest_pods"]) == 2

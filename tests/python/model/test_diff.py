@@ -170,3 +170,28 @@ def test_on_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "task,moves,changed,node,n0,n1\n" in capsys.readouterr().out
     assert cli.main(["diff", files[0], files[0]]) == 0
     assert capsys.readouterr().out == "no differences\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "gpus", "fields"),
+    [
+        ("Deployment", [2, 3], []),  # the reader chose them
+        ("", [2, 3], []),
+        ("Deployment", [2], ["gpu_count", "gpus"]),
+        ("Slurm job", [2, 3], ["gpus"]),  # Slurm says them
+        (None, [2, 3], ["gpus"]),
+    ],
+)
+def test_numbers_of_gpus_that_the_reader_chose_do_not_count(
+    kind: str | None, gpus: list[int], fields: list[str]
+) -> None:
+    def snapshot(gpus: list[int]) -> dict[str, Any]:
+        task = make_task("pod", node="n0", gpus=gpus, gpu_count=len(gpus))
+        return document([make_node("n0")], [task if kind is None else {**task, "x-owner-kind": kind}])
+
+    assert gs.diff(snapshot([0, 1]), snapshot(gpus)).column("field") == fields
+
+
+def test_the_price_of_a_plan_does_not_count(small: gs.Cluster) -> None:
+    plan = {**gs.consolidate(small).to_json(), "version": 2}
+    assert gs.diff({**plan, "price": 1}, {**plan, "price": 2}).equal

@@ -106,8 +106,99 @@ def test_plans_that_start_pods(cluster: gs.Cluster) -> None:
     )
     assert made.admitted
     read = Reader(gs.plan_page(made.plan, cluster))
-    assert "Plan to start 2 pods" in read.text
+    assert "Plan to start 2 pods of big" in read.text
     assert {row[0] for row in read.rows if row[-1] == "pending"} == {"big-0", "big-1"}
+
+
+def queue(*pods: dict[str, object]) -> gs.Cluster:
+    """A node with a small pod, one with room for it, a full one, and the pending pods, with 8 GPUs each."""
+    tasks = [
+        make_task("small", node="n0", gpus=[0], preemptible=True),
+        make_task("large", node="n1", gpus=list(range(6)), gpu_count=6),
+        make_task("full", node="n2", gpus=list(range(8)), gpu_count=8),
+    ]
+    tasks += [make_task(**{"gpu_count": 8, "priority": 5, "start_time": 50, **pod}) for pod in pods]
+    return gs.Cluster.from_json({**document([make_node(f"n{i}") for i in range(3)], tasks), "version": 2})
+
+
+@pytest.mark.parametrize(
+    ("others", "earlier"),
+    [
+        ([], None),
+        ([{"name": "b", "start_time": 40}], "b (1)"),
+        ([{"name": "b", "start_time": 60}], None),  # younger
+        ([{"name": "b", "priority": 6, "start_time": 60}], "b (1)"),
+        ([{"name": "b", "priority": 4, "start_time": 40}], None),
+        ([{"name": "a0"}, {"name": "c"}], "a0 (1)"),  # by name
+        ([{"name": f"p-{i}", "job": "p", "start_time": 40} for i in range(3)], "p (3)"),
+        ([{"name": "b", "start_time": 40, "gpu_models": ["H100"]}], None),  # does not fit
+        ([{"name": "b", "start_time": 40, "x-waiting": {"waits_for": "gate", "detail": ""}}], None),
+    ],
+)
+def test_pods_that_come_earlier_may_take_the_freed_nodes(
+    others: list[dict[str, object]],
+    earlier: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    state = queue({"name": "b-ours"}, *others)
+    made = gs.admit(state, "b-ours", evictions=False)
+    assert [move.task for move in made.plan.moves] == ["small"]
+    risk = "come earlier in the queue"
+    text = Reader(gs.plan_page(made.plan, state)).text
+    assert (risk in text) == (earlier is not None)
+    state.to_json(tmp_path / "c.json")
+    assert cli.main(["admit", str(tmp_path / "c.json"), "b-ours", "--no-evictions"]) == 0
+    out = capsys.readouterr().out
+    assert (risk in out) == (earlier is not None)
+    if earlier is not None:
+        assert f"may take them: {earlier}" in text and f"may take them: {earlier}\n" in out
+
+
+def test_a_new_job_comes_last_in_the_queue() -> None:
+    state = queue({"name": "other", "start_time": 10**10})
+    job = {"name": "new", "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1, "priority": 5}]}
+    made = gs.admit(state, job, evictions=False)
+    assert "may take them: other (1)" in Reader(gs.plan_page(made.plan, state)).text
+    job["pods"][0]["priority"] = 6  # type: ignore[index]
+    made = gs.admit(state, job, evictions=False)
+    assert "come earlier" not in Reader(gs.plan_page(made.plan, state)).text
+
+
+@pytest.mark.parametrize(
+    ("kind", "how", "text"),
+    [
+        ("Job", "restart", "2 of 3 of ml/train"),
+        (None, "restart", "2 of 3 of ml/train"),
+        ("StatefulSet", "restart", None),
+        ("Job", "copy", None),
+    ],
+)
+def test_jobs_that_stop_in_part(kind: str | None, how: str, text: str | None) -> None:
+    owner = {} if kind is None else {"x-owner-kind": kind}
+    tasks = [
+        make_task(f"ml/train-{i}", node=node, gpus=[i], job="ml/train", how=how, **owner)
+        for i, node in enumerate(["n0", "n0", "n1"])
+    ]
+    state = gs.Cluster.from_json({**document([make_node("n0"), make_node("n1")], tasks), "version": 2})
+    page = Reader(gs.plan_page(gs.consolidate(state, clear=["n0"]), state)).text
+    assert ("only some pods" in page.lower()) == (text is not None)
+    assert text is None or text in page
+    whole = gs.consolidate(gs.apply(state, gs.consolidate(state, clear=["n0"])))
+    assert not whole.moves  # nothing is left to move
+
+
+def test_requests_for_gpus_that_the_snapshot_lacks(cluster: gs.Cluster) -> None:
+    plan = gs.consolidate(cluster, clear=["n0"])
+    row = {"kind": "Pod", "what": "annotation gpu-fraction", "errs": "too_lax", "count": 2, "how": "x"}
+    for examples, named in ((["web/c", "web/d"], True), (["web/<b>", "web/d"], False), (["web/d"], False)):
+        report = {"rows": [{**row, "examples": examples}]}
+        text = Reader(gs.plan_page(plan, cluster, report=report)).text
+        assert ("nodes that receive pods: web/c" in text) == named
+        assert ("does not name 1 of them" in text) == (len(examples) == 1)
+    assert "gpu-fraction" not in Reader(gs.plan_page(plan, cluster)).text
+    with refuses("report expected a reading report"):
+        gs.plan_page(plan, cluster, report=plan)
 
 
 def test_bad_plans_are_refused_or_named(cluster: gs.Cluster, tmp_path: Path) -> None:
