@@ -65,6 +65,9 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
     verb, *rest = arguments
     if verb == "config":
         return "prod\n"
+    if verb == "apply":
+        with open(rest[-1]) as file:
+            return apply(state, [json.loads(one) for one in file.read().split("---") if one])
     if verb == "create":
         body = json.load(sys.stdin)
         return evict(state, body) if body["kind"] == "Eviction" else create_lease(state, body)
@@ -72,15 +75,14 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
         state["lease"] = None
         return ""
     if verb == "patch":
-        change = json.loads(rest[rest.index("-p") + 1])
-        return patch_lease(state, change) if rest[0] == "lease" else patch_node(state, rest[1], change)
+        if rest[0] == "lease":
+            with open(rest[-1]) as file:
+                return patch_lease(state, json.load(file))
+        return release(state, rest[1 : rest.index("--type")], json.loads(rest[-1]))
     if rest[0] == "lease":
         return lease_line(state)
     if rest[0] == "nodes":
         return "".join(map(node_line, state["nodes"].items()))
-    if rest[0] == "node":
-        node = find(state["nodes"], rest[1], "nodes")
-        return f"{node['version']}|{'true' if node['unschedulable'] else ''}|{node['mark']}"
     if rest[0] == "poddisruptionbudgets":
         return "".join(f"B|{name}\n" for name in state.get("broken", ()))
     if rest[0] == "pods" and "pending" in rest[-1]:
@@ -133,20 +135,34 @@ def lease_line(state: dict) -> str:
     return "|".join(str(lease[key]) for key in ("version", "holder", "plan", "created", "before"))
 
 
-def patch_node(state: dict, name: str, change: dict) -> str:
-    node = find(state["nodes"], name, "nodes")
-    if "resourceVersion" in change["metadata"] and state.get("conflicts", 0) > 0:
-        state["conflicts"] -= 1
-        raise Failure("Conflict", "the object has been modified")
-    node["mark"] = change["metadata"]["annotations"]["gpusched/plan"] or ""
-    node["unschedulable"] = bool(change.get("spec", node)["unschedulable"])
-    return "patched"
+def apply(state: dict, items: list[dict]) -> str:
+    """Like kubectl, it goes on after an error."""
+    failed = False
+    for item in items:
+        meta, node = item["metadata"], state["nodes"].get(item["metadata"]["name"])
+        if node is None or state.get("conflicts", 0) > 0 or meta["resourceVersion"] != str(node["version"]):
+            state["conflicts"] = max(state.get("conflicts", 0) - 1, 0)
+            failed = True
+            continue
+        node |= {"mark": meta["annotations"]["gpusched/plan"], "unschedulable": True, "version": node["version"] + 1}
+    if failed:
+        raise Failure("Conflict", "the object has been modified\nPlease review the fields above")
+    return "serverside-applied\n"
+
+
+def release(state: dict, names: list[str], change: dict) -> str:
+    for name in names:
+        node = find(state["nodes"], name, "nodes")
+        node["mark"] = change["metadata"]["annotations"]["gpusched/plan"] or ""
+        node["unschedulable"] = bool(change.get("spec", node)["unschedulable"])
+        node["version"] += 1
+    return "patched\n"
 
 
 def node_line(item: tuple[str, dict]) -> str:
     name, node = item
     closed = "true" if node["unschedulable"] else "<no value>"
-    return f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||{node['mark']}\n"
+    return f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||{node['mark']}|u-{name}|{node['version']}\n"
 
 
 def pod_line(item: tuple[str, dict]) -> str:
