@@ -631,19 +631,21 @@ approve() {
   [ -z "$budget" ] ||
     ask y 'skip their nodes' "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
       "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
-  guests=$(rows there '$7 ? $2 : ""' | grep . | list)
-  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ '
+  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ -v room="$(nodes E | grep -c . || :)" '
     $3 != "" { owners[$1, $3, $4] }
     { spaces[$1]; gpus += $NF; jobs += $3 == "Job" }
     END {
       for (i in spaces) ++s; for (i in owners) ++o
-      if (NR) print NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. " jobs + 0 " of them are of Jobs"
+      if (!NR) exit
+      print "Evicts " NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. kube-scheduler chooses the nodes of"
+      print "replacements, which may differ from the plan."
+      if (jobs) print jobs " of them are of Jobs, which count it as a failure unless their podFailurePolicy ignores DisruptionTarget."
+      if (room) print room " of them make room, and no place is planned for their replacements."
     }')
-  [ -z "$pods" ] || ask y '' "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
-    "DisruptionTarget. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
-    "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." \
-    ${guests:+"Not in the plan, but on the nodes since: $guests"} ||
-    { unwind && stop 'not approved; this run has evicted nothing'; }
+  guests=$(rows there '$7 ? $2 : ""' | grep . | list)
+  [ -z "$guests" ] || pods="$pods
+Of them, not in the plan, because they started on these nodes since: $guests"
+  [ -z "$pods" ] || ask y '' "$pods" || { unwind && stop 'not approved; this run has evicted nothing'; }
 }
 
 # ---- Carrying it out.
