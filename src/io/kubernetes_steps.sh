@@ -421,7 +421,8 @@ $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
 }
 END {
   for (i = 1; i <= steps; ++i) planned[step[i], from[i]] = i
-  for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p] && !((p, place[p]) in planned) && !(p in victim)) {
+  for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p] && !index(" " skip " ", " " place[p] " ")) {
+    if ((p, place[p]) in planned || p in victim) continue
     # Before the first eviction, it came after the plan was made. Its controller must replace it alone.
     if (uid[p] in guest || fresh && judged[p] && !lasting[p] && controller[p] ~ /^(ReplicaSet|StatefulSet|ReplicationController)\//) {
       guest[uid[p]]; step[++steps] = p; kind[steps] = "M"; from[steps] = place[p]
@@ -521,14 +522,16 @@ in_steps() { printf '%s\n' "$steps" | grep -qxF "$1|$2"; }
 
 # ---- Cordons. The mark on a node says which plan cordoned it, and whether it was cordoned before.
 
-cordon() { # <node...>: all in one call, each only as it was seen
+cordon() { # <node...>: in one call those that are there, each only if it is as it was seen
   renew
+  tries=0 said=''
   while :; do
     : >"$tmp/cordons"
     names=''
     while IFS='|' read -r node closed mark uid version <&4; do
       case $mark in
       '')
+        [ -n "$node" ] || continue
         names="$names $node"
         {
           printf -- '---\n{"apiVersion":"v1","kind":"Node","spec":{"unschedulable":true},"metadata":{"name":"%s",' "$node"
@@ -542,13 +545,15 @@ cordon() { # <node...>: all in one call, each only as it was seen
     done 4<<END
 $(awk -F'|' -v of=" $* " '$1 == "N" && index(of, " " $2 " ") { print $2 "|" $3 "|" $8 "|" $9 "|" $10 }' "$tmp/nodes")
 END
-    [ -n "$names" ] || return 0
-    cordoned="$cordoned$names"
-    call "the nodes" k apply --server-side --validate=false --field-manager=gpusched -f "$tmp/cordons" && break
-    grep -q 'object has been modified\|(NotFound)\|(Conflict)' "$tmp/error" || stop "the nodes: $answer"
+    [ -n "$names" ] || break
+    said=${said:-$names} cordoned="$cordoned$names" tries=$((tries + 1))
+    call "the nodes" k apply --server-side --force-conflicts --validate=false --field-manager=gpusched \
+      -f "$tmp/cordons" && break
+    # Another change came between, or the node was removed.
+    [ "$tries" -lt 10 ] && grep -q 'has been modified\|(NotFound)\|(Conflict)\|UID' "$tmp/error" || stop "the nodes: $answer"
     look_at_nodes
   done
-  say "cordoned$names"
+  [ -z "$said" ] || say "cordoned$said"
 }
 # Among these nodes, or among all if none is named, those that this plan marked: `true` if cordoned before.
 marked() { # <true or false> [node...]
@@ -560,7 +565,7 @@ marked() { # <true or false> [node...]
 release() { # [node...]: as they were before the plan
   [ $# -gt 0 ] || return 0
   look_at_nodes
-  for node in "$@"; do grep -q "^N|$node|" "$tmp/nodes" || say "node $node is gone"; done
+  for node in "$@"; do cut -d'|' -f2 "$tmp/nodes" | grep -qxF "$node" || say "node $node is gone"; done
   change='{"metadata":{"annotations":{"gpusched/plan":null}}'
   for was in true false; do
     names=$(marked "$was" "$@")
@@ -618,8 +623,8 @@ leave_out() { # <reason> <pod|node|uid...>
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
-    ask y '' "Not in the plan, and not of a ReplicaSet or StatefulSet, or with constraints or local data; their nodes" \
-      "are left out: $(names "$unplanned")"
+    ask y '' "Not in the plan; no ReplicaSet or StatefulSet replaces them, or they have local data or constraints that" \
+      "this script does not judge. Their nodes are left out: $(names "$unplanned")"
     leave_out 'it has pods that are not in the plan' "$unplanned"
   fi
   rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' >"$tmp/bare"
@@ -823,17 +828,16 @@ run() {
   # kube-scheduler need not use the room that they make for the pods that need it.
   [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || helpers=1
   remember_before
-  # At once, before the pods are listed: fewer pods reach these nodes.
   look_at_nodes
-  lost='' wanted=''
+  wanted=''
   for node in $(nodes V) $([ "$helpers" = 0 ] || nodes H); do
-    case " $skip " in *" $node "*) continue ;; esac
-    grep -q "^N|$node|" "$tmp/nodes" && wanted="$wanted $node" || lost="$lost $node"
+    case " $skip " in *" $node "*) ;; *) wanted="$wanted $node" ;; esac
   done
-  [ -z "$lost" ] || say "Nodes that are gone:$lost"
-  [ -z "$lost" ] || [ -n "$wanted" ] || stop "the nodes to be vacated are not in this cluster"
-  cordon $wanted
+  cordon $wanted # before the pods are listed, so that few pods reach these nodes
   facts
+  lost=$(rows missing '$2' | list)
+  [ -z "$lost" ] || say "Nodes that are gone: $lost"
+  [ -z "$lost" ] || [ "$lost" != "$(nodes V | list)" ] || { unwind && stop "the nodes to be vacated are not in this cluster"; }
   approve
   record
   carry_out

@@ -9,6 +9,7 @@ after the loss of its Lease, and two copies run at once. It prints a table.
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ GOAL = 8
 GOAL_PLAN = f"goal of {GOAL} nodes"
 LIMIT_S = 900
 LEAD_S = 20  # of the second client
+RUNS = ["goal", "stops", "full"]
 KILLS = {"script, killed": 4, "script, Lease lost": 1}
 HIGH = {
     "apiVersion": "scheduling.k8s.io/v1",
@@ -258,16 +260,19 @@ def table(rows: Rows) -> str:
     return "\n".join(lines)
 
 
-def check(folder: pathlib.Path, seeds: int, nodes: int, minutes: float) -> bool:
-    """Stops before the next run after so many minutes, and prints what there is."""
+def check(folder: pathlib.Path, seeds: int, nodes: int, runs: list[str], minutes: float) -> bool:
+    """Begins no further seed after so many minutes, and prints what there is."""
     rows: Rows = collections.defaultdict(list)
     plans: dict[int, dict[str, gs.Plan]] = {}
+    drained: dict[tuple[int, str], Object] = {}  # undisturbed
     wrong, end = [], time.monotonic() + 60 * minutes
-    both = ["drain", "script"]
-    order = [(GOAL_PLAN, (False, True), both, seed) for seed in range(seeds)]
-    order += [(GOAL_PLAN, (False,), [*KILLS, "script, two copies"], seed) for seed in range((seeds + 1) // 2)]
-    order += [("full", (False, True), both, seed) for seed in range(seeds)]
-    for name, clients, hows, seed in order:
+    kinds = {
+        "goal": (GOAL_PLAN, (False, True), ["drain", "script"]),
+        "stops": (GOAL_PLAN, (False,), [*KILLS, "script, two copies"]),
+        "full": ("full", (False, True), ["drain", "script"]),
+    }
+    for kind, seed in itertools.product(runs, range(seeds)):
+        name, clients, hows = kinds[kind]
         if time.monotonic() > end:
             break
         if seed not in plans:
@@ -275,14 +280,15 @@ def check(folder: pathlib.Path, seeds: int, nodes: int, minutes: float) -> bool:
         plan = plans[seed][name]
         for disturbed in clients:
             for how in hows:
-                place = folder / f"{seed}-{name[:4]}-{disturbed}-{how.replace(', ', '-').replace(' ', '-')}"
+                place = folder / f"{seed}-{kind}-{disturbed}-{how.replace(', ', '-').replace(' ', '-')}"
                 one = measure(place, folder / f"base-{seed}", plan, how, disturbed, seed)
-                of = rows[name, "second client" if disturbed else "undisturbed", how]
-                of.append(one)
+                rows[name, "second client" if disturbed else "undisturbed", how].append(one)
                 print(f"seed {seed}, {name}, disturbed {disturbed}, {how}: {json.dumps(one)}", flush=True)
-                harm = [key for key in ("no room", "false success", "cordons left") if how != "drain" and one[key]]
-                if how != "drain" and not disturbed:
-                    drain = rows[name, "undisturbed", "drain"][seed]
+                if how == "drain":
+                    drained |= {} if disturbed else {(seed, name): one}
+                    continue
+                harm = [key for key in ("no room", "false success", "cordons left") if one[key]]
+                if not disturbed and (drain := drained.get((seed, name))):
                     # A node whose pod `drain` left without a place is not freed without harm.
                     if one["empty"] < drain["empty"] - drain["pending"]:
                         harm.append("fewer nodes than drain")

@@ -4,14 +4,15 @@ STATE.json ARGUMENT...`. It prints the lines that the script's templates give, s
 on a real API server.
 
 The cluster: `nodes` by name with `gpus`, `unschedulable`, `mark`, `version`; `pods` by namespace/name with
-`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`; `lease`; `clock` counts calls.
+`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd`; `unready` pods never get ready; `leaving` ones
+have a time of deletion; `lease`; `clock` counts calls.
 Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
 `slow` listings.
 What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
-answer to each eviction; `down`: so many calls find no server; `conflicts`: so many patches of nodes find
+answer to each eviction; `down`: so many calls find no server, and answer `error`; `conflicts`: so many patches of nodes find
 another version; `owners`: what controllers say when asked, null: they are gone; `wants`: how many pods they
 want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks; `arrives`: pods by the
-number of the call that creates them; `kill`: the process group dies at that call, `before` or `after` it takes
+number of the call that creates them; `uncordons`: nodes by the number of the call; `kill`: the process group dies at that call, `before` or `after` it takes
 effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open node had room for.
 """
 
@@ -60,8 +61,10 @@ def main() -> int:
 def act(state: dict, space: str, arguments: list[str]) -> str:
     if state.get("down", 0) > 0:
         state["down"] -= 1
-        raise Failure("down", "The connection to the server was refused")
+        raise Failure("down", state.get("error", "The connection to the server was refused"))
     state["pods"].update(state.get("arrives", {}).pop(str(state["clock"]), {}))
+    if node := state.get("uncordons", {}).pop(str(state["clock"]), ""):
+        state["nodes"][node]["unschedulable"] = False
     verb, *rest = arguments
     if verb == "config":
         return "prod\n"
@@ -137,6 +140,7 @@ def lease_line(state: dict) -> str:
 
 def apply(state: dict, items: list[dict]) -> str:
     """Like kubectl, it goes on after an error."""
+    state["log"][-1] = "cordon " + " ".join(item["metadata"]["name"] for item in items)
     failed = False
     for item in items:
         meta, node = item["metadata"], state["nodes"].get(item["metadata"]["name"])
@@ -162,15 +166,19 @@ def release(state: dict, names: list[str], change: dict) -> str:
 def node_line(item: tuple[str, dict]) -> str:
     name, node = item
     closed = "true" if node["unschedulable"] else "<no value>"
-    return f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||{node['mark']}|u-{name}|{node['version']}\n"
+    return (
+        f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||"
+        f"{node['mark']}|u-{name}|{node['version']}\n"
+    )
 
 
 def pod_line(item: tuple[str, dict]) -> str:
     name, pod = item
     owner = f"{pod.get('kind', 'ReplicaSet')}/{pod['owner']}/uid-{pod['owner']}" if pod["owner"] else ""
     return (
-        f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|<no value>|{pod.get('created', '')}|"
-        f"{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ +||||||{pod.get('odd', '')}|app={pod['owner']},|\n"
+        f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|{pod.get('leaving', '<no value>')}|"
+        f"{pod.get('created', '')}|{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ %||||||{pod.get('odd', '')}|"
+        f"app={pod['owner']},|\n"
     )
 
 
@@ -198,7 +206,7 @@ def schedule(state: dict) -> None:
                     pod["node"] = name
                     break
         pod["looks"] = pod.get("looks", 0) + 1
-        pod["ready"] = pod["looks"] > state.get("slow", 0) and pod["node"] != ""
+        pod["ready"] = not pod.get("unready") and pod["looks"] > state.get("slow", 0) and pod["node"] != ""
 
 
 def evict(state: dict, eviction: dict) -> str:
