@@ -137,7 +137,8 @@ pause() {
   renew
 }
 
-# ---- What is there now: one line per node and per pod.
+# ---- What is there now: one line per node, pod and disruption budget. The field before the labels of a pod has a "!"
+# if the pod has constraints that the script does not judge, and a "~" if it has local data.
 
 parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values}} {{.}}{{end}}{{end}}{{end}}
 {{- define "requests"}}{{range $k, $v := .resources.requests}}{{$k}}={{$v}},{{end}}{{end}}
@@ -145,14 +146,15 @@ parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values
 {{- define "is"}}{{range $k, $v := .}}&{{$k}} In {{$v}}{{end}}{{end}}
 {{- define "selector"}}{{template "is" .matchLabels}}{{template "expressions" .matchExpressions}}{{end}}
 {{- define "ready"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{end}}'
-node_lines="$parts"'{{range .items}}N|{{.metadata.name}}|{{.spec.unschedulable}}|{{template "ready" .}}|
+lines="$parts"'{{range .items}}{{if eq .kind "Node"}}N|{{.metadata.name}}|{{.spec.unschedulable}}|{{template "ready" .}}|
 {{- range $k, $v := .status.allocatable}}{{$k}}={{$v}},{{end}}|{{template "labels" .}}|
 {{- range .spec.taints}}{{if ne .effect "PreferNoSchedule"}}{{.key}}~{{.value}}~{{.effect}},{{end}}{{end}}|
 {{- with .metadata.annotations}}{{with index . "gpusched/plan"}}{{.}}{{end}}{{end}}|
-  {{- .metadata.uid}}|{{.metadata.resourceVersion}}{{"\n"}}{{end}}'
-# The field before the labels has a "!" if a pod has constraints that the script does not judge, and a "~" if it has
-# local data.
-pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|
+  {{- .metadata.uid}}|{{.metadata.resourceVersion}}
+{{- else if eq .kind "PodDisruptionBudget"}}D|{{.metadata.namespace}}/{{.metadata.name}}|
+  {{- if lt .status.currentHealthy .status.desiredHealthy}}broken{{end}}|{{.status.disruptionsAllowed}}|
+  {{- with .spec.selector}}{{template "selector" .}}{{end}}
+{{- else}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|
 {{- .spec.nodeName}}|{{.status.phase}}|{{.metadata.deletionTimestamp}}|{{.metadata.creationTimestamp}}|
 {{- range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}}/{{.uid}}{{end}}{{end}}|
 {{- template "ready" .}}|{{range .spec.containers}} +{{template "requests" .}}{{end}} ^{{template "requests" .spec}}
@@ -172,19 +174,19 @@ pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|
   {{- if eq $k "emptyDir" "hostPath"}}~{{end}}{{end}}{{end}}
 {{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
-{{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{"\n"}}{{end}}'
-list_lines() { # <nodes or pods> <template> [further arguments]
-  things=$1 lines=$2
-  shift 2
-  fetch() { k get "$things" "$@" -o "go-template=$lines" >"$tmp/answer"; }
-  call "the $things" fetch "$@" || stop "the $things: $answer"
-  sed 's/<no value>//g' "$tmp/answer" >"$tmp/$things"
+{{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{end}}{{"\n"}}{{end}}'
+list() { # <kinds> [further arguments]: the lines, in $tmp/lines
+  fetch() { k get "$@" -o "go-template=$lines" >"$tmp/answer"; }
+  call "the $1" fetch "$@" || stop "the $1: $answer"
+  sed 's/<no value>//g' "$tmp/answer" >"$tmp/lines"
+  grep '^N' "$tmp/lines" >"$tmp/nodes" || :
 }
-look_at_nodes() { list_lines nodes "$node_lines"; }
+look_at_nodes() { list nodes; }
 look() {
-  look_at_nodes
-  list_lines pods "$pod_lines" --all-namespaces --field-selector=status.phase!=Succeeded,status.phase!=Failed
+  list nodes,pods,poddisruptionbudgets --all-namespaces
+  grep -v '^N' "$tmp/lines" >"$tmp/pods" || :
 }
+broken_budgets() { awk -F'|' '$1 == "D" && $3 != "" { print "B|" $2 }' "$tmp/pods"; }
 
 # What to do next, of the plan, of what is there, and of what this run remembers:
 #   R|uid|time    refused; not again before that time        L|uid    evicted, or left where it is
@@ -395,6 +397,7 @@ $1 == "N" {
     e = index(x[i], "="); free[$2, substr(x[i], 1, e - 1)] = milli(substr(x[i], e + 1))
   }
 }
+$1 == "D" { budget_of[$2] = $5; allowed[$2] = $4 }
 $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
   p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11
   tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 !~ /!/; lasting[p] = $16 ~ /~/
@@ -429,11 +432,15 @@ END {
     } else if (ask == "facts") print "unplanned|" p "|" place[p]
   }
   if (ask == "facts") {
+    for (b in budget_of) {
+      space[b] = b; sub(/\/.*/, "", space[b]); matching(budget_of[b], found)
+      for (k in found) if (home_of[k] == space[b] && (budgets[k]++ || allowed[b] < 1)) kept[k] # two refuse, too
+    }
     for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
       met[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
       else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
-        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in guest)
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in guest) "|" (kin[p] in kept)
     }
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
     for (p in victim) if (p in place) { --whole[owner[p]]; --bound[owner[p]] }
@@ -515,8 +522,8 @@ view() { # <question>
 }
 remember() { printf '%s\n' "$*" >>"$tmp/memo"; }
 rows() { awk -F'|' -v kind="$1" '$1 == kind { print ('"$2"') }' "$tmp/facts"; }
-list() { sort -u | tr '\n' ' '; }
-names() { say "$1" | cut -d'|' -f1 | list; }
+sorted() { sort -u | tr '\n' ' '; }
+names() { say "$1" | cut -d'|' -f1 | sorted; }
 nodes() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
 in_steps() { printf '%s\n' "$steps" | grep -qxF "$1|$2"; }
 
@@ -585,25 +592,6 @@ unwind() { [ -z "$cordoned" ] || release $cordoned; }
 
 # ---- Approvals, all before the first eviction.
 
-delete_by_eviction() { # <namespace/pod> <uid> [further options]
-  {
-    printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},' \
-      "${1%%/*}" "${1#*/}"
-    printf '"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "${3:-}" "$2"
-  } | k create --raw "/api/v1/namespaces/${1%%/*}/pods/${1#*/}/eviction" -f -
-}
-# Asks by a dry run which pods their disruption budget keeps now: pod|node|uid, in $budget.
-ask_budgets() {
-  budget=''
-  rows there '$2 "|" $3 "|" $4' >"$tmp/there"
-  while IFS='|' read -r pod node uid <&3; do
-    [ -z "$held" ] || renew
-    call "pod $pod" delete_by_eviction "$pod" "$uid" '"dryRun":["All"],' || case $answer in
-    *"disruption budget"*) budget="$budget${budget:+
-}$pod|$node|$uid" ;;
-    esac
-  done 3<"$tmp/there"
-}
 facts() {
   look
   view facts >"$tmp/facts"
@@ -615,11 +603,12 @@ facts() {
 }
 leave_out() { # <reason> <pod|node|uid...>
   printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
-  for node in $(printf '%s\n' "$2" | cut -d'|' -f2 | list); do
+  for node in $(printf '%s\n' "$2" | cut -d'|' -f2 | sorted); do
     ! in_steps V "$node" || give_up "$node" "$1"
   done
   view facts >"$tmp/facts"
 }
+kept_rows='$8 ? $2 "|" $3 "|" $4 : ""' # pods whose disruption budget allows no eviction now
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
@@ -632,7 +621,7 @@ approve() {
   [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
     ask s 'skip their nodes' "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
     leave_out 'a pod there would be lost' "$bare"
-  ask_budgets
+  budget=$(rows there "$kept_rows" | grep . || :)
   [ -z "$budget" ] ||
     ask y 'skip their nodes' "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
       "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
@@ -647,7 +636,7 @@ approve() {
       if (jobs) print jobs " of them are of Jobs, which count it as a failure unless their podFailurePolicy ignores DisruptionTarget."
       if (room) print room " of them make room, and no place is planned for their replacements."
     }')
-  guests=$(rows there '$7 ? $2 : ""' | grep . | list)
+  guests=$(rows there '$7 ? $2 : ""' | grep . | sorted)
   [ -z "$guests" ] || pods="$pods
 Of them, not in the plan, because they started on these nodes since: $guests"
   [ -z "$pods" ] || ask y '' "$pods" || { unwind && stop 'not approved; this run has evicted nothing'; }
@@ -672,15 +661,9 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
     $2 != "" { print $2; exit }
     $3 != "" { left = $4 == "" ? $3 : $4 - $5; print (left < $3 ? left : $3) }')
 }
-broken_budgets() {
-  call 'the disruption budgets' k get poddisruptionbudgets --all-namespaces -o 'go-template={{range .items}}
-    {{- if lt .status.currentHealthy .status.desiredHealthy}}B|{{.metadata.namespace}}/{{.metadata.name}}
-    {{- "\n"}}{{end}}{{end}}' || stop "the disruption budgets: $answer"
-}
 record() {
   if [ -z "$before" ]; then
-    broken_budgets
-    known=$({ grep '^O' "$tmp/facts" || :; rows there '$7 ? "G|" $4 : ""' | grep . || :; say "$answer"; } | tr '\n' ';')
+    known=$({ grep '^O' "$tmp/facts" || :; rows there '$7 ? "G|" $4 : ""' | grep . || :; broken_budgets; } | tr '\n' ';')
     patch_lease "$me" ";$known" || { error=$answer && unwind && stop "the lock: $error"; }
     read_lease
     remember_before
@@ -690,6 +673,11 @@ remember_before() {
   printf '%s\n' "$before" | tr ';' '\n' >>"$tmp/memo"
   fresh=1
   [ -z "$before" ] || fresh=0
+}
+delete_by_eviction() { # <namespace/pod> <uid>
+  printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},
+    "deleteOptions":{"preconditions":{"uid":"%s"}}}' "${1%%/*}" "${1#*/}" "$2" |
+    k create --raw "/api/v1/namespaces/${1%%/*}/pods/${1#*/}/eviction" -f -
 }
 evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
   case "$1 $skip " in "M "*" $4 "*) return ;; esac # given up since the look
@@ -718,6 +706,7 @@ drop() { # <uid> <pod> <node> <reason>
 # Replacements do not start: says why, and gives back a node of the plan that has room for them.
 trouble() { # <what it waits for>
   say "After $wait_s s: $1."
+  stuck=$1
   k get pods --all-namespaces --field-selector=status.phase=Pending -o 'go-template={{range .items}}{{$p := .}}
     {{- range .metadata.ownerReferences}}{{$o := .uid}}{{range $p.status.conditions}}
     {{- if eq .type "PodScheduled"}}{{$o}} pending: {{$p.metadata.namespace}}/{{$p.metadata.name}}: {{
@@ -726,6 +715,7 @@ trouble() { # <what it waits for>
   printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/pods" | awk -F'|' -v started="$started" '
     $1 == "M" { target[$4] } $1 == "O" { ours[$2] } $1 == "P" { split($8, o, "/") }
     $1 == "P" && $7 > started && $4 in target && !(o[3] in ours) { print "took room: " $2 " on " $4 }'
+  [ "$stuck" != "$returned" ] || return 1 # others took the room of the node that was given back
   spare=$(view home)
   [ -n "$spare" ] || return 1
   answer=s
@@ -734,14 +724,14 @@ trouble() { # <what it waits for>
     read -r answer || answer=''
   fi
   case $answer in
-  s) give_up "$spare" 'replacements get their room back' ;;
+  s) give_up "$spare" 'replacements get their room back' && returned=$stuck ;;
   w) ;;
   *) stop "$1" ;;
   esac
   since=$(date +%s)
 }
 carry_out() {
-  since=$(date +%s)
+  since=$(date +%s) returned=''
   while :; do
     look
     view next >"$tmp/next"
@@ -802,21 +792,19 @@ finish() {
       break
     done
   done
-  while :; do
-    broken_budgets
-    new=$(say "$answer" | grep . | grep -vxFf "$tmp/memo" || :)
+  while look; do
+    new=$(broken_budgets | grep -vxFf "$tmp/memo" || :)
     [ -n "$new" ] && [ "$(date +%s)" -lt "$late" ] || break
     pause
   done
-  look
   view left >"$tmp/left"
-  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | list)
-  full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | list)
+  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | sorted)
+  full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | sorted)
   waits=$(view next | awk -F'|' '$2 ~ /pending|missing|short/ { print $4 " (" $5 " of " $6 ")" }')
   [ -z "$free" ] || say "Vacated, cordoned until sh $0 undo: $free"
   [ -z "$full" ] || say "Not vacated: $full"
   [ -z "$waits" ] || say "Replacements that are not ready: $waits"
-  [ -z "$new" ] || say "Disruption budgets that are broken now: $(say "$new" | cut -d'|' -f2 | list)"
+  [ -z "$new" ] || say "Disruption budgets that are broken now: $(say "$new" | cut -d'|' -f2 | sorted)"
   if [ -z "$full$waits$new$bad" ]; then say "The plan is carried out."; exit 0; fi
   offer
   [ -n "$free" ] || [ -z "$(nodes V)" ] || exit 1
@@ -835,9 +823,9 @@ run() {
   done
   cordon $wanted # before the pods are listed, so that few pods reach these nodes
   facts
-  lost=$(rows missing '$2' | list)
+  lost=$(rows missing '$2' | sorted)
   [ -z "$lost" ] || say "Nodes that are gone: $lost"
-  [ -z "$lost" ] || [ "$lost" != "$(nodes V | list)" ] || { unwind && stop "the nodes to be vacated are not in this cluster"; }
+  [ -z "$lost" ] || [ "$lost" != "$(nodes V | sorted)" ] || { unwind && stop "the nodes to be vacated are not in this cluster"; }
   approve
   record
   carry_out
@@ -872,7 +860,7 @@ main() {
     fresh=1
     facts
     odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)$(rows there '$7 ? 1 : ""')"
-    ask_budgets
+    budget=$(rows there "$kept_rows" | grep . || :)
     rows missing '"node " $2 " is not in this cluster"'
     rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
     rows there '$7 ? "pod " $2 " on " $3 " is not in the plan" : ""' | grep . || :

@@ -9,11 +9,12 @@ have a time of deletion; `lease`; `clock` counts calls.
 Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
 `slow` listings.
 What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
-answer to each eviction; `down`: so many calls find no server, and answer `error`; `conflicts`: so many patches of nodes find
-another version; `owners`: what controllers say when asked, null: they are gone; `wants`: how many pods they
-want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks; `arrives`: pods by the
-number of the call that creates them; `uncordons`: nodes by the number of the call; `kill`: the process group dies at that call, `before` or `after` it takes
-effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open node had room for.
+answer to each eviction; `down`: so many calls find no server, and answer `error`; `conflicts`: so
+many patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
+how many pods they want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks;
+`arrives`: pods by the number of the call that creates them; `uncordons`: nodes by the number of the call; `kill`:
+the process group dies at that call, `before` or `after` it takes effect. `log`: the calls; `evicted`: uids;
+`no_room`: those that no open node had room for.
 """
 
 import fcntl
@@ -86,17 +87,17 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
         return lease_line(state)
     if rest[0] == "nodes":
         return "".join(map(node_line, state["nodes"].items()))
-    if rest[0] == "poddisruptionbudgets":
-        return "".join(f"B|{name}\n" for name in state.get("broken", ()))
+    if rest[0] == "nodes,pods,poddisruptionbudgets":
+        schedule(state)
+        lines = [*map(node_line, state["nodes"].items()), *map(pod_line, state["pods"].items())]
+        lines += [f"D|{name}|broken|1|&app In \n" for name in state.get("broken", ())]
+        return "".join(lines) + "".join(f"D|{name}-budget||0|&pod In {name}\n" for name in state.get("forbidden", ()))
     if rest[0] == "pods" and "pending" in rest[-1]:
         return "".join(
             f"uid-{pod['owner']} pending: {name}: 0/9 nodes are available\n"
             for name, pod in state["pods"].items()
             if not pod["node"]
         )
-    if rest[0] == "pods":
-        schedule(state)
-        return "".join(map(pod_line, state["pods"].items()))
     if "/" in rest[0]:
         return controller(state, rest[0])
     return find(state["pods"], f"{space}/{rest[1]}", "pods")["node"]
@@ -178,7 +179,7 @@ def pod_line(item: tuple[str, dict]) -> str:
     return (
         f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|{pod.get('leaving', '<no value>')}|"
         f"{pod.get('created', '')}|{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ %||||||{pod.get('odd', '')}|"
-        f"app={pod['owner']},|\n"
+        f"app={pod['owner']},pod={name},|\n"
     )
 
 
@@ -211,14 +212,9 @@ def schedule(state: dict) -> None:
 
 def evict(state: dict, eviction: dict) -> str:
     name = f"{eviction['metadata']['namespace']}/{eviction['metadata']['name']}"
-    dry = eviction["deleteOptions"].get("dryRun") == ["All"]
-    if dry:
-        state["log"][-1] = f"dry run of {name}"
     budget = "Cannot evict pod as it would violate the pod's disruption budget."
     if name in state.get("forbidden", ()):
         raise Failure("TooManyRequests", budget)
-    if dry:
-        return "{}\n"
     if state.get("busy", 0) > 0:
         state["busy"] -= 1
         raise Failure("TooManyRequests", budget)

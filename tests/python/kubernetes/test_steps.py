@@ -120,7 +120,7 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     assert mentions(run.stdout, "Vacated undo: n0 n1") and "The plan is carried out." in run.stdout
     log = case.read()["log"]
     cordons = [i for i, call in enumerate(log) if call.startswith("cordon ")]
-    listing = next(i for i, call in enumerate(log) if call.startswith("get pods"))
+    listing = next(i for i, call in enumerate(log) if "pods" in call)
     assert [log[i] for i in cordons] == ["cordon n0 n1"] and cordons[0] < listing  # at once, and first
     again = case.go()
     assert again.returncode == 0 and "evicted" not in again.stdout
@@ -235,7 +235,7 @@ def test_it_goes_on_after_being_killed_at_any_call(when: str, tmp_path: Path) ->
         assert_undone(case)
 
 
-@pytest.mark.parametrize("call", [1, 2, 3, 5])
+@pytest.mark.parametrize("call", [1, 2, 3, 4])
 def test_pods_that_come_before_the_cordons_leave_as_well(call: int, tmp_path: Path) -> None:
     case = Case(tmp_path, arrives={str(call): {"ml/new": {**pod("n1", "new"), "uid": "u-new"}}})
     run = case.run(answer="y\n")
@@ -246,7 +246,7 @@ def test_pods_that_come_before_the_cordons_leave_as_well(call: int, tmp_path: Pa
 
 def test_only_pods_that_were_approved_leave(tmp_path: Path) -> None:
     """After an interruption, those that were named leave; later ones keep their nodes."""
-    case = Case(tmp_path, pods={"ml/new": pod("n0", "new")}, kill={"call": 14, "when": "after"})
+    case = Case(tmp_path, pods={"ml/new": pod("n0", "new")}, kill={"call": 8, "when": "after"})
     assert case.go().returncode == -9 and len(case.evicted()) == 1
     state = case.read()
     state["pods"]["ml/late"] = pod("n1", "late") | {"uid": "u-late"}
@@ -264,7 +264,7 @@ def test_only_pods_that_were_approved_leave(tmp_path: Path) -> None:
         ([], {"GPUSCHED_WAIT_S": "abc"}),
         ([], {"GPUSCHED_WAIT_S": "0"}),
         ([], {"GPUSCHED_LEASE_S": "-1"}),
-        ([], {"GPUSCHED_AT_ONCE": ""}),
+        ([], {"GPUSCHED_AT_ONCE": "1.5"}),
         ([], {"GPUSCHED_POLL_S": "1s"}),
     ],
 )
@@ -399,10 +399,10 @@ def test_one_look_at_a_thousand_nodes(tmp_path: Path) -> None:
 
 
 def test_a_node_that_was_uncordoned_meanwhile_takes_no_replacement(tmp_path: Path) -> None:
-    pods = {"ml/web-c": pod("n2", "web", 8), "ml/fills": pod("n4", "fills", 8), "ml/filled": pod("n5", "fills", 8)}
-    case = Case(tmp_path, pods=pods, uncordons={"9": "n1"})
+    full = {"ml/web-b": pod("n4", "web", 8), "ml/web-c": pod("n2", "web", 8), "ml/fills": pod("n5", "fills", 8)}
+    case = Case(tmp_path, pods=full, uncordons={"5": "n1"})
     run = case.go(GPUSCHED_WAIT_S="1")
-    assert case.evicted() == [] and run.returncode == 1, run.stdout + run.stderr
+    assert case.evicted() == [] and run.returncode == 3, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize(
