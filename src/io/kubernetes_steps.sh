@@ -81,10 +81,10 @@ create_lease() {
     "annotations":{"gpusched/plan":"%s"}},"spec":{"holderIdentity":"%s"}}' "$home" "$plan" "$me" |
     k create -f - -o "$lease_fields"
 }
-patch_lease() { # <holder> [annotation]
-  call "the lock" k -n "$home" patch lease gpusched --type merge -o "$lease_fields" -p \
-    "{\"metadata\":{\"resourceVersion\":\"$lease\"${2:+,\"annotations\":{\"gpusched/before\":\"$2\"\}}},\
-\"spec\":{\"holderIdentity\":\"$1\",\"renewTime\":\"$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)\"}}"
+patch_lease() { # <holder> [annotation]: in a file, because the annotation may be longer than an argument
+  printf '{"metadata":{"resourceVersion":"%s"%s},"spec":{"holderIdentity":"%s","renewTime":"%s"}}' "$lease" \
+    "${2:+,\"annotations\":{\"gpusched/before\":\"$2\"\}}" "$1" "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)" >"$tmp/patch"
+  call "the lock" k -n "$home" patch lease gpusched --type merge -o "$lease_fields" --patch-file "$tmp/patch"
 }
 read_lease() {
   IFS='|' read -r lease holder lease_plan started before <<END
@@ -137,7 +137,8 @@ pause() {
   renew
 }
 
-# ---- What is there now: one line per node and per pod.
+# ---- What is there now: one line per node, pod and disruption budget. The field before the labels of a pod has a "!"
+# if the pod has constraints that the script does not judge, and a "~" if it has local data.
 
 parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values}} {{.}}{{end}}{{end}}{{end}}
 {{- define "requests"}}{{range $k, $v := .resources.requests}}{{$k}}={{$v}},{{end}}{{end}}
@@ -145,12 +146,15 @@ parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values
 {{- define "is"}}{{range $k, $v := .}}&{{$k}} In {{$v}}{{end}}{{end}}
 {{- define "selector"}}{{template "is" .matchLabels}}{{template "expressions" .matchExpressions}}{{end}}
 {{- define "ready"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{end}}'
-node_lines="$parts"'{{range .items}}N|{{.metadata.name}}|{{.spec.unschedulable}}|{{template "ready" .}}|
+lines="$parts"'{{range .items}}{{if eq .kind "Node"}}N|{{.metadata.name}}|{{.spec.unschedulable}}|{{template "ready" .}}|
 {{- range $k, $v := .status.allocatable}}{{$k}}={{$v}},{{end}}|{{template "labels" .}}|
 {{- range .spec.taints}}{{if ne .effect "PreferNoSchedule"}}{{.key}}~{{.value}}~{{.effect}},{{end}}{{end}}|
-{{- with .metadata.annotations}}{{with index . "gpusched/plan"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}'
-# The field before the labels is not empty if a pod has constraints that the script does not judge.
-pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|
+{{- with .metadata.annotations}}{{with index . "gpusched/plan"}}{{.}}{{end}}{{end}}|
+  {{- .metadata.uid}}|{{.metadata.resourceVersion}}
+{{- else if eq .kind "PodDisruptionBudget"}}D|{{.metadata.namespace}}/{{.metadata.name}}|
+  {{- if lt .status.currentHealthy .status.desiredHealthy}}broken{{end}}|{{.status.disruptionsAllowed}}|
+  {{- with .spec.selector}}{{template "selector" .}}{{end}}
+{{- else}}P|{{.metadata.namespace}}/{{.metadata.name}}|{{.metadata.uid}}|
 {{- .spec.nodeName}}|{{.status.phase}}|{{.metadata.deletionTimestamp}}|{{.metadata.creationTimestamp}}|
 {{- range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}}/{{.uid}}{{end}}{{end}}|
 {{- template "ready" .}}|{{range .spec.containers}} +{{template "requests" .}}{{end}} ^{{template "requests" .spec}}
@@ -166,20 +170,28 @@ pod_lines="$parts"'{{range .items}}P|{{.metadata.namespace}}/{{.metadata.name}}|
 {{- range .spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution}}!{{end}}
 {{- range .spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution}}
 {{- if .namespaceSelector}}!{{end}}{{end}}{{range .spec.resourceClaims}}!{{end}}
-{{- range .spec.volumes}}{{if .persistentVolumeClaim}}!{{end}}{{end}}
+{{- range .spec.volumes}}{{range $k, $v := .}}{{if eq $k "persistentVolumeClaim" "ephemeral"}}!{{end}}
+  {{- if eq $k "emptyDir" "hostPath"}}~{{end}}{{end}}{{end}}
 {{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
-{{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{"\n"}}{{end}}'
-look() {
-  call "the nodes" k get nodes -o "go-template=$node_lines" || stop "the nodes: $answer"
-  printf '%s\n' "$answer" | sed 's/<no value>//g' >"$tmp/nodes"
-  call "the pods" k get pods --all-namespaces -o "go-template=$pod_lines" || stop "the pods: $answer"
-  printf '%s\n' "$answer" | sed 's/<no value>//g' >"$tmp/pods"
+{{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{end}}{{"\n"}}{{end}}'
+list() { # <kinds> [further arguments]: the lines, in $tmp/lines
+  fetch() { k get "$@" -o "go-template=$lines" >"$tmp/answer"; }
+  call "the $1" fetch "$@" || stop "the $1: $answer"
+  sed 's/<no value>//g' "$tmp/answer" >"$tmp/lines"
+  grep '^N' "$tmp/lines" >"$tmp/nodes" || :
 }
+look_at_nodes() { list nodes; }
+look() {
+  list nodes,pods,poddisruptionbudgets --all-namespaces
+  grep -v '^N' "$tmp/lines" >"$tmp/pods" || :
+}
+broken_budgets() { awk -F'|' '$1 == "D" && $3 != "" { print "B|" $2 }' "$tmp/pods"; }
 
 # What to do next, of the plan, of what is there, and of what this run remembers:
 #   R|uid|time    refused; not again before that time        L|uid    evicted, or left where it is
-#   O|uid|ready|namespace|kind/name  an owner: so many of its pods were ready before
+#   O|uid|ready|namespace|kind/name|bound  an owner: so many of its pods were ready and on nodes before
+#   G|uid         a pod that is not in the plan, and that leaves its node as well
 # It answers `facts`: the pods of the plan, pods on nodes to be vacated that are not in the plan, and owners;
 # `next`, the first that applies: wait for replacements, evict, no room, wait for others, done;
 # `home`: a node of the plan that would take a replacement that has no room; `left`: pods per node of the plan.
@@ -191,7 +203,10 @@ function milli(q,  unit) {
 }
 function set_labels(id, text,  x, n, i, e) {
   n = split(text, x, ",")
-  for (i = 1; i < n; ++i) { e = index(x[i], "="); label[id, substr(x[i], 1, e - 1)] = substr(x[i], e + 1) }
+  for (i = 1; i < n; ++i) {
+    e = index(x[i], "="); label[id, substr(x[i], 1, e - 1)] = substr(x[i], e + 1)
+    if (id ~ /^#/) with[x[i], ++carriers[x[i]]] = id # a kind of pods
+  }
 }
 function request(text, want,  n, i, m, j, group, part, kind, name, amount, init, beside, over) {
   split("", want); n = split(text, group, " ")
@@ -225,11 +240,13 @@ function all_of(id, text,  x, n, i) {
   for (i = 2; i <= n; ++i) if (!has(id, x[i])) return 0
   return 1
 }
-function eligible(p, node,  x, n, i) {
-  if (!all_of(node, selector[p])) return 0
-  n = split(affinity[p], x, ";")
-  for (i = 2; i <= n; ++i) if (x[i] != "" && all_of(node, x[i])) return 1
-  return n < 2
+function eligible(p, node,  key, x, n, i, good) {
+  if (selector[p] affinity[p] == "") return 1
+  key = selector[p] "|" affinity[p] SUBSEP node
+  if (key in cache) return cache[key]
+  n = split(affinity[p], x, ";"); good = n < 2
+  for (i = 2; i <= n && !good; ++i) good = x[i] != "" && all_of(node, x[i])
+  return cache[key] = good && all_of(node, selector[p])
 }
 function tolerates(p, node,  t, x, l, y, n, m, i, j, good) {
   n = split(taint[node], t, ",")
@@ -244,54 +261,107 @@ function tolerates(p, node,  t, x, l, y, n, m, i, j, good) {
   }
   return 1
 }
-function applies(term, p, q,  x) { # the term of p to q
-  split(term, x, "^"); topology = x[1]
-  return (x[2] ~ /[*]/ ? 1 : x[2] == "" ? space[p] == space[q] : index("," x[2], "," space[q] ",")) && all_of(q, x[3])
+# The kinds of pods (equal in namespace and labels) that a selector matches.
+function matching(text, found,  x, e, n, i, j, k) {
+  split("", found); split(text, x, "&"); n = split(x[2], e, " ")
+  if (e[2] == "In" && n > 2) { # most selectors name a label of few pods
+    for (j = 3; j <= n; ++j) for (i = 1; i <= carriers[e[1] "=" e[j]]; ++i)
+      if (all_of(k = with[e[1] "=" e[j], i], text)) found[k]
+  } else for (k in home_of) if (all_of(k, text)) found[k]
 }
-function add(q, term, p, asked) {
-  if (q != p && applies(term, asked, asked == p ? q : p) && (place[q], topology) in label)
-    forbidden[topology, label[place[q], topology]]
+function in_spaces(list, own, other) {
+  return list ~ /[*]/ ? 1 : list == "" ? own == other : index("," list, "," other ",") > 0
 }
-# Which domains are closed to p by anti-affinity, of its own and of others, and by topology spread.
-function forbid(p,  x, y, n, i, j, q, node, least, count) {
-  split("", forbidden); n = split(anti[p], x, ";")
-  if (n > 1) for (q in place) for (i = 2; i <= n; ++i) add(q, x[i], p, p)
-  for (q in picky) if (q in place) { m = split(anti[q], y, ";"); for (j = 2; j <= m; ++j) add(q, y[j], p, q) }
-  n = split(spread[p], x, ";")
-  for (i = 2; i <= n; ++i) {
-    split(x[i], y, "^"); split("", count)
-    for (node in ready) if ((node, y[2]) in label && eligible(p, node)) count[label[node, y[2]]] += 0
-    for (q in place) if (q != p && !leaving[q] && space[q] == space[p] && all_of(q, y[3]))
-      if ((place[q], y[2]) in label && label[place[q], y[2]] in count) ++count[label[place[q], y[2]]]
-    least = -1
-    for (j in count) if (least < 0 || count[j] < least) least = count[j]
-    for (j in count) if (count[j] + all_of(p, y[3]) - least > y[1]) forbidden[y[2], j]
-    for (node in ready) if (!((node, y[2]) in label)) forbidden["metadata.name", node]
+# Which kinds of pods the terms of anti-affinity apply to.
+function match_terms(  g, x, y, n, i, k, found) {
+  for (g in term) {
+    n = split(term[g], x, ";")
+    for (i = 2; i <= n; ++i) {
+      split(x[i], y, "^"); matching(y[3], found)
+      for (k in found) if (in_spaces(y[2], space_of[g], home_of[k])) {
+        avoids[g, ++avoided[g]] = k; avoids_in[g, avoided[g]] = y[1]
+        shunned[k, ++shuns[k]] = g; shunned_in[k, shuns[k]] = y[1]
+      }
+    }
   }
 }
-function slots_on(p, node, want,  r, n, least, f, key) {
+# How many pods of a kind, or with the same terms, each domain of a topology has.
+function count_in(group, topology,  i, at, key) {
+  if ((group, topology) in counted) return
+  counted[group, topology] = 0
+  for (i = 1; i <= members[group]; ++i) {
+    at = place[member[group, i]]; if (!((at, topology) in label)) continue
+    key = group SUBSEP topology SUBSEP label[at, topology]
+    if (!tally[key]++) domain[group, topology, ++counted[group, topology]] = label[at, topology]
+  }
+}
+function close_nodes(topology, value,  node, i) {
+  if (!(topology in mapped)) {
+    mapped[topology]
+    for (node in ready) if ((node, topology) in label) inside[topology, label[node, topology], ++width[topology, label[node, topology]]] = node
+  }
+  for (i = 1; i <= width[topology, value]; ++i) off[inside[topology, value, i]]
+}
+function close_domains(group, topology, p, own,  i, value) {
+  count_in(group, topology); own = own && (place[p], topology) in label
+  for (i = 1; i <= counted[group, topology]; ++i) {
+    value = domain[group, topology, i]
+    if (own && tally[group, topology, value] == 1 && label[place[p], topology] == value) continue
+    close_nodes(topology, value)
+  }
+}
+function count_spread(p, y, key,  found, k, i, q, node) {
+  for (node in ready) if ((node, y[2]) in label && eligible(p, node)) spread_in[key, label[node, y[2]]] += 0
+  matching(y[3], found)
+  for (k in found) if (home_of[k] == space[p]) for (i = 1; i <= members[k]; ++i)
+    if (!leaving[q = member[k, i]] && (place[q], y[2]) in label) ++spread_in[key, label[place[q], y[2]]]
+}
+# The nodes that are closed to p by anti-affinity, of its own and of others, and by topology spread, in `off`.
+function forbid(p,  x, y, n, i, g, k, key, node, own, self, least, count) {
+  split("", off); g = terms[p]; k = kin[p]
+  for (i = 1; i <= avoided[g]; ++i) close_domains(avoids[g, i], avoids_in[g, i], p, avoids[g, i] == k)
+  for (i = 1; i <= shuns[k]; ++i) close_domains(shunned[k, i], shunned_in[k, i], p, shunned[k, i] == g)
+  n = split(spread[p], x, ";")
+  for (i = 2; i <= n; ++i) {
+    split(x[i], y, "^"); key = space[p] "|" x[i] "|" selector[p] "|" affinity[p]; self = all_of(k, y[3])
+    if (!(key in cache)) { cache[key] = 1; count_spread(p, y, key) }
+    own = self && !leaving[p] && (place[p], y[2]) in label ? label[place[p], y[2]] : SUBSEP
+    least = -1; split("", count)
+    for (node in ready) if ((node, y[2]) in label && eligible(p, node)) {
+      g = label[node, y[2]]
+      if (!(g in count)) { count[g] = spread_in[key, g] - (g == own); if (least < 0 || count[g] < least) least = count[g] }
+    }
+    for (node in ready)
+      if (!((node, y[2]) in label) || count[label[node, y[2]]] + self - least > y[1]) off[node]
+  }
+}
+function slots_on(p, node, want,  r, n, least) {
   if (!open[node] || !eligible(p, node) || !tolerates(p, node)) return 0
   least = 999999
   for (r in want) if (want[r] > 0) { n = int(free[node, r] / want[r]); if (n < least) least = n }
-  if (least < 1) return 0
-  for (f in forbidden) { split(f, key, SUBSEP); if (label[node, key[1]] == key[2]) return 0 }
-  return alone ? 1 : least
+  return least < 1 ? 0 : least
 }
-# On how many places of open nodes p may start, the target of the plan first.
 # How many places of size `want` a pending pod may take.
 function places_of(q, want,  need, r, n, most) {
   request(requests[q], need); most = 1
   for (r in want) if (want[r] > 0 && (n = need[r] / want[r]) > most) most = n
   return most == int(most) ? most : int(most) + 1
 }
-function slots(p, to,  key, node, want, sum, q) {
-  key = shape[p] SUBSEP (any_picky ? kin[p] : "") SUBSEP (judged[p] ? "*" : to) SUBSEP (open[place[p]] ? place[p] : "")
-  if (key in known) return known[key]
-  request(requests[p], want); alone = anti[p] spread[p] != ""
-  if (alone || any_picky) forbid(p)
-  for (node in ready) if (node != place[p] && (judged[p] || node == to)) sum += slots_on(p, node, want)
-  for (q in newcomer) sum -= places_of(q, want)
-  return known[key] = sum + 0
+# On how many places of open nodes p may start; only on the target of the plan if p is not judged.
+function slots(p, to,  key, node, want, n, q, alone, sum) {
+  key = shape[p] SUBSEP (judged[p] ? "*" : to)
+  if (!(key in places)) {
+    request(requests[p], want); places[key] = hosts[key] = 0
+    for (node in ready) if ((judged[p] || node == to) && (n = slots_on(p, node, want))) {
+      fit[key, node] = n; places[key] += n; ++hosts[key]
+    }
+    for (q in newcomer) { n = places_of(q, want); places[key] -= n; hosts[key] -= n }
+  }
+  alone = anti[p] spread[p] != ""; sum = alone ? hosts[key] : places[key]
+  if (alone || shuns[kin[p]]) forbid(p); else split("", off)
+  off[place[p]]
+  for (node in off) if ((key, node) in fit) sum -= alone ? 1 : fit[key, node]
+  return sum
 }
 function gpus_of(p,  want, r, sum) {
   request(requests[p], want)
@@ -314,6 +384,7 @@ $1 == "E" { step[++steps] = $2; kind[steps] = "E"; victim[$2] }
 $1 == "M" { step[++steps] = $2; kind[steps] = "M"; from[steps] = $3; to[steps] = $4 }
 $1 == "R" { again[$2] = $3 }
 $1 == "L" { left[$2] }
+$1 == "G" { guest[$2] }
 $1 == "O" {
   if (!($2 in before) || $3 + 0 < before[$2]) before[$2] = $3 + 0
   about[$2] = $4 "/" $5; placed[$2] = $6
@@ -326,17 +397,26 @@ $1 == "N" {
     e = index(x[i], "="); free[$2, substr(x[i], 1, e - 1)] = milli(substr(x[i], e + 1))
   }
 }
+$1 == "D" { budget_of[$2] = $5; allowed[$2] = $4 }
 $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
   p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11
-  tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 == ""
-  space[p] = p; sub(/\/.*/, "", space[p]); set_labels(p, $17)
-  shape[p] = $10 "|" $11 "|" $12 "|" $13 "|" ($14 $15 == "" ? "" : p)
-  kin[p] = space[p] "|" $17
+  tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 !~ /!/; lasting[p] = $16 ~ /~/
+  space[p] = p; sub(/\/.*/, "", space[p])
+  shape[p] = $10 "|" $11 "|" $12 "|" $13
+  k = space[p] "|" $17
+  if (!(k in kind_of)) { kind_of[k] = "#" ++kinds; home_of["#" kinds] = space[p]; set_labels("#" kinds, $17) }
+  kin[p] = kind_of[k]
+  if ($14 != "") {
+    k = space[p] "|" $14
+    if (!(k in group_of)) { group_of[k] = "%" ++groups; space_of["%" groups] = space[p]; term["%" groups] = $14 }
+    terms[p] = group_of[k]
+  }
   n = split($8, o, "/"); owner[p] = o[3]; controller[p] = n ? o[1] "/" o[2] : ""
   stays[p] = o[1] == "DaemonSet" || o[1] == "Node" # neither drain nor this script takes them
   if ($4 != "") {
     place[p] = $4; request($10, want); for (r in want) free[$4, r] -= want[r]
-    if (anti[p] != "") { picky[p]; any_picky = 1 }
+    member[kin[p], ++members[kin[p]]] = p
+    if (anti[p] != "") member[terms[p], ++members[terms[p]]] = p
   } else if ($18 == "") waits[p]
   if (!leaving[p] && owner[p] != "") {
     bound[owner[p]] += $4 != ""; loose[owner[p]] += $4 == ""; whole[owner[p]] += $9 == "True"
@@ -344,15 +424,24 @@ $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
 }
 END {
   for (i = 1; i <= steps; ++i) planned[step[i], from[i]] = i
+  for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p] && !index(" " skip " ", " " place[p] " ")) {
+    if ((p, place[p]) in planned || p in victim) continue
+    # Before the first eviction, it came after the plan was made. Its controller must replace it alone.
+    if (uid[p] in guest || fresh && judged[p] && !lasting[p] && controller[p] ~ /^(ReplicaSet|StatefulSet|ReplicationController)\//) {
+      guest[uid[p]]; step[++steps] = p; kind[steps] = "M"; from[steps] = place[p]
+    } else if (ask == "facts") print "unplanned|" p "|" place[p]
+  }
   if (ask == "facts") {
+    for (b in budget_of) {
+      space[b] = b; sub(/\/.*/, "", space[b]); matching(budget_of[b], found)
+      for (k in found) if (home_of[k] == space[b] && (budgets[k]++ || allowed[b] < 1)) kept[k] # two refuse, too
+    }
     for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
       met[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
       else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
-        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p)
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in guest) "|" (kin[p] in kept)
     }
-    for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p])
-      if (!((p, place[p]) in planned) && !(p in victim)) print "unplanned|" p "|" place[p]
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
     for (p in victim) if (p in place) { --whole[owner[p]]; --bound[owner[p]] }
     for (i = 1; i <= steps; ++i) {
@@ -371,11 +460,12 @@ END {
     for (i = 1; i <= nodes; ++i) if (order[i] in ready) print order[i] "|" crowd[order[i]] + 0 "|" skipped[order[i]]
     exit
   }
+  match_terms()
   if (ask == "home") {
     for (p in waits) if (owner[p] in before) for (i = 1; i <= nodes; ++i) {
       v = order[i]; if (mark[v] == "" || skipped[v]) continue
       open[v] = 1; request(requests[p], want); place[p] = ""; forbid(p)
-      if (slots_on(p, v, want) && (best == "" || crowd[v] > crowd[best])) best = v
+      if (!(v in off) && slots_on(p, v, want) && (best == "" || crowd[v] > crowd[best])) best = v
     }
     print best; exit
   }
@@ -386,16 +476,20 @@ END {
   }
   for (i = 1; i <= steps; ++i) { # what is left to evict, and where it is
     p = step[i]
-    if (!(p in place) || leaving[p] || uid[p] in left || created[p] > started) continue
+    if (!(p in place) || leaving[p] || uid[p] in left || created[p] > started && !(uid[p] in guest)) continue
     if (kind[i] == "M" && (place[p] != from[i] || (from[i] in vacate ? skipped[from[i]] : !helpers))) continue
     if (p in seen) continue
-    seen[p]; size[i] = kind[i] == "E" ? 1e16 : from[i] in vacate ? size_of(p) : 1e15 - i
-    for (j = ++count; j > 1 && size[i] > size[todo[j - 1]]; --j) todo[j] = todo[j - 1]
-    todo[j] = i
+    seen[p]; ++count; size = kind[i] == "E" ? 1e16 : from[i] in vacate ? size_of(p) : 1e15 - i
+    if (!(size in equals)) { # the largest first: few sizes, in order
+      for (j = ++sizes; j > 1 && size > ordered[j - 1]; --j) ordered[j] = ordered[j - 1]
+      ordered[j] = size
+    }
+    equal[size, ++equals[size]] = i
   }
+  for (j = 1; j <= sizes; ++j) for (i = 1; i <= equals[ordered[j]]; ++i) todo[++n_todo] = equal[ordered[j], i]
   for (p in waits) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "") > 0) fits[p]; delete place[p] }
   for (p in fits) newcomer[p]
-  split("", known)
+  split("", places)
   for (i = 1; i <= count; ++i) {
     s = todo[i]; p = step[s]
     if (kind[s] == "M" && slots(p, to[s]) < 1) { if (!tight) tight = s; blocked[place[p]] }
@@ -404,8 +498,8 @@ END {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
     if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
     # Later ones of a batch need twice the room: others may take some meanwhile.
-    if (kind[s] == "M" && batch && (shape[p] != like || 2 * batch + 2 > slots(p, to[s]))) continue
-    used[u]; like = kind[s] == "M" ? shape[p] : ""; ++batch
+    if (kind[s] == "M" && batch && (shape[p] != like || anti[p] spread[p] != "" || 2 * batch + 2 > slots(p, to[s]))) continue
+    used[u]; like = kind[s] == "M" && anti[p] spread[p] == "" ? shape[p] : ""; ++batch
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
   }
@@ -424,101 +518,102 @@ END {
 view() { # <question>
   printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/nodes" "$tmp/pods" |
     awk -v ask="$1" -v skip="$skip" -v started="$started" -v helpers="$helpers" -v at_once="$at_once" \
-      -v now="$(date +%s)" "$view_program"
+      -v fresh="$fresh" -v now="$(date +%s)" "$view_program"
 }
 remember() { printf '%s\n' "$*" >>"$tmp/memo"; }
 rows() { awk -F'|' -v kind="$1" '$1 == kind { print ('"$2"') }' "$tmp/facts"; }
-list() { sort -u | tr '\n' ' '; }
-names() { say "$1" | cut -d'|' -f1 | list; }
+sorted() { sort -u | tr '\n' ' '; }
+names() { say "$1" | cut -d'|' -f1 | sorted; }
 nodes() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
 in_steps() { printf '%s\n' "$steps" | grep -qxF "$1|$2"; }
 
 # ---- Cordons. The mark on a node says which plan cordoned it, and whether it was cordoned before.
 
-node_mark() { # <node>; sets version, before_it, mark
-  call "node $1" k get node "$1" -o \
-    'jsonpath={.metadata.resourceVersion}|{.spec.unschedulable}|{.metadata.annotations.gpusched/plan}' || return 1
-  IFS='|' read -r version before_it mark <<END
-$answer
-END
-}
-cordon() { # <node>
+cordon() { # <node...>: in one call those that are there, each only if it is as it was seen
   renew
+  tries=0 said=''
   while :; do
-    node_mark "$1" || stop "node $1: $answer"
-    case $mark in
-    "$plan "*)
-      [ "$before_it" = true ] || give_up "$1" 'it was uncordoned meanwhile'
-      return 0
-      ;;
-    ?*) stop "node $1 belongs to plan ${mark%% *}; undo that first" ;;
-    esac
-    call "node $1" k patch node "$1" --type merge -p "{\"metadata\":{\"resourceVersion\":\"$version\",\
-\"annotations\":{\"gpusched/plan\":\"$plan ${before_it:-false}\"}},\"spec\":{\"unschedulable\":true}}" && break
-    case $answer in *"(Conflict)"*) ;; *) stop "node $1: $answer" ;; esac
+    : >"$tmp/cordons"
+    names=''
+    while IFS='|' read -r node closed mark uid version <&4; do
+      case $mark in
+      '')
+        [ -n "$node" ] || continue
+        names="$names $node"
+        {
+          printf -- '---\n{"apiVersion":"v1","kind":"Node","spec":{"unschedulable":true},"metadata":{"name":"%s",' "$node"
+          printf '"uid":"%s","resourceVersion":"%s",' "$uid" "$version"
+          printf '"annotations":{"gpusched/plan":"%s %s"}}}\n' "$plan" "${closed:-false}"
+        } >>"$tmp/cordons"
+        ;;
+      "$plan "*) [ "$closed" = true ] || give_up "$node" 'it was uncordoned meanwhile' ;;
+      *) stop "node $node belongs to plan ${mark%% *}; undo that first" ;;
+      esac
+    done 4<<END
+$(awk -F'|' -v of=" $* " '$1 == "N" && index(of, " " $2 " ") { print $2 "|" $3 "|" $8 "|" $9 "|" $10 }' "$tmp/nodes")
+END
+    [ -n "$names" ] || break
+    said=${said:-$names} cordoned="$cordoned$names" tries=$((tries + 1))
+    call "the nodes" k apply --server-side --force-conflicts --validate=false --field-manager=gpusched \
+      -f "$tmp/cordons" && break
+    # Another change came between, or the node was removed.
+    [ "$tries" -lt 10 ] && grep -q 'has been modified\|(NotFound)\|(Conflict)\|UID' "$tmp/error" || stop "the nodes: $answer"
+    look_at_nodes
   done
-  cordoned="$cordoned $1"
-  say "cordoned $1"
+  [ -z "$said" ] || say "cordoned$said"
 }
-release() { # <node>: as it was before the plan
-  if node_mark "$1"; then
-    case $mark in
-    "$plan true") open='' said="node $1 stays cordoned, as it was before" ;;
-    "$plan "*) open=',"spec":{"unschedulable":null}' said="uncordoned $1" ;;
-    *) return 0 ;;
-    esac
-    call "node $1" k patch node "$1" --type merge \
-      -p "{\"metadata\":{\"annotations\":{\"gpusched/plan\":null}}$open}" && say "$said" && return
-  fi
-  case $answer in *"(NotFound)"*) say "node $1 is gone" ;; *) stop "node $1: $answer" ;; esac
+# Among these nodes, or among all if none is named, those that this plan marked: `true` if cordoned before.
+marked() { # <true or false> [node...]
+  was=$1
+  shift
+  awk -F'|' -v mark="$plan $was" -v of=" $* " '
+    $8 == mark && (of == "  " || index(of, " " $2 " ")) { print $2 }' "$tmp/nodes" | tr '\n' ' '
+}
+release() { # [node...]: as they were before the plan
+  [ $# -gt 0 ] || return 0
+  look_at_nodes
+  for node in "$@"; do cut -d'|' -f2 "$tmp/nodes" | grep -qxF "$node" || say "node $node is gone"; done
+  change='{"metadata":{"annotations":{"gpusched/plan":null}}'
+  for was in true false; do
+    names=$(marked "$was" "$@")
+    [ -n "$names" ] || continue
+    [ "$was" = true ] && spec='' || spec=',"spec":{"unschedulable":null}'
+    call "the nodes" k patch node $names --type merge -p "$change$spec}" ||
+      case $answer in *"(NotFound)"*) ;; *) stop "the nodes: $answer" ;; esac
+    if [ "$was" = true ]; then say "cordoned, as before: ${names% }"; else say "uncordoned ${names% }"; fi
+  done
 }
 give_up() { # <node> <reason>
   say "left out: node $1: $2"
   skip="$skip $1"
   release "$1"
 }
-unwind() { for node in $cordoned; do release "$node"; done; }
+unwind() { [ -z "$cordoned" ] || release $cordoned; }
 
 # ---- Approvals, all before the first eviction.
 
-delete_by_eviction() { # <namespace/pod> <uid> [further options]
-  {
-    printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},' \
-      "${1%%/*}" "${1#*/}"
-    printf '"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "${3:-}" "$2"
-  } | k create --raw "/api/v1/namespaces/${1%%/*}/pods/${1#*/}/eviction" -f -
-}
-# Asks by a dry run which pods their disruption budget keeps now: pod|node|uid, in $budget.
-ask_budgets() {
-  budget=''
-  rows there '$2 "|" $3 "|" $4' >"$tmp/there"
-  while IFS='|' read -r pod node uid <&3; do
-    [ -z "$held" ] || renew
-    call "pod $pod" delete_by_eviction "$pod" "$uid" '"dryRun":["All"],' || case $answer in
-    *"disruption budget"*) budget="$budget${budget:+
-}$pod|$node|$uid" ;;
-    esac
-  done 3<"$tmp/there"
-}
 facts() {
   look
   view facts >"$tmp/facts"
-  found=$(rows there 1 | grep -c . || :) all=$(grep -c '^there\|^elsewhere' "$tmp/facts" || :)
+  found=$(rows there '$7 ? "" : 1' | grep -c . || :)
+  all=$((found + $(grep -c '^elsewhere' "$tmp/facts" || :)))
   rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan " $3'
   say "Context $(k config current-context 2>/dev/null || say 'not known'):" \
     "$found of $all pods are where the plan takes them from."
 }
 leave_out() { # <reason> <pod|node|uid...>
   printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
-  for node in $(printf '%s\n' "$2" | cut -d'|' -f2 | list); do
+  for node in $(printf '%s\n' "$2" | cut -d'|' -f2 | sorted); do
     ! in_steps V "$node" || give_up "$node" "$1"
   done
   view facts >"$tmp/facts"
 }
+kept_rows='$8 ? $2 "|" $3 "|" $4 : ""' # pods whose disruption budget allows no eviction now
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
-    ask y '' "Not in the plan, so their nodes are left out: $(names "$unplanned")"
+    ask y '' "Not in the plan; no ReplicaSet or StatefulSet replaces them, or they have local data or constraints that" \
+      "this script does not judge. Their nodes are left out: $(names "$unplanned")"
     leave_out 'it has pods that are not in the plan' "$unplanned"
   fi
   rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' >"$tmp/bare"
@@ -526,21 +621,25 @@ approve() {
   [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
     ask s 'skip their nodes' "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
     leave_out 'a pod there would be lost' "$bare"
-  ask_budgets
+  budget=$(rows there "$kept_rows" | grep . || :)
   [ -z "$budget" ] ||
     ask y 'skip their nodes' "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
       "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
-  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ '
+  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ -v room="$(nodes E | grep -c . || :)" '
     $3 != "" { owners[$1, $3, $4] }
     { spaces[$1]; gpus += $NF; jobs += $3 == "Job" }
     END {
       for (i in spaces) ++s; for (i in owners) ++o
-      if (NR) print NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. " jobs + 0 " of them are of Jobs"
+      if (!NR) exit
+      print "Evicts " NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. kube-scheduler chooses the nodes of"
+      print "replacements, which may differ from the plan."
+      if (jobs) print jobs " of them are of Jobs, which count it as a failure unless their podFailurePolicy ignores DisruptionTarget."
+      if (room) print room " of them make room, and no place is planned for their replacements."
     }')
-  [ -z "$pods" ] || ask y '' "Evicts $pods, which count it as a failure unless their podFailurePolicy ignores" \
-    "DisruptionTarget. kube-scheduler chooses the nodes of replacements, which may differ from the plan." \
-    "$(nodes E | grep -c . || :) pods are evicted to make room, and no place is planned for their replacements." ||
-    { unwind && stop 'not approved; this run has evicted nothing'; }
+  guests=$(rows there '$7 ? $2 : ""' | grep . | sorted)
+  [ -z "$guests" ] || pods="$pods
+Of them, not in the plan, because they started on these nodes since: $guests"
+  [ -z "$pods" ] || ask y '' "$pods" || { unwind && stop 'not approved; this run has evicted nothing'; }
 }
 
 # ---- Carrying it out.
@@ -562,19 +661,23 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
     $2 != "" { print $2; exit }
     $3 != "" { left = $4 == "" ? $3 : $4 - $5; print (left < $3 ? left : $3) }')
 }
-broken_budgets() {
-  call 'the disruption budgets' k get poddisruptionbudgets --all-namespaces -o 'go-template={{range .items}}
-    {{- if lt .status.currentHealthy .status.desiredHealthy}}B|{{.metadata.namespace}}/{{.metadata.name}}
-    {{- "\n"}}{{end}}{{end}}' || stop "the disruption budgets: $answer"
-}
 record() {
   if [ -z "$before" ]; then
-    broken_budgets
-    known=$({ grep '^O' "$tmp/facts" || :; say "$answer"; } | tr '\n' ';')
-    patch_lease "$me" ";$known" || stop "the lock: $answer"
+    known=$({ grep '^O' "$tmp/facts" || :; rows there '$7 ? "G|" $4 : ""' | grep . || :; broken_budgets; } | tr '\n' ';')
+    patch_lease "$me" ";$known" || { error=$answer && unwind && stop "the lock: $error"; }
     read_lease
+    remember_before
   fi
+}
+remember_before() {
   printf '%s\n' "$before" | tr ';' '\n' >>"$tmp/memo"
+  fresh=1
+  [ -z "$before" ] || fresh=0
+}
+delete_by_eviction() { # <namespace/pod> <uid>
+  printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},
+    "deleteOptions":{"preconditions":{"uid":"%s"}}}' "${1%%/*}" "${1#*/}" "$2" |
+    k create --raw "/api/v1/namespaces/${1%%/*}/pods/${1#*/}/eviction" -f -
 }
 evict() { # <kind> <namespace/pod> <uid> <node> <target> <vacates its node>
   case "$1 $skip " in "M "*" $4 "*) return ;; esac # given up since the look
@@ -603,6 +706,7 @@ drop() { # <uid> <pod> <node> <reason>
 # Replacements do not start: says why, and gives back a node of the plan that has room for them.
 trouble() { # <what it waits for>
   say "After $wait_s s: $1."
+  stuck=$1
   k get pods --all-namespaces --field-selector=status.phase=Pending -o 'go-template={{range .items}}{{$p := .}}
     {{- range .metadata.ownerReferences}}{{$o := .uid}}{{range $p.status.conditions}}
     {{- if eq .type "PodScheduled"}}{{$o}} pending: {{$p.metadata.namespace}}/{{$p.metadata.name}}: {{
@@ -611,6 +715,7 @@ trouble() { # <what it waits for>
   printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/pods" | awk -F'|' -v started="$started" '
     $1 == "M" { target[$4] } $1 == "O" { ours[$2] } $1 == "P" { split($8, o, "/") }
     $1 == "P" && $7 > started && $4 in target && !(o[3] in ours) { print "took room: " $2 " on " $4 }'
+  [ "$stuck" != "$returned" ] || return 1 # others took the room of the node that was given back
   spare=$(view home)
   [ -n "$spare" ] || return 1
   answer=s
@@ -619,14 +724,14 @@ trouble() { # <what it waits for>
     read -r answer || answer=''
   fi
   case $answer in
-  s) give_up "$spare" 'replacements get their room back' ;;
+  s) give_up "$spare" 'replacements get their room back' && returned=$stuck ;;
   w) ;;
   *) stop "$1" ;;
   esac
   since=$(date +%s)
 }
 carry_out() {
-  since=$(date +%s)
+  since=$(date +%s) returned=''
   while :; do
     look
     view next >"$tmp/next"
@@ -671,7 +776,7 @@ carry_out() {
 finish() {
   look
   view left >"$tmp/left"
-  for node in $(nodes H); do release "$node"; done
+  release $(nodes H)
   for node in $(awk -F'|' '$2 > 0 && !$3 { print $1 }' "$tmp/left"); do
     give_up "$node" 'it still has pods'
   done
@@ -687,21 +792,19 @@ finish() {
       break
     done
   done
-  while :; do
-    broken_budgets
-    new=$(say "$answer" | grep . | grep -vxFf "$tmp/memo" || :)
+  while look; do
+    new=$(broken_budgets | grep -vxFf "$tmp/memo" || :)
     [ -n "$new" ] && [ "$(date +%s)" -lt "$late" ] || break
     pause
   done
-  look
   view left >"$tmp/left"
-  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | list)
-  full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | list)
+  free=$(awk -F'|' '!$3 && !$2 { print $1 }' "$tmp/left" | sorted)
+  full=$(awk -F'|' '$3 || $2 { print $1 }' "$tmp/left" | sorted)
   waits=$(view next | awk -F'|' '$2 ~ /pending|missing|short/ { print $4 " (" $5 " of " $6 ")" }')
   [ -z "$free" ] || say "Vacated, cordoned until sh $0 undo: $free"
   [ -z "$full" ] || say "Not vacated: $full"
   [ -z "$waits" ] || say "Replacements that are not ready: $waits"
-  [ -z "$new" ] || say "Disruption budgets that are broken now: $(say "$new" | cut -d'|' -f2 | list)"
+  [ -z "$new" ] || say "Disruption budgets that are broken now: $(say "$new" | cut -d'|' -f2 | sorted)"
   if [ -z "$full$waits$new$bad" ]; then say "The plan is carried out."; exit 0; fi
   offer
   [ -n "$free" ] || [ -z "$(nodes V)" ] || exit 1
@@ -712,14 +815,17 @@ run() {
   # Moves from nodes that stay are for pending pods. To empty nodes, they would cost evictions for little:
   # kube-scheduler need not use the room that they make for the pods that need it.
   [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || helpers=1
-  facts
-  lost=$(rows missing '$2' | list)
-  [ -z "$lost" ] || say "Nodes that are gone: $lost"
-  [ -z "$lost" ] || [ "$lost" != "$(nodes V | list)" ] || stop "the nodes to be vacated are not in this cluster"
+  remember_before
+  look_at_nodes
+  wanted=''
   for node in $(nodes V) $([ "$helpers" = 0 ] || nodes H); do
-    case " $lost $skip " in *" $node "*) ;; *) cordon "$node" ;; esac
+    case " $skip " in *" $node "*) ;; *) wanted="$wanted $node" ;; esac
   done
-  facts >/dev/null
+  cordon $wanted # before the pods are listed, so that few pods reach these nodes
+  facts
+  lost=$(rows missing '$2' | sorted)
+  [ -z "$lost" ] || say "Nodes that are gone: $lost"
+  [ -z "$lost" ] || [ "$lost" != "$(nodes V | sorted)" ] || { unwind && stop "the nodes to be vacated are not in this cluster"; }
   approve
   record
   carry_out
@@ -730,7 +836,7 @@ wrong() {
   exit 2
 }
 main() {
-  started='' before=''
+  started='' before='' fresh=0
   for number in "wait_s $wait_s" "lease_s $lease_s" "at_once $at_once"; do
     case ${number#* } in
     '' | *[!0-9]* | 0) wrong "${number%% *}: '${number#* }' is not a whole number above 0" ;;
@@ -751,20 +857,21 @@ main() {
     run
     ;;
   check)
+    fresh=1
     facts
-    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)"
-    ask_budgets
+    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)$(rows there '$7 ? 1 : ""')"
+    budget=$(rows there "$kept_rows" | grep . || :)
     rows missing '"node " $2 " is not in this cluster"'
     rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
+    rows there '$7 ? "pod " $2 " on " $3 " is not in the plan" : ""' | grep . || :
     [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $(names "$budget")"
     [ -z "$odd$budget" ] || exit 3
     ;;
   undo)
     shift
     lock
-    look
-    marked=$(awk -F'|' -v plan="$plan " 'index($8, plan) == 1 { print $2 }' "$tmp/nodes")
-    for node in ${*:-$marked}; do release "$node"; done
+    look_at_nodes
+    release ${*:-$(marked true) $(marked false)}
     [ $# -gt 0 ] || { k -n "$home" delete lease gpusched >/dev/null && held=''; }
     ;;
   *) wrong "usage: sh $0 [run | check | skip NODE... | undo [NODE...]]" ;;

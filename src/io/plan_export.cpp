@@ -210,7 +210,8 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 #   sh FILE undo          removes the cordons, undo NODE... those of some nodes; evicted pods are not moved back
 #
 # The script cordons the nodes to be vacated and marks them, asks for approval, and evicts their pods through
-# the Eviction API, largest first, a few at a time. It evicts a pod only if an open node has room for it now,
+# the Eviction API, largest first, a few at a time. Pods that started there since leave as well if a ReplicaSet or
+# StatefulSet replaces them and they have no local data. It evicts a pod only if an open node has room for it now,
 # and waits until replacements have started. A node is uncordoned and left out if its pods have no room or a
 # disruption budget refuses their eviction. kube-scheduler chooses the nodes and GPUs of replacements: they may
 # differ from the plan. All state is in the cluster: the annotation gpusched/plan of nodes and the Lease gpusched,
@@ -219,7 +220,7 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 # Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part (or: check found
 # differences).
 #
-# GPUSCHED_YES=1: does not ask; it goes on, but leaves out nodes with pods that are not in the plan or that
+# GPUSCHED_YES=1: does not ask; it goes on, but leaves out nodes with other pods that are not in the plan, or that
 # would be lost. GPUSCHED_BARE_PODS=1: evicts pods without a controller, too; they are lost. GPUSCHED_WAIT_S
 # (600) and GPUSCHED_POLL_S (5): seconds without progress until it gives up, and between two looks.
 # GPUSCHED_AT_ONCE (5): evictions at a time. GPUSCHED_LEASE_S (60): after this time another copy may take the
@@ -254,7 +255,7 @@ struct SlurmJob {
     std::set<std::string> nodes{}, changed{};  ///< where it runs; its tasks that the plan moves or evicts
     std::size_t running = 0;                   ///< tasks
     std::int64_t gpus = 0;
-    bool requeues = true, moves = false, evicted = false, twice = false;
+    bool requeues = true, moves = false, evicted = false, twice = false, heterogeneous = false;
 };
 
 /// @throws InvalidInput naming every job that Slurm could not treat as the plan says
@@ -264,6 +265,7 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
     const auto change = [&](const std::string& task, bool SlurmJob::*how) {
         auto& job = jobs[slurm_job(task)];
         job.twice = !job.changed.insert(task).second || job.twice;
+        job.heterogeneous = job.heterogeneous || task.find('+') != task.npos;
         job.*how = true;
     };
     for (const auto& task : plan.evictions) change(task, &SlurmJob::evicted);
@@ -291,6 +293,9 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
         if (!is_slurm_job(id))
             problems.add("task " + in_quotes(*job.changed.begin()) +
                          ": expected a task of a Slurm job, such as 17, 17/0 or 20_4");
+        else if (job.heterogeneous)
+            problems.add("job " + in_quotes(id) +
+                         " is heterogeneous; the script requeues jobs of one component only");
         else if (!job.requeues)
             problems.add("job " + in_quotes(id) + " cannot be requeued");
         else if (job.twice || (job.moves && job.evicted))
@@ -332,7 +337,7 @@ GPUSCHED_EXPORT std::string plan_to_slurm_steps(const PlanSpec& plan, const Clus
 # at a time: it requeues a job on hold, releases it, and waits until it runs again. Slurm chooses the nodes and
 # the time. It leaves alone a job that no longer runs where the plan takes it from. A node with a job that is
 # not in the plan, or whose job found no other place, is resumed and left out. Drained nodes carry the plan in
-# their Reason, requeued jobs in their AdminComment.
+# their Reason, held jobs at the end of their AdminComment until they are released.
 #
 # Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part.
 #

@@ -11,8 +11,8 @@
 
 wait_s=${GPUSCHED_WAIT_S:-900}
 poll_s=${GPUSCHED_POLL_S:-5}
-mark="gpusched:$plan" # the reason of drained nodes, and the AdminComment of requeued jobs
-drained='' left_out=''
+mark="gpusched:$plan" # the reason of drained nodes, and the end of the AdminComment of held jobs
+drained='' left_out='' gone=''
 
 say() { printf '%s\n' "$*"; }
 stop() {
@@ -33,7 +33,12 @@ in_list() { case " $2 " in *" $1 "*) ;; *) return 1 ;; esac; }
 s() { ${SCONTROL:-scontrol} "$@"; }
 # A field at the start of a line of $record: users write free text elsewhere.
 field() { printf '%s\n' "$record" | sed -n "s/^ *$1=\([^ ]*\).*/\1/p" | head -n 1; }
-see_node() { record=$(s show node "$1" 2>&1) || stop "node $1: $record"; }
+see_node() { # returns 1 if the node was removed
+  record=$(s show node "$1" 2>&1) || case $record in
+    *"not found"*) return 1 ;;
+    *) stop "node $1: $record" ;;
+  esac
+}
 see_job() { # sets state, reason, on
   record=$(s show job "$1" 2>&1) || case $record in
     *"Invalid job id"*) record="JobState=gone" ;;
@@ -43,28 +48,33 @@ see_job() { # sets state, reason, on
   on=$(s show hostnames "$(field NodeList)" 2>/dev/null | grep -v '^(null)$' | sort | tr '\n' ',')
 }
 drain() { # <node>: with the mark, unless it is drained already
-  see_node "$1"
+  see_node "$1" || { gone="$gone $1" && say "node $1 is gone" && return; }
   case $(field State) in *DRAIN*) return 0 ;; esac
   s update NodeName="$1" State=DRAIN Reason="$mark" || stop "node $1 was not drained"
   drained="$drained $1"
   say "drained $1"
 }
 resume() { # <node>: if this plan drained it
-  see_node "$1"
+  see_node "$1" || { say "node $1 is gone" && return; }
   [ "$(field Reason)" = "$mark" ] || return 0
   s update NodeName="$1" State=RESUME || stop "node $1 was not resumed"
   say "resumed $1"
 }
+vacated() { for node in $(of_kind V); do in_list "$node" "$gone" || printf '%s\n' "$node"; done; }
 see_jobs() { jobs=$(${SQUEUE:-squeue} -h -w "$1" -o %i) || stop "node $1: squeue failed"; } # <node>; sets jobs
 leave_out() { # <node> <reason>
   left_out="$left_out $1"
   say "left out: node $1: $2"
   resume "$1"
 }
-release() { # <job>: if this plan holds it
+comment() { printf '%s\n' "$record" | sed -n 's/^ *AdminComment=\(.*[^ ]\) *$/\1/p' | head -n 1; }
+release() { # <job>: if this plan holds it, and its comment is as it was
   see_job "$1"
-  [ "$(field AdminComment)" = "$mark" ] || return 0
-  [ "$state/$(field Priority)" != PENDING/0 ] || { s release "$1" && say "released $1"; }
+  before=$(comment)
+  case $before in *"$mark") ;; *) return 0 ;; esac
+  [ "$state/$(field Priority)" != PENDING/0 ] || { s release "$1" && say "released $1"; } || stop "job $1 was not released"
+  before=${before%"$mark"}
+  s update JobId="$1" AdminComment="${before% }" || say "job $1 keeps the AdminComment $mark"
 }
 wait_for() { # <job> <state>: or until it has ended; returns 1 after $wait_s
   end=$(($(date +%s) + wait_s))
@@ -82,17 +92,19 @@ requeue() { # <job> <nodes>
     return 1
   fi
   [ "$(field Requeue)" = 1 ] || { say "left alone: job $1 cannot be requeued" && return 1; }
-  s update JobId="$1" AdminComment="$mark" && s requeuehold "$1" ||
-    { say "left alone: job $1 was not requeued" && return 1; }
+  before=$(comment)
+  s update JobId="$1" AdminComment="${before:+$before }$mark" && s requeuehold "$1" ||
+    { say "left alone: job $1 was not requeued" && release "$1" && return 1; }
   say "requeued $1 from $2"
   wait_for "$1" PENDING || stop "job $1 is $state, and was requeued"
 }
 run() {
   for node in $(of_kind V) $(of_kind H); do drain "$node"; done
-  for node in $(of_kind V); do
+  [ -z "$gone" ] || [ -n "$(vacated)" ] || stop "the nodes to be vacated are not in this cluster"
+  for node in $(vacated); do
     see_jobs "$node"
     for job in $jobs; do
-      printf '%s\n' "$steps" | grep -q "^[EM]|${job%%+*}|" || leave_out "$node" "job $job is not in the plan"
+      printf '%s\n' "$steps" | grep -q "^[EM]|$job|" || leave_out "$node" "job $job is not in the plan"
     done
   done
   ask "Requeues $(printf '%s\n' "$steps" | grep -c '^[EM]' || :) jobs: they start again, from their last checkpoint if" \
@@ -106,7 +118,7 @@ run() {
     [ "$kind" = M ] || continue
     for node in $(printf '%s' "$nodes" | tr ',' ' '); do ! in_list "$node" "$left_out" || continue 2; done
     requeue "$job" "$nodes" || continue
-    s release "$job" || stop "job $job was not released"
+    release "$job"
     wait_for "$job" RUNNING && { say "job $job is $state${on:+ on ${on%,}}" && continue; }
     say "After $wait_s s job $job is $state: $reason"
     ask "Its nodes are opened again, so that it starts." || stop "job $job waits"
@@ -126,7 +138,7 @@ finish() { # looks at the end
     see_job "$job"
     [ "$state" != PENDING ] || wait_for "$job" RUNNING || waits="$waits $job ($reason)"
   done
-  for node in $(of_kind V); do
+  for node in $(vacated); do
     see_jobs "$node"
     [ -z "$jobs" ] || in_list "$node" "$left_out" || leave_out "$node" "it still has jobs"
     if in_list "$node" "$left_out"; then full="$full $node"; else free="$free $node"; fi

@@ -1,6 +1,7 @@
 """Checks on a real control plane: etcd, kube-apiserver, kube-scheduler, kube-controller-manager and kubectl.
 
     control_plane.py [PART...] [--seeds 10] [--nodes 60] [--pods 300]
+                     [--runs goal stops full] [--minutes 600]
 
 scheduling: what kube-scheduler does with pending pods agrees with our feasibility (scheduling.py)
 snapshots: `kube snapshot` reads what kubectl prints, with the rights that are shipped and no fewer
@@ -34,6 +35,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--pods", type=int, default=300)
+    parser.add_argument("--runs", nargs="+", choices=steps.RUNS, default=steps.RUNS, help="of steps")
+    parser.add_argument("--minutes", type=float, default=600, help="of steps: begin no further seed after them")
     args = parser.parse_args()
     if unknown := set(args.parts) - {*PARTS, "steps"}:
         parser.error(f"no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}, steps")
@@ -45,7 +48,7 @@ def main() -> int:
             if part == "scheduling":
                 good = scheduling.check(folder, args.seeds, args.nodes, args.pods)
             elif part == "steps":
-                good = steps.check(folder, args.seeds, args.nodes)
+                good = steps.check(folder, args.seeds, args.nodes, args.runs, args.minutes)
             else:
                 good = (api_snapshots if part == "snapshots" else moves).check(folder)
         print(

@@ -1,13 +1,15 @@
 """The exported script next to `kubectl drain` on a real control plane, from the same filled cluster.
 
 For each seed, once undisturbed and once with a second client that creates pods: how many of the planned nodes are
-empty in the end, by how many evictions, and what harm was done. Then the script is killed at random moments and
-started again as a copy, and two copies run at once. It prints a table.
+empty in the end, by how many evictions, and what harm was done. The client starts after the plan is made and 20 s
+before the script or `kubectl drain`. Then the script is killed at random moments and started again as a copy, once
+after the loss of its Lease, and two copies run at once. It prints a table.
 """
 
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -15,6 +17,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import threading
 import time
@@ -25,7 +28,11 @@ from moves import CONTROLLERS, SPACE, Cluster, node, workload
 from plane import CORE, ControlPlane, Kubelet, Object, name_of
 
 GOAL = 8
+GOAL_PLAN = f"goal of {GOAL} nodes"
 LIMIT_S = 900
+LEAD_S = 20  # of the second client
+RUNS = ["goal", "stops", "full"]
+KILLS = {"script, killed": 5, "script, Lease lost": 1}
 HIGH = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
@@ -85,7 +92,9 @@ class Filled:
         return drained + re.findall(r"^evicted (\S+) from", said, re.MULTILINE)
 
     def disturb(self, plan: gs.Plan, seed: int) -> None:
-        """The second client: a pod every 2 s like one that moves, half of them with a higher priority."""
+        """The second client: a ReplicaSet of one pod every 2 s, with the requests of a pod that moves. Half of them
+        have a higher priority.
+        """
         dice, pods = random.Random(seed), self.cluster.pods()
         like = [
             pods[move.task]["spec"]["containers"][0]["resources"] for move in plan.moves if move.task in pods
@@ -95,17 +104,23 @@ class Filled:
             spec: Object = {"containers": [{"name": "c", "image": "i", "resources": dice.choice(like)}]}
             if dice.random() < 0.5:
                 spec["priorityClassName"] = "high"
-            meta = {"name": f"other-{number}", "namespace": SPACE, "labels": {"app": "other"}}
-            self.plane.call("POST", f"{CORE}/namespaces/{SPACE}/pods", {"metadata": meta, "spec": spec})
+            name = f"other-{number}"
+            labels = {"app": name}
+            made = {
+                "metadata": {"name": name, "namespace": SPACE},
+                "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+            }
+            self.plane.call("POST", f"/apis/apps/v1/namespaces/{SPACE}/replicasets", made)
             number += 1
 
     def occupied(self) -> set[str]:
         return {pod["spec"].get("nodeName") for pod in self.items("pods")}
 
-    def pending(self) -> int:
-        """Replacements without a node."""
-        pods = self.cluster.pods().values()
-        return sum(not p["spec"].get("nodeName") and p["metadata"]["labels"]["app"] != "other" for p in pods)
+    def pending(self, evicted: list[str]) -> int:
+        """Replacements without a node: of the plan, and of pods of the client that were evicted."""
+        owners = {name.split("/")[1].rsplit("-", 1)[0] for name in evicted}
+        waits = [p["metadata"] for p in self.cluster.pods().values() if not p["spec"].get("nodeName")]
+        return sum(not one["labels"]["app"].startswith("other") or one["labels"]["app"] in owners for one in waits)
 
     def cordoned(self) -> set[str]:
         return {one["metadata"]["name"] for one in self.items("nodes") if one["spec"].get("unschedulable")}
@@ -147,7 +162,7 @@ def run(filled: Filled, plan: gs.Plan, how: str, seed: int) -> int | str:
     """Carries the plan out. The exit status."""
     environment = os.environ | {
         "KUBECTL": filled.plane.kubectl_command(), "GPUSCHED_YES": "1", "GPUSCHED_POLL_S": "1",
-        "GPUSCHED_WAIT_S": "45", "GPUSCHED_LEASE_S": "15",
+        "GPUSCHED_WAIT_S": "45", "GPUSCHED_LEASE_S": "6",
     }  # fmt: skip
     with open(filled.folder / "run.log", "w") as log:
 
@@ -171,17 +186,18 @@ def run(filled: Filled, plan: gs.Plan, how: str, seed: int) -> int | str:
             return max(drains)
         script = filled.folder / "plan.sh"
         script.write_text(gs.io.plan_to_kubernetes_steps(plan))
-        if how == "killed":
-            dice = random.Random(seed)
-            for _ in range(3):
-                process = start("sh", str(script))
-                try:
-                    process.wait(dice.uniform(3, 25))
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-                script = script.rename(script.with_name(f"copy-{dice.random()}.sh"))
-        both = [start("sh", str(script)) for _ in range(2 if how == "two copies" else 1)]
+        dice = random.Random(seed)
+        for number in range(KILLS.get(how, 0)):
+            process = start("sh", str(script))
+            try:
+                process.wait(dice.uniform(1, 10))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if how == "script, Lease lost":
+                filled.plane.kubectl("delete", "lease", "gpusched", "--ignore-not-found")
+            script = script.rename(script.with_name(f"copy-{number}.sh"))
+        both = [start("sh", str(script)) for _ in range(2 if how == "script, two copies" else 1)]
         codes = [process.wait(LIMIT_S) for process in both]
         return min(codes)
 
@@ -196,66 +212,90 @@ def measure(
         filled.start(filled.record)
         if disturbed:
             filled.start(filled.disturb, plan, seed)
-        time.sleep(3)
+            time.sleep(LEAD_S)
+        started = time.monotonic()
         status = run(filled, plan, how, seed)
+        seconds = round(time.monotonic() - started)
         empty = len(set(plan.vacated_nodes) - filled.occupied())
-        pending, left, evicted = filled.pending(), 0, filled.evicted()
+        evicted = filled.evicted()
+        pending, left = filled.pending(evicted), 0
         if how != "drain":
             script = next(filled.folder.glob("*.sh"))
-            environment = os.environ | {"KUBECTL": filled.plane.kubectl_command(), "GPUSCHED_LEASE_S": "15"}
-            subprocess.run(["sh", str(script), "undo"], env=environment, check=True, capture_output=True)
+            environment = os.environ | {"KUBECTL": filled.plane.kubectl_command(), "GPUSCHED_LEASE_S": "6"}
+            subprocess.run(["sh", str(script), "undo"], env=environment, check=False, capture_output=True)
             left = len(filled.cordoned() - before)
         false = how != "drain" and status == 0 and (empty < len(plan.vacated_nodes) or pending > 0)
         return {
             "planned": len(plan.vacated_nodes), "empty": empty, "evictions": len(evicted),
             "pending": pending, "no room": sum(not filled.room.get(name, True) for name in evicted), "false success": int(false),
-            "cordons left": left, "status": status,
+            "cordons left": left, "status": status, "seconds": seconds,
         }  # fmt: skip
     finally:
         filled.close()
 
 
-def check(folder: pathlib.Path, seeds: int, nodes: int) -> bool:
-    rows: dict[tuple[str, str, str], list[Object]] = collections.defaultdict(list)
-    wrong = []
-    for seed in range(seeds):
-        base = folder / f"base-{seed}"
-        fill(base, seed, nodes)
-        reader = Filled(folder / f"read-{seed}", base)
-        try:
-            objects = gs.kubernetes.snapshot(kubeconfig=reader.config).objects
-        finally:
-            reader.close()
-        read = gs.io.read_kubernetes(objects, moves_by_eviction=True).cluster
-        plans = {
-            f"goal of {GOAL} nodes": gs.consolidate(read, goal={"empty_nodes": GOAL}),
-            "full": gs.consolidate(read),
-        }
-        for name, plan in plans.items():
-            for disturbed in (False, True):
-                hows = ["drain", "script"] + ["killed", "two copies"] * (name != "full" and not disturbed)
-                results = {}
-                for how in hows:
-                    place = folder / f"{seed}-{name[:4]}-{disturbed}-{how.replace(' ', '-')}"
-                    results[how] = measure(place, base, plan, how, disturbed, seed)
-                    rows[name, "second client" if disturbed else "undisturbed", how].append(results[how])
-                    print(
-                        f"seed {seed}, {name}, disturbed {disturbed}, {how}: {json.dumps(results[how])}",
-                        flush=True,
-                    )
-                for how in hows[1:]:
-                    one = results[how]
-                    harm = [key for key in ("no room", "false success", "cordons left") if one[key]]
-                    # A node whose pod `drain` left without a place is not freed without harm.
-                    if not disturbed and one["empty"] < results["drain"]["empty"] - results["drain"]["pending"]:
-                        harm.append("fewer nodes than drain")
-                    if one["evictions"] > results["drain"]["evictions"]:
-                        harm.append("more evictions than drain")
-                    wrong += [f"seed {seed}, {name}, disturbed {disturbed}, {how}: {what}" for what in harm]
+Rows = dict[tuple[str, str, str], list[Object]]
+
+
+def plans_of(folder: pathlib.Path, seed: int, nodes: int) -> dict[str, gs.Plan]:
+    """Plans for the filled cluster of a seed."""
+    base = folder / f"base-{seed}"
+    fill(base, seed, nodes)
+    reader = Filled(folder / f"read-{seed}", base)
+    try:
+        objects = gs.kubernetes.snapshot(kubeconfig=reader.config).objects
+    finally:
+        reader.close()
+    read = gs.io.read_kubernetes(objects, moves_by_eviction=True).cluster
+    return {GOAL_PLAN: gs.consolidate(read, goal={"empty_nodes": GOAL}), "full": gs.consolidate(read)}
+
+
+def table(rows: Rows) -> str:
     keys = ("planned", "empty", "evictions", "pending", "no room", "false success", "cordons left")
-    print("| plan | client | by | " + " | ".join(keys) + " |\n|" + "---|" * (3 + len(keys)))
-    for key, results_of in rows.items():
-        print("| " + " | ".join([*key, *(str(sum(one[k] for one in results_of)) for k in keys)]) + " |")
+    lines = ["| plan | client | by | seeds | " + " | ".join(keys) + " | s |", "|" + "---|" * (5 + len(keys))]
+    for key, results in rows.items():
+        cells = [*key, len(results), *(sum(one[k] for one in results) for k in keys)]
+        cells.append(round(statistics.median(one["seconds"] for one in results)))
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def check(folder: pathlib.Path, seeds: int, nodes: int, runs: list[str], minutes: float) -> bool:
+    """Begins no further seed after so many minutes, and prints what there is."""
+    rows: Rows = collections.defaultdict(list)
+    plans: dict[int, dict[str, gs.Plan]] = {}
+    drained: dict[tuple[int, str], Object] = {}  # undisturbed
+    wrong, end = [], time.monotonic() + 60 * minutes
+    kinds = {
+        "goal": (GOAL_PLAN, (False, True), ["drain", "script"]),
+        "stops": (GOAL_PLAN, (False,), [*KILLS, "script, two copies"]),
+        "full": ("full", (False, True), ["drain", "script"]),
+    }
+    for kind, seed in itertools.product(runs, range(seeds)):
+        name, clients, hows = kinds[kind]
+        if time.monotonic() > end:
+            break
+        if seed not in plans:
+            plans[seed] = plans_of(folder, seed, nodes)
+        plan = plans[seed][name]
+        for disturbed in clients:
+            for how in hows:
+                place = folder / f"{seed}-{kind}-{disturbed}-{how.replace(', ', '-').replace(' ', '-')}"
+                one = measure(place, folder / f"base-{seed}", plan, how, disturbed, seed)
+                rows[name, "second client" if disturbed else "undisturbed", how].append(one)
+                print(f"seed {seed}, {name}, disturbed {disturbed}, {how}: {json.dumps(one)}", flush=True)
+                if how == "drain":
+                    drained |= {} if disturbed else {(seed, name): one}
+                    continue
+                harm = [key for key in ("no room", "false success", "cordons left") if one[key]]
+                if not disturbed and (drain := drained.get((seed, name))):
+                    # A node whose pod `drain` left without a place is not freed without harm.
+                    if one["empty"] < drain["empty"] - drain["pending"]:
+                        harm.append("fewer nodes than drain")
+                    if one["evictions"] > drain["evictions"]:
+                        harm.append("more evictions than drain")
+                wrong += [f"seed {seed}, {name}, disturbed {disturbed}, {how}: {what}" for what in harm]
+        print(table(rows), flush=True)
     for line in wrong:
         print("  " + line)
     return not wrong

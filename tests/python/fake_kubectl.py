@@ -4,15 +4,17 @@ STATE.json ARGUMENT...`. It prints the lines that the script's templates give, s
 on a real API server.
 
 The cluster: `nodes` by name with `gpus`, `unschedulable`, `mark`, `version`; `pods` by namespace/name with
-`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`; `lease`; `clock` counts calls.
+`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd`; `unready` pods never get ready; `leaving` ones
+have a time of deletion; `lease`; `clock` counts calls.
 Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
 `slow` listings.
 What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
-answer to each eviction; `down`: so many calls find no server; `conflicts`: so many patches of nodes find
-another version; `owners`: what controllers say when asked, null: they are gone; `wants`: how many pods they
-want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks; `arrives`: pods by the
-number of the call that creates them; `kill`: the process group dies at that call, `before` or `after` it takes
-effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open node had room for.
+answer to each eviction; `down`: so many calls find no server, and answer `error`; `conflicts`: so
+many patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
+how many pods they want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks;
+`arrives`: pods by the number of the call that creates them; `uncordons`: nodes by the number of the call; `kill`:
+the process group dies at that call, `before` or `after` it takes effect. `log`: the calls; `evicted`: uids;
+`no_room`: those that no open node had room for.
 """
 
 import fcntl
@@ -60,11 +62,16 @@ def main() -> int:
 def act(state: dict, space: str, arguments: list[str]) -> str:
     if state.get("down", 0) > 0:
         state["down"] -= 1
-        raise Failure("down", "The connection to the server was refused")
+        raise Failure("down", state.get("error", "The connection to the server was refused"))
     state["pods"].update(state.get("arrives", {}).pop(str(state["clock"]), {}))
+    if node := state.get("uncordons", {}).pop(str(state["clock"]), ""):
+        state["nodes"][node]["unschedulable"] = False
     verb, *rest = arguments
     if verb == "config":
         return "prod\n"
+    if verb == "apply":
+        with open(rest[-1]) as file:
+            return apply(state, [json.loads(one) for one in file.read().split("---") if one])
     if verb == "create":
         body = json.load(sys.stdin)
         return evict(state, body) if body["kind"] == "Eviction" else create_lease(state, body)
@@ -72,26 +79,25 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
         state["lease"] = None
         return ""
     if verb == "patch":
-        change = json.loads(rest[rest.index("-p") + 1])
-        return patch_lease(state, change) if rest[0] == "lease" else patch_node(state, rest[1], change)
+        if rest[0] == "lease":
+            with open(rest[-1]) as file:
+                return patch_lease(state, json.load(file))
+        return release(state, rest[1 : rest.index("--type")], json.loads(rest[-1]))
     if rest[0] == "lease":
         return lease_line(state)
     if rest[0] == "nodes":
         return "".join(map(node_line, state["nodes"].items()))
-    if rest[0] == "node":
-        node = find(state["nodes"], rest[1], "nodes")
-        return f"{node['version']}|{'true' if node['unschedulable'] else ''}|{node['mark']}"
-    if rest[0] == "poddisruptionbudgets":
-        return "".join(f"B|{name}\n" for name in state.get("broken", ()))
+    if rest[0] == "nodes,pods,poddisruptionbudgets":
+        schedule(state)
+        lines = [*map(node_line, state["nodes"].items()), *map(pod_line, state["pods"].items())]
+        lines += [f"D|{name}|broken|1|&app In \n" for name in state.get("broken", ())]
+        return "".join(lines) + "".join(f"D|{name}-budget||0|&pod In {name}\n" for name in state.get("forbidden", ()))
     if rest[0] == "pods" and "pending" in rest[-1]:
         return "".join(
             f"uid-{pod['owner']} pending: {name}: 0/9 nodes are available\n"
             for name, pod in state["pods"].items()
             if not pod["node"]
         )
-    if rest[0] == "pods":
-        schedule(state)
-        return "".join(map(pod_line, state["pods"].items()))
     if "/" in rest[0]:
         return controller(state, rest[0])
     return find(state["pods"], f"{space}/{rest[1]}", "pods")["node"]
@@ -133,28 +139,47 @@ def lease_line(state: dict) -> str:
     return "|".join(str(lease[key]) for key in ("version", "holder", "plan", "created", "before"))
 
 
-def patch_node(state: dict, name: str, change: dict) -> str:
-    node = find(state["nodes"], name, "nodes")
-    if "resourceVersion" in change["metadata"] and state.get("conflicts", 0) > 0:
-        state["conflicts"] -= 1
-        raise Failure("Conflict", "the object has been modified")
-    node["mark"] = change["metadata"]["annotations"]["gpusched/plan"] or ""
-    node["unschedulable"] = bool(change.get("spec", node)["unschedulable"])
-    return "patched"
+def apply(state: dict, items: list[dict]) -> str:
+    """Like kubectl, it goes on after an error."""
+    state["log"][-1] = "cordon " + " ".join(item["metadata"]["name"] for item in items)
+    failed = False
+    for item in items:
+        meta, node = item["metadata"], state["nodes"].get(item["metadata"]["name"])
+        if node is None or state.get("conflicts", 0) > 0 or meta["resourceVersion"] != str(node["version"]):
+            state["conflicts"] = max(state.get("conflicts", 0) - 1, 0)
+            failed = True
+            continue
+        node |= {"mark": meta["annotations"]["gpusched/plan"], "unschedulable": True, "version": node["version"] + 1}
+    if failed:
+        raise Failure("Conflict", "the object has been modified\nPlease review the fields above")
+    return "serverside-applied\n"
+
+
+def release(state: dict, names: list[str], change: dict) -> str:
+    for name in names:
+        node = find(state["nodes"], name, "nodes")
+        node["mark"] = change["metadata"]["annotations"]["gpusched/plan"] or ""
+        node["unschedulable"] = bool(change.get("spec", node)["unschedulable"])
+        node["version"] += 1
+    return "patched\n"
 
 
 def node_line(item: tuple[str, dict]) -> str:
     name, node = item
     closed = "true" if node["unschedulable"] else "<no value>"
-    return f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||{node['mark']}\n"
+    return (
+        f"N|{name}|{closed}|True|pods=110,gpu/x={node['gpus']},|name={name},||"
+        f"{node['mark']}|u-{name}|{node['version']}\n"
+    )
 
 
 def pod_line(item: tuple[str, dict]) -> str:
     name, pod = item
     owner = f"{pod.get('kind', 'ReplicaSet')}/{pod['owner']}/uid-{pod['owner']}" if pod["owner"] else ""
     return (
-        f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|<no value>|{pod.get('created', '')}|"
-        f"{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ +||||||{pod.get('odd', '')}|app={pod['owner']},|\n"
+        f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|{pod.get('leaving', '<no value>')}|"
+        f"{pod.get('created', '')}|{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ %||||||{pod.get('odd', '')}|"
+        f"app={pod['owner']},pod={name},|\n"
     )
 
 
@@ -182,19 +207,14 @@ def schedule(state: dict) -> None:
                     pod["node"] = name
                     break
         pod["looks"] = pod.get("looks", 0) + 1
-        pod["ready"] = pod["looks"] > state.get("slow", 0) and pod["node"] != ""
+        pod["ready"] = not pod.get("unready") and pod["looks"] > state.get("slow", 0) and pod["node"] != ""
 
 
 def evict(state: dict, eviction: dict) -> str:
     name = f"{eviction['metadata']['namespace']}/{eviction['metadata']['name']}"
-    dry = eviction["deleteOptions"].get("dryRun") == ["All"]
-    if dry:
-        state["log"][-1] = f"dry run of {name}"
     budget = "Cannot evict pod as it would violate the pod's disruption budget."
     if name in state.get("forbidden", ()):
         raise Failure("TooManyRequests", budget)
-    if dry:
-        return "{}\n"
     if state.get("busy", 0) > 0:
         state["busy"] -= 1
         raise Failure("TooManyRequests", budget)

@@ -5,7 +5,9 @@
 The cluster: `nodes` by name with `cpus` (jobs that fit), `state`, `reason`; `jobs` by id with `state`, `nodes`,
 `priority`, `requeue`, `comment`; `clock` counts calls. A requeued job is COMPLETING for one call, then PENDING; a
 pending job that is not held starts on the first nodes with room that are not drained.
-What goes wrong: `stuck`: jobs that do not start; `kill`: the process group dies at that call; `log`: the calls.
+What goes wrong: `stuck`: jobs that do not start; `removed`: nodes that are gone; `fails`: by the start of a call what
+it answers instead; `ends`: by job the state it takes instead of PENDING; `kill`: the process group dies at that
+call; `log`: the calls.
 """
 
 import json
@@ -21,13 +23,17 @@ def main() -> int:
     state["clock"] = state.get("clock", 0) + 1
     state["log"].append(" ".join(arguments))
     schedule(state)
-    out = queue(state, arguments[2]) if program == "squeue" else control(state, *arguments)
+    called = " ".join([program, *arguments])
+    error = next((text for start, text in state.get("fails", {}).items() if called.startswith(start)), "")
+    if program == "scontrol" and arguments[:2] == ["show", "node"] and arguments[2] in state.get("removed", ()):
+        error = f"Node {arguments[2]} not found"
+    out = None if error else queue(state, arguments[2]) if program == "squeue" else control(state, *arguments)
     with open(path, "w") as file:
         json.dump(state, file)
     if state["clock"] == state.get("kill"):
         os.killpg(os.getpgid(0), signal.SIGKILL)
     if out is None:
-        sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
+        sys.stderr.write(f"{error or 'slurm_load_jobs error: Invalid job id specified'}\n")
         return 1
     sys.stdout.write(out)
     return 0
@@ -78,12 +84,12 @@ def control(state: dict, verb: str, *rest: str) -> str | None:
 def schedule(state: dict) -> None:
     for name, job in state["jobs"].items():
         if job["state"] == "COMPLETING":
-            job["state"] = "PENDING"
+            job["state"] = state.get("ends", {}).get(name, "PENDING")
         elif job["state"] == "PENDING" and job["priority"] > 0 and name not in state.get("stuck", ()):
             room = [
                 node
                 for node, one in state["nodes"].items()
-                if "DRAIN" not in one["state"]
+                if "DRAIN" not in one["state"] and node not in state.get("removed", ())
                 and sum(node in other["nodes"] for other in state["jobs"].values()) < one["cpus"]
             ]
             if len(room) >= job["count"]:

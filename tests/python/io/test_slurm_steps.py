@@ -120,6 +120,45 @@ def test_it_copes_with(
     assert not any(one["priority"] == 0 for one in case.read()["jobs"].values())
 
 
+@pytest.mark.parametrize(
+    ("state", "code", "requeued", "says"),
+    [
+        # A node that was removed is passed over.
+        ({"removed": ["n1"], "jobs": {"17": {"state": "NODE_FAIL", "nodes": []}}}, 0, ["20_4"], "node n1 is gone"),
+        ({"removed": ["n1"], "jobs": {"17": {"state": "COMPLETED", "nodes": []}}}, 0, ["20_4"], "Vacated n0"),
+        ({"removed": ["n0", "n1"]}, 1, [], "not in this cluster"),
+        # An answer that is not understood stops it; only "Invalid job id" means that a job is gone.
+        ({"fails": {"scontrol show job": "Unable to contact slurm controller"}}, 1, [], "job 17 Unable to contact"),
+        ({"fails": {"squeue": "Unable to contact slurm controller"}}, 1, [], "node n0 squeue failed"),
+        ({"fails": {"scontrol show node": "Unable to contact slurm controller"}}, 1, [], "node n0 Unable to contact"),
+        # It ended while it was requeued.
+        ({"ends": {"17": "CANCELLED by 0"}}, 0, ["17", "20_4"], "job 17 is CANCELLED"),
+    ],
+)  # fmt: skip
+def test_it_goes_on_only_if_it_knows(
+    state: dict[str, Any], code: int, requeued: list[str], says: str, tmp_path: Path
+) -> None:
+    job = {"state": "RUNNING", "count": 1, "priority": 9, "requeue": 1}
+    case = Case(tmp_path, **state | {"jobs": {name: job | one for name, one in state.get("jobs", {}).items()}})
+    run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
+    said = run.stdout + run.stderr
+    assert run.returncode == code and mentions(said, says) and case.read()["requeued"] == requeued, said
+    case.file.write_text(json.dumps(case.read() | {"fails": {}}))
+    assert case.run("undo").returncode == 0
+    gone = case.read().get("removed", ())
+    assert [node for node in case.drained() if node not in gone] == []
+
+
+@pytest.mark.parametrize("comment", ["", "ask Ann = first, then 17", "gpusched:other"])
+@pytest.mark.parametrize("kill", [None, *range(14, 26, 2)])
+def test_comments_of_administrators_stay(comment: str, kill: int | None, tmp_path: Path) -> None:
+    job = {"state": "RUNNING", "nodes": ["n0", "n1"], "count": 2, "priority": 9, "requeue": 1, "comment": comment}
+    case = Case(tmp_path, jobs={"17": job}, kill=kill)
+    assert case.run(GPUSCHED_YES="1").returncode == (-9 if kill else 0)
+    assert case.run("undo").returncode == 0
+    assert case.read()["jobs"]["17"]["comment"] == comment and case.read()["jobs"]["17"]["priority"] > 0
+
+
 def test_room_is_made_for_pending_jobs(tmp_path: Path) -> None:
     document = plan(moves=[], waves=0, vacated_nodes=[], evictions=["20_4"],
                     placements=[{"task": "40", "node": "n0", "gpus": []}])  # fmt: skip
@@ -152,6 +191,7 @@ def test_nothing_stays_held_after_it_was_killed(call: int, tmp_path: Path) -> No
         ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]}, "job '17' 1 of its 2"),
         ({"moves": [{"task": "5", "from": "n2", "to": "n3", "gpus": [], "wave": 0}]}, "job '5' cannot be requeued"),
         ({"moves": [], "evictions": ["x"]}, "task 'x' Slurm job"),
+        ({"moves": [], "evictions": ["30+0", "30+1"]}, "job '30' is heterogeneous"),
     ],
 )  # fmt: skip
 def test_a_plan_that_slurm_cannot_carry_out_is_an_error(fields: dict[str, Any], words: str) -> None:
