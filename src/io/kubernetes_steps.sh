@@ -363,6 +363,12 @@ function slots(p, to,  key, node, want, n, q, alone, sum) {
   for (node in off) if ((key, node) in fit) sum -= alone ? 1 : fit[key, node]
   return sum
 }
+# Whether twice as many pods as were chosen, and one more like p, have room.
+function twice(p, to,  want, sum, i) {
+  request(requests[p], want)
+  for (i = 1; i <= batch; ++i) sum += places_of(chosen[i], want)
+  return slots(p, to) >= 2 * sum + 2
+}
 function gpus_of(p,  want, r, sum) {
   request(requests[p], want)
   for (r in want) if (r ~ /gpu|\/mig-/) sum += want[r] / 1000
@@ -497,9 +503,10 @@ END {
   for (i = 1; i <= count && batch < at_once; ++i) {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
     if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
-    # Later ones of a batch need twice the room: others may take some meanwhile.
-    if (kind[s] == "M" && batch && (shape[p] != like || anti[p] spread[p] != "" || 2 * batch + 2 > slots(p, to[s]))) continue
-    used[u]; like = kind[s] == "M" && anti[p] spread[p] == "" ? shape[p] : ""; ++batch
+    # Later ones of a batch need twice the room, and the first keeps it: others may take some meanwhile.
+    if (kind[s] == "M" && batch && (!lead || anti[p] spread[p] != "" || !twice(p, to[s]) || !twice(step[lead], to[lead]))) continue
+    if (!batch) lead = kind[s] == "M" && anti[p] spread[p] == "" ? s : 0
+    used[u]; chosen[++batch] = p
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
   }
