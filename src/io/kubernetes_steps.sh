@@ -138,7 +138,7 @@ pause() {
 }
 
 # ---- What is there now: one line per node, pod and disruption budget. The field before the labels of a pod has a "!"
-# if the pod has constraints that the script does not judge, and a "~" if it has local data.
+# if the pod has constraints that the script does not judge, and a "~" if it has local data or is protected.
 
 parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values}} {{.}}{{end}}{{end}}{{end}}
 {{- define "requests"}}{{range $k, $v := .resources.requests}}{{$k}}={{$v}},{{end}}{{end}}
@@ -172,6 +172,8 @@ lines="$parts"'{{range .items}}{{if eq .kind "Node"}}N|{{.metadata.name}}|{{.spe
 {{- if .namespaceSelector}}!{{end}}{{end}}{{range .spec.resourceClaims}}!{{end}}
 {{- range .spec.volumes}}{{range $k, $v := .}}{{if eq $k "persistentVolumeClaim" "ephemeral"}}!{{end}}
   {{- if eq $k "emptyDir" "hostPath"}}~{{end}}{{end}}{{end}}
+  {{- range $k, $v := .metadata.annotations}}{{if eq (print $k "=" $v)
+  "cluster-autoscaler.kubernetes.io/safe-to-evict=false" "karpenter.sh/do-not-disrupt=true"}}~{{end}}{{end}}
 {{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
 {{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{end}}{{"\n"}}{{end}}'
@@ -619,8 +621,8 @@ kept_rows='$8 ? $2 "|" $3 "|" $4 : ""' # pods whose disruption budget allows no 
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
-    ask y '' "Not in the plan; no ReplicaSet or StatefulSet replaces them, or they have local data or constraints that" \
-      "this script does not judge. Their nodes are left out: $(names "$unplanned")"
+    ask y '' "Not in the plan; no ReplicaSet or StatefulSet replaces them, or they have local data, a protecting annotation," \
+      "or constraints that this script does not judge. Their nodes are left out: $(names "$unplanned")"
     leave_out 'it has pods that are not in the plan' "$unplanned"
   fi
   rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' >"$tmp/bare"

@@ -32,7 +32,7 @@ GOAL_PLAN = f"goal of {GOAL} nodes"
 LIMIT_S = 900
 LEAD_S = 20  # of the second client
 RUNS = ["goal", "stops", "full"]
-KILLS = {"script, killed": 10, "script, Lease lost": 1}
+KILLS = {"script, killed": 20, "script, Lease lost": 1}
 HIGH = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
