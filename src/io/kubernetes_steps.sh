@@ -138,7 +138,7 @@ pause() {
 }
 
 # ---- What is there now: one line per node, pod and disruption budget. The field before the labels of a pod has a "!"
-# if the pod has constraints that the script does not judge, and a "~" if it has local data.
+# if the pod has constraints that the script does not judge, and a "~" if it has local data or is protected.
 
 parts='{{define "expressions"}}{{range .}}&{{.key}} {{.operator}}{{range .values}} {{.}}{{end}}{{end}}{{end}}
 {{- define "requests"}}{{range $k, $v := .resources.requests}}{{$k}}={{$v}},{{end}}{{end}}
@@ -172,6 +172,8 @@ lines="$parts"'{{range .items}}{{if eq .kind "Node"}}N|{{.metadata.name}}|{{.spe
 {{- if .namespaceSelector}}!{{end}}{{end}}{{range .spec.resourceClaims}}!{{end}}
 {{- range .spec.volumes}}{{range $k, $v := .}}{{if eq $k "persistentVolumeClaim" "ephemeral"}}!{{end}}
   {{- if eq $k "emptyDir" "hostPath"}}~{{end}}{{end}}{{end}}
+  {{- range $k, $v := .metadata.annotations}}{{if eq (print $k "=" $v)
+  "cluster-autoscaler.kubernetes.io/safe-to-evict=false" "karpenter.sh/do-not-disrupt=true"}}~{{end}}{{end}}
 {{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
 {{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{end}}{{"\n"}}{{end}}'
@@ -363,6 +365,12 @@ function slots(p, to,  key, node, want, n, q, alone, sum) {
   for (node in off) if ((key, node) in fit) sum -= alone ? 1 : fit[key, node]
   return sum
 }
+# Whether twice as many pods as were chosen, and one more like p, have room.
+function twice(p, to,  want, sum, i) {
+  request(requests[p], want)
+  for (i = 1; i <= batch; ++i) sum += places_of(chosen[i], want)
+  return slots(p, to) >= 2 * sum + 2
+}
 function gpus_of(p,  want, r, sum) {
   request(requests[p], want)
   for (r in want) if (r ~ /gpu|\/mig-/) sum += want[r] / 1000
@@ -497,9 +505,10 @@ END {
   for (i = 1; i <= count && batch < at_once; ++i) {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
     if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
-    # Later ones of a batch need twice the room: others may take some meanwhile.
-    if (kind[s] == "M" && batch && (shape[p] != like || anti[p] spread[p] != "" || 2 * batch + 2 > slots(p, to[s]))) continue
-    used[u]; like = kind[s] == "M" && anti[p] spread[p] == "" ? shape[p] : ""; ++batch
+    # Later ones of a batch need twice the room, and the first keeps it: others may take some meanwhile.
+    if (kind[s] == "M" && batch && (!lead || anti[p] spread[p] != "" || !twice(p, to[s]) || !twice(step[lead], to[lead]))) continue
+    if (!batch) lead = kind[s] == "M" && anti[p] spread[p] == "" ? s : 0
+    used[u]; chosen[++batch] = p
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
   }
@@ -612,8 +621,8 @@ kept_rows='$8 ? $2 "|" $3 "|" $4 : ""' # pods whose disruption budget allows no 
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
-    ask y '' "Not in the plan; no ReplicaSet or StatefulSet replaces them, or they have local data or constraints that" \
-      "this script does not judge. Their nodes are left out: $(names "$unplanned")"
+    ask y '' "Not in the plan; no ReplicaSet or StatefulSet replaces them, or they have local data, a protecting annotation," \
+      "or constraints that this script does not judge. Their nodes are left out: $(names "$unplanned")"
     leave_out 'it has pods that are not in the plan' "$unplanned"
   fi
   rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' >"$tmp/bare"

@@ -32,7 +32,7 @@ GOAL_PLAN = f"goal of {GOAL} nodes"
 LIMIT_S = 900
 LEAD_S = 20  # of the second client
 RUNS = ["goal", "stops", "full"]
-KILLS = {"script, killed": 5, "script, Lease lost": 1}
+KILLS = {"script, killed": 20, "script, Lease lost": 1}
 HIGH = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
@@ -162,7 +162,7 @@ def run(filled: Filled, plan: gs.Plan, how: str, seed: int) -> int | str:
     """Carries the plan out. The exit status."""
     environment = os.environ | {
         "KUBECTL": filled.plane.kubectl_command(), "GPUSCHED_YES": "1", "GPUSCHED_POLL_S": "1",
-        "GPUSCHED_WAIT_S": "45", "GPUSCHED_LEASE_S": "6",
+        "GPUSCHED_WAIT_S": "45", "GPUSCHED_LEASE_S": "6" if how in KILLS else "60",
     }  # fmt: skip
     with open(filled.folder / "run.log", "w") as log:
 
@@ -190,7 +190,7 @@ def run(filled: Filled, plan: gs.Plan, how: str, seed: int) -> int | str:
         for number in range(KILLS.get(how, 0)):
             process = start("sh", str(script))
             try:
-                process.wait(dice.uniform(1, 10))
+                process.wait(dice.uniform(1, 12))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

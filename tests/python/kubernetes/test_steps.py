@@ -34,7 +34,7 @@ def plan(*moves: dict[str, Any], vacated: tuple[str, ...] = ("n0", "n1"), **fiel
 
 
 PLAN = plan(move("db-0", "n0", "n5"), move("web-a", "n0", "n5"), move("web-b", "n1", "n5", 1))
-LARGEST_FIRST = ["u-web-a", "u-web-b", "u-db-0"]
+LARGEST_FIRST = ["u-web-a", "u-db-0", "u-web-b"]  # a batch, then the second of an owner
 
 
 def pod(node: str, owner: str, gpus: int = 1, **more: Any) -> dict[str, Any]:
@@ -165,8 +165,8 @@ def test_it_copes_with(state: dict[str, Any], environment: dict[str, str], tmp_p
         ({"pods": {"ml/web-a": pod("n0", "web", 9)}}, ["u-web-b"], ["n0"], "no open node takes it"),
         # A pod with constraints that the script does not judge goes to the node of the plan only.
         ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, ["u-web-b"], ["n0"], "no open node"),
-        # A stranger took the room: the replacement gets its own back.
-        ({"lands": ["", "n5", "n5"]}, ["u-web-a"], ["n0", "n1"], "pending: ml/web-a-1"),
+        # A stranger took the room: the replacement gets a node back. If it does not start there, no other node follows.
+        ({"lands": ["", "n5", "n5"]}, ["u-web-a", "u-db-0"], ["n1"], "pending: ml/web-a-1"),
         ({"breaks": ["ml/pdb"]}, LARGEST_FIRST, [], "Disruption budgets that are broken now: ml/pdb"),
         ({"refusal": "This pod has more than one PodDisruptionBudget"}, [], ["n0", "n1"], "more than one"),
     ],
@@ -195,7 +195,7 @@ def test_nodes_are_left_out_alone(
         ({"pods": {"ml/new": pod("n1", "")}}, "s\n", {}, []),
         ({"pods": {"ml/new": pod("n1", "")}}, "y\ny\n", {}, ["u-web-a", "u-db-0"]),
         ({"pods": {"ml/new": pod("n1", "new")}}, "", {}, []),
-        ({"pods": {"ml/new": pod("n1", "new")}}, "y\n", {}, [*LARGEST_FIRST, "u-new"]),
+        ({"pods": {"ml/new": pod("n1", "new")}}, "y\n", {}, ["u-web-a", "u-db-0", "u-new", "u-web-b"]),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "\n", {}, []),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "y\ny\n", {}, LARGEST_FIRST),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "y\n", {"GPUSCHED_BARE_PODS": "1"}, LARGEST_FIRST),
@@ -240,7 +240,8 @@ def test_pods_that_come_before_the_cordons_leave_as_well(call: int, tmp_path: Pa
     case = Case(tmp_path, arrives={str(call): {"ml/new": {**pod("n1", "new"), "uid": "u-new"}}})
     run = case.run(answer="y\n")
     assert run.returncode == 0, run.stdout + run.stderr
-    assert case.evicted() == [*LARGEST_FIRST, "u-new"] and mentions(run.stdout, "not in the plan ml/new")
+    assert sorted(case.evicted()) == sorted([*LARGEST_FIRST, "u-new"])
+    assert mentions(run.stdout, "not in the plan ml/new")
     assert_undone(case)
 
 
