@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // why(): tables of refusals, and the pods that find a place as it is.
 #include "admission/inquiry.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -38,50 +39,15 @@ std::string listed(const std::vector<std::string>& names) {
     return text + and_more(most, names.size());
 }
 
-Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order)
-    : refusals(cluster, pod, order), rows(refusals.rows().size()) {
-    for (const auto node : nodes) {
-        const auto refusing = refusals.of(node);
-        if (refusing.empty()) {
-            ++fit;
-            continue;
-        }
-        ++rows[refusing.front()].first;
-        for (const auto row : refusing) ++rows[row].any;
-        auto& group = sets[refusing];
-        if (group.nodes++ == 0) group.first = node;
-        if (refusing.size() > 1) continue;
-        auto& row = rows[refusing.front()];
-        ++row.alone;
-        const auto missing = refusals.missing(refusing.front(), node);
-        if (row.best != none<NodeId> && missing >= row.least) continue;  // nodes come by name
-        row.best = node;
-        row.least = missing;
-    }
-}
-
-std::vector<WhyRow> Tally::table(const Cluster& cluster) const {
+static std::vector<WhyRow> table_of(const Tally& tally, const Cluster& cluster) {
     std::vector<WhyRow> out;
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-        const auto& count = rows[row];
+    for (std::size_t row = 0; row < tally.rows.size(); ++row) {
+        const auto& count = tally.rows[row];
         if (count.any == 0) continue;
-        out.push_back({refusals.name(row), count.first, count.alone, std::nullopt});
+        out.push_back({tally.refusals.name(row), count.first, count.alone, std::nullopt});
         if (count.best != none<NodeId>) out.back().best_node = cluster.name(count.best);
     }
     return out;
-}
-
-const Tally::Set* Tally::smallest() const {
-    const Set* best = nullptr;
-    const auto key = [&](const auto& set) {
-        return std::tuple(set.first.size(),
-                          std::count_if(set.first.begin(), set.first.end(),
-                                        [&](auto row) { return allocation::is_permanent(constraint(row)); }),
-                          -set.second.nodes);
-    };
-    for (const auto& set : sets)
-        if (best == nullptr || key(set) < key(*best)) best = &set;
-    return best;
 }
 
 std::vector<TaskId> place_some(Cluster& work, std::span<const Kind> kinds, std::vector<NodeId> nodes) {
@@ -143,25 +109,47 @@ Why Inquiry::answer(std::string_view name) {
     return std::move(why_);
 }
 
+/// The end of a message about an unknown name: the names with another namespace in front, or similar ones.
+static std::string similar_names(const Inventory& inv, std::string_view name) {
+    std::vector<std::string> found;
+    const auto add = [&](const auto& names) {
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (std::string_view known = names[i];
+                known.ends_with(name) && known.substr(0, known.size() - name.size()).ends_with('/'))
+                found.emplace_back(known);
+    };
+    add(inv.job_names);
+    if (found.empty()) add(inv.tasks.names);
+    constexpr std::size_t most = 4;
+    if (!name.empty() && !found.empty() && found.size() <= most)
+        return "; did you mean " + either_of(found) + "?";
+    return did_you_mean(name, inv.job_names);
+}
+
 void Inquiry::find_pods(std::string_view name) {
     const auto job = inv_.job_names.find(name);
     const auto task = inv_.tasks.names.find(name);
     if (name.empty() || (!job && !task))
-        throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job or a task of the cluster"));
+        throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job or a task of the cluster") +
+                           similar_names(inv_, name));
     std::vector<TaskId> pending;
     if (job)
         pending = allocation::pending_pods(cluster_, name);
     else if (const auto id = make_id<TaskId>(*task); !cluster_.is_placed(id))
         pending.push_back(id);
     else
-        throw InvalidInput(bad_value("name", gpusched::quoted(name),
-                                     "a pending task; this one runs on node " +
-                                         gpusched::quoted(cluster_.name(cluster_.node_of(id)))));
+        say_bound({&id, 1});
     if (job) {
         const auto found = inv_.job_waiting.find(make_id<JobId>(*job));
         if (found != inv_.job_waiting.end()) wait(found->second, 0, 0);
-        if (pending.empty() && !why_.waiting)
-            throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job with pending tasks"));
+        if (pending.empty() && !why_.waiting) {
+            std::vector<TaskId> bound;
+            for (const auto one : cluster_.tasks())
+                if (inv_.tasks.job[index(one)] == make_id<JobId>(*job)) bound.push_back(one);
+            if (bound.empty())
+                throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job with tasks"));
+            say_bound(bound);
+        }
     }
     const WaitingReason* first = nullptr;
     for (const auto pod : pending) {
@@ -176,6 +164,26 @@ void Inquiry::find_pods(std::string_view name) {
     if (!why_.pods.empty() && !find_waiting(cluster_, why_.pods)) return;  // they can start without them
     why_.pods = pending;
     wait(*first, others, pending.size());
+}
+
+void Inquiry::say_bound(std::span<const TaskId> tasks) {
+    std::vector<std::string> nodes, not_ready;
+    for (const auto task : tasks) {
+        const auto node = cluster_.node_of(task);
+        auto& names =
+            gpusched::detail::is_not_ready(inv_.node_classes[inv_.nodes.node_class[index(node)]].taints)
+                ? not_ready
+                : nodes;
+        if (std::find(names.begin(), names.end(), cluster_.name(node)) == names.end())
+            names.push_back(cluster_.name(node));
+    }
+    std::string text;
+    if (!not_ready.empty())
+        text = "it is bound to " + listed(not_ready) + ", which " +
+               (not_ready.size() == 1 ? "is not ready" : "are not ready");
+    if (!nodes.empty()) text += (text.empty() ? "it runs on " : "; it runs on ") + listed(nodes);
+    why_.text = "it does not wait for room: " + text;
+    why_.waiting = WaitingReason{WaitingFor::other, std::move(text)};
 }
 
 void Inquiry::wait(const WaitingReason& reason, std::size_t pods, std::size_t of) {
@@ -233,7 +241,7 @@ std::int64_t Inquiry::running_members(JobId job) const {
 void Inquiry::ask_as_it_is() {
     make_kinds();
     why_.fits = fits(cluster_, why_.pods);
-    if (why_.fits && why_.pods.size() == 1 && !why_.waiting && !options_.on)
+    if (why_.pods.size() == 1 && !why_.waiting && !options_.on)
         if (auto gang = gang_of(why_.pods.front()); gang.size() > 1) {
             why_.pods = std::move(gang);
             make_kinds();
@@ -247,7 +255,7 @@ void Inquiry::ask_as_it_is() {
                     .pods = static_cast<std::int64_t>(kind.pods.size()),
                     .places = 0,
                     .nodes_fit = tally.fit,
-                    .table = tally.table(cluster_)};
+                    .table = table_of(tally, cluster_)};
         out.places = out.pods - static_cast<std::int64_t>(place_some(work, {&kind, 1}, nodes_).size());
         work.rollback(0);
         why_.kinds.push_back(std::move(out));
@@ -261,6 +269,8 @@ void Inquiry::ask_as_it_is() {
     why_.text = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
                 : options_.on ? "it fits on this node as it is"
                               : "it fits as it is, on " + counted(nodes, "node");
+    why_.text += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
+                 ". Not checked: claims and volumes that the snapshot lacks (see the report of the import)";
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

@@ -175,6 +175,9 @@ bool Inquiry::say_impossible() {
             if (allocation::is_permanent(as_it_is.constraint(row)) && as_it_is.rows[row].any > 0) {
                 rows += (rows.empty() ? "" : ", ") + as_it_is.refusals.name(row) + " refuses " +
                         thousands(as_it_is.rows[row].any);
+                if (as_it_is.constraint(row) == Constraint::gpu_model &&
+                    as_it_is.rows[row].any == std::ssize(nodes_) && !options_.on)
+                    rows += " (" + as_it_is.refusals.describe(row, nodes_.front()) + ")";
                 why_.constraints.push_back(as_it_is.refusals.name(row));
             }
         why_.text = nodes_.empty()
