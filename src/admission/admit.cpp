@@ -2,6 +2,7 @@
 // Admission: checks the options, runs the search, builds the plan, explains rejections.
 #include "admission/search.hpp"
 #include "allocation/gang.hpp"
+#include "allocation/tally.hpp"
 #include "model/placement_order.hpp"
 
 #include <gpusched/admission/admit.hpp>
@@ -204,42 +205,36 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     std::int64_t fewest = INT64_MAX;
     for (const auto pod : pods) {
         std::int64_t feasible = 0, filtered = 0;
-        // The obstacle that is checked last is the closest; ties: the most idle GPUs, then the first node.
-        std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
-        NodeId closest_node = none<NodeId>;
-        Obstacle closest_obstacle = Obstacle::none;
+        std::vector<NodeId> refusing;
         for (const auto node : emptied.nodes()) {
             if (!passes(pod, node)) {
                 ++filtered;
                 continue;
             }
             const auto obstacle = find_obstacle(emptied, pod, node);
-            const auto idle = gpu_count(emptied.idle_gpus(node, emptied.lent_to(pod)));
             // Other tasks can be needed: their leaving is no help then.
             if (obstacle == Obstacle::none || (gpusched::detail::may_pass(obstacle) &&
-                                               obstacle_without_its_tasks(pod, node) == Obstacle::none)) {
+                                               obstacle_without_its_tasks(pod, node) == Obstacle::none))
                 ++feasible;
-                continue;
-            }
-            const std::tuple key(static_cast<int>(obstacle), idle, ~static_cast<std::uint32_t>(index(node)));
-            if (closest_node != none<NodeId> && key <= closest) continue;
-            closest = key;
-            closest_node = node;
-            closest_obstacle = obstacle;
+            else
+                refusing.push_back(node);
         }
         if (feasible == 0) {
-            made.obstacle = closest_obstacle;
             made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
             if (filtered > 0)
                 made.reason += ": the filter rejects " + number_text(filtered) + " of " +
                                number_text(emptied.node_count()) + " nodes";
-            if (closest_node == none<NodeId>) {
+            const allocation::detail::Tally tally(emptied, pod, refusing);
+            const auto blame = tally.blame();
+            if (blame.rows.empty()) {
                 if (filtered == 0) made.reason += ": the cluster has no nodes";
                 return;
             }
-            made.reason += ", even if every task leaves that may leave; the closest node is " +
-                           gpusched::quoted(cluster.name(closest_node)) + ": " +
-                           describe_obstacle(emptied, pod, closest_node);
+            made.obstacle = allocation::detail::obstacle_of(tally.constraint(blame.rows.front()));
+            made.reason += ", even if every task leaves that may leave; ";
+            if (blame.nodes > 0)
+                made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
+            made.reason += tally.describe(blame.rows, blame.node);
             return;
         }
         fewest = std::min(fewest, feasible);

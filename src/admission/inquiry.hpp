@@ -3,6 +3,7 @@
 #pragma once
 
 #include "allocation/gang.hpp"
+#include "allocation/tally.hpp"
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/why.hpp>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +23,7 @@ namespace gpusched::admission::detail {
 using allocation::Refusals;
 using allocation::detail::Gang;
 using allocation::detail::Packed;
+using allocation::detail::Tally;
 
 /// A number such as 1,482.
 [[nodiscard]] std::string thousands(std::int64_t number);
@@ -32,34 +33,6 @@ using allocation::detail::Packed;
 [[nodiscard]] std::string gpus_text(std::int64_t milli);
 /// The first of these names, and the number of the others.
 [[nodiscard]] std::string listed(const std::vector<std::string>& names);
-
-/// The nodes that each constraint, and each set of them, refuses.
-struct Tally {
-    struct Count {
-        std::int64_t first = 0, alone = 0, any = 0;
-        NodeId some = none<NodeId>;  // the first one that it refuses
-        NodeId best = none<NodeId>;
-        std::int64_t least = 0;
-    };
-    struct Group {
-        std::int64_t nodes = 0;
-        NodeId first = none<NodeId>;
-    };
-
-    Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order);
-
-    [[nodiscard]] Constraint constraint(std::size_t row) const { return refusals.rows()[row].constraint; }
-    [[nodiscard]] std::vector<WhyRow> table(const Cluster& cluster) const;
-    using Set = std::pair<const std::vector<std::uint32_t>, Group>;
-    /// The smallest set; of equally small ones, the one with the fewest constraints that never change, then with the
-    /// most nodes, then the first. Null without nodes that are refused.
-    [[nodiscard]] const Set* smallest() const;
-
-    Refusals refusals;
-    std::vector<Count> rows;
-    std::map<std::vector<std::uint32_t>, Group> sets;
-    std::int64_t fit = 0;
-};
 
 /// Equal pods.
 struct Kind {
@@ -82,6 +55,8 @@ class Inquiry {
     // The pods
     /// Finds the pods that the answer is about, and what they wait for if not for room.
     void find_pods(std::string_view name);
+    /// The tasks have a node already.
+    void say_bound(std::span<const TaskId> tasks);
     void make_kinds();
     /// The gang of a single task that fits alone but cannot start alone; empty if it can.
     [[nodiscard]] std::vector<TaskId> gang_of(TaskId pod) const;
@@ -122,12 +97,8 @@ class Inquiry {
     /// Each pod fits somewhere, and all fit without the level, but not in one domain.
     bool say_topology();
     void say_constraint();
-    /// Of the rows that alone refuse nodes: the one that costs least to remove, then the one with more nodes, then
-    /// the first.
-    [[nodiscard]] std::optional<std::size_t> row_to_blame(const Tally& tally, TaskId pod);
-    /// Describes why these rows refuse the node, each with its name if there are several.
-    [[nodiscard]] static std::string describe_set(const Tally& tally, std::span<const std::uint32_t> rows,
-                                                  NodeId node);
+    /// What it costs to remove a constraint that alone refuses nodes.
+    [[nodiscard]] std::int64_t cost_to_remove(const Tally& tally, std::size_t row);
     void say_row(const Tally& tally, std::size_t row);
     void say_gpus(const Tally& tally, std::size_t row);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // why(): tables of refusals, and the pods that find a place as it is.
 #include "admission/inquiry.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -38,51 +39,15 @@ std::string listed(const std::vector<std::string>& names) {
     return text + and_more(most, names.size());
 }
 
-Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order)
-    : refusals(cluster, pod, order), rows(refusals.rows().size()) {
-    for (const auto node : nodes) {
-        const auto refusing = refusals.of(node);
-        if (refusing.empty()) {
-            ++fit;
-            continue;
-        }
-        ++rows[refusing.front()].first;
-        for (const auto row : refusing)
-            if (rows[row].any++ == 0) rows[row].some = node;
-        auto& group = sets[refusing];
-        if (group.nodes++ == 0) group.first = node;
-        if (refusing.size() > 1) continue;
-        auto& row = rows[refusing.front()];
-        ++row.alone;
-        const auto missing = refusals.missing(refusing.front(), node);
-        if (row.best != none<NodeId> && missing >= row.least) continue;  // nodes come by name
-        row.best = node;
-        row.least = missing;
-    }
-}
-
-std::vector<WhyRow> Tally::table(const Cluster& cluster) const {
+static std::vector<WhyRow> table_of(const Tally& tally, const Cluster& cluster) {
     std::vector<WhyRow> out;
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-        const auto& count = rows[row];
+    for (std::size_t row = 0; row < tally.rows.size(); ++row) {
+        const auto& count = tally.rows[row];
         if (count.any == 0) continue;
-        out.push_back({refusals.name(row), count.first, count.alone, std::nullopt});
+        out.push_back({tally.refusals.name(row), count.first, count.alone, std::nullopt});
         if (count.best != none<NodeId>) out.back().best_node = cluster.name(count.best);
     }
     return out;
-}
-
-const Tally::Set* Tally::smallest() const {
-    const Set* best = nullptr;
-    const auto key = [&](const auto& set) {
-        return std::tuple(set.first.size(),
-                          std::count_if(set.first.begin(), set.first.end(),
-                                        [&](auto row) { return allocation::is_permanent(constraint(row)); }),
-                          -set.second.nodes);
-    };
-    for (const auto& set : sets)
-        if (best == nullptr || key(set) < key(*best)) best = &set;
-    return best;
 }
 
 std::vector<TaskId> place_some(Cluster& work, std::span<const Kind> kinds, std::vector<NodeId> nodes) {
@@ -140,22 +105,45 @@ Why Inquiry::answer(std::string_view name) {
     return std::move(why_);
 }
 
+/// The end of a message about an unknown name: the names with another namespace in front, or similar ones.
+static std::string similar_names(const Inventory& inv, std::string_view name) {
+    std::vector<std::string> found;
+    const auto add = [&](const auto& names) {
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (std::string_view known = names[i];
+                known.ends_with(name) && known.substr(0, known.size() - name.size()).ends_with('/'))
+                found.emplace_back(known);
+    };
+    add(inv.job_names);
+    if (found.empty()) add(inv.tasks.names);
+    constexpr std::size_t most = 4;
+    if (!name.empty() && !found.empty() && found.size() <= most)
+        return "; did you mean " + either_of(found) + "?";
+    return did_you_mean(name, inv.job_names);
+}
+
 void Inquiry::find_pods(std::string_view name) {
     const auto job = inv_.job_names.find(name);
     const auto task = inv_.tasks.names.find(name);
     if (name.empty() || (!job && !task))
-        throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job or a task of the cluster"));
+        throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job or a task of the cluster") +
+                           similar_names(inv_, name));
     why_.pods = allocation::pending_pods(cluster_, name);
     auto reason = find_waiting(cluster_, why_.pods);
     if (why_.pods.empty()) {
-        if (!job)
-            throw InvalidInput(
-                bad_value("name", gpusched::quoted(name),
-                          "a pending task; this one runs on node " +
-                              gpusched::quoted(cluster_.name(cluster_.node_of(make_id<TaskId>(*task))))));
+        if (!job) {
+            const auto id = make_id<TaskId>(*task);
+            return say_bound({&id, 1});
+        }
         const auto found = inv_.job_waiting.find(make_id<JobId>(*job));
-        if (found == inv_.job_waiting.end())
-            throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job with pending tasks"));
+        if (found == inv_.job_waiting.end()) {
+            std::vector<TaskId> bound;
+            for (const auto one : cluster_.tasks())
+                if (inv_.tasks.job[index(one)] == make_id<JobId>(*job)) bound.push_back(one);
+            if (bound.empty())
+                throw InvalidInput(bad_value("name", gpusched::quoted(name), "a job with tasks"));
+            return say_bound(bound);
+        }
         reason = found->second;
     }
     if (!reason) return;
@@ -170,6 +158,26 @@ void Inquiry::find_pods(std::string_view name) {
                            (waiting == 1 ? " does not wait for room, and the gang needs it: "
                                          : " do not wait for room, and the gang needs them: ");
     why_.cause += describe_waiting(*reason);
+}
+
+void Inquiry::say_bound(std::span<const TaskId> tasks) {
+    std::vector<std::string> nodes, not_ready;
+    for (const auto task : tasks) {
+        const auto node = cluster_.node_of(task);
+        auto& names =
+            gpusched::detail::is_not_ready(inv_.node_classes[inv_.nodes.node_class[index(node)]].taints)
+                ? not_ready
+                : nodes;
+        if (std::find(names.begin(), names.end(), cluster_.name(node)) == names.end())
+            names.push_back(cluster_.name(node));
+    }
+    std::string text;
+    if (!not_ready.empty())
+        text = "it is bound to " + listed(not_ready) + ", which " +
+               (not_ready.size() == 1 ? "is not ready" : "are not ready");
+    if (!nodes.empty()) text += (text.empty() ? "it runs on " : "; it runs on ") + listed(nodes);
+    why_.cause = "it does not wait for room: " + text;
+    why_.waiting_for = WaitingFor::other;
 }
 
 void Inquiry::make_kinds() {
@@ -193,7 +201,7 @@ std::vector<TaskId> Inquiry::gang_of(TaskId pod) const {
     if (job == none<JobId>) return {};
     const auto needed = inv_.job_min_members[index(job)];
     std::vector<TaskId> pending;
-    if (needed > 0 && running_members(job) + 1 >= needed) return pending;
+    if (needed > 0 ? running_members(job) + 1 >= needed : !why_.fits) return pending;
     for (const auto task : cluster_.tasks())
         if (inv_.tasks.job[index(task)] == job && !cluster_.is_placed(task) && !inv_.waiting.contains(task))
             pending.push_back(task);
@@ -216,7 +224,7 @@ std::int64_t Inquiry::running_members(JobId job) const {
 void Inquiry::ask_as_it_is() {
     make_kinds();
     why_.fits = fits(cluster_, why_.pods);
-    if (why_.fits && why_.pods.size() == 1 && !why_.waiting_for && !options_.on)
+    if (why_.pods.size() == 1 && !why_.waiting_for && !options_.on)
         if (auto gang = gang_of(why_.pods.front()); gang.size() > 1) {
             why_.pods = std::move(gang);
             make_kinds();
@@ -230,7 +238,7 @@ void Inquiry::ask_as_it_is() {
                     .pods = static_cast<std::int64_t>(kind.pods.size()),
                     .places = 0,
                     .nodes_fit = tally.fit,
-                    .table = tally.table(cluster_)};
+                    .table = table_of(tally, cluster_)};
         out.places = out.pods - static_cast<std::int64_t>(place_some(work, {&kind, 1}, nodes_).size());
         work.rollback(0);
         why_.kinds.push_back(std::move(out));
@@ -242,8 +250,10 @@ void Inquiry::ask_as_it_is() {
     if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;
     why_.cause = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
-                 : options_.on ? "it fits on this node as it is"
-                               : "it fits as it is, on " + counted(nodes, "node");
+                : options_.on ? "it fits on this node as it is"
+                              : "it fits as it is, on " + counted(nodes, "node");
+    why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
+                 ". Not checked: claims and volumes that the snapshot lacks (see the report of the import)";
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 namespace gpusched::admission::detail {
@@ -41,6 +40,9 @@ void Inquiry::say_constraint() {
         return;
     }
     const auto pod = left_.front();
+    best_nodes_ = allocation::detail::without_own_obstacles(*work_, pod, best_nodes_, [&](NodeId node) {
+        return find_obstacle(cluster_, pod, node) == Obstacle::none;
+    });
     const Tally tally(*work_, pod, best_nodes_, options_.order);
     if (why_.pods.size() > 1) {
         why_.cause =
@@ -49,7 +51,8 @@ void Inquiry::say_constraint() {
         if (level_) why_.cause += " in the best domain";
         why_.cause += enough_to_start() + "; ";
     }
-    if (const auto row = row_to_blame(tally, pod)) return say_row(tally, *row);
+    if (const auto row = tally.row_to_blame([&](std::size_t r) { return cost_to_remove(tally, r); }))
+        return say_row(tally, *row);
     const auto* const set = tally.smallest();
     if (set == nullptr) {
         why_.cause_kind = Cause::constraint;
@@ -68,50 +71,31 @@ void Inquiry::say_constraint() {
                      : names + " together: " + counted(set->second.nodes, "node") +
                            (set->second.nodes == 1 ? " passes" : " pass") + " every other constraint, like " +
                            gpusched::quoted(cluster_.name(set->second.first))) +
-        "; " + describe_set(tally, set->first, set->second.first);
+        "; " + tally.describe(set->first, set->second.first);
 }
 
-std::string Inquiry::describe_set(const Tally& tally, std::span<const std::uint32_t> rows, NodeId node) {
-    std::string text;
-    for (const auto row : rows) {
-        const auto name = tally.refusals.name(row) + ": ";
-        const auto why = tally.refusals.describe(row, node);
-        const bool is_named = rows.size() == 1 || why.starts_with(name);
-        text += (text.empty() ? "" : "; ") + (is_named ? "" : name) + why;
-    }
-    return text;
-}
-
-std::optional<std::size_t> Inquiry::row_to_blame(const Tally& tally, TaskId pod) {
+std::int64_t Inquiry::cost_to_remove(const Tally& tally, std::size_t row) {
     constexpr auto highest = std::numeric_limits<std::int64_t>::max();
-    std::vector<std::size_t> rows;
-    for (std::size_t row = 0; row < tally.rows.size(); ++row)
-        if (tally.rows[row].alone > 0) rows.push_back(row);
-    if (rows.empty()) return std::nullopt;
-    const auto cost = [&](std::size_t row) -> std::int64_t {
-        if (rows.size() == 1) return 0;
-        const auto constraint = tally.constraint(row);
-        if (constraint == Constraint::cordoned)
-            return std::any_of(why_.remedies.begin(), why_.remedies.end(),
-                               [](const Remedy& r) { return r.kind == RemedyKind::uncordon; })
-                       ? 0
-                       : highest - 1;
-        if (constraint <= Constraint::failed_gpus) return highest;
-        std::vector<std::uint8_t> alone(cluster_.node_slots());
-        for (const auto node : best_nodes_)
-            if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
-                alone[index(node)] = 1;
-        Options options;
-        options.time_limit = budget_.remaining_s();
-        options.filter = allocation::AnyFilter([&, pod](const Cluster&, TaskId task, NodeId node) {
-            return task != pod || alone[index(node)] != 0;
-        });
-        const auto made = admit(*work_, {&pod, 1}, options, context_);
-        return made.admitted ? made.cost.total() : highest - 1;
-    };
-    std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>> keys;
-    for (const auto row : rows) keys.emplace_back(cost(row), -tally.rows[row].alone, row);
-    return std::get<2>(*std::min_element(keys.begin(), keys.end()));
+    const auto pod = tally.refusals.task();
+    const auto constraint = tally.constraint(row);
+    if (constraint == Constraint::cordoned)
+        return std::any_of(why_.remedies.begin(), why_.remedies.end(),
+                           [](const Remedy& r) { return r.kind == RemedyKind::uncordon; })
+                   ? 0
+                   : highest - 2;
+    if (constraint == Constraint::gpu_model) return highest;
+    if (constraint <= Constraint::failed_gpus) return highest - 1;
+    std::vector<std::uint8_t> alone(cluster_.node_slots());
+    for (const auto node : best_nodes_)
+        if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
+            alone[index(node)] = 1;
+    Options options;
+    options.time_limit = budget_.remaining_s();
+    options.filter = allocation::AnyFilter([&, pod](const Cluster&, TaskId task, NodeId node) {
+        return task != pod || alone[index(node)] != 0;
+    });
+    const auto made = admit(*work_, {&pod, 1}, options, context_);
+    return made.admitted ? made.cost.total() : highest - 2;
 }
 
 void Inquiry::say_row(const Tally& tally, std::size_t row) {
@@ -142,7 +126,8 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
 
 void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
     const auto alone = tally.rows[row].alone;
-    std::int64_t idle = 0, most = 0, needs = 0;
+    std::int64_t idle = 0, idle_now = 0, most = 0, needs = 0;
+    const Refusals now(cluster_, tally.refusals.task(), options_.order);
     auto model = none<GpuModelId>;
     bool one_model = true;
     for (const auto node : best_nodes_) {
@@ -150,6 +135,7 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
         if (set.size() != 1 || set.front() != row) continue;
         const auto here = tally.refusals.idle(node);
         idle += here.milli;
+        idle_now += now.idle(node).milli;
         most = std::max(most, here.most);
         const auto its = inv_.nodes.gpu_model[index(node)];
         one_model = one_model && (model == none<GpuModelId> || its == model);
@@ -164,11 +150,13 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
                            : counted(alone, "node");
     why_.cause += std::string(enum_name(why_.cause_kind)) + ": " + nodes +
                   (alone == 1 ? " passes" : " pass") + " every other constraint and " +
-                  (alone == 1 ? "has " : "have ") + gpus_text(idle) +
-                  (idle == whole_gpu_milli ? " idle GPU" : " idle GPUs");
+                  (alone == 1 ? "has " : "have ") + gpus_text(idle_now) +
+                  (idle_now == whole_gpu_milli ? " idle GPU" : " idle GPUs");
+    const bool changed = idle != idle_now;
+    if (changed) why_.cause += ", " + gpus_text(idle) + " once the pods that find a place are there";
     if ((alone > 1 || fraction) && most > 0)
-        why_.cause += std::string("; no ") + (fraction ? "GPU" : "node") + " has more than " +
-                      gpus_text(most) + (fraction ? " free" : " idle");
+        why_.cause += std::string(changed ? "; then no " : "; no ") + (fraction ? "GPU" : "node") +
+                      " has more than " + gpus_text(most) + (fraction ? " free" : " idle");
     why_.cause += left_.size() > 1
                       ? "; the " + thousands(static_cast<std::int64_t>(left_.size())) +
                             (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +

@@ -204,7 +204,7 @@ bool Inquiry::say_impossible() {
                       (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                       gpusched::quoted(cluster_.name(closest)) + ": ";
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
-        why_.cause += describe_set(emptied, set->first, closest);
+        why_.cause += emptied.describe(set->first, closest);
         return true;
     }
     const auto all = why_.pods.size();

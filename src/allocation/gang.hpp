@@ -133,6 +133,7 @@ class Gang {
     void make_classes();
     void read_levels();
     void place_uniform(Allocation& result) const;
+    void explain_room(const PodClass& pods_alike, std::size_t next, Allocation& result) const;
     [[nodiscard]] std::vector<std::vector<std::uint32_t>> preferred_groups(AllocatePolicy policy) const;
     [[nodiscard]] std::optional<std::vector<std::int64_t>>
     spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePolicy policy) const;

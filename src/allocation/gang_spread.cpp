@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spreads a gang of one shape over domains, and explains failures.
 #include "allocation/gang.hpp"
+#include "allocation/tally.hpp"
 #include "model/placement_order.hpp"
 #include "model/pod_room.hpp"
 
@@ -10,7 +11,6 @@
 #include <gpusched/model/waiting.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -201,82 +201,57 @@ void Gang::say_unproven(Allocation& result) const {
     result.reason += ", so a placement may exist (not proven)";
 }
 
+/// Names the constraints that keep off the next pod once as many as possible are placed.
+void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result) const {
+    const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
+    std::vector<std::uint8_t> fitted(cluster.node_slots());
+    for (const auto node : nodes)
+        fitted[index(node)] = find_obstacle(cluster, pods[c.pods[next]], node) == Obstacle::none;
+    const auto start = cluster.checkpoint();
+    const auto first = next;
+    for (const auto node : nodes)
+        while (next + 1 < c.pods.size() && try_put(pods[c.pods[next]], node)) ++next;
+    const auto pod = pods[c.pods[next]];
+    const Tally tally(cluster, pod, without_own_obstacles(cluster, pod, nodes, [&](NodeId node) {
+                          return fitted[index(node)] != 0;
+                      }));
+    const auto blame = tally.blame(static_cast<std::int64_t>(c.pods.size() - next));
+    if (!blame.rows.empty()) {
+        result.obstacle = obstacle_of(tally.constraint(blame.rows.front()));
+        std::string names;
+        for (const auto row : blame.rows) {
+            names += names.empty() ? "" : row == blame.rows.back() ? " and " : ", ";
+            const auto constraint = tally.constraint(row);
+            names += constraint == Constraint::cordoned    ? closed_word(inv)
+                     : constraint == Constraint::not_ready ? "not ready"
+                                                           : in_words(obstacle_of(constraint));
+        }
+        result.reason = names + result.reason + (next > first ? "; then " : "; ");
+        const bool one = blame.nodes == 1;
+        if (blame.nodes > 0)
+            result.reason += std::to_string(blame.nodes) + (one ? " node" : " nodes") +
+                             (blame.rows.size() > 1 ? " would take one without these constraints"
+                              : one                 ? " passes every other constraint"
+                                                    : " pass every other constraint") +
+                             (one ? ": " : ", such as ") + gpusched::quoted(cluster.name(blame.node)) + ": ";
+        result.reason += tally.describe(blame.rows, blame.node);
+    }
+    cluster.rollback(start);
+}
+
 void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
     if (!explains) return;
-    const auto task = c.sample;
-    const auto& t = inv.tasks;
-    const auto i = index(task);
+    const auto task = pods[c.pods[next]];
     const auto count = static_cast<std::int64_t>(c.pods.size() - next);
-    const auto lent = cluster.lent_to(task);
-    static constexpr std::array order{Obstacle::gpu,           Obstacle::cordoned,      Obstacle::gpu_model,
-                                      Obstacle::node_selector, Obstacle::node_affinity, Obstacle::taint,
-                                      Obstacle::gpu_memory,    Obstacle::hardware,      Obstacle::cpu,
-                                      Obstacle::memory,        Obstacle::resource,      Obstacle::device};
-    // How many pods the nodes hold with all constraints, with all but one, and with one and all before it.
     std::int64_t held = 0;
-    std::array<std::int64_t, order.size()> without{}, stages{};
-    for (const auto node : cluster.nodes()) {
-        auto here = count, next_least = count;  // the fewest that a constraint allows, and the fewest but one
-        std::size_t least = order.size();
-        const auto stage = [&](std::size_t s, std::int64_t holds) {
-            holds = std::max<std::int64_t>(holds, 0);
-            if (holds < here) {
-                next_least = std::exchange(here, holds);
-                least = s;
-            } else {
-                next_least = std::min(next_least, holds);
-            }
-            stages[s] += here;
-        };
-        const auto unless = [&](std::size_t s, bool refused) { stage(s, refused ? 0 : count); };
-        const int each = t.gpu_count[i];
-        std::int64_t gpus = count, memory = count, local = count;
-        if (each > 0) local = gpusched::detail::gpu_room(cluster, task, node);
-        if (each > 0 && cluster.is_fraction(task)) {
-            memory = local;
-            gpus = 0;
-            for (int g = 0; g < cluster.gpu_count(node); ++g)
-                gpus += cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
-        } else if (each > 0) {
-            gpus = gpusched::gpu_count(cluster.idle_gpus(node, lent)) / each;
-            memory = gpusched::gpu_count(candidate_gpus(cluster, task, node)) / each;
-        }
-        stage(0, gpus);
-        unless(1, !inv.nodes.receives(node));
-        const auto refused = find_eligibility_obstacle(cluster, task, node);
-        for (std::size_t s = 2; s < 6; ++s) unless(s, refused == order[s]);
-        stage(6, memory < gpus ? memory : count);  // only what they forbid in addition
-        stage(7, local < memory ? local : count);
-        stage(8, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
-        stage(9, t.memory_mib[i] > 0 ? cluster.memory_free_mib(node) / t.memory_mib[i] : count);
-        const auto& extras = inv.extras[t.extras[i]];
-        stage(10, gpusched::detail::resource_room(cluster, extras, node, count));
-        stage(11, gpusched::detail::device_room(cluster, extras, node, count));
-        held += here;
-        for (std::size_t s = 0; s < order.size(); ++s) without[s] += s == least ? next_least : here;
-    }
+    for (const auto node : cluster.nodes()) held += gpusched::detail::pod_room(cluster, task, node, count);
     const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
-                         " like " + gpusched::quoted(cluster.name(task));
+                         " like " + gpusched::quoted(cluster.name(c.sample));
+    if (pods.size() == 1) held = 0;  // what groups refuse is refused by each node alone
     if (held < count) {
-        const auto first_of = [&](auto&& is) {
-            std::size_t s = 0;
-            while (s < order.size() && !is(s)) ++s;
-            return s;
-        };
-        // The first that is too much with those before it, unless more pods fit only without another one.
-        auto blamed = first_of([&](std::size_t s) { return stages[s] < count; });
-        if (without[blamed] <= held)
-            if (const auto other = first_of([&](std::size_t s) { return without[s] > held; });
-                other < order.size())
-                blamed = other;
-        result.obstacle = order[blamed];
-        result.reason =
-            std::string(result.obstacle == Obstacle::cordoned ? closed_word(inv) : in_words(result.obstacle)) +
-            ": the nodes hold " + std::to_string(held) + of_pods;
-        if (blamed > 0 && without[blamed] > held)
-            result.reason += "; without this constraint " + std::to_string(without[blamed]);
-        else if (blamed == 0 && stages[0] < count && stages[0] != held)
-            result.reason += "; " + std::to_string(stages[0]) + " if only idle GPUs counted";
+        result.obstacle = Obstacle::gpu;
+        result.reason = ": the nodes hold " + std::to_string(held) + of_pods;
+        explain_room(c, next, result);
         return;
     }
     const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;

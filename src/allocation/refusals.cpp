@@ -151,12 +151,8 @@ GPUSCHED_EXPORT bool Refusals::refuses(const Row& row, NodeId node, const Gpus& 
     };
     // A closed node with a taint that says why is not ready; any other is cordoned.
     const auto closed_by = [&] {
-        const bool said =
-            std::any_of(node_class.taints.begin(), node_class.taints.end(), [](const Taint& taint) {
-                return taint.key == "node.kubernetes.io/not-ready" ||
-                       taint.key == "node.kubernetes.io/unreachable";
-            });
-        return said ? Constraint::not_ready : Constraint::cordoned;
+        return gpusched::detail::is_not_ready(node_class.taints) ? Constraint::not_ready
+                                                                 : Constraint::cordoned;
     };
     switch (row.constraint) {
     case Constraint::gpu_model:
@@ -305,8 +301,8 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
                                       taint))
                 taints += (taints.empty() ? "" : ", ") + taint.key + (taint.value.empty() ? "" : "=") +
                           taint.value + ":" + taint.effect;
-        return (constraint == Constraint::taint ? "the task does not tolerate the taint " : "not ready: ") +
-               taints;
+        if (constraint == Constraint::taint) return "the task does not tolerate the taint " + taints;
+        return taints.empty() ? "the node is not ready" : "not ready: " + taints;
     }
     case Constraint::volume:
         return "the node does not reach " + std::string(inv_.resource_names[resource]);

@@ -437,9 +437,7 @@ GPUSCHED_EXPORT BlockerRanking blockers(const Cluster& cluster, const BlockerOpt
         const auto models = gpu_models_of_nodes(cluster);
         const auto matching = matching_gpu_models(options.gpu_model, models);
         if (matching.empty())
-            problems.add(
-                bad_value("gpu_model", gpusched::quoted(options.gpu_model), "a GPU model of the cluster") +
-                did_you_mean(options.gpu_model, models));
+            problems.add(gpusched::detail::unknown_gpu_model("gpu_model", options.gpu_model, models, ""));
         else if (matching.size() > 1)
             problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", options.gpu_model, matching, ""));
         else

@@ -22,14 +22,8 @@ static void check_goal_names(Problems& problems, const Goal& goal, const Cluster
     if (!goal.gpu_model.empty()) {
         const auto models = gpu_models_of_nodes(cluster);
         const auto found = matching_gpu_models(goal.gpu_model, models);
-        constexpr std::size_t most_shown = 12;
-        std::string known;
-        for (const auto& model : models)
-            if (models.size() <= most_shown) known += (known.empty() ? ": " : ", ") + gpusched::quoted(model);
         if (found.empty())
-            problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
-                                   "a GPU model of the cluster" + known, "goal") +
-                         (known.empty() ? did_you_mean(goal.gpu_model, models) : ""));
+            problems.add(gpusched::detail::unknown_gpu_model("gpu_model", goal.gpu_model, models, "goal"));
         else if (found.size() > 1)
             problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", goal.gpu_model, found, "goal"));
     }

@@ -33,6 +33,7 @@ struct QueuedJob {
     std::vector<TaskId> pods;  // those that it needs come first
     std::size_t needed = 0;    // of the pods
     bool has_subgroups = false;
+    bool one_by_one = false;  // each pod starts as soon as it has a place
 };
 
 // Returns the jobs that wait, highest priority first, then the oldest, then by name.
@@ -66,10 +67,11 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
             if (!inv.waiting.contains(pod)) ready.push_back(pod);
         if (!ready.empty() && !find_waiting(cluster, ready)) queued.pods = std::move(ready);
         queued.needed = queued.pods.size();
-        if (const auto job = t.job[index(queued.pods.front())];
-            job != none<JobId> && inv.job_min_members[index(job)] > 0) {
-            const auto lacks =
-                std::max<std::int64_t>(1, inv.job_min_members[index(job)] - running[index(job)]);
+        const auto job = t.job[index(queued.pods.front())];
+        const auto least = job == none<JobId> ? 0 : inv.job_min_members[index(job)];
+        queued.one_by_one = least == 1;
+        if (least > 1) {
+            const auto lacks = std::max<std::int64_t>(1, least - running[index(job)]);
             queued.needed = std::min(queued.pods.size(), static_cast<std::size_t>(lacks));
             queued.has_subgroups = !inv.subgroups_of(job).empty();
             // The smallest come first, and before them the members that subgroups need.
@@ -106,21 +108,22 @@ class Starter {
         cluster_.commit();
     }
 
-    /// Places all pods of the job, or else those that it needs and as many others as fit, or none.
+    /// Places all pods of the job, or else those that it needs and as many others as fit, or none. Pods of a job
+    /// without a gang are placed in any case, but it starts with all of them only.
     JobOutcome start(const QueuedJob& job) {
         JobOutcome outcome;
         const std::span all(job.pods);
         auto placed = place(all);
         auto count = placed.placed ? all.size() : 0;
-        if (!placed.placed && job.needed < all.size()) {
+        if (!placed.placed && (job.needed < all.size() || job.one_by_one)) {
             const auto mark = cluster_.checkpoint();
-            const bool together = place(all.first(job.needed)).placed;
+            const bool together = !job.one_by_one && place(all.first(job.needed)).placed;
             if (together) count = job.needed;
             // Without subgroups, any pods will do.
             if (together || !job.has_subgroups)
                 for (const auto pod : all.subspan(together ? job.needed : 0))
                     if (place(std::span(&pod, 1)).placed) ++count;
-            if (count < job.needed) {
+            if (count < job.needed && !job.one_by_one) {
                 cluster_.rollback(mark);
                 count = 0;
             }
@@ -214,8 +217,12 @@ static void validate_what_if(const WhatIfOptions& options, const Cluster& cluste
     known("uncordon", options.uncordon);
     problems.throw_if_any();
     for (const auto node : options.uncordon) {
-        if (!cluster.inventory().nodes.is_cordoned(node))
-            problems.add(bad_value("uncordon", gpusched::quoted(cluster.name(node)), "a cordoned node"));
+        const auto& inv = cluster.inventory();
+        const bool not_ready =
+            gpusched::detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints);
+        if (!inv.nodes.is_cordoned(node) || not_ready)
+            problems.add(bad_value("uncordon", gpusched::quoted(cluster.name(node)), "a cordoned node") +
+                         (not_ready ? "; this one is not ready, and would stay closed" : ""));
         if (std::find(options.remove.begin(), options.remove.end(), node) != options.remove.end())
             problems.add(
                 bad_value("uncordon", gpusched::quoted(cluster.name(node)), "a node that is not removed"));

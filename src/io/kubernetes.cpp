@@ -206,7 +206,12 @@ class Reader {
                 ready =
                     ready || (condition["type"].text() == "Ready" && condition["status"].text() == "True");
             if (!ready) {
-                if (!options_.open_unready_nodes) spec.schedulable = false;
+                if (!options_.open_unready_nodes) {
+                    spec.schedulable = false;
+                    if (!gpusched::detail::is_not_ready(spec.taints))  // as the node controller does
+                        spec.taints.push_back(
+                            {.key = std::string(gpusched::detail::not_ready_taint), .effect = "NoSchedule"});
+                }
                 report_.approximated("Node", "not ready",
                                      options_.open_unready_nodes ? Errs::neither : Errs::too_strict,
                                      options_.open_unready_nodes

@@ -5,12 +5,14 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/gpu_names.hpp>
 
 #include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gpusched {
 
@@ -47,13 +49,22 @@ struct ObstacleText {
     const Inventory& inv = cluster.inventory();
 
     [[nodiscard]] std::string model() const {
+        const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
+        const auto nodes = cluster.nodes();
+        if (std::none_of(nodes.begin(), nodes.end(), [&](NodeId other) {
+                return accepts_model(requirement, inv.node_classes[inv.nodes.node_class[index(other)]]);
+            })) {
+            std::vector<std::string> names;
+            for (const auto one : requirement.gpu_models) names.push_back(inv.gpu_models[index(one)]);
+            return "no node has the GPU model " + either_of(names) +
+                   listed_gpu_models("; the models are ", gpu_models_of_nodes(cluster));
+        }
         const auto model = inv.nodes.gpu_model[index(node)];
         std::string text = model == none<GpuModelId>
                                ? std::string("the node has no GPU model")
                                : "the node's GPU model is " + gpusched::quoted(inv.gpu_models[index(model)]);
-        const auto& accepted = inv.requirements[inv.tasks.requirement[index(task)]].gpu_models;
         const char* separator = "; the task accepts ";
-        for (const auto one : accepted) {
+        for (const auto one : requirement.gpu_models) {
             text += separator + gpusched::quoted(inv.gpu_models[index(one)]);
             separator = ", ";
         }
@@ -289,7 +300,8 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
 
 GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node,
                                               Obstacle obstacle) {
-    const auto& t = cluster.inventory().tasks;
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
     const detail::ObstacleText text{cluster, task, node};
     switch (obstacle) {
     case Obstacle::none:
@@ -299,7 +311,10 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::waiting:
         break;
     case Obstacle::cordoned:
-        return concat("the node is ", closed_word(cluster.inventory()));
+        return concat("the node is ",
+                      detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints)
+                          ? "not ready"
+                          : closed_word(inv));
     case Obstacle::gpu_model:
         return text.model();
     case Obstacle::node_selector:

@@ -46,6 +46,22 @@ GPUSCHED_EXPORT std::string ambiguous_gpu_model(const std::string& field, std::s
     return bad_value(field, gpusched::quoted(name), "the name of one GPU model: " + either_of(models), owner);
 }
 
+GPUSCHED_EXPORT std::string listed_gpu_models(std::string text, const std::vector<std::string>& models) {
+    constexpr std::size_t most_shown = 12;
+    if (models.empty() || models.size() > most_shown) return {};
+    for (const auto& model : models)
+        text += (&model == &models.front() ? "" : ", ") + gpusched::quoted(model);
+    return text;
+}
+
+GPUSCHED_EXPORT std::string unknown_gpu_model(const std::string& field, std::string_view name,
+                                              const std::vector<std::string>& models,
+                                              const std::string& owner) {
+    const auto known = listed_gpu_models(": ", models);
+    return bad_value(field, gpusched::quoted(name), "a GPU model of the cluster" + known, owner) +
+           (known.empty() ? did_you_mean(name, models) : "");
+}
+
 }  // namespace detail
 
 GPUSCHED_EXPORT std::vector<std::string> matching_gpu_models(std::string_view name,

@@ -19,6 +19,16 @@ namespace gpusched::detail {
 /// The taint of a cordoned node, with effect NoSchedule. Tasks that tolerate it can still be placed there.
 inline constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable";
 
+/// The taint of a node that is not ready.
+inline constexpr std::string_view not_ready_taint = "node.kubernetes.io/not-ready";
+
+/// True if a taint says that the node is not ready.
+inline bool is_not_ready(const std::vector<Taint>& taints) {
+    return std::any_of(taints.begin(), taints.end(), [](const Taint& taint) {
+        return taint.key == not_ready_taint || taint.key == "node.kubernetes.io/unreachable";
+    });
+}
+
 /// Reads an integer as Kubernetes does: with an optional sign, without white space.
 inline std::optional<std::int64_t> label_integer(std::string_view text) {
     if (text.starts_with('+')) text = text.starts_with("+-") ? std::string_view{} : text.substr(1);

@@ -138,9 +138,10 @@ struct Why {
 /// answer. If some pods of a job find a place, the cause is that of the next pod. Remedies are asked from `admit`, or
 /// by asking again with other nodes.
 ///
-/// @param name of a job or a task; the task of a gang is answered for the gang if it fits alone
+/// @param name of a job or a task; the task of a gang is answered for the gang if it cannot start without the others.
+///   For tasks that have a node already the answer names it
 /// @return see Why; the cluster is not changed
-/// @throws InvalidInput for a name without pending tasks, and options out of range
+/// @throws InvalidInput for a name without tasks, and options out of range
 /// O(nodes x constraints) for each kind of pod, and the costs of `allocate` and `admit` for remedies.
 /// Deterministic, unless a time limit or a cancellation ends the search.
 [[nodiscard]] Why why(const Cluster& cluster, std::string_view name, const WhyOptions& options = {},

@@ -133,8 +133,9 @@ struct WhatIf {
 /// Tells which pending jobs would start without evictions if nodes were added, removed or uncordoned.
 ///
 /// Jobs come in the order of the queue. `allocate` places each in what those before it leave; a job that does
-/// not fit lets the next one pass. A job starts if it reaches `min_members` with the members that already
-/// run; if that is 0, all its pods must fit. Pods beyond `min_members` start one by one. The same is asked
+/// not fit lets the next one pass. A gang (`min_members` > 1) starts if it reaches `min_members` with the members
+/// that already run; pods beyond start one by one. Any other job starts if all its pods fit; if `min_members` is 1,
+/// those that fit take their places also if others do not. The same is asked
 /// for each job alone, and again after a consolidation, which empties nodes for large jobs.
 ///
 /// Without a change, the question is what starts now.

@@ -36,6 +36,11 @@ namespace detail {
 [[nodiscard]] std::string ambiguous_gpu_model(const std::string& field, std::string_view name,
                                               const std::vector<std::string>& models,
                                               const std::string& owner);
+/// A message about a name that no model of the cluster has, with these models.
+[[nodiscard]] std::string unknown_gpu_model(const std::string& field, std::string_view name,
+                                            const std::vector<std::string>& models, const std::string& owner);
+/// The models after some text, or nothing if there are none or more than a dozen.
+[[nodiscard]] std::string listed_gpu_models(std::string text, const std::vector<std::string>& models);
 }  // namespace detail
 
 }  // namespace gpusched

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import allocation, fragmentation, io, sim
-from .._views.summary import idle_gpus, largest_jobs, pending_jobs
+from .._views.summary import idle_gpus, is_not_ready, largest_jobs, pending_jobs
 from .._views.tables import Table, counted, format_table
 from ..errors import InvalidInput
 from ..model import Cluster
@@ -57,9 +57,13 @@ def describe(cluster: Cluster) -> str:
     nodes, tasks = cluster.nodes, cluster.tasks
     ratio = fragmentation.allocation_ratio(cluster)
     counts = fragmentation.occupancy(cluster)
-    failed, cordoned = nodes.failed_gpu_count.sum(), (~nodes.schedulable).sum()
+    failed, not_ready = nodes.failed_gpu_count.sum(), int(is_not_ready(cluster).sum())
+    cordoned = int((~nodes.schedulable).sum()) - not_ready
     out_of_service = [counted(failed, "failed GPU")] * bool(failed)
     out_of_service += [counted(cordoned, f"{cluster._closed_word} node")] * bool(cordoned)
+    if not_ready:
+        verb = "is" if not_ready == 1 else "are"
+        out_of_service.append(f"{counted(not_ready, 'node')} that {verb} not ready")
     classes = set(tasks.priority_class)
     hp = f", {100 * ratio.hp:.1f} % by HP tasks" if classes & {"HP", "LP"} else ""
     return (
@@ -135,7 +139,10 @@ def say_excluded(cluster: Cluster, args: argparse.Namespace) -> None:
     if cordoned and not args.include_cordoned:
         named = ", ".join(node.name for node in cordoned[:NODES_SHOWN])
         more = f" and {len(cordoned) - NODES_SHOWN:,} more" if len(cordoned) > NODES_SHOWN else ""
-        excluded = f"{counted(idle, 'idle GPU')} on {counted(len(cordoned), f'{cluster._closed_word} node')}"
+        not_ready = bool(is_not_ready(cluster).any())
+        closed = counted(len(cordoned), "node" if not_ready else f"{cluster._closed_word} node")
+        closed += f" {cluster._closed_word} or not ready" * not_ready
+        excluded = f"{counted(idle, 'idle GPU')} on {closed}"
         say(f"excluded (see --include-cordoned): {excluded}: {named}{more}")
     devices: dict[str, tuple[int, int]] = {}
     for node in cluster.nodes:

@@ -233,16 +233,23 @@ NODES_SHOWN = 5
 
 
 def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
-    """One text per set of taints that repel tasks, with the nodes that have them."""
-    found: dict[str, list[str]] = {}
-    for node in nodes:
-        taints = [
+    """One text per set of taints that repel tasks and that not all open nodes of a GPU model have."""
+
+    def repelling(node: Any) -> set[str]:
+        return {
             f"{taint['key']}{'=' + taint['value'] if taint['value'] else ''}:{taint['effect']}"
-            for taint in cluster.nodes[node].taints
+            for taint in node.taints
             if taint["effect"] != "PreferNoSchedule"
-        ]
-        if taints:
-            found.setdefault(", ".join(sorted(taints)), []).append(node)
+        }
+
+    shared: dict[str, set[str]] = {}
+    for node in (node for node in cluster.nodes if node.schedulable):
+        shared[node.gpu_model] = shared.get(node.gpu_model, repelling(node)) & repelling(node)
+    found: dict[str, list[str]] = {}
+    for name in nodes:
+        node = cluster.nodes[name]
+        if taints := repelling(node) - shared.get(node.gpu_model, set()):
+            found.setdefault(", ".join(sorted(taints)), []).append(name)
 
     def shown(nodes: list[str]) -> str:
         more = f" and {len(nodes) - NODES_SHOWN:,} more" if len(nodes) > NODES_SHOWN else ""

@@ -253,7 +253,11 @@ def what_if_text(answer: consolidation.WhatIf) -> str:
         placed = sum(job.outcomes[1].starts for job in displaced)
         jobs = counted(len(displaced), "job")
         found.append(f"{placed:,} of {jobs} of removed nodes would find a new place")
-    waiting = [(job.name, job.outcomes[-1].reason) for job in answer.jobs if not job.outcomes[-1].starts]
+    waiting = [
+        (job.name, f"{last.pods:,} of {counted(job.pods, 'pod')}; " * bool(last.pods) + last.reason)
+        for job in answer.jobs
+        if not (last := job.outcomes[-1]).starts
+    ]
     if waiting:
         found.append(f"{counted(len(waiting), 'job')} would wait:")
         found += lines([f"{name}: {reason}" for name, reason in waiting])

@@ -24,10 +24,23 @@ def by_model(cluster: Cluster) -> list[tuple[str, Any]]:
     return rows if len(rows) < 2 else [*rows, (ALL, has_gpus)]
 
 
+NOT_READY = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+"""Taints of nodes that are not ready."""
+
+
+def is_not_ready(cluster: Cluster) -> Any:
+    """A mask over the nodes: those that are closed because they are not ready."""
+    closed = [NOT_READY & {t["key"] for t in node.taints} for node in cluster.nodes if not node.schedulable]
+    mask = ~cluster.nodes.schedulable
+    mask[mask] = [bool(taints) for taints in closed]
+    return mask
+
+
 def idle_gpus(cluster: Cluster) -> Table:
     """Nodes by the number of their idle GPUs, per GPU model, with the allocated share.
 
-    Cordoned nodes are in a column of their own, and empty nodes are counted once more. Idle GPUs are those of the fragmentation report.
+    Cordoned nodes are in a column of their own, and so are nodes that are not ready, if there are any. Empty nodes
+    are counted once more. Idle GPUs are those of the fragmentation report.
     """
     nodes, tasks = cluster.nodes, cluster.tasks
     allocated = np.zeros(len(nodes))
@@ -36,16 +49,19 @@ def idle_gpus(cluster: Cluster) -> Table:
     np.add.at(allocated, tasks.node_index[placed], used)
     open_nodes, idle = nodes.schedulable, nodes.idle_gpu_count
     seen = sorted({0, *idle[open_nodes & (nodes.gpu_count > 0)].tolist()})
+    not_ready = is_not_ready(cluster)
+    closed = {cluster._closed_word: ~open_nodes & ~not_ready}
+    if not_ready.any():
+        closed["not ready"] = not_ready
     rows = []
     for model, of in by_model(cluster):
         here, gpus = of & open_nodes, nodes.gpu_count[of].sum()
         counts = [int((idle[here] == number).sum()) for number in seen]
         share = f"{100 * allocated[of].sum() / gpus:.1f} %"
         empty = int((here & (nodes.occupants == 0)).sum())
-        last = int((of & ~open_nodes).sum())
-        rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, empty, last))
-    numbers = [f"{number} idle" for number in seen]
-    columns = ["GPU model", "GPUs", "allocated", "idle", *numbers, "empty", cluster._closed_word]
+        last = (int((of & mask).sum()) for mask in closed.values())
+        rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, empty, *last))
+    columns = ["GPU model", "GPUs", "allocated", "idle", *(f"{number} idle" for number in seen), "empty", *closed]
     return Table(columns, rows)
 
 

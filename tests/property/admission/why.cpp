@@ -6,6 +6,7 @@
 #include "support/reference.hpp"
 
 #include <gpusched/admission/why.hpp>
+#include <gpusched/allocation/allocate.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -335,12 +336,25 @@ class Check {
         CHECK((why_.cause == admission::Cause::impossible) == *why_.impossible);
     }
 
+    /// The obstacle of `allocate` that a constraint of `why` stands for.
+    static std::string obstacle_of(const std::string& constraint) {
+        return constraint == "not_ready"                                     ? "cordoned"
+               : constraint == "failed_gpus"                                 ? "gpu"
+               : constraint == "pods" || constraint.starts_with("resource ") ? "resource"
+                                                                             : constraint;
+    }
+
     void check_cause() {
-        if (why_.cause == admission::Cause::impossible) return;
         std::set<std::size_t> sizes;
         std::set<Names> sets;
         for (std::size_t n = 0; n < spec_.nodes.size(); ++n) sets.insert(refusing(state_, pods_[0], n));
         for (const auto& set : sets) sizes.insert(set.size());
+        const auto placed = allocation::allocate(cluster_, why_.pods);
+        INFO(placed.reason);
+        CHECK(std::any_of(sets.begin(), sets.end(), [&](const Names& set) {
+            return set.size() == *sizes.begin() && obstacle_of(set.front()) == enum_name(placed.obstacle);
+        }));
+        if (why_.cause == admission::Cause::impossible) return;
         CHECK(sets.contains(why_.constraints));            // without them, a node takes the pod
         CHECK(*sizes.begin() == why_.constraints.size());  // and no smaller set helps
         ++(why_.constraints.size() == 1 ? seen_.alone : seen_.together);

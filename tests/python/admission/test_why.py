@@ -154,7 +154,6 @@ def test_one_node_and_the_order_of_filters(tmp_path: Path, capsys: pytest.Captur
     ("name", "options", "words"),
     [
         ("nothing", {}, "name: 'nothing'; expected a job or a task of the cluster"),
-        ("half0", {}, "name: 'half0'; pending runs on node 'n0'"),
         ("asks", {"order": "other"}, "order: 'other'; permanence kube"),
         ("asks", {"on": "n9"}, "on: 'n9'"),
         ("asks", {"time_limit": -1}, "time_limit: -1; at least 0"),

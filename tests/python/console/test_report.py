@@ -49,6 +49,25 @@ def test_nodes_by_idle_gpus(cluster: gs.Cluster) -> None:
     ]
 
 
+def test_nodes_that_are_not_ready_are_not_called_cordoned(
+    cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = cluster.to_json()
+    taint = {"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSchedule"}
+    data["nodes"][1] |= {"schedulable": False, "taints": [taint]}
+    table = idle_gpus(gs.Cluster.from_json(data))
+    assert table.columns[-2:] == ("cordoned", "not ready")
+    assert [tuple(row)[-2:] for row in table] == [(1, 1), (0, 0), (1, 1)]
+    path = str(tmp_path / "cluster.json")
+    gs.Cluster.from_json(data).to_json(path)
+    assert cli.main(["report", path]) == 0
+    said = capsys.readouterr().out
+    assert "1 cordoned node, 1 node that is not ready" in said
+    assert "15 idle GPUs on 2 nodes cordoned or not ready: a1, a2" in said
+    assert cli.main(["what-if", path, "--uncordon", "a1"]) == 2
+    assert "not ready" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_sums_are_those_of_the_library(seed: int) -> None:
     cluster = gs.sim.generate_cluster(preset="constrained", nodes=60, seed=seed)

@@ -114,6 +114,16 @@ def test_what_if(cluster: gs.Cluster) -> None:
     assert pickle.loads(pickle.dumps(more)) == more
 
 
+def test_a_job_of_which_some_pods_fit_does_not_count_as_started() -> None:
+    data = half_full()
+    data["tasks"] += [make_task(f"p{n}", gpu_count=2, job="job") for n in range(9)]  # type: ignore[operator]
+    data["jobs"] = [{"name": "job", "min_members": 1}]
+    answer = gs.what_if(gs.Cluster.from_json(data), consolidate=False)
+    outcome = next(job.outcomes[0] for job in answer.jobs if job.name == "job")
+    assert not outcome.starts and 0 < outcome.pods < 9
+    assert f"job: {outcome.pods} of 9 pods; " in str(answer)
+
+
 def test_uncordoned_nodes_take_jobs() -> None:
     data = half_full()
     data["nodes"].append(make_node("e", schedulable=False))  # type: ignore[attr-defined]

@@ -183,21 +183,25 @@ def imported(tmp_path, *items, options=()):
 
 
 DEDICATED = [{"key": "dedicated", "value": "serving", "effect": "NoSchedule"}]
-TOLERANT = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+PRESENT = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
+"""A taint of all nodes."""
+GPU_POD = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+TOLERANT = {"tolerations": [*GPU_POD["tolerations"], {"key": "dedicated", "operator": "Exists"}]}
 
 
 def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
     cluster = imported(
         tmp_path,
-        node("a", taints=DEDICATED), node("b"), node("c"), pod("a0", 1, "a", "ReplicaSet", **TOLERANT),
-        pod("b0", 1, "b", "ReplicaSet"), pod("b1", 1, "b", "ReplicaSet"), pod("c0", 6, "c", "Job"),
+        node("a", taints=DEDICATED + PRESENT), node("b", taints=PRESENT), node("c", taints=PRESENT),
+        pod("a0", 1, "a", "ReplicaSet", **TOLERANT), pod("b0", 1, "b", "ReplicaSet", **GPU_POD),
+        pod("b1", 1, "b", "ReplicaSet", **GPU_POD), pod("c0", 6, "c", "Job", **GPU_POD),
         pod("big", 8, owner="Job", **TOLERANT),
     )  # fmt: skip
     capsys.readouterr()
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1"]) == 0
     said = capsys.readouterr().out
     assert mentions(said, "not counted taints GPU model lack: dedicated=serving:NoSchedule (a)")
-    assert "usable_by=TASK" in said and "vacated nodes with taints" not in said
+    assert "usable_by=TASK" in said and "vacated nodes with taints" not in said and "nvidia.com" not in said
     assert (
         cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0
     )  # a job: its pending pod

@@ -364,6 +364,35 @@ TEST_CASE("why answers for gangs") {
         }
         CHECK(why(Cluster::build(spec), "gang").impossible == false);
     }
+    SECTION("a pod that fits nowhere is answered for its gang, too") {
+        for (int i = 0; i < 4; ++i) {
+            spec.tasks.push_back(running("t" + std::to_string(i), "n" + std::to_string(i), first(5)));
+            spec.tasks.back().how = Mobility::restart;
+        }
+        const auto found = why(Cluster::build(spec), "g0");
+        CHECK(found.pods.size() == 4);
+        CHECK(remedy(found, RemedyKind::add_nodes)->text == "add 4 M nodes like n0");
+    }
+    SECTION("a pod of the gang is no obstacle to another one") {
+        spec.tasks.push_back(running("full", "n3", first(8)));
+        for (int i = 0; i < 4; ++i) spec.tasks[static_cast<std::size_t>(i)].gpu_count = 1;
+        for (auto& task : spec.tasks)
+            if (task.job == "gang")
+                task.groups = {"self"}, task.avoid = {{.group = "self", .level = node_level}};
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK(found.places == 3);
+        CHECK(found.constraints == std::vector<std::string>{"gpu"});
+        CHECK_THAT(found.text, Mentions("1 M node passes every other constraint and has 0 idle GPUs"));
+    }
+    SECTION("idle GPUs are those of now") {
+        for (int i = 1; i < 4; ++i) {
+            spec.tasks.push_back(running("t" + std::to_string(i), "n" + std::to_string(i), first(5)));
+            spec.tasks.back().how = Mobility::restart;
+        }
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK(found.places == 1);
+        CHECK_THAT(found.text, Mentions("4 M nodes have 17 idle GPUs, 9 once no node has more than 3 idle"));
+    }
     SECTION("kinds have tables of their own") {
         spec.tasks[0].gpu_count = 4;
         spec.tasks[0].gpu_models = {"M"};
@@ -462,16 +491,98 @@ TEST_CASE("what tasks wait for is kept by changes of membership") {
     CHECK(cluster.inventory().waiting.empty());
 }
 
-TEST_CASE("why refuses names without pending tasks, and options out of range") {
+TEST_CASE("why, allocate and admit name the same cause, and what helps alone or together") {
+    const Taint gpu_taint{.key = "gpu", .value = "present", .effect = "NoSchedule"};
+    const Taint cordon{.key = "node.kubernetes.io/unschedulable", .effect = "NoSchedule"};
+    ClusterSpec spec;
+    spec.nodes = {node("a0", 8, 64), node("h0", 8, 64), node("h1", 8, 64)};
+    spec.nodes[0].gpu_model = "A";
+    spec.nodes[0].schedulable = false;
+    for (auto& n : spec.nodes) n.taints = {gpu_taint}, n.labels["pool"] = n.name.substr(0, 1);
+    spec.nodes[0].taints.push_back(cordon);
+    spec.tasks = {running("half", "h0", first(4)), running("part", "h1", first(3)), pod("asks", 8)};
+    spec.tasks[0].locked = spec.tasks[1].locked = true;
+    auto& asks = spec.tasks.back();
+    struct Case {
+        std::string name;
+        Labels selector;
+        std::vector<std::string> models;
+        bool tolerates;
+        std::vector<std::string> constraints;  // of why; empty = it is impossible for several reasons
+        Obstacle obstacle;                     // of allocate and admit
+        std::string text;                      // in the reasons of both
+    };
+    for (const auto& c : {
+             Case{"neither the selector nor the taint alone keeps it off the cordoned node",
+                  {{"pool", "h"}},
+                  {},
+                  true,
+                  {"gpu"},
+                  Obstacle::gpu,
+                  "'h1'"},
+             Case{"a GPU model, and the taint that all its nodes have",
+                  {},
+                  {"M"},
+                  false,
+                  {},
+                  Obstacle::taint,
+                  "gpu=present"},
+             Case{"a GPU model that no node has",
+                  {},
+                  {"h10"},
+                  true,
+                  {"gpu_model"},
+                  Obstacle::gpu_model,
+                  "no node has the GPU model 'h10'; the models are 'A', 'M'"},
+         }) {
+        INFO(c.name);
+        asks.node_selector = c.selector;
+        asks.gpu_models = c.models;
+        asks.tolerations = {};
+        if (c.tolerates) asks.tolerations = {{.key = "gpu", .op = "Exists"}};
+        asks.gpu_count = c.obstacle == Obstacle::taint ? 2 : 8;
+        const auto cluster = Cluster::build(spec);
+        const auto found = why(cluster, "asks");
+        INFO(found.text);
+        if (!c.constraints.empty()) CHECK(found.constraints == c.constraints);
+        if (c.obstacle == Obstacle::gpu_model) CHECK_THAT(found.text, Mentions(c.text));
+        const auto pods = allocation::pending_pods(cluster, "asks");
+        const auto placed = allocation::allocate(cluster, pods);
+        CHECK(placed.obstacle == c.obstacle);
+        CHECK_THAT(placed.reason, Mentions(c.text));
+        const auto admitted = admit(cluster, pods);
+        CHECK(admitted.obstacle == c.obstacle);
+        CHECK_THAT(admitted.reason, Mentions(c.text));
+    }
+}
+
+TEST_CASE("why says where tasks are that have a node already") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64), node("n1", 8, 64)};
+    spec.nodes[1].schedulable = false;
+    spec.nodes[1].taints = {{.key = "node.kubernetes.io/not-ready", .effect = "NoSchedule"}};
+    spec.jobs = {{.name = "job"}};
+    spec.tasks = {running("runs", "n0", first(1)), running("bound", "n1", first(1))};
+    spec.tasks[0].job = spec.tasks[1].job = "job";
+    const auto cluster = Cluster::build(spec);
+    for (const auto& [name, text] : {std::pair{"runs", "runs on n0"},
+                                     {"bound", "bound to n1, which is not ready"},
+                                     {"job", "bound to n1, which is not ready; it runs on n0"}}) {
+        const auto found = why(cluster, name);
+        CHECK(found.cause == Cause::waiting);
+        CHECK_THAT(found.text, Mentions(text));
+    }
+}
+
+TEST_CASE("why refuses unknown names, and options out of range") {
     ClusterSpec spec;
     spec.nodes = {node("n0", 8, 64)};
     spec.jobs = {{.name = "job"}};
-    spec.tasks = {pod("asks", 8), running("runs", "n0", first(1))};
-    spec.tasks[1].job = "job";
+    spec.tasks = {pod("asks", 8), pod("team/asks", 8, "team/job"), pod("other/single", 1)};
     const auto cluster = Cluster::build(spec);
     CHECK_THROWS_WITH(why(cluster, "nothing"), Mentions("name: 'nothing'; expected a job or a task"));
-    CHECK_THROWS_WITH(why(cluster, "runs"), Mentions("this one runs on node 'n0'"));
-    CHECK_THROWS_WITH(why(cluster, "job"), Mentions("expected a job with pending tasks"));
+    CHECK_THROWS_WITH(why(cluster, "single"), Mentions("did you mean 'other/single'?"));
+    CHECK_THROWS_WITH(why(cluster, "job"), Mentions("expected a job with tasks"));
     CHECK_THROWS_WITH(why(cluster, "asks", {.on = make_id<NodeId>(7)}), Mentions("on: #7"));
     CHECK_THROWS_WITH(why(cluster, "asks", {.time_limit = -1.0}), Mentions("time_limit"));
 }

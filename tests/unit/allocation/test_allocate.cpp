@@ -139,13 +139,14 @@ TEST_CASE("the binding constraint is named with figures") {
     const std::string of = " of the 8 pods like 'job-0'";
     CHECK_THAT(refused(uneven(), pods(8, 8)), Mentions("too few idle GPUs: hold 7" + of));
     CHECK_THAT(refused(uneven(), pods(8, 1, 65'000)),
-               Mentions("too few free cores: hold 0" + of + "; without this constraint 56"));
+               Mentions("too few free cores: hold 0" + of + "; 7 nodes pass every other constraint"));
     auto request = pods(8, 4);
     request.pod.gpu_models = {"B"};
     auto spec = uneven();
     spec.nodes.push_back(node("b8", {"g1", "c"}));
     spec.nodes.back().gpu_model = "B";
-    CHECK_THAT(refused(spec, request), Mentions("GPU model: hold 2" + of));
+    // The model of the other nodes is no constraint to remove while its own nodes are full.
+    CHECK_THAT(refused(spec, request), Mentions("too few idle GPUs: hold 2" + of + "; then 1 node 'b8'"));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
     CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordoned: hold 2" + of));
     // A cordon is not to blame if the pods may not run on the cordoned node anyway.
@@ -157,9 +158,8 @@ TEST_CASE("the binding constraint is named with figures") {
     request = pods(1, 8);
     request.pod.node_selector["pool"] = "a";
     CHECK_THAT(refused(both, request), Mentions("too few idle GPUs: hold 0 of the 1 pods like 'job-0'"));
-    // All nodes together have too few GPUs: the message first gives the pods that fit.
-    CHECK_THAT(refused(spec, pods(9, 8)),
-               Mentions("too few idle GPUs: hold 1 of the 9 pods like 'job-0'; 8 if only idle GPUs"));
+    // Uncordoning 7 nodes is not enough for the 8 other pods, but still what most nodes lack.
+    CHECK_THAT(refused(spec, pods(9, 8)), Mentions("cordon: hold 1 of the 9 pods like 'job-0'; then"));
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};
     CHECK_THAT(refused(uneven(), request), Mentions("anti-affinity: group constraints hold 7" + of));
@@ -234,7 +234,7 @@ TEST_CASE("groups that talk to each other share switches") {
     const auto refused = allocate(with.cluster, with.pods);
     CHECK_FALSE(refused.placed);
     CHECK(refused.proven);
-    CHECK_THAT(refused.reason, Mentions("GPU model: hold 4 of the 5 pods like 'pd-0'"));
+    CHECK_THAT(refused.reason, Mentions("too few idle GPUs: hold 4 of the 5 pods like 'pd-0'"));
 }
 
 TEST_CASE("bad arguments of allocate") {

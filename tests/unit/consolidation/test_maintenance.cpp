@@ -446,6 +446,29 @@ TEST_CASE("what_if and blockers report progress") {
     CHECK(reports > 0);
 }
 
+TEST_CASE("what_if: a job starts with all its pods, or as many as its gang needs") {
+    ClusterSpec spec;
+    spec.nodes = {node("a")};
+    for (const auto* name : {"p0", "p1", "p2", "p3"}) spec.tasks.push_back(pending(name, 4, "job"));
+    struct Case {
+        std::int64_t min_members, pods;
+        bool starts;
+    };
+    for (const auto& [min_members, pods, starts] :
+         {Case{0, 0, false}, Case{1, 2, false}, Case{2, 2, true}, Case{3, 0, false}}) {
+        INFO(min_members);
+        spec.jobs = {{.name = "job", .min_members = min_members}};
+        const auto answer = con::what_if(Cluster::build(spec), {.consolidate = false});
+        CHECK(answer.states[0].starts == (starts ? 1 : 0));
+        CHECK(answer.states[0].pods == pods);
+        const auto& outcome = answer.jobs.at(0).outcomes.at(0);
+        CHECK(outcome.starts == starts);
+        CHECK(outcome.alone == starts);
+        CHECK(outcome.pods == pods);
+        CHECK(outcome.reason.empty() == starts);
+    }
+}
+
 TEST_CASE("what_if: displaced tasks queue behind those that wait") {
     ClusterSpec spec;
     spec.nodes = {node("a"), node("b")};
@@ -469,6 +492,10 @@ TEST_CASE("what_if: bad options") {
     const auto cluster = Cluster::build(half_full());
     const auto a = cluster.find_node("a");
     CHECK_THROWS_AS(con::what_if(cluster, {.uncordon = {a}}), InvalidInput);
+    auto spec = half_full();
+    spec.nodes[0].schedulable = false;
+    spec.nodes[0].taints = {{.key = "node.kubernetes.io/not-ready", .effect = "NoSchedule"}};
+    CHECK_THROWS_WITH(con::what_if(Cluster::build(spec), {.uncordon = {a}}), Mentions("'a' is not ready"));
     CHECK_THROWS_AS(con::what_if(cluster, {.remove = {make_id<NodeId>(9)}}), InvalidInput);
     CHECK_THROWS_AS(con::what_if(cluster, {.add_nodes = {con::nodes_like(cluster, a, 0)}}), InvalidInput);
     CHECK_THROWS_AS(con::nodes_like(cluster, make_id<NodeId>(9), 1), InvalidInput);

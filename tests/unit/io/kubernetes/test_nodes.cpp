@@ -72,6 +72,12 @@ TEST_CASE("A node that is not ready receives nothing, unless the options include
     CHECK(fits(Cluster::build(closed.cluster), "p", "n1"));
     CHECK(row(closed, "Node", "not ready").examples == std::vector<std::string>{"dead", "silent"});
     CHECK(row(closed, "Node", "not ready").errs == io::Errs::too_strict);
+    for (const auto& n : closed.cluster.nodes) {  // the taint of the node controller tells the reason
+        INFO(n.name);
+        CHECK(n.schedulable == (n.name == "n1"));
+        CHECK((n.taints == std::vector<Taint>{{"node.kubernetes.io/not-ready", "", "NoSchedule"}}) !=
+              n.schedulable);
+    }
     const auto as_scheduled = io::kubernetes_from_text(text, {.open_unready_nodes = true});
     CHECK(fits(Cluster::build(as_scheduled.cluster), "p", "dead"));
     CHECK(fits(Cluster::build(as_scheduled.cluster), "p", "silent"));

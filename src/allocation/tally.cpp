@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tally: counts refusals, and chooses the constraints to blame.
+#include "allocation/tally.hpp"
+
+#include <gpusched/core/text.hpp>
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace gpusched::allocation::detail {
+
+Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order)
+    : refusals(cluster, pod, order), rows(refusals.rows().size()) {
+    for (const auto node : nodes) {
+        const auto refusing = refusals.of(node);
+        if (refusing.empty()) {
+            ++fit;
+            continue;
+        }
+        ++rows[refusing.front()].first;
+        for (const auto row : refusing)
+            if (rows[row].any++ == 0) rows[row].some = node;
+        auto& group = sets[refusing];
+        if (group.nodes++ == 0) group.first = node;
+        if (refusing.size() > 1) continue;
+        auto& row = rows[refusing.front()];
+        ++row.alone;
+        const auto missing = refusals.missing(refusing.front(), node);
+        if (row.best != none<NodeId> && missing >= row.least) continue;  // nodes come by name
+        row.best = node;
+        row.least = missing;
+    }
+}
+
+const Tally::Set* Tally::smallest() const {
+    const Set* best = nullptr;
+    const auto key = [&](const auto& set) {
+        const auto count = [&](auto&& is) { return std::count_if(set.first.begin(), set.first.end(), is); };
+        return std::tuple(set.first.size(), count([&](auto row) { return is_permanent(constraint(row)); }),
+                          count([&](auto row) { return constraint(row) == Constraint::gpu_model; }),
+                          -set.second.nodes);
+    };
+    for (const auto& set : sets)
+        if (best == nullptr || key(set) < key(*best)) best = &set;
+    return best;
+}
+
+std::optional<std::size_t> Tally::row_to_blame(const std::function<std::int64_t(std::size_t)>& cost) const {
+    std::vector<std::size_t> found;
+    for (std::size_t row = 0; row < rows.size(); ++row)
+        if (rows[row].alone > 0) found.push_back(row);
+    if (found.empty()) return std::nullopt;
+    if (found.size() == 1) return found.front();
+    std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>> keys;
+    for (const auto row : found) keys.emplace_back(cost(row), -rows[row].alone, row);
+    return std::get<2>(*std::min_element(keys.begin(), keys.end()));
+}
+
+Tally::Blame Tally::blame(std::int64_t pods) const {
+    const auto cost = [&](std::size_t row) -> std::int64_t {
+        const auto of = constraint(row);
+        return of == Constraint::gpu_model                                  ? 3
+               : of == Constraint::cordoned && rows[row].alone >= pods      ? 0
+               : of > Constraint::failed_gpus || of == Constraint::cordoned ? 1
+                                                                            : 2;
+    };
+    std::int64_t all = fit;
+    for (const auto& [set, group] : sets) all += group.nodes;
+    for (std::uint32_t row = 0; row < rows.size(); ++row)
+        if (constraint(row) == Constraint::gpu_model && all > 0 && rows[row].any == all)
+            return {{row}, smallest()->second.first, 0};
+    if (const auto row = row_to_blame(cost))
+        return {{static_cast<std::uint32_t>(*row)}, rows[*row].best, rows[*row].alone};
+    if (const auto* const set = smallest()) return {set->first, set->second.first, set->second.nodes};
+    return {};
+}
+
+std::string Tally::describe(std::span<const std::uint32_t> of, NodeId node) const {
+    std::string text;
+    for (const auto row : of) {
+        const auto name = refusals.name(row) + ": ";
+        const auto why = refusals.describe(row, node);
+        const bool is_named = of.size() == 1 || why.starts_with(name);
+        text += (text.empty() ? "" : "; ") + (is_named ? "" : name) + why;
+    }
+    return text;
+}
+
+std::vector<NodeId> without_own_obstacles(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes,
+                                          const std::function<bool(NodeId)>& fitted) {
+    const Refusals refusals(cluster, pod);
+    std::vector<NodeId> others;
+    bool usable = false;
+    for (const auto node : nodes) {
+        if (fitted(node) && find_group_obstacle(cluster, pod, node) != Obstacle::none) continue;
+        others.push_back(node);
+        usable = usable || refusals.in_pool(node);
+    }
+    return usable ? others : std::vector<NodeId>(nodes.begin(), nodes.end());
+}
+
+Obstacle obstacle_of(Constraint constraint) noexcept {
+    switch (constraint) {
+    case Constraint::gpu_model:
+        return Obstacle::gpu_model;
+    case Constraint::node_selector:
+        return Obstacle::node_selector;
+    case Constraint::node_affinity:
+        return Obstacle::node_affinity;
+    case Constraint::taint:
+        return Obstacle::taint;
+    case Constraint::cordoned:
+    case Constraint::not_ready:
+        return Obstacle::cordoned;
+    case Constraint::failed_gpus:
+    case Constraint::gpu:
+        return Obstacle::gpu;
+    case Constraint::gpu_memory:
+        return Obstacle::gpu_memory;
+    case Constraint::hardware:
+        return Obstacle::hardware;
+    case Constraint::device:
+        return Obstacle::device;
+    case Constraint::cpu:
+        return Obstacle::cpu;
+    case Constraint::memory:
+        return Obstacle::memory;
+    case Constraint::volume:
+    case Constraint::resource:
+    case Constraint::pods:
+        return Obstacle::resource;
+    case Constraint::port:
+    case Constraint::volume_in_use:
+    case Constraint::avoid:
+        return Obstacle::avoid;
+    case Constraint::anti_affinity:
+        return Obstacle::anti_affinity;
+    case Constraint::spread:
+        return Obstacle::spread;
+    case Constraint::near:
+        return Obstacle::near;
+    case Constraint::affinity:
+        return Obstacle::affinity;
+    case Constraint::network:
+        break;
+    }
+    return Obstacle::network;
+}
+
+}  // namespace gpusched::allocation::detail

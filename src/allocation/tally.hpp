@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tally: counts the nodes that the constraints of a task refuse, and finds the constraints to blame.
+#pragma once
+
+#include <gpusched/allocation/refusals.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::allocation::detail {
+
+/// The nodes that each constraint, and each set of them, refuses.
+struct Tally {
+    struct Count {
+        std::int64_t first = 0, alone = 0, any = 0;
+        NodeId some = none<NodeId>;  // the first one that it refuses
+        NodeId best = none<NodeId>;
+        std::int64_t least = 0;
+    };
+    struct Group {
+        std::int64_t nodes = 0;
+        NodeId first = none<NodeId>;
+    };
+
+    Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes,
+          ConstraintOrder order = ConstraintOrder::permanence);
+
+    [[nodiscard]] Constraint constraint(std::size_t row) const { return refusals.rows()[row].constraint; }
+    using Set = std::pair<const std::vector<std::uint32_t>, Group>;
+    /// The smallest set; of equally small ones, the one with the fewest constraints that never change, then one
+    /// without the GPU model, then the one with the most nodes, then the first. Null without nodes that are refused.
+    [[nodiscard]] const Set* smallest() const;
+    /// Of the rows that alone refuse nodes: the one that costs least to remove, then the one with more nodes, then
+    /// the first. `cost` is asked if there are several.
+    [[nodiscard]] std::optional<std::size_t>
+    row_to_blame(const std::function<std::int64_t(std::size_t)>& cost) const;
+
+    /// Constraints without which some node would take the pod, and one of these nodes.
+    struct Blame {
+        std::vector<std::uint32_t> rows{};
+        NodeId node = none<NodeId>;
+        std::int64_t nodes = 0;  ///< that only these constraints refuse; 0 = all lack the GPU model
+    };
+    /// Blames the GPU model if all nodes lack it, or else the row to blame, or else the smallest set. Computes no
+    /// costs: cordons are assumed to cost least if they refuse at least as many nodes as `pods`, then what is in use,
+    /// then what never changes, and the GPU model most. Empty without nodes that are refused.
+    [[nodiscard]] Blame blame(std::int64_t pods = 1) const;
+    /// Describes why these rows refuse the node, each with its name if there are several.
+    [[nodiscard]] std::string describe(std::span<const std::uint32_t> of, NodeId node) const;
+
+    Refusals refusals;
+    std::vector<Count> rows;
+    std::map<std::vector<std::uint32_t>, Group> sets;
+    std::int64_t fit = 0;
+};
+
+/// Returns the nodes without those that fitted before other pods of the job were placed, and that a group constraint
+/// refuses now. Returns all nodes if only nodes that the pod can never use would be left.
+[[nodiscard]] std::vector<NodeId> without_own_obstacles(const Cluster& cluster, TaskId pod,
+                                                        std::span<const NodeId> nodes,
+                                                        const std::function<bool(NodeId)>& fitted);
+
+/// The obstacle that a constraint stands for.
+[[nodiscard]] Obstacle obstacle_of(Constraint constraint) noexcept;
+
+}  // namespace gpusched::allocation::detail
