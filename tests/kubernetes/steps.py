@@ -142,10 +142,12 @@ def fill(folder: pathlib.Path, seed: int, nodes: int) -> None:
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, HIGH)
         for number in range(nodes):
             filled.plane.create(node(f"n{number:02}"))
-        apps = [
-            workload(f"app-{i}", dice.randint(2, 6), dice.choice([1, 1, 2, 2, 4]))
-            for i in range(nodes * 3 // 4)
-        ]
+        apps: list[list[Object]] = []
+        room = nodes * 8 * 9 // 10
+        for number in range(nodes * 3 // 4):
+            pods, gpus = dice.randint(2, 6), dice.choice([1, 1, 2, 2, 4])
+            if (room := room - pods * gpus) >= 0:
+                apps.append(workload(f"app-{number}", pods, gpus))
         cluster.apply(*(thing for app in apps for thing in app))
         count = sum(app[0]["spec"]["replicas"] for app in apps)
         cluster.wait("deployments come up", lambda: len(cluster.pods()) == count and cluster.at_rest(0), 600)
