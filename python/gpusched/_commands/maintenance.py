@@ -18,8 +18,13 @@ from .plans import PRESET, print_not_counted
 from .shared import FAILED, OK, given, matching, read_mapping, say
 
 NODES: dict[str, Any] = {"type": names, "metavar": "NODES"}
-SEPARATED = "names separated by commas"
 PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
+
+
+def expand_patterns(cluster: Cluster, options: dict[str, Any]) -> None:
+    for option in ("nodes", "exempt", "remove", "uncordon"):
+        if option in options:
+            options[option] = matching(option, options[option], cluster.nodes.name)
 
 
 def blockers_options(p: Parser) -> None:
@@ -27,7 +32,7 @@ def blockers_options(p: Parser) -> None:
     p.add("cluster", "the snapshot", metavar="CLUSTER.json")
     option("gpu_model", "only nodes of this GPU model count (default: all nodes)", name="model", metavar="M")
     option("objective")
-    option("exempt", f"do not change these nodes, {SEPARATED} (default: none)", **NODES)
+    option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **NODES)
     option("protect_core_members")
     option("max_plans", "maximum number of blockers to plan without, those that alone hold most first")
     option("preset", PRESET)
@@ -40,6 +45,7 @@ def blockers_options(p: Parser) -> None:
 def blockers(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "consolidation.blockers")
+    expand_patterns(cluster, options)
     say(str(consolidation.blockers(cluster, progress=args.progress, **options)))
     if "gpu_model" in options:
         print_not_counted(cluster, {"empty_nodes": 1, "gpu_model": options["gpu_model"]})
@@ -80,8 +86,7 @@ def drain_order(args: argparse.Namespace) -> int:
     if args.output is not None:
         require_folder(args.output)
     cluster = Cluster.from_json(args.cluster)
-    for option in options.keys() & {"nodes", "exempt"}:
-        options[option] = matching(option, options[option], cluster.nodes.name)
+    expand_patterns(cluster, options)
     order = consolidation.drain_order(cluster, progress=args.progress, **options)
     say(str(order))
     problems = []
@@ -129,8 +134,8 @@ def what_if_options(p: Parser) -> None:
         action="append",
         metavar="NODE=N",
     )
-    option("remove", f"remove these nodes, {SEPARATED} (default: none)", **NODES)
-    option("uncordon", f"uncordon these nodes, {SEPARATED} (default: none)", **NODES)
+    option("remove", f"remove these nodes, {PATTERNS} (default: none)", **NODES)
+    option("uncordon", f"uncordon these nodes, {PATTERNS} (default: none)", **NODES)
     p.add("--no-consolidate", "do not answer for the cluster after a consolidation", action="store_true")
     option("preset", PRESET)
     option("seed")
@@ -159,5 +164,7 @@ def what_if(args: argparse.Namespace) -> int:
         options["add_nodes"] = added_nodes(args.add_nodes)
     if args.no_consolidate:
         options["consolidate"] = False
-    say(str(consolidation.what_if(Cluster.from_json(args.cluster), **options)))
+    cluster = Cluster.from_json(args.cluster)
+    expand_patterns(cluster, options)
+    say(str(consolidation.what_if(cluster, **options)))
     return OK

@@ -236,6 +236,9 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("what-if CLUSTER --add-nodes a", "--add-nodes 'a' NODE=N"),
         ("what-if CLUSTER --add-nodes z=1", "--add-nodes[0] 'z'"),
         ("what-if CLUSTER --uncordon a", "--uncordon 'a' cordoned"),
+        ("what-if CLUSTER --uncordon a*", "--uncordon 'a' cordoned"),
+        ("what-if CLUSTER --remove z*", "--remove 'z*' matches no name"),
+        ("blockers CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
     ],
 )
 def test_console_mistakes(
