@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the blockers of a cluster, and plans without each of them.
+#include "consolidation/explain_parts.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/blockers.hpp>
 #include <gpusched/consolidation/named.hpp>
@@ -7,7 +9,6 @@
 #include <gpusched/consolidation/threads.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/model/gpu_names.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -94,7 +95,8 @@ class Without {
         if (kind == BlockerKind::locked) changed.locked = false;
         if (kind == BlockerKind::standby) changed.standby = false;
         if (kind == BlockerKind::cpu_local) changed.cpu_local = false;
-        if (kind == BlockerKind::never_moves) changed.how = Mobility::restart;
+        if (kind == BlockerKind::no_controller || kind == BlockerKind::never_moves)
+            changed.how = Mobility::restart;
         if (kind == BlockerKind::local_volume) open_nodes(changed);
         if (kind == BlockerKind::gang_domain) changed.network_affinity.reset();
         cluster_.update_task(cluster_.handle(task), changed);
@@ -131,9 +133,11 @@ class BlockerSearch {
         plan_options_.search.bound_method = BoundMethod::none;
         policies_ = make_policies(options.preset, {}, options.objective);
         if (options.gpu_model.empty()) return;
-        model_ = make_id<GpuModelId>(inv_.gpu_models.find(options.gpu_model).value());
-        policies_.node_weight = [model = model_, weight = policies_.node_weight](const Cluster& c, NodeId n) {
-            return c.inventory().nodes.gpu_model[index(n)] == model ? weight(c, n) : 0;
+        counts_.assign(cluster.node_slots(), 0);
+        for (const auto node : goal_nodes(cluster, {.empty_nodes = 1, .gpu_model = options.gpu_model}))
+            counts_[index(node)] = 1;
+        policies_.node_weight = [this, weight = policies_.node_weight](const Cluster& c, NodeId n) {
+            return counts_[index(n)] ? weight(c, n) : 0;
         };
     }
 
@@ -184,9 +188,7 @@ class BlockerSearch {
     }
 
   private:
-    [[nodiscard]] bool counts(NodeId node) const {
-        return model_ == none<GpuModelId> || inv_.nodes.gpu_model[index(node)] == model_;
-    }
+    [[nodiscard]] bool counts(NodeId node) const { return counts_.empty() || counts_[index(node)] != 0; }
     [[nodiscard]] std::vector<NodeId> counted(const std::vector<NodeId>& nodes) const {
         std::vector<NodeId> some;
         std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(some),
@@ -261,7 +263,9 @@ class BlockerSearch {
             if (t.locked[i]) hold(BlockerKind::locked, owner(task));
             if (t.standby[i]) hold(BlockerKind::standby, owner(task));
             if (inv_.task_affinities[t.affinities[i]].cpu_local) hold(BlockerKind::cpu_local, owner(task));
-            if (t.how(task) == Mobility::none) hold(BlockerKind::never_moves, owner(task));
+            if (t.how(task) == Mobility::none)
+                hold(has_no_controller(inv_, task) ? BlockerKind::no_controller : BlockerKind::never_moves,
+                     owner(task));
             if (is_pinned(task)) hold(BlockerKind::local_volume, owner(task));
             const auto job = t.job[i];
             if (job != none<JobId> && inv_.job_max_disrupted[index(job)] == 0)
@@ -409,7 +413,7 @@ class BlockerSearch {
     Budget budget_;
     Options plan_options_;
     AnyPolicies policies_ = presets::fast();
-    GpuModelId model_ = none<GpuModelId>;
+    std::vector<std::uint8_t> counts_;  // by NodeId; empty = all nodes
     std::vector<NodeId> base_nodes_;
     std::int64_t base_value_ = 0;
     std::vector<FixedTasks> found_;
@@ -433,16 +437,7 @@ GPUSCHED_EXPORT BlockerRanking blockers(const Cluster& cluster, const BlockerOpt
             problems.add("exempt: there is no node " + std::to_string(index(node)) + "; expected less than " +
                          std::to_string(cluster.node_slots()));
     auto resolved = options;
-    if (!options.gpu_model.empty()) {
-        const auto models = gpu_models_of_nodes(cluster);
-        const auto matching = matching_gpu_models(options.gpu_model, models);
-        if (matching.empty())
-            problems.add(gpusched::detail::unknown_gpu_model("gpu_model", options.gpu_model, models, ""));
-        else if (matching.size() > 1)
-            problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", options.gpu_model, matching, ""));
-        else
-            resolved.gpu_model = matching.front();
-    }
+    resolved.gpu_model = detail::full_gpu_model(problems, cluster, options.gpu_model);
     problems.throw_if_any();
     return detail::BlockerSearch(cluster, resolved, context).run();
 }

@@ -151,7 +151,8 @@ class Drain {
           std::vector<NodeId> nodes, const Context& context, Budget& budget)
         : state_(cluster), options_(options), scope_(scope), supplies_(supplies), waiting_(std::move(nodes)),
           context_(context), budget_(budget), total_(waiting_.size()), to_drain_(cluster.node_slots()),
-          failed_(cluster.node_slots()), batches_of_(cluster.task_slots()) {
+          failed_(cluster.node_slots()), batches_of_(cluster.task_slots()),
+          batches_of_job_(cluster.inventory().job_names.size()) {
         for (const auto node : waiting_) to_drain_[index(node)] = 1;
     }
 
@@ -305,7 +306,13 @@ class Drain {
 
     void commit(Trial next) {
         std::vector<TaskId> moved;
-        for (const auto& move : next.result.plan.moves) moved.push_back(move.task);
+        std::vector<JobId> jobs;  // that restart
+        for (const auto& move : next.result.plan.moves) {
+            moved.push_back(move.task);
+            if (const auto job = state_.inventory().tasks.job[index(move.task)];
+                job != none<JobId> && move.how == MoveMode::restart)
+                jobs.push_back(job);
+        }
         std::sort(moved.begin(), moved.end());
         moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
         for (const auto task : moved) {
@@ -313,13 +320,20 @@ class Drain {
             order.moved_tasks += batches == 1 ? 1 : 0;
             order.moved_twice += batches == 2 ? 1 : 0;
         }
+        std::sort(jobs.begin(), jobs.end());
+        jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+        std::erase_if(jobs, [&](JobId job) {
+            const auto batches = ++batches_of_job_[index(job)];
+            order.jobs_restarted_twice += batches == 2 ? 1 : 0;
+            return batches == 1;
+        });
         order.moves += std::ssize(next.result.plan.moves);
         order.move_cost += next.result.stats.relocation_cost;
         state_ = apply(state_, next.result.plan);
         for (const auto node : next.nodes) to_drain_[index(node)] = 0;
         std::erase_if(waiting_, [&](NodeId node) { return to_drain_[index(node)] == 0; });
         std::sort(next.nodes.begin(), next.nodes.end());
-        order.batches.push_back({std::move(next.nodes), std::move(next.result.plan)});
+        order.batches.push_back({std::move(next.nodes), std::move(next.result.plan), std::move(jobs)});
     }
 
     Cluster state_;
@@ -333,6 +347,7 @@ class Drain {
     std::vector<std::uint8_t> to_drain_;    // by NodeId: waiting or stuck
     std::vector<std::uint8_t> failed_;      // by NodeId: could not be drained even alone
     std::vector<std::int64_t> batches_of_;  // by TaskId
+    std::vector<std::int64_t> batches_of_job_;
 };
 
 static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
@@ -387,7 +402,8 @@ static void sort_nodes(const Cluster& cluster, std::vector<NodeId>& nodes, std::
     std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return used(a) < used(b); });
 }
 
-static void validate_drain(const DrainOptions& options, const Cluster& cluster) {
+// Returns the name of the GPU model.
+static std::string validate_drain(const DrainOptions& options, const Cluster& cluster) {
     Problems problems;
     check_fields(problems, options);
     auto exempt = options.exempt;
@@ -403,7 +419,9 @@ static void validate_drain(const DrainOptions& options, const Cluster& cluster) 
     };
     check("exempt", options.exempt, true);
     if (options.nodes) check("nodes", *options.nodes, false);
+    auto model = full_gpu_model(problems, cluster, options.gpu_model);
     problems.throw_if_any();
+    return model;
 }
 
 }  // namespace detail
@@ -418,7 +436,7 @@ GPUSCHED_EXPORT std::int64_t drain_batches_at_least(const Cluster& cluster, std:
 
 GPUSCHED_EXPORT DrainOrder drain_order(const Cluster& cluster, const DrainOptions& options,
                                        const Context& context) {
-    detail::validate_drain(options, cluster);
+    const auto model = detail::validate_drain(options, cluster);
     Options scope_options;
     scope_options.preset = options.preset;
     scope_options.seed = options.seed;
@@ -440,6 +458,10 @@ GPUSCHED_EXPORT DrainOrder drain_order(const Cluster& cluster, const DrainOption
         for (const auto node : cluster.nodes())
             if (!exempt[index(node)]) nodes.push_back(node);
     }
+    if (!model.empty())
+        std::erase_if(nodes,
+                      [&, id = make_id<GpuModelId>(cluster.inventory().gpu_models.find(model).value())](
+                          NodeId node) { return cluster.inventory().nodes.gpu_model[index(node)] != id; });
 
     Budget budget(context, options.time_limit);
     const detail::Threads threads(scope_options, context);

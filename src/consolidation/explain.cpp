@@ -9,8 +9,10 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/gpu_names.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
@@ -25,8 +27,10 @@ namespace detail {
 
 std::string in_words(FixedBy by) {
     switch (by) {
+    case FixedBy::no_controller:
+        return "no controller would recreate it";
     case FixedBy::never_moves:
-        return "it never moves: no controller would recreate it, or it is protected";
+        return "an annotation such as safe-to-evict, its scheduler or its kind of owner forbids moves";
     case FixedBy::exempt_node:
         return "its node is exempt";
     case FixedBy::no_disruption:
@@ -53,6 +57,25 @@ std::string in_words(ClosedBy by) {
     }
 }
 
+bool has_no_controller(const Inventory& inventory, TaskId task) {
+    const auto& kinds = inventory.tasks.owner_kind;
+    const auto i = index(task);
+    return i < kinds.size() && kinds[i] != TaskTable::unknown_kind && inventory.owner_kinds[kinds[i]].empty();
+}
+
+std::string full_gpu_model(Problems& problems, const Cluster& cluster, const std::string& name) {
+    if (name.empty()) return {};
+    const auto models = gpu_models_of_nodes(cluster);
+    const auto matching = matching_gpu_models(name, models);
+    if (matching.empty())
+        problems.add(gpusched::detail::unknown_gpu_model("gpu_model", name, models, ""));
+    else if (matching.size() > 1)
+        problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", name, matching, ""));
+    else
+        return matching.front();
+    return {};
+}
+
 FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
@@ -60,7 +83,8 @@ FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     if (t.locked[i]) return FixedBy::locked;
     if (t.standby[i]) return FixedBy::standby;
     if (cluster.inventory().task_affinities[t.affinities[i]].cpu_local) return FixedBy::cpu_local;
-    if (t.how(task) == Mobility::none) return FixedBy::never_moves;
+    if (t.how(task) == Mobility::none)
+        return has_no_controller(cluster.inventory(), task) ? FixedBy::no_controller : FixedBy::never_moves;
     const auto node = cluster.node_of(task);
     if (std::find(options.exempt.begin(), options.exempt.end(), node) != options.exempt.end())
         return FixedBy::exempt_node;

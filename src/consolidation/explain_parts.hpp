@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that explain(), explain_move() and order_into_waves() share.
+// Functions that explanations, blockers() and drain_order() share.
 #pragma once
 
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/core/errors.hpp>
 
 #include <cstdint>
 #include <span>
@@ -14,6 +15,13 @@ namespace gpusched::consolidation::detail {
 
 [[nodiscard]] std::string in_words(FixedBy by);
 [[nodiscard]] std::string in_words(ClosedBy by);
+
+/// Whether the task is known to have no controller that would recreate it.
+[[nodiscard]] bool has_no_controller(const Inventory& inventory, TaskId task);
+
+/// Returns the cluster's name of the GPU model in the field `gpu_model`; empty if `name` is. Adds a problem
+/// if no model or several have this name.
+[[nodiscard]] std::string full_gpu_model(Problems& problems, const Cluster& cluster, const std::string& name);
 
 /// Returns why the task is fixed.
 [[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options);

@@ -338,8 +338,18 @@ Result search_goal(const Cluster& cluster, const Options& given, const Context& 
             best.stats.open_price = *options.open_price;
         }
     }
-    if (goal.of_nodes() && options.search.bound_method != BoundMethod::none && !options.open_price)
+    if (goal.of_nodes() && options.search.bound_method != BoundMethod::none && !options.open_price) {
         prove_goal(cluster, scope, goal, added, budget, executor, best.stats);
+        if (options.search.bound_method == BoundMethod::lp && best.stats.goal_at_most) {
+            auto counted = scope;  // only the nodes that count
+            for (const auto node : cluster.nodes())
+                if (added[index(node)] == 0) counted.may_vacate[index(node)] = 0;
+            const auto gained =
+                bound(cluster, counted, BoundMethod::lp, context.lp, budget, executor).vacated_nodes_at_most;
+            if (!budget.exhausted())  // an unfinished bound depends on the machine
+                best.stats.goal_at_most = std::min(*best.stats.goal_at_most, best.stats.goal_before + gained);
+        }
+    }
     best.plan.goal = options.goal;
     best.plan.goal_reached = goal.is_reached_by(best);
     best.plan.bound = bound(cluster, scope, options.search.bound_method, context.lp, budget, executor);

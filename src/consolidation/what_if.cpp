@@ -149,8 +149,11 @@ class Starter {
     const Context& context_;
 };
 
+// A controller creates the task again, even if nothing may disturb it.
+static bool has_controller(const TaskSpec& task) { return !task.owner_kind.value_or("").empty(); }
+
 static bool is_lost(const TaskSpec& task) {
-    return task.locked || task.standby || task.how == Mobility::none;
+    return task.locked || task.standby || (task.how == Mobility::none && !has_controller(task));
 }
 
 static ClusterSpec changed(const Cluster& cluster, const WhatIfOptions& options,

@@ -21,7 +21,8 @@ namespace gpusched::consolidation {
 enum class BlockerKind : std::uint8_t {
     budget,         ///< a disruption budget allows no task to be down
     no_disruption,  ///< their job allows no member to be down: its `max_disrupted` is 0
-    never_moves,    ///< their `how` is none: no controller, or another scheduler
+    no_controller,  ///< their `how` is none, and they have no controller that would recreate them
+    never_moves,    ///< their `how` is none for another reason: an annotation, another scheduler
     local_volume,   ///< no other node passes their volumes or the names of nodes that they ask for
     locked,
     cpu_local,     ///< they are bound to the cores next to their GPUs

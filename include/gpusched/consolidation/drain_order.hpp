@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct DrainOptions {
     std::int64_t batch = 1;
     /// The nodes to drain. Absent = all.
     std::optional<std::vector<NodeId>> nodes{};
+    /// Drain only nodes of this GPU model, also by a short name such as "h100"; empty = of all models.
+    std::string gpu_model{};
     /// Nothing leaves these nodes and nothing moves onto them. None of them may be in `nodes`.
     std::vector<NodeId> exempt{};
     /// Only members beyond a job's `min_members` may move.
@@ -44,6 +47,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<DrainOptions>, F&& field) {
     field("batch", &DrainOptions::batch, at_least(1));
     field("nodes", &DrainOptions::nodes);
+    field("gpu_model", &DrainOptions::gpu_model);
     field("exempt", &DrainOptions::exempt);
     field("protect_core_members", &DrainOptions::protect_core_members);
     field("tries", &DrainOptions::tries, at_least(1));
@@ -59,6 +63,7 @@ struct DrainBatch {
     std::vector<NodeId> nodes;  ///< ascending
     /// Empties the nodes, in the cluster as the batches before leave it.
     Plan plan;
+    std::vector<JobId> restarted_again;  ///< jobs that it restarts after an earlier batch did, ascending
 };
 
 /// Batches in order, and the nodes that cannot be drained.
@@ -70,10 +75,11 @@ struct DrainOrder {
     std::vector<Explanation> left;
     /// Lower bound by counting on the number of batches of every order that drains the same nodes.
     std::int64_t batches_at_least = 0;
-    std::int64_t moves = 0;        ///< moves of all batches, including intermediate moves
-    std::int64_t moved_tasks = 0;  ///< tasks that move
-    std::int64_t moved_twice = 0;  ///< tasks that move in more than one batch
-    std::int64_t move_cost = 0;    ///< sum of `move_cost` over the tasks that each batch moves
+    std::int64_t moves = 0;                 ///< moves of all batches, including intermediate moves
+    std::int64_t moved_tasks = 0;           ///< tasks that move
+    std::int64_t moved_twice = 0;           ///< tasks that move in more than one batch
+    std::int64_t jobs_restarted_twice = 0;  ///< jobs with tasks that restart in more than one batch
+    std::int64_t move_cost = 0;             ///< sum of `move_cost` over the tasks that each batch moves
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 

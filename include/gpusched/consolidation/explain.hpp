@@ -35,7 +35,8 @@ enum class FixedBy : std::uint8_t {
     locked,
     standby,        ///< it lends its resources and needs them back in the same place
     cpu_local,      ///< it is bound to the cores next to its GPUs
-    never_moves,    ///< its `how` is none
+    no_controller,  ///< its `how` is none, and it has no controller that would recreate it
+    never_moves,    ///< its `how` is none for another reason
     exempt_node,    ///< the options exempt its node
     no_disruption,  ///< `max_disrupted` of its job or of the options is 0
     budget,         ///< it would be down while it moves, and a disruption budget allows no more

@@ -36,8 +36,8 @@ struct AddedNodes {
 struct WhatIfOptions {
     /// Nodes to add.
     std::vector<AddedNodes> add_nodes{};
-    /// Nodes to remove. Their tasks wait for a new place, after all others of their priority; locked tasks
-    /// and tasks that never move are lost.
+    /// Nodes to remove. Their tasks wait for a new place, after all others of their priority. Locked tasks are
+    /// lost, and so are tasks that never move unless a controller recreates them.
     std::vector<NodeId> remove{};
     /// Cordoned nodes that become schedulable.
     std::vector<NodeId> uncordon{};

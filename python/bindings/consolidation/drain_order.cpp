@@ -20,11 +20,14 @@ struct NamedBatch {
     std::vector<std::string> nodes;
     /// Empties the nodes, in the cluster as the batches before leave it.
     NamedPlan plan;
+    /// The jobs with tasks that restart in it and in an earlier batch.
+    std::vector<std::string> restarted_again;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedBatch>, F&& field) {
     field("nodes", &NamedBatch::nodes);
     field("plan", &NamedBatch::plan);
+    field("restarted_again", &NamedBatch::restarted_again);
 }
 
 struct NamedDrainOrder {
@@ -42,6 +45,8 @@ struct NamedDrainOrder {
     std::int64_t moved_tasks = 0;
     /// Number of tasks that move in more than one batch.
     std::int64_t moved_twice = 0;
+    /// Number of jobs with tasks that restart in more than one batch.
+    std::int64_t jobs_restarted_twice = 0;
     /// Sum of `move_cost` over the tasks that each batch moves.
     std::int64_t move_cost = 0;
     /// The reason why the search ended.
@@ -55,20 +60,27 @@ constexpr void visit_fields(std::type_identity<NamedDrainOrder>, F&& field) {
     field("moves", &NamedDrainOrder::moves);
     field("moved_tasks", &NamedDrainOrder::moved_tasks);
     field("moved_twice", &NamedDrainOrder::moved_twice);
+    field("jobs_restarted_twice", &NamedDrainOrder::jobs_restarted_twice);
     field("move_cost", &NamedDrainOrder::move_cost);
     field("stop_reason", &NamedDrainOrder::stop_reason);
 }
 
 NamedDrainOrder named(const Cluster& cluster, const c::DrainOrder& order) {
     NamedDrainOrder out;
-    for (const auto& batch : order.batches)
+    for (const auto& batch : order.batches) {
+        std::vector<std::string> jobs;
+        for (const auto job : batch.restarted_again)
+            jobs.push_back(cluster.inventory().job_names[index(job)]);
         out.batches.push_back({with_names(cluster, batch.nodes),
-                               NamedPlan{to_spec(batch.plan, cluster), StopReason::completed}});
+                               NamedPlan{to_spec(batch.plan, cluster), StopReason::completed},
+                               std::move(jobs)});
+    }
     out.left = with_names(cluster, order.left);
     out.batches_at_least = order.batches_at_least;
     out.moves = order.moves;
     out.moved_tasks = order.moved_tasks;
     out.moved_twice = order.moved_twice;
+    out.jobs_restarted_twice = order.jobs_restarted_twice;
     out.move_cost = order.move_cost;
     out.stop_reason = order.stop_reason;
     return out;

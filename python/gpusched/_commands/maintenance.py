@@ -14,11 +14,17 @@ from .._views.maintenance import SHOWN, drain_csv_rows
 from ..errors import InvalidInput
 from ..model import Cluster, apply
 from .arguments import Parser, library_option, names
-from .plans import PRESET
-from .shared import FAILED, OK, given, read_mapping, say
+from .plans import PRESET, print_not_counted
+from .shared import FAILED, OK, given, matching, read_mapping, say
 
 NODES: dict[str, Any] = {"type": names, "metavar": "NODES"}
-SEPARATED = "names separated by commas"
+PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
+
+
+def expand_patterns(cluster: Cluster, options: dict[str, Any]) -> None:
+    for option in ("nodes", "exempt", "remove", "uncordon"):
+        if option in options:
+            options[option] = matching(option, options[option], cluster.nodes.name)
 
 
 def blockers_options(p: Parser) -> None:
@@ -26,7 +32,7 @@ def blockers_options(p: Parser) -> None:
     p.add("cluster", "the snapshot", metavar="CLUSTER.json")
     option("gpu_model", "only nodes of this GPU model count (default: all nodes)", name="model", metavar="M")
     option("objective")
-    option("exempt", f"do not change these nodes, {SEPARATED} (default: none)", **NODES)
+    option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **NODES)
     option("protect_core_members")
     option("max_plans", "maximum number of blockers to plan without, those that alone hold most first")
     option("preset", PRESET)
@@ -39,17 +45,21 @@ def blockers_options(p: Parser) -> None:
 def blockers(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "consolidation.blockers")
+    expand_patterns(cluster, options)
     say(str(consolidation.blockers(cluster, progress=args.progress, **options)))
+    if "gpu_model" in options:
+        print_not_counted(cluster, {"empty_nodes": 1, "gpu_model": options["gpu_model"]})
     return OK
 
 
 def drain_order_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "consolidation.drain_order")
     p.add("cluster", "the snapshot", metavar="CLUSTER.json")
-    option("nodes", f"drain these nodes, {SEPARATED} (default: none; see --all)", **NODES)
+    option("nodes", f"drain these nodes, {PATTERNS} (default: none; see --all)", **NODES)
     p.add("--all", "drain all nodes", action="store_true")
+    option("gpu_model", "drain only nodes of this GPU model (default: of all)", name="model", metavar="M")
     option("batch", "maximum number of nodes that are down together")
-    option("exempt", f"do not change these nodes, {SEPARATED} (default: none)", **NODES)
+    option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **NODES)
     option("max_disrupted", "maximum number of members of a job that move in one wave")
     option("protect_core_members", "only members beyond a job's min_members may move")
     option("tries", "number of orders to try")
@@ -62,16 +72,21 @@ def drain_order_options(p: Parser) -> None:
         "write one plan per batch here (batch-001.json and so on) and batches.csv (default: none)",
         metavar="FOLDER",
     )
+    text = "with -o, also write the snapshot for which each plan is (cluster-001.json and so on)"
+    p.add("--write-clusters", text, action="store_true")
     p.add("--progress", "show a progress bar", action="store_true")
 
 
 def drain_order(args: argparse.Namespace) -> int:
     options = given(args, "consolidation.drain_order")
-    if args.all == ("nodes" in options):
-        raise InvalidInput("--nodes, --all: expected one of them")
+    if args.all and "nodes" in options or not (args.all or options.keys() & {"nodes", "gpu_model"}):
+        raise InvalidInput("--nodes, --all: expected one of them, or --model")
+    if args.write_clusters and args.output is None:
+        raise InvalidInput("--write-clusters: requires --output")
     if args.output is not None:
         require_folder(args.output)
     cluster = Cluster.from_json(args.cluster)
+    expand_patterns(cluster, options)
     order = consolidation.drain_order(cluster, progress=args.progress, **options)
     say(str(order))
     problems = []
@@ -79,6 +94,8 @@ def drain_order(args: argparse.Namespace) -> int:
     for number, batch in enumerate(order.batches, 1):
         checked = verify.plan(cluster, batch.plan)
         problems += [f"batch {number}: {violation}" for violation in checked.violations]
+        if args.write_clusters:
+            cluster.to_json(os.path.join(args.output, f"cluster-{number:0{digits}}.json"))
         cluster = apply(cluster, batch.plan)
         if args.output is not None:
             batch.plan.to_json(os.path.join(args.output, f"batch-{number:0{digits}}.json"))
@@ -86,7 +103,8 @@ def drain_order(args: argparse.Namespace) -> int:
         with open(os.path.join(args.output, "batches.csv"), "w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(drain_csv_rows(order))
         plans = f"{len(order.batches):,} plans and batches.csv"
-        say(f"wrote {plans} to {args.output}; each plan is for the cluster after those before it")
+        snapshots = ", each with its snapshot" if args.write_clusters else ""
+        say(f"wrote {plans} to {args.output}{snapshots}; each plan is for the cluster after those before it")
     for problem in problems[:SHOWN]:
         say(problem)
     say("the plans do not verify" if problems else "the plans verify, each after those before it")
@@ -116,8 +134,8 @@ def what_if_options(p: Parser) -> None:
         action="append",
         metavar="NODE=N",
     )
-    option("remove", f"remove these nodes, {SEPARATED} (default: none)", **NODES)
-    option("uncordon", f"uncordon these nodes, {SEPARATED} (default: none)", **NODES)
+    option("remove", f"remove these nodes, {PATTERNS} (default: none)", **NODES)
+    option("uncordon", f"uncordon these nodes, {PATTERNS} (default: none)", **NODES)
     p.add("--no-consolidate", "do not answer for the cluster after a consolidation", action="store_true")
     option("preset", PRESET)
     option("seed")
@@ -146,5 +164,7 @@ def what_if(args: argparse.Namespace) -> int:
         options["add_nodes"] = added_nodes(args.add_nodes)
     if args.no_consolidate:
         options["consolidate"] = False
-    say(str(consolidation.what_if(Cluster.from_json(args.cluster), **options)))
+    cluster = Cluster.from_json(args.cluster)
+    expand_patterns(cluster, options)
+    say(str(consolidation.what_if(cluster, **options)))
     return OK

@@ -24,7 +24,9 @@ ALL_NAMED = 50
 KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
-    "never_moves": "{} never moves: no controller would recreate it, or it is protected",
+    "no_controller": "{} never moves: no controller would recreate it",
+    "never_moves": "{} never moves: an annotation such as safe-to-evict, its scheduler or its kind of owner "
+    "forbids it",
     "local_volume": "{} may run on its node alone: a local volume, or the node's name",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
@@ -55,9 +57,15 @@ def blocker_text(blocker: consolidation.FixedTasks) -> str:
     return text if blocker.tasks == [blocker.name] else f"{text} ({counted(len(blocker.tasks), 'task')})"
 
 
+def freed_text(ranked: consolidation.RankedBlocker) -> str:
+    """The nodes that only the plan without the blocker frees, and how many it does not free instead."""
+    others = len(ranked.freed) - ranked.nodes
+    return names(ranked.freed) + (f", instead of {others:,} other" if others > 0 else "") + "s" * (others > 1)
+
+
 def blocker_rows(ranking: consolidation.BlockerRanking) -> list[tuple[Any, ...]]:
     return [
-        (" and ".join(map(blocker_text, ranked.blockers)), ranked.nodes, ranked.gpus, names(ranked.freed))
+        (" and ".join(map(blocker_text, ranked.blockers)), ranked.nodes, ranked.gpus, freed_text(ranked))
         for ranked in ranking.ranked
     ]
 
@@ -141,11 +149,14 @@ def drain_text(order: consolidation.DrainOrder) -> str:
         f"{counted(order.moves, 'move')} of {counted(order.moved_tasks, 'task')}; "
         f"{counted(order.moved_twice, 'task')} in more than one batch",
     ]
+    if again := order.jobs_restarted_twice:
+        found.append(f"{counted(again, 'job')} {'restarts' if again == 1 else 'restart'} in more than one batch")
     in_full = sum(len(batch.nodes) for batch in order.batches) <= ALL_NAMED
     found += lines(
         [
             f"batch {number}: {names(batch.nodes, ALL_NAMED if in_full else NAMED)}; "
             f"{counted(len(batch.plan.moves), 'move')} in {counted(batch.plan.waves, 'wave')}"
+            + (f", restarts again pods of {names(batch.restarted_again)}" if batch.restarted_again else "")
             for number, batch in enumerate(order.batches, 1)
         ],
         ALL_NAMED if in_full else SHOWN,
@@ -162,12 +173,12 @@ def drain_text(order: consolidation.DrainOrder) -> str:
 
 def drain_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
-        (number, node, len(batch.plan.moves), [], None)
+        (number, node, len(batch.plan.moves), batch.restarted_again, [], None)
         for number, batch in enumerate(order.batches, 1)
         for node in batch.nodes
     ]
     left = ((why.node, [blocker.task for blocker in why.blockers], why.text) for why in order.left)
-    return rows + [(-1, node, 0, blockers, text) for node, blockers, text in left]
+    return rows + [(-1, node, 0, [], blockers, text) for node, blockers, text in left]
 
 
 def drain_csv_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
@@ -178,17 +189,17 @@ def drain_csv_rows(order: consolidation.DrainOrder) -> list[tuple[Any, ...]]:
 
 
 def drain_to_pandas(order: consolidation.DrainOrder) -> pd.DataFrame:
-    kinds = {"batch": "whole", "node": "text", "moves_of_batch": "whole"}
+    kinds = {"batch": "whole", "node": "text", "moves_of_batch": "whole", "restarted_again": "texts"}
     return frame({**kinds, "blockers": "texts", "text": "text"}, drain_rows(order))
 
 
 def drain_html(order: consolidation.DrainOrder) -> str:
     rows = [
-        (number, names(batch.nodes), len(batch.plan.moves), batch.plan.waves)
+        (number, names(batch.nodes), len(batch.plan.moves), batch.plan.waves, names(batch.restarted_again))
         for number, batch in enumerate(order.batches, 1)
     ]
     left = "".join(_text(str(why)) for why in order.left[:SHOWN])
-    table = _table(("batch", "nodes", "moves", "waves"), rows)
+    table = _table(("batch", "nodes", "moves", "waves", "jobs restarted again"), rows)
     return _titled("Drain order", drain_head(order)) + table + left
 
 

@@ -37,7 +37,8 @@ ClusterSpec without(ClusterSpec spec, const con::FixedTasks& blocker, const Clus
         if (blocker.kind == Kind::locked) task.locked = false;
         if (blocker.kind == Kind::standby) task.standby = false;
         if (blocker.kind == Kind::cpu_local) task.cpu_local = false;
-        if (blocker.kind == Kind::never_moves) task.how = Mobility::restart;
+        if (blocker.kind == Kind::never_moves || blocker.kind == Kind::no_controller)
+            task.how = Mobility::restart;
         if (blocker.kind == Kind::gang_domain) task.network_affinity.reset();
     }
     return spec;

@@ -13,6 +13,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -124,7 +125,8 @@ std::uint32_t check_batches(const ClusterSpec& spec, const consolidation::DrainO
     std::uint32_t drained = 0;
     std::int64_t moves = 0;
     std::map<TaskId, int> batches_of;
-    for (const auto& [nodes, plan] : order.batches) {
+    std::map<JobId, int> batches_of_job;
+    for (const auto& [nodes, plan, restarted_again] : order.batches) {
         REQUIRE_FALSE(nodes.empty());
         REQUIRE(std::ssize(nodes) <= batch);
         REQUIRE((bits(nodes) & drained) == 0);
@@ -133,11 +135,18 @@ std::uint32_t check_batches(const ClusterSpec& spec, const consolidation::DrainO
         INFO((report.ok ? "" : report.violations.front()));
         REQUIRE(report.ok);
         std::map<TaskId, bool> moved;
+        std::set<JobId> jobs;
         for (const auto& move : plan.moves) {
             REQUIRE((bits(nodes) >> index(move.to) & 1) == 0);
             moved[move.task] = true;
+            const auto job = cluster.inventory().tasks.job[index(move.task)];
+            if (job != none<JobId> && move.how == MoveMode::restart) jobs.insert(job);
         }
         for (const auto& [task, yes] : moved) ++batches_of[task];
+        std::vector<JobId> again;
+        for (const auto job : jobs)
+            if (++batches_of_job[job] > 1) again.push_back(job);
+        REQUIRE(restarted_again == again);
         moves += std::ssize(plan.moves);
         cluster = apply(cluster, plan);
         for (const auto node : nodes) REQUIRE(cluster.occupants(node) == 0);
@@ -154,6 +163,8 @@ std::uint32_t check_batches(const ClusterSpec& spec, const consolidation::DrainO
     REQUIRE(order.moved_tasks == std::ssize(batches_of));
     REQUIRE(order.moved_twice ==
             std::count_if(batches_of.begin(), batches_of.end(), [](const auto& b) { return b.second > 1; }));
+    REQUIRE(order.jobs_restarted_twice == std::count_if(batches_of_job.begin(), batches_of_job.end(),
+                                                        [](const auto& b) { return b.second > 1; }));
     return drained;
 }
 

@@ -716,3 +716,12 @@ def test_a_plan_holds_its_price() -> None:
     frame = points.to_pandas()
     assert list(frame["vacated_gpus_at_most"]) == [point.vacated_gpus_at_most for point in points]
     assert gs.frontier(cluster, points=2, objective="nodes").to_pandas()["vacated_gpus_at_most"].isna().all()
+
+
+@pytest.mark.parametrize(("method", "most"), [("counting", 1), ("lp", 0)])
+def test_the_limit_of_a_goal_is_the_tightest_that_is_proven(method: str, most: int) -> None:
+    nodes = [make_node(name) for name in "abc"]  # no two tasks of 5 GPUs fit on 8
+    tasks = [make_task(f"{name}0", node=name, gpus=list(range(5)), gpu_count=5) for name in "abc"]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    plan = gs.consolidate(cluster, goal={"empty_nodes": 1}, bound_method=method)
+    assert plan.stats["goal_at_most"] == most

@@ -90,6 +90,34 @@ def test_drain_order(cluster: gs.Cluster) -> None:
     assert gs.drain_order(cluster, nodes=["b"])
 
 
+def test_jobs_in_more_than_one_batch() -> None:
+    tasks = [make_task(f"gang-{n}", node=n, gpus=[0], job="gang", how="restart") for n in "ab"]
+    tasks += [make_task(f"web-{n}", node=n, gpus=[1], job="web") for n in "ab"]  # copies disturb nothing
+    tasks.append(make_task("x", node="c", gpus=[0]))
+    cluster = gs.Cluster.from_json({**document([make_node(n) for n in "abc"], tasks), "version": 2})
+    order = gs.drain_order(cluster, nodes=["a", "b"])
+    assert order.jobs_restarted_twice == 1 and [batch.restarted_again for batch in order.batches] == [[], ["gang"]]
+    assert contains(str(order), "1 job restarts in more than one batch", "again pods of gang")
+    assert order.to_pandas().restarted_again.tolist() == [[], ["gang"]]
+    assert gs.drain_order(cluster, nodes=["a", "b"], batch=2).jobs_restarted_twice == 0
+
+
+def test_nodes_that_a_plan_without_the_blocker_no_longer_frees_are_counted() -> None:
+    data = document(
+        [make_node(name, gpu_count=gpus) for name, gpus in zip("abcd", (4, 4, 8, 8))],
+        [
+            make_task("a0", node="a", gpus=[0, 1, 2, 3], gpu_count=4, cpu_milli=1000),
+            make_task("b0", node="b", gpus=[0, 1], gpu_count=2, cpu_milli=1000, locked=True),
+            make_task("c0", node="c", gpus=[0, 1, 2, 3], gpu_count=4, cpu_milli=1000),
+            make_task("d0", node="d", gpus=[0], gpu_count=1, cpu_milli=1000, locked=True),
+        ],
+    )
+    found = gs.blockers(gs.Cluster.from_json(data))
+    moved = {ranked.blockers[0].name: (ranked.nodes, ranked.freed) for ranked in found}
+    assert moved["d0"] == (1, ["a", "d"])  # but no longer c
+    assert "a, d, instead of 1 other" in str(found)
+
+
 def test_what_if(cluster: gs.Cluster) -> None:
     now = gs.what_if(cluster)
     assert [state.state for state in now.states] == ["now", "consolidated"]
@@ -181,11 +209,19 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert contains(out, "1 node cannot be drained", "the plans verify")
     plans = sorted(folder.iterdir())
     assert [plan.name for plan in plans] == ["batch-001.json", "batch-002.json", "batches.csv"]
-    rows = plans[2].read_text().splitlines()
+    rows = plans[-1].read_text().splitlines()
     assert rows[0] == "batch,node,tasks_move" and rows[-1] == "-1,a,no"
     assert len(rows) == 5 and all(row.endswith(",yes") for row in rows[1:4])
     assert gs.verify.plan(path, json.loads(plans[0].read_text())).ok
     assert main(["drain-order", path, "--nodes", "b,c"]) == 0
+    chained = tmp_path / "chained"
+    arguments = ["--nodes", "[b-d],b*,c,d", "--batch", "1", "-o", str(chained), "--write-clusters"]
+    assert main(["drain-order", path, *arguments]) == 2  # a pattern has a *
+    assert main(["drain-order", path, *[a.removeprefix("[b-d],") for a in arguments]]) == 0
+    for number in (1, 2, 3):
+        files = [str(chained / f"{name}-00{number}.json") for name in ("cluster", "batch")]
+        assert main(["verify", *files]) == 0
+        assert main(["plan-page", *reversed(files), "-o", str(tmp_path / "page.html")]) == 0
     capsys.readouterr()
     assert main(["drain-order", path, "--all", "-o", str(folder)]) == 2
     assert mentions(capsys.readouterr().err, f"--output '{folder}' another run batch-*.json")
@@ -203,10 +239,16 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("drain-order CLUSTER", "--nodes --all expected one"),
         ("drain-order CLUSTER --all --nodes a", "--nodes --all expected one"),
         ("drain-order CLUSTER --all --batch 0", "--batch 0 1"),
+        ("drain-order CLUSTER --all --model B", "--model 'B'"),
+        ("drain-order CLUSTER --nodes z*", "--nodes 'z*' matches no name"),
+        ("drain-order CLUSTER --all --write-clusters", "--write-clusters --output"),
         ("blockers CLUSTER --model B", "--model 'B'"),
         ("what-if CLUSTER --add-nodes a", "--add-nodes 'a' NODE=N"),
         ("what-if CLUSTER --add-nodes z=1", "--add-nodes[0] 'z'"),
         ("what-if CLUSTER --uncordon a", "--uncordon 'a' cordoned"),
+        ("what-if CLUSTER --uncordon a*", "--uncordon 'a' cordoned"),
+        ("what-if CLUSTER --remove z*", "--remove 'z*' matches no name"),
+        ("blockers CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
     ],
 )
 def test_console_mistakes(

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -66,6 +67,7 @@ TEST_CASE("drain_order: half of a half-full cluster is down at once, and no pod 
     // Two nodes move onto the others; these move back in the second batch with the pods that came.
     CHECK(order.moved_tasks == 8);
     CHECK(order.moved_twice == 4);
+    CHECK(order.jobs_restarted_twice == 0);  // these pods have no job
     const auto three = con::drain_order(cluster, {.batch = 3, .threads = 1});
     CHECK(three.batches.size() == 2);  // two nodes hold all tasks, one does not
 }
@@ -85,6 +87,42 @@ TEST_CASE("drain_order: drained nodes return and receive") {
     CHECK(given.moved_twice == 0);
 }
 
+TEST_CASE("drain_order: jobs that restart in more than one batch are named") {
+    auto spec = half_full();
+    // A pod of the job "gang" runs on a and one on b; both pods of "here" run on c.
+    spec.tasks[0].job = spec.tasks[2].job = "gang";
+    spec.tasks[4].job = spec.tasks[5].job = "here";
+    spec.tasks[1].job = spec.tasks[3].job = "copied";
+    for (const auto t : {0u, 2u, 4u, 5u}) spec.tasks[t].how = Mobility::restart;
+    spec.nodes.push_back(node("spare"));  // all pods of a batch fit here
+    const auto cluster = Cluster::build(spec);
+    const auto drained = [&](std::vector<const char*> nodes) {
+        std::vector<NodeId> ids;
+        for (const auto* name : nodes) ids.push_back(cluster.find_node(name));
+        return con::drain_order(cluster, {.batch = 1, .nodes = ids, .threads = 1});
+    };
+    const auto apart = drained({"a", "b", "c"});
+    REQUIRE(apart.batches.size() == 3);
+    CHECK(apart.jobs_restarted_twice == 1);
+    std::vector<std::string> again;
+    for (const auto& batch : apart.batches)
+        for (const auto job : batch.restarted_again)
+            again.push_back(cluster.inventory().job_names[index(job)]);
+    CHECK(std::count(again.begin(), again.end(), "gang") == 1);
+    CHECK(drained({"a", "c"}).jobs_restarted_twice == 0);
+}
+
+TEST_CASE("drain_order: nodes of one GPU model") {
+    auto spec = half_full();
+    for (const auto n : {0u, 1u}) spec.nodes[n].gpu_model = "NVIDIA-H100-80GB-HBM3";  // a, b
+    const auto cluster = Cluster::build(spec);
+    using Names = std::vector<std::vector<std::string>>;
+    const auto a_and_c = std::vector{cluster.find_node("a"), cluster.find_node("c")};
+    CHECK(names(cluster, con::drain_order(cluster, {.batch = 4, .gpu_model = "h100"})) == Names{{"a", "b"}});
+    CHECK(names(cluster, con::drain_order(cluster, {.nodes = a_and_c, .gpu_model = "H20"})) == Names{{"c"}});
+    CHECK_THROWS_AS(con::drain_order(cluster, {.gpu_model = "B200"}), InvalidInput);
+}
+
 TEST_CASE("drain_order: nodes that cannot be drained are named with their blocker") {
     auto spec = half_full();
     spec.tasks[0].locked = true;            // a1
@@ -97,7 +135,8 @@ TEST_CASE("drain_order: nodes that cannot be drained are named with their blocke
     REQUIRE(order.left.size() == 3);
     CHECK(names(cluster, order) == std::vector<std::vector<std::string>>{{"d"}});
     CHECK(order.left[0].text.find("task 'a1' must stay (locked)") != std::string::npos);
-    CHECK(order.left[1].text.find("task 'b1' must stay (it never moves: no controller") != std::string::npos);
+    CHECK(order.left[1].blockers.at(0).fixed_by == con::FixedBy::never_moves);
+    CHECK_THAT(order.left[1].text, Mentions("'b1' must stay safe-to-evict"));
     CHECK_THAT(order.left[2].text, Mentions("c1 must stay 'web'"));
     CHECK(order.left[2].blockers.at(0).fixed_by == con::FixedBy::budget);
     spec.budgets.push_back({.name = "all", .tasks = {"c1", "c2"}, .allowed_down = 0});
@@ -467,6 +506,49 @@ TEST_CASE("what_if: a job starts with all its pods, or as many as its gang needs
         CHECK(outcome.pods == pods);
         CHECK(outcome.reason.empty() == starts);
     }
+}
+
+TEST_CASE("pods that never move: the blocker says why, and a controller recreates those of removed nodes") {
+    struct Case {
+        std::optional<std::string> owner_kind;
+        bool locked;
+        con::BlockerKind kind;
+        con::FixedBy fixed_by;
+        bool is_lost;
+    };
+    using enum con::BlockerKind;
+    const auto [owner_kind, is_locked, kind, fixed_by, is_lost] = GENERATE(values<Case>({
+        {"Job", false, never_moves, con::FixedBy::never_moves, false},
+        {"", false, no_controller, con::FixedBy::no_controller, true},
+        {std::nullopt, false, never_moves, con::FixedBy::never_moves, true},
+        {"Job", true, con::BlockerKind::locked, con::FixedBy::locked, true},
+    }));
+    auto spec = half_full();
+    spec.tasks[0].how = is_locked ? Mobility::restart : Mobility::none;  // a1
+    spec.tasks[0].locked = is_locked;
+    spec.tasks[0].owner_kind = owner_kind;
+    const auto cluster = Cluster::build(spec);
+    const auto a = cluster.find_node("a");
+    const auto found = con::blockers(cluster);
+    REQUIRE(found.found == 1);
+    CHECK((found.ranked.empty() ? found.others.at(0) : found.ranked[0].blockers.at(0)).kind == kind);
+    CHECK(con::drain_order(cluster, {.nodes = {{a}}}).left.at(0).blockers.at(0).fixed_by == fixed_by);
+    const auto removed = con::what_if(cluster, {.remove = {a}, .consolidate = false});
+    CHECK(removed.lost == (is_lost ? std::vector<std::string>{"a1"} : std::vector<std::string>{}));
+    CHECK(removed.jobs.size() == (is_lost ? 1 : 2));  // a2 waits in any case
+}
+
+TEST_CASE("blockers of a GPU model count the nodes that a goal counts") {
+    auto spec = half_full();
+    for (const auto n : {0u, 1u, 2u}) spec.nodes[n].gpu_model = "H100";  // a, b, c
+    spec.nodes[0].taints = {{.key = "dedicated", .value = "x", .effect = "NoSchedule"}};
+    spec.nodes[1].schedulable = false;
+    spec.tasks[0].locked = spec.tasks[2].locked = spec.tasks[4].locked = true;  // on a, b and c
+    const auto cluster = Cluster::build(spec);
+    CHECK(con::blockers(cluster, {.gpu_model = "h100"}).nodes_held == 1);
+    CHECK(con::blockers(cluster).nodes_held == 3);
+    spec.tasks[0].locked = false;  // a could be vacated, but does not count
+    CHECK(con::blockers(Cluster::build(spec), {.gpu_model = "h100"}).vacated_nodes == 0);
 }
 
 TEST_CASE("what_if: displaced tasks queue behind those that wait") {
