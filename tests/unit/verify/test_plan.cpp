@@ -116,6 +116,20 @@ TEST_CASE("valid plans that look wrong") {
         s.plan.placements.push_back({"spot", "n4", {0, 1, 2, 3}});
         accepted();
     }
+    SECTION("a node without GPUs") {
+        s.node("n4").gpu_count = 0;
+        accepted();
+    }
+    SECTION("statistics without a bound on the value, within it, and a bound without the statistic") {
+        s.plan.evictions.clear();
+        s.plan.placements.clear();
+        s.plan.stats["value_milli"] = 5;
+        accepted();
+        s.plan.bound.value_at_most = 5;
+        accepted();
+        s.plan.stats.clear();
+        accepted();
+    }
     SECTION("a bound does not apply to plans that evict") {
         s.plan.bound = {6, 0, 0, "counting"};
         accepted();

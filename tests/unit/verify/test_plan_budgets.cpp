@@ -5,6 +5,8 @@
 
 #include <gpusched/verify/verify.hpp>
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +105,92 @@ TEST_CASE("a bound counts vacated nodes minus opened ones") {
                                                 "bound vacated_gpus_at_most 0 reaches 4"}));
 }
 
+TEST_CASE("empty nodes and slots after the plan are counted exactly") {
+    struct Row {
+        const char* name;
+        Goal goal;  ///< without its number
+        std::int64_t there;
+        std::function<void(Scenario&)> change = [](auto&) {};
+    };
+    const Goal nodes;
+    const auto slots = [](SlotShape shape) { return Goal{.slots = shape}; };
+    // n0 and n4 are empty in the end.
+    const std::vector<Row> rows{
+        {"all nodes", nodes, 2},
+        {"of a GPU model", {.gpu_model = "A"}, 1, [](auto& s) { s.node("n4").gpu_model = "B"; }},
+        {"a cordoned node", nodes, 1, [](auto& s) { s.node("n4").schedulable = false; }},
+        {"no GPU works", nodes, 1,
+         [](auto& s) {
+             s.node("n4").failed_gpus = {0, 1, 2, 3};
+         }},
+        {"a taint that other nodes lack", nodes, 1,
+         [](auto& s) {
+             s.node("n4").taints = {{"k", "", "NoSchedule"}};
+         }},
+        {"a taint that other models lack", nodes, 2,
+         [](auto& s) {
+             s.node("n4").gpu_model = "B";
+             s.node("n4").taints = {{"k", "", "NoSchedule"}};
+         }},
+        {"a soft taint", nodes, 2,
+         [](auto& s) {
+             s.node("n4").taints = {{"k", "", "PreferNoSchedule"}};
+         }},
+        {"usable by a task that tolerates a taint",
+         {.usable_by = "waiting"},
+         2,
+         [](auto& s) {
+             s.node("n4").taints = {{"k", "", "NoSchedule"}};
+             s.task("waiting").tolerations = {{.key = "k", .op = "Exists"}};
+         }},
+        {"usable by a task of a GPU model",
+         {.usable_by = "waiting"},
+         1,
+         [](auto& s) {
+             s.node("n4").gpu_model = "B";
+             s.task("waiting").gpu_models = {"A"};
+         }},
+        {"usable by a task of several GPU models",
+         {.usable_by = "waiting"},
+         2,
+         [](auto& s) {
+             s.node("n4").gpu_model = "B";
+             s.task("waiting").gpu_models = {"A", "B"};
+         }},
+        {"usable by a task with a selector",
+         {.usable_by = "waiting"},
+         1,
+         [](auto& s) {
+             s.node("n3").labels["k"] = s.node("n4").labels["k"] = "v";
+             s.task("waiting").node_selector = {{"k", "v"}};
+         }},
+        {"one GPU", slots({.gpu_count = 1}), 4 + 2 + 2 + 1 + 4 + 1},
+        {"four GPUs", slots({.gpu_count = 4}), 2},
+        {"a failed GPU", slots({.gpu_count = 4}), 1, [](auto& s) { s.node("n4").failed_gpus = {3}; }},
+        {"CPU", slots({.cpu_milli = 3000}), 2 + 2 + 2 + 2 + 2 + 1},
+        {"a node without CPU", slots({.cpu_milli = 1}), 8000 + 6000 + 6000 + 7000 + 5000,
+         [](auto& s) { s.node("n4").cpu_milli = 0; }},
+        {"memory", slots({.memory_mib = 4096}), 2 + 1 + 1 + 1 + 2 + 1},
+        {"GPUs and CPU", slots({.gpu_count = 1, .cpu_milli = 3000}), 2 + 2 + 2 + 1 + 2 + 1},
+    };
+    for (const auto& row : rows) {
+        DYNAMIC_SECTION(row.name) {
+            auto s = scenario();
+            row.change(s);
+            const auto accepted = [&](std::int64_t number, bool reached) {
+                auto goal = row.goal;
+                (goal.slots ? goal.count : goal.empty_nodes) = number;
+                set_goal(s, goal, reached);
+                return verify::plan(s.snapshot, s.plan).ok;
+            };
+            CHECK(accepted(row.there, true));
+            CHECK_FALSE(accepted(row.there, false));
+            CHECK(accepted(row.there + 1, false));
+            CHECK_FALSE(accepted(row.there + 1, true));
+        }
+    }
+}
+
 TEST_CASE("every corruption of version 2 fields is found and named") {
     const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
     const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
@@ -139,6 +227,12 @@ TEST_CASE("every corruption of version 2 fields is found and named") {
         {"a budget of a group",
          [](auto& s) {
              s.task("b").anti_affinity = {{"g", node_level, 5}};
+             s.snapshot.budgets = {{"g", {}, {"g"}, 0, false}};
+         },
+         {b0 + "budgets: 1 tasks of 'g' would be down, 0 may be"}},
+        {"a budget of a group that a task lists",
+         [](auto& s) {
+             s.task("b").groups = {"g"};
              s.snapshot.budgets = {{"g", {}, {"g"}, 0, false}};
          },
          {b0 + "budgets: 1 tasks of 'g' would be down, 0 may be"}},

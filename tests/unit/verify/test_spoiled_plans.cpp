@@ -40,6 +40,12 @@ TEST_CASE("every corruption of a plan is found and named") {
         {"memory",
          [](auto& s) { s.node("n2").memory_mib = 2047; },
          {a1 + "memory_mib: needs 1024, but 1023 of 2047"}},
+        {"a named resource",
+         [](auto& s) {
+             s.node("n3").resources = {{"nic", 1}};
+             s.task("waiting").resources = {{"nic", 2}, {"fpga", 1}};
+         },
+         {w + "resource 'fpga': needs 1, but 0 of 0", w + "resource 'nic': needs 2, but 1 of 1"}},
         {"a GPU that is held",
          [](auto& s) {
              s.plan.moves[0].gpus = {0, 2};
@@ -102,6 +108,49 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.placements[0].gpus = {0, 1, -1};
          },
          {w + "gpus: names GPU -1, but 'n3' has 4", left_out}},
+        // GPUs and devices that the snapshot does not name
+        {"the lowest GPU with enough left is held",
+         [](auto& s) {
+             s.task("b").gpus.clear();
+             s.task("b").assign_gpus = true;  // GPU 2
+             s.plan.moves.push_back({"c", "n1", "n0", {2}, 0});
+             s.plan.moves[1].wave = 1;
+             s.plan.vacated_nodes.clear();
+         },
+         {"wave 0, move #3 of task 'c' from 'n1' to 'n0': gpus: GPU 2: needs 1000, but 500 of 1000"}},
+        {"the lowest healthy GPU is held",
+         [](auto& s) {
+             s.node("n1").failed_gpus = {0};
+             s.task("c").gpus.clear();
+             s.task("c").assign_gpus = true;  // GPU 1
+         },
+         {b0 + "gpus: GPU 1: needs 500, but 0 of 1000"}},
+        {"failed GPUs are held if too few are healthy",
+         [](auto& s) {
+             s.node("n3").failed_gpus = {0};
+             s.task("spot").gpus.clear();
+             s.task("spot").assign_gpus = true;  // all four
+             s.plan.evictions.clear();
+             s.plan.placements[0].gpus = {1, 2, 3};
+         },
+         std::vector<std::string>(3, w + "gpus: GPU")},
+        {"devices of the first class that has enough are held",
+         [](auto& s) {
+             s.node("n5").failed_gpus = {2};
+             s.node("n5").devices = {{"large", 2}, {"small", 1}};
+             auto& h = s.task("h");
+             h.gpu_count = 0;
+             h.gpus.clear();
+             h.assign_gpus = true;  // devices 4 and 5
+             h.device_count = 2;
+             h.device_classes = {"small", "large"};
+             s.task("waiting").gpu_count = 0;
+             s.task("waiting").device_count = 1;
+             s.task("waiting").device_classes = {"large"};
+             s.plan.placements[0] = {"waiting", "n5", {4}};
+             s.plan.vacated_nodes.push_back("n3");
+         },
+         {"placement #0 of task 'waiting' on 'n5': devices: 4 is held by another task"}},
         // Which nodes a task accepts
         {"GPU model",
          [](auto& s) {
@@ -314,10 +363,10 @@ TEST_CASE("every corruption of a plan is found and named") {
         // Waves
         {"a wave without moves",
          [](auto& s) {
-             s.plan.waves = 5;
+             s.plan.waves = 6;
              s.plan.moves[2].wave = 3;
          },
-         {"wave 1: no moves up to wave 2", "wave 4: no moves"}},
+         {"wave 1: no moves up to wave 2", "wave 4: no moves up to wave 5"}},
         {"a wave beyond the last",
          [](auto& s) { s.plan.waves = 1; },
          {a1 + "wave: the plan has waves 0 to 0"}},
@@ -368,11 +417,84 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.bound.occupied_nodes_at_least = 5;
          },
          {"bound: occupied_nodes_at_least is 5, but the plan reaches 4"}},
+        {"a bound on the value that the statistics beat",
+         [](auto& s) {
+             s.plan.evictions.clear();
+             s.plan.placements.clear();
+             s.plan.bound.value_at_most = 4;
+             s.plan.stats["value_milli"] = 5;
+         },
+         {"bound: value_at_most is 4"}},
         {"a negative bound",
          [](auto& s) { s.plan.bound.vacated_nodes_at_most = -1; },
          {"bound: is negative"}},
     };
     check_corruptions(corruptions, scenario);
+}
+
+TEST_CASE("devices that a task may take") {
+    const auto check = [](const std::vector<int>& gpus, const std::string& violation) {
+        CAPTURE(gpus);
+        auto s = scenario();
+        s.node("n3").devices = {{"small", 1}, {"large", 3}};
+        s.node("n3").failed_gpus = {7};
+        s.task("waiting").gpu_count = 1;
+        s.task("waiting").device_count = 2;
+        s.task("waiting").device_classes = {"small", "large"};
+        s.plan.placements[0].gpus = gpus;
+        const auto report = verify::plan(s.snapshot, s.plan);
+        CHECK(report.ok == violation.empty());
+        REQUIRE(report.violation_count == (violation.empty() ? 0 : 1));
+        if (!report.ok) CHECK_THAT(report.violations[0], Catch::Matchers::ContainsSubstring(violation));
+    };
+    check({0, 5, 6}, "");
+    check({0}, "devices: names none");
+    check({0, 5}, "devices: names 1 of class 'large'");
+    check({0, 4, 5}, "devices: names 1 of class 'large' 1 of class 'small'");
+    check({0, 5, 7}, "devices: 7 has failed");
+}
+
+TEST_CASE("node affinity of a task that arrives") {
+    const auto arrives = [](const NodeMatch& match, const char* label) {
+        auto s = scenario();
+        s.task("waiting").node_affinity = {{{match}, {}}};
+        if (label != nullptr) s.node("n3").labels["k"] = label;
+        return verify::plan(s.snapshot, s.plan).ok;
+    };
+    struct Row {
+        MatchOperator op;
+        std::vector<std::string> values;
+        const char* label;  ///< nullptr: the node lacks it
+        bool arrives;
+    };
+    using enum MatchOperator;
+    const auto* const absent = static_cast<const char*>(nullptr);
+    for (const auto& [op, values, label, expected] : std::vector<Row>{
+             {in, {"a", "b"}, "b", true},
+             {in, {"a", "b"}, "c", false},
+             {in, {"a"}, absent, false},
+             {not_in, {"a"}, "a", false},
+             {not_in, {"a"}, absent, true},
+             {exists, {}, "", true},
+             {exists, {}, absent, false},
+             {does_not_exist, {}, absent, true},
+             {does_not_exist, {}, "", false},
+             {gt, {"3"}, "5", true},
+             {gt, {"5"}, "5", false},
+             {gt, {"-7"}, "-5", true},
+             {gt, {"3"}, "+5", true},
+             {gt, {"3"}, "--5", false},
+             {gt, {"3"}, "5x", false},
+             {gt, {"3"}, absent, false},
+             {lt, {"5"}, "3", true},
+             {lt, {"5"}, "5", false},
+             {lt, {"-5"}, "-7", true},
+             {lt, {"9223372036854775807"}, "-9223372036854775808", true},
+             {lt, {"9223372036854775808"}, "0", false},
+         }) {
+        CAPTURE(static_cast<int>(op), values, label == nullptr ? "absent" : label);
+        CHECK(arrives({"k", op, values}, label) == expected);
+    }
 }
 
 TEST_CASE("a cordon by a taint lets a task in that tolerates it") {
