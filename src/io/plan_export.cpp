@@ -265,7 +265,6 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
     const auto change = [&](const std::string& task, bool SlurmJob::*how) {
         auto& job = jobs[slurm_job(task)];
         job.twice = !job.changed.insert(task).second || job.twice;
-        job.heterogeneous = job.heterogeneous || task.find('+') != task.npos;
         job.*how = true;
     };
     for (const auto& task : plan.evictions) change(task, &SlurmJob::evicted);
@@ -279,6 +278,7 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
         job.nodes.insert(*task.node);
         ++job.running;
         job.gpus += task.gpu_count + task.device_count;
+        job.heterogeneous = job.heterogeneous || task.name.find('+') != task.name.npos;
         job.requeues = job.requeues && task.how == Mobility::restart && !task.locked;
     }
     const auto node = [&](const std::string& name) {

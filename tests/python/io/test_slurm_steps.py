@@ -36,7 +36,8 @@ def cluster() -> gs.Cluster:
                 "preemptible": True}  # fmt: skip
 
     names = [f"n{i}" for i in range(5)]
-    tasks = [task("17/0", "n0", 4), task("17/1", "n1", 4), task("20_4", "n0", 2), task("5", "n2", 2, "none")]
+    components = [task("30+0", "n3", 1), task("30+1", "n4", 1)]
+    tasks = [task("17/0", "n0", 4), task("17/1", "n1", 4), task("20_4", "n0", 2), task("5", "n2", 2, "none"), *components]
     nodes = [{"name": name, "cpu_milli": 1, "memory_mib": 1, "gpu_count": 8} for name in names]
     return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 2, "nodes": nodes, "tasks": tasks})
 

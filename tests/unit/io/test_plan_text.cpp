@@ -95,7 +95,7 @@ TEST_CASE("The script of a plan knows its own marks from those of another plan",
     CHECK(id(plan()).find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
-/// Jobs 17 (two nodes), 20_4, 30 (heterogeneous), which can be requeued, and 5, which cannot.
+/// Jobs 17 (two nodes), 20_4 and 31, which can be requeued, and 30 (heterogeneous) and 5, which cannot.
 ClusterSpec slurm_cluster() {
     ClusterSpec spec;
     const auto add = [&](const char* name, const char* node, std::int64_t gpus, Mobility how) {
@@ -106,7 +106,8 @@ ClusterSpec slurm_cluster() {
     add("17/0", "gpu01", 4, Mobility::restart);
     add("17/1", "gpu02", 4, Mobility::restart);
     add("20_4", "gpu01", 2, Mobility::restart);
-    add("30", "gpu03", 1, Mobility::restart);
+    add("31", "gpu03", 1, Mobility::restart);
+    add("30+0", "gpu03", 1, Mobility::restart);
     add("30+1/0", "gpu04", 0, Mobility::restart);
     add("5", "gpu03", 1, Mobility::none);
     return spec;
@@ -118,23 +119,23 @@ TEST_CASE("A plan as Slurm steps, of whole jobs and the largest first", "[io]") 
                                   {"17/1", "gpu02", "gpu05", {}, 0},
                                   {"17/0", "gpu01", "gpu04", {}, 1}},
                         .vacated_nodes = {"gpu01"},
-                        .evictions = {"30", "30+1/0"},
+                        .evictions = {"31"},
                         .placements = {{"40/0", "gpu01", {}}, {"40/1", "gpu02", {}}}};
     CHECK_THAT(io::plan_to_slurm_steps(plan, slurm_cluster()),
                Catch::Matchers::ContainsSubstring("\nsteps='\nV|gpu01\nH|gpu02\nM|17|gpu01,gpu02\n"
-                                                  "M|20_4|gpu01\nE|30|gpu03,gpu04\nW|40\n'\n"));
+                                                  "M|20_4|gpu01\nE|31|gpu03\nW|40\n'\n"));
 }
 
 TEST_CASE("A plan that Slurm cannot carry out is an error that names the jobs", "[io]") {
     PlanSpec plan{.waves = 1,
                   .moves = {{"17/0", "gpu01", "gpu03", {}, 0}, {"5", "gpu03", "gpu04", {}, 0}},
                   .vacated_nodes = {"bad node"},
-                  .evictions = {"30", "99", "ml/web-0"},
+                  .evictions = {"30+0", "99", "ml/web-0"},
                   .placements = {{"pod", "gpu01", {}}}};
     CHECK_THAT(
         testing_support::problems_in<InvalidInput>(
             [&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
-        MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "job '30' 1 of its 2 whole jobs",
+        MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "job '30' heterogeneous",
                       "job '5' cannot be requeued", "unknown task '99'", "unknown task 'ml/web-0'",
                       "task 'ml/web-0' Slurm job", "task 'pod' Slurm job"}));
     const PlanSpec twice{.waves = 2,
