@@ -270,9 +270,9 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                 other < order.size())
                 blamed = other;
         result.obstacle = order[blamed];
-        result.reason =
-            std::string(result.obstacle == Obstacle::cordoned ? closed_word(inv) : in_words(result.obstacle)) +
-            ": the nodes hold " + std::to_string(held) + of_pods;
+        result.reason = std::string(result.obstacle == Obstacle::cordoned ? closed_word(inv)
+                                                                          : in_words(result.obstacle)) +
+                        ": the nodes hold " + std::to_string(held) + of_pods;
         if (blamed > 0 && without[blamed] > held)
             result.reason += "; without this constraint " + std::to_string(without[blamed]);
         else if (blamed == 0 && stages[0] < count && stages[0] != held)
