@@ -133,6 +133,7 @@ class Inquiry {
     const allocation::AllocateOptions as_it_is_{};
     std::vector<NodeId> nodes_;  // by name
     std::vector<Kind> kinds_;    // of `why_.pods`, the largest first
+    std::map<TaskId, std::size_t> kind_of_;
     Why why_;
     std::optional<Cluster> work_;     // with as many of the pods as find a place
     std::vector<TaskId> left_;        // the others

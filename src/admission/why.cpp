@@ -149,8 +149,9 @@ void Inquiry::find_pods(std::string_view name) {
     if (!reason) return;
     why_.waiting_for = reason->waits_for;
     const bool of_job = job && inv_.job_waiting.contains(make_id<JobId>(*job));
-    const auto waiting = of_job ? 0 : std::count_if(why_.pods.begin(), why_.pods.end(),
-                                       [&](TaskId pod) { return inv_.waiting.contains(pod); });
+    const auto waiting = of_job ? 0 : std::count_if(why_.pods.begin(), why_.pods.end(), [&](TaskId pod) {
+        return inv_.waiting.contains(pod);
+    });
     const auto of = static_cast<std::int64_t>(why_.pods.size());
     why_.cause = waiting == 0 || waiting == of
                      ? "it does not wait for room: "
@@ -194,6 +195,9 @@ void Inquiry::make_kinds() {
         };
         return size(a) > size(b);
     });
+    kind_of_.clear();
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind)
+        for (const auto pod : kinds_[kind].pods) kind_of_[pod] = kind;
 }
 
 std::vector<TaskId> Inquiry::gang_of(TaskId pod) const {

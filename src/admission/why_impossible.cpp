@@ -59,7 +59,11 @@ Packed Inquiry::holds(Cluster& pool) {
 
 Packed Inquiry::try_all(Cluster& pool, const std::vector<TaskId>& pods, std::int64_t& steps) {
     if (pods.empty()) return Packed::yes;
+    std::vector<bool> tried(kinds_.size());  // equal pods have equal places
     for (std::size_t p = 0; p < pods.size(); ++p) {
+        const auto kind = kind_of_.at(pods[p]);
+        if (tried[kind]) continue;
+        tried[kind] = true;
         auto rest = pods;
         rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(p));
         for (const auto node : nodes_) {

@@ -77,8 +77,8 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
             // The smallest come first, and before them the members that subgroups need.
             std::sort(queued.pods.begin(), queued.pods.end(), [&](TaskId a, TaskId b) {
                 const auto size = [&](TaskId pod) {
-                    return std::tuple(cluster.gpu_milli(pod), t.cpu_milli[index(pod)], t.memory_mib[index(pod)],
-                                      std::string_view(cluster.name(pod)));
+                    return std::tuple(cluster.gpu_milli(pod), t.cpu_milli[index(pod)],
+                                      t.memory_mib[index(pod)], std::string_view(cluster.name(pod)));
                 };
                 return size(a) < size(b);
             });

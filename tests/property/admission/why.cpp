@@ -215,11 +215,11 @@ class Check {
           why_(admission::why(cluster_, name)) {
         ++seen_.asked;
         for (const auto pod : why_.pods) pods_.push_back(task_index(cluster_.name(pod)));
-        INFO(name << ": " << why_.text);
+        INFO(name << ": " << why_.cause);
         REQUIRE(!pods_.empty());
         check_waiting();
         for (const auto& kind : why_.kinds) check_table(kind);
-        if (why_.waiting) return;
+        if (why_.waiting_for) return;
         check_fits();
         if (why_.fits) return;
         check_impossible();
@@ -247,11 +247,11 @@ class Check {
                     for (const auto& subgroup : job.subgroups)
                         incomplete = incomplete || members[subgroup.name] < subgroup.min_members;
                 }
-        CHECK(why_.waiting.has_value() == incomplete);
+        CHECK(why_.waiting_for.has_value() == incomplete);
         if (!incomplete) return;
         ++seen_.waiting;
-        CHECK(why_.waiting->waits_for == WaitingFor::gang_incomplete);
-        CHECK(why_.cause == admission::Cause::waiting);
+        CHECK(why_.waiting_for == WaitingFor::gang_incomplete);
+        CHECK(why_.cause_kind == admission::Cause::waiting);
     }
 
     void check_table(const admission::WhyKind& kind) {
@@ -308,14 +308,14 @@ class Check {
         if (pods_.size() == 1 || !*can) CHECK(why_.fits == *can);
         if (why_.fits) {
             ++seen_.fits;
-            CHECK(why_.cause == admission::Cause::none);
+            CHECK(why_.cause_kind == admission::Cause::none);
             CHECK(why_.remedies.empty());
         } else {
-            CHECK(why_.cause != admission::Cause::none);
-            CHECK_FALSE(why_.text.empty());
+            CHECK(why_.cause_kind != admission::Cause::none);
+            CHECK_FALSE(why_.cause.empty());
         }
         if (pods_.size() > 1) ++seen_.gangs;
-        if (why_.cause != admission::Cause::topology) return;
+        if (why_.cause_kind != admission::Cause::topology) return;
         ++seen_.topology;
         auto without = spec_;
         for (auto& task : without.tasks) task.network_affinity.reset();
@@ -333,7 +333,7 @@ class Check {
         }
         CHECK(*why_.impossible == !*can);
         ++(*can ? seen_.possible : seen_.impossible);
-        CHECK((why_.cause == admission::Cause::impossible) == *why_.impossible);
+        CHECK((why_.cause_kind == admission::Cause::impossible) == *why_.impossible);
     }
 
     /// The obstacle of `allocate` that a constraint of `why` stands for.
@@ -354,12 +354,12 @@ class Check {
         CHECK(std::any_of(sets.begin(), sets.end(), [&](const Names& set) {
             return set.size() == *sizes.begin() && obstacle_of(set.front()) == enum_name(placed.obstacle);
         }));
-        if (why_.cause == admission::Cause::impossible) return;
+        if (why_.cause_kind == admission::Cause::impossible) return;
         CHECK(sets.contains(why_.constraints));            // without them, a node takes the pod
         CHECK(*sizes.begin() == why_.constraints.size());  // and no smaller set helps
         ++(why_.constraints.size() == 1 ? seen_.alone : seen_.together);
-        const bool by_gpus =
-            why_.cause == admission::Cause::fragmentation || why_.cause == admission::Cause::capacity;
+        const bool by_gpus = why_.cause_kind == admission::Cause::fragmentation ||
+                             why_.cause_kind == admission::Cause::capacity;
         CHECK(by_gpus == (why_.constraints == Names{"gpu"}));
         if (!by_gpus) return;
         const auto& task = spec_.tasks[pods_[0]];
@@ -373,7 +373,7 @@ class Check {
                     idle += reference::gpu_free_milli(state_, n, g, reference::is_lp(task));
         }
         const bool enough = idle >= task.gpu_count * task.gpu_share_milli;
-        CHECK((why_.cause == admission::Cause::fragmentation) == enough);
+        CHECK((why_.cause_kind == admission::Cause::fragmentation) == enough);
         ++(enough ? seen_.fragmented : seen_.short_of);
     }
 

@@ -382,7 +382,7 @@ TEST_CASE("why answers for gangs") {
         const auto found = why(Cluster::build(spec), "gang");
         CHECK(found.places == 3);
         CHECK(found.constraints == std::vector<std::string>{"gpu"});
-        CHECK_THAT(found.text, Mentions("1 M node passes every other constraint and has 0 idle GPUs"));
+        CHECK_THAT(found.cause, Mentions("1 M node passes every other constraint and has 0 idle GPUs"));
     }
     SECTION("idle GPUs are those of now") {
         for (int i = 1; i < 4; ++i) {
@@ -391,7 +391,7 @@ TEST_CASE("why answers for gangs") {
         }
         const auto found = why(Cluster::build(spec), "gang");
         CHECK(found.places == 1);
-        CHECK_THAT(found.text, Mentions("4 M nodes have 17 idle GPUs, 9 once no node has more than 3 idle"));
+        CHECK_THAT(found.cause, Mentions("4 M nodes have 17 idle GPUs, 9 once no node has more than 3 idle"));
     }
     SECTION("kinds have tables of their own") {
         spec.tasks[0].gpu_count = 4;
@@ -543,9 +543,9 @@ TEST_CASE("why, allocate and admit name the same cause, and what helps alone or 
         asks.gpu_count = c.obstacle == Obstacle::taint ? 2 : 8;
         const auto cluster = Cluster::build(spec);
         const auto found = why(cluster, "asks");
-        INFO(found.text);
+        INFO(found.cause);
         if (!c.constraints.empty()) CHECK(found.constraints == c.constraints);
-        if (c.obstacle == Obstacle::gpu_model) CHECK_THAT(found.text, Mentions(c.text));
+        if (c.obstacle == Obstacle::gpu_model) CHECK_THAT(found.cause, Mentions(c.text));
         const auto pods = allocation::pending_pods(cluster, "asks");
         const auto placed = allocation::allocate(cluster, pods);
         CHECK(placed.obstacle == c.obstacle);
@@ -569,8 +569,8 @@ TEST_CASE("why says where tasks are that have a node already") {
                                      {"bound", "bound to n1, which is not ready"},
                                      {"job", "bound to n1, which is not ready; it runs on n0"}}) {
         const auto found = why(cluster, name);
-        CHECK(found.cause == Cause::waiting);
-        CHECK_THAT(found.text, Mentions(text));
+        CHECK(found.cause_kind == Cause::waiting);
+        CHECK_THAT(found.cause, Mentions(text));
     }
 }
 

@@ -310,8 +310,8 @@ TEST_CASE("blockers: pairs on different nodes are tried if no single one helps")
     // x fits on b after y has left for c. The other tasks on b and c may run there only.
     ClusterSpec spec;
     spec.nodes = {node("a"), node("b"), node("c", 8, "other")};
-    spec.tasks = {task("x", "a", {0, 1, 2, 3}, true), task("y", "b", {0, 1, 2, 3, 4}, true),
-                  task("z", "b", {5}), task("w", "c", {0, 1, 2})};
+    spec.tasks = {task("x", "a", {0, 1, 2, 3}, true), task("y", "b", {0, 1, 2}, true),
+                  task("z", "b", {3, 4, 5}), task("w", "c", {0, 1, 2, 3})};
     spec.tasks[0].gpu_models = {"H20"};
     for (std::size_t n = 1; n < 3; ++n) {
         spec.nodes[n].labels = {{"disk", spec.nodes[n].name}};

@@ -379,7 +379,9 @@ TEST_CASE("a task that does not wait for room evicts no task, and the reason is 
             CHECK(one.decision.has_value() == !waits);
             CHECK(gang.decision.has_value() == !waits);
             CHECK((online.decide(task) == nullptr) == waits);
-            CHECK(minimal_victim_sets(cluster, task, cluster.find_node("n")).sets.empty() == waits);
+            CHECK(
+                minimal_victim_sets(cluster, task, cluster.find_node("n"), {.qos = Qos::none}).sets.empty() ==
+                waits);
             if (!waits) continue;
             CHECK(one.proven);
             const auto why = explain(cluster, task);
@@ -467,8 +469,7 @@ TEST_CASE("a named resource or a class of devices that is missing is named") {
     auto why = explain(cluster, cluster.find_task("p"));
     CHECK(why.obstacle == Obstacle::resource);
     CHECK(why.missing == 1);
-    CHECK_THAT(why.text,
-               Mentions("node 'n' closest: without 1 potential victims, 1 resource 'rdma/hca' missing"));
+    CHECK_THAT(why.text, Mentions("node 'n' closest: without 1 potential victims, 1 'rdma/hca' missing"));
     spec.tasks[2].resources = {};
     spec.tasks[2].device_count = 3;
     spec.tasks[2].device_classes = {"mig-2g", "mig-1g"};
