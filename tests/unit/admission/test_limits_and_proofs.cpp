@@ -343,6 +343,8 @@ TEST_CASE("tasks on other nodes leave the groups that keep a pod away") {
     }
     SECTION("a member that stays is the reason") {
         member.locked = true;
+        spec.nodes.push_back(spec.nodes[1]);  // it keeps the pod off two nodes, the lack of GPUs off one
+        spec.nodes.back().name = "n3";
         const auto made = checked(spec, {"p"});
         CHECK_FALSE(made.admitted);
         CHECK(made.obstacle == Obstacle::anti_affinity);
