@@ -354,7 +354,9 @@ TEST_CASE("admission against every way, by feature") {
     CHECK(counts.above == 0);
     CHECK(counts.invalid == 0);
     CHECK(counts.relaxed == 0);
-    CHECK(counts.refused <= (counts.possible + 999) / 1000);
+    // With near and spread more plans need a deeper nesting, or tasks that restart at the same time.
+    const int per_thousand = feature == Feature::near || feature == Feature::spread ? 3 : 1;
+    CHECK(counts.refused <= (per_thousand * counts.possible + 999) / 1000);
 }
 
 TEST_CASE("means that are added prevent no admission, however few steps the search has") {
