@@ -5,7 +5,9 @@
 
 #include <gpusched/preemption/preempt.hpp>
 
+#include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -52,4 +54,38 @@ TEST_CASE("local cores that are lent and borrowed are taken once") {
     borrower.locked = true;
     CHECK(!decide(cores, others, 1000));
     CHECK(decide(cores, cores, 8000));
+}
+
+TEST_CASE("a NUMA node has the cores that listed and other cores leave") {
+    // Cores 0 to 7 with GPU 0, and 8 to 15 with GPU 1.
+    ClusterSpec spec;
+    NodeSpec node{.name = "n", .gpu_count = 2, .cpu_milli = 16'000, .memory_mib = 100};
+    node.hardware = Hardware{"", {{0, 8, 0b01}, {0, 8, 0b10}}};
+    spec.nodes = {node};
+    auto stays = running("stays", "n", {}, 0);
+    stays.locked = true;
+    auto p = pending("p", 1, 10);
+    p.cpu_local = true;
+    const auto gpus = [&](std::optional<std::vector<int>> cores, std::int64_t used, std::int64_t wanted) {
+        stays.cores = std::move(cores);
+        stays.cpu_milli = used;
+        p.cpu_milli = wanted;
+        spec.tasks = {stays, p};
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
+        const auto decision = preempt(cluster, cluster.find_task("p")).decision;
+        return decision ? decision->gpus : GpuMask{0};
+    };
+    CHECK(gpus(std::vector{7}, 1000, 8000) == 0b10);
+    CHECK(gpus(std::vector{8}, 1000, 8000) == 0b01);
+    CHECK(gpus(std::vector{7, 8}, 2000, 8000) == 0);
+    // A task without listed cores uses 2 and 1 thousandths.
+    CHECK(gpus({}, 3, 7999) == 0b10);
+    CHECK(gpus({}, 3, 7998) == 0b01);
+    CHECK(gpus({}, 3, 8000) == 0);
+    // Without GPUs, cores of both NUMA nodes are local.
+    p.gpu_count = 0;
+    p.cpu_milli = 15'997;
+    spec.tasks.back() = p;
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
+    CHECK(preempt(cluster, cluster.find_task("p")).decision);
 }
