@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 namespace gpusched::admission {
