@@ -454,6 +454,47 @@ TEST_CASE("devices count in the lost work") {
     }
 }
 
+TEST_CASE("the victims hold the named resource or the class of devices that is missing") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.nodes[0].resources = {{"rdma/hca", 4}};
+    spec.nodes[0].devices = {{"mig-1g", 1}, {"mig-2g", 1}};
+    spec.tasks = {running("x", "n", {}, 1), running("y", "n", {}, 1), pending("p", 1, 10)};
+    for (const int i : {0, 1}) {
+        auto& task = spec.tasks[static_cast<std::size_t>(i)];
+        task.resources = {{"rdma/hca", 1 + i}};
+        task.device_count = 1;
+        task.device_classes = {"mig-1g", "mig-2g"};
+        task.gpus = {8 + i};
+    }
+    const auto check = [&](const std::vector<std::string>& victims) {
+        const auto cluster = Cluster::build(spec);
+        for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::spot_exact}) {
+            CAPTURE(enum_name(policy));
+            const auto decision = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision;
+            REQUIRE(decision);
+            CHECK(names(cluster, decision->victims) == victims);
+        }
+    };
+    auto& p = spec.tasks[2];
+    p.resources = {{"rdma/hca", 1}};
+    check({});
+    p.resources = {{"rdma/hca", 3}};
+    check({"y"});
+    p.resources.clear();
+    p.device_count = 1;
+    p.device_classes = {"mig-1g"};
+    check({"x"});
+    p.device_classes = {"mig-2g"};
+    check({"y"});
+    // Tasks that are alike except for their devices.
+    spec.tasks[0].resources.clear();
+    spec.tasks[1].resources.clear();
+    check({"y"});
+    p.device_classes = {"mig-1g"};
+    check({"x"});
+}
+
 TEST_CASE("a named resource or a class of devices that is missing is named") {
     ClusterSpec spec;
     spec.nodes = {machine("n")};
@@ -581,6 +622,7 @@ TEST_CASE("bad options and tasks are refused") {
                          "search_limit: 0; expected 1");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.socket_score = 2}), InvalidInput,
                          "socket_score: 2; expected at most numa_score, 1");
+    CHECK(preempt(cluster, p, {.socket_score = 1, .cross_score = 1}).decision);
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.cross_score = 0.7}), InvalidInput,
                          "cross_score: 0.7; expected at most socket_score, 0.5");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.numa_score = -1}), InvalidInput,
