@@ -566,7 +566,7 @@ END
     call "the nodes" k apply --server-side --force-conflicts --validate=false --field-manager=gpusched \
       -f "$tmp/cordons" && break
     # Another change came between, or the node was removed.
-    [ "$tries" -lt 10 ] && grep -q 'has been modified\|(NotFound)\|(Conflict)\|UID' "$tmp/error" || stop "the nodes: $answer"
+    [ "$tries" -lt 10 ] && grep -q 'has been modified\|uid mismatch\|(NotFound)\|(Conflict)' "$tmp/error" || stop "the nodes: $answer"
     look_at_nodes
   done
   [ -z "$said" ] || say "cordoned$said"

@@ -12,7 +12,7 @@ What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose evic
 answer to each eviction; `down`: so many calls find no server, and answer `error`; `conflicts`: so
 many patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
 how many pods they want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks;
-`arrives`: pods by the number of the call that creates them; `uncordons`: nodes by the number of the call; `kill`:
+`arrives`: pods by the number of the call that creates them; `uncordons`, `removes`: nodes by the number of the call; `kill`:
 the process group dies at that call, `before` or `after` it takes effect. `log`: the calls; `evicted`: uids;
 `no_room`: those that no open node had room for.
 """
@@ -66,6 +66,7 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
     state["pods"].update(state.get("arrives", {}).pop(str(state["clock"]), {}))
     if node := state.get("uncordons", {}).pop(str(state["clock"]), ""):
         state["nodes"][node]["unschedulable"] = False
+    state["nodes"].pop(state.get("removes", {}).pop(str(state["clock"]), ""), None)
     verb, *rest = arguments
     if verb == "config":
         return "prod\n"
@@ -142,16 +143,16 @@ def lease_line(state: dict) -> str:
 def apply(state: dict, items: list[dict]) -> str:
     """Like kubectl, it goes on after an error."""
     state["log"][-1] = "cordon " + " ".join(item["metadata"]["name"] for item in items)
-    failed = False
+    failed = ""
     for item in items:
         meta, node = item["metadata"], state["nodes"].get(item["metadata"]["name"])
         if node is None or state.get("conflicts", 0) > 0 or meta["resourceVersion"] != str(node["version"]):
             state["conflicts"] = max(state.get("conflicts", 0) - 1, 0)
-            failed = True
+            failed = "uid mismatch" if node is None else "the object has been modified"
             continue
         node |= {"mark": meta["annotations"]["gpusched/plan"], "unschedulable": True, "version": node["version"] + 1}
     if failed:
-        raise Failure("Conflict", "the object has been modified\nPlease review the fields above")
+        raise Failure("error", f"{failed}\nPlease review the fields above")
     return "serverside-applied\n"
 
 

@@ -488,6 +488,14 @@ def test_undo_passes_over_nodes_that_were_removed(tmp_path: Path) -> None:
     assert_undone(case)
 
 
+def test_a_node_may_be_removed_before_it_is_cordoned(tmp_path: Path) -> None:
+    gone = {"ml/web-a": pod("n4", "web", 2), "ml/db-0": pod("n4", "db")}
+    case = Case(tmp_path, pods=gone, removes={"3": "n0"})
+    run = case.go()
+    assert run.returncode == 0 and mentions(run.stdout, "gone: n0"), run.stdout + run.stderr
+    assert case.evicted() == ["u-web-b"] and case.cordoned() == ["n1"]
+
+
 def test_a_plan_for_another_cluster_changes_nothing(tmp_path: Path) -> None:
     case = Case(tmp_path, nodes={"x": {"gpus": 8, "unschedulable": False, "mark": "", "version": 1}})
     run = case.go()
