@@ -253,10 +253,10 @@ void Inquiry::ask_as_it_is() {
     if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;
     why_.cause = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
-                : options_.on ? "it fits on this node as it is"
-                              : "it fits as it is, on " + counted(nodes, "node");
+                 : options_.on ? "it fits on this node as it is"
+                               : "it fits as it is, on " + counted(nodes, "node");
     why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
-                 ". Not checked: claims and volumes that the snapshot lacks (see the report of the import)";
+                  ". Not checked: claims and volumes that the snapshot lacks (see the report of the import)";
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,22 @@ inline void add_subgroups(gpusched::Rng& rng, gpusched::ClusterSpec& spec, doubl
     for (auto& job : spec.jobs)
         if (rng.chance(share)) add_subgroups(rng, job);
     join_subgroups(rng, spec);
+}
+
+/// Does the job, or one of its subgroups, have too few members to start?
+inline bool is_incomplete(const gpusched::ClusterSpec& spec, const std::string& name) {
+    for (const auto& job : spec.jobs) {
+        if (job.name != name) continue;
+        std::int64_t all = 0;
+        std::map<std::string, std::int64_t> members;
+        for (const auto& task : spec.tasks)
+            if (task.job == name) ++all, ++members[task.subgroup];
+        bool incomplete = all < job.min_members;
+        for (const auto& subgroup : job.subgroups)
+            incomplete = incomplete || members[subgroup.name] < subgroup.min_members;
+        return incomplete;
+    }
+    return false;
 }
 
 /// When these running tasks of the job leave and the others stay: is it a gang still? At least `min_members` stay, and of each

@@ -4,6 +4,7 @@
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 #include "support/reference.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/admission/why.hpp>
 #include <gpusched/allocation/allocate.hpp>
@@ -235,18 +236,9 @@ class Check {
     }
 
     void check_waiting() {
-        bool incomplete = false;
-        for (const auto pod : pods_)
-            for (const auto& job : spec_.jobs)
-                if (job.name == spec_.tasks[pod].job) {
-                    std::map<std::string, std::int64_t> members;
-                    std::int64_t all = 0;
-                    for (const auto& task : spec_.tasks)
-                        if (task.job == job.name) ++all, ++members[task.subgroup];
-                    incomplete = incomplete || all < job.min_members;
-                    for (const auto& subgroup : job.subgroups)
-                        incomplete = incomplete || members[subgroup.name] < subgroup.min_members;
-                }
+        const bool incomplete = std::any_of(pods_.begin(), pods_.end(), [&](std::size_t pod) {
+            return testing_support::is_incomplete(spec_, spec_.tasks[pod].job);
+        });
         CHECK(why_.waiting_for.has_value() == incomplete);
         if (!incomplete) return;
         ++seen_.waiting;

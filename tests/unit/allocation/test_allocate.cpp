@@ -159,7 +159,7 @@ TEST_CASE("the binding constraint is named with figures") {
     request.pod.node_selector["pool"] = "a";
     CHECK_THAT(refused(both, request), Mentions("too few idle GPUs: hold 0 of the 1 pods like 'job-0'"));
     // Uncordoning 7 nodes is not enough for the 8 other pods, but still what most nodes lack.
-    CHECK_THAT(refused(spec, pods(9, 8)), Mentions("cordon: hold 1 of the 9 pods like 'job-0'; then"));
+    CHECK_THAT(refused(spec, pods(9, 8)), Mentions("cordoned: hold 1 of the 9 pods like 'job-0'; then"));
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};
     CHECK_THAT(refused(uneven(), request), Mentions("anti-affinity: group constraints hold 7" + of));

@@ -282,8 +282,18 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
     };
     describes("", [](auto&) {});
     describes("cordoned", [](auto& s) { s.nodes[0].schedulable = false; });
-    describes("GPU model 'A' accepts 'B', 'C'", [](auto& s) { s.tasks[p].gpu_models = {"B", "C"}; });
-    describes("no GPU model accepts 'B'", [](auto& s) {
+    const auto other_node = [](auto& s) {
+        s.nodes.push_back({.name = "other", .gpu_count = 1, .gpu_model = "B"});
+    };
+    describes("no node has GPU model 'B' or 'C' models are 'A'", [](auto& s) {
+        s.tasks[p].gpu_models = {"B", "C"};
+    });
+    describes("GPU model 'A' accepts 'B', 'C'", [&](auto& s) {
+        other_node(s);
+        s.tasks[p].gpu_models = {"B", "C"};
+    });
+    describes("no GPU model accepts 'B'", [&](auto& s) {
+        other_node(s);
         s.nodes[0].gpu_model.clear();
         s.tasks[p].gpu_models = {"B"};
     });

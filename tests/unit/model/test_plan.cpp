@@ -129,7 +129,8 @@ TEST_CASE("a step that is not possible is refused by name") {
     refused("move task 'a' node 'n1' wave 0 names 0 GPUs task takes", [](auto& p) { p.moves[0].gpus = 0; });
     refused("move task 'a' node 'n1' wave 0 names 4 GPUs task takes",
             [](auto& p) { p.moves[0].gpus = 0b1111; });
-    refused("move task 'a' node 'n1' wave 0 not fit: GPUs: needs", [](auto& p) { p.evictions.clear(); });
+    refused("move task 'a' node 'n1' wave 0 not fit: needs 4 idle GPUs",
+            [](auto& p) { p.evictions.clear(); });
     refused("wave 0 moves task 'a' twice", [](auto& p) {
         p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
     });
@@ -162,8 +163,7 @@ TEST_CASE("the moves of a wave hold their sources while they take their destinat
                {TaskId{0}, NodeId{0}, NodeId{1}, 0b1111, 1}};
     REQUIRE(apply(c, p).node_of(TaskId{0}) == NodeId{1});
     for (auto& m : p.moves) m.wave = 0;
-    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
-                           "move task 'a' node 'n1' wave 0 not fit: GPUs: needs");
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "move task 'a' node 'n1' wave 0 not fit: needs");
 }
 
 TEST_CASE("a task that moves within a domain counts there twice for all others of the wave") {
@@ -181,9 +181,11 @@ TEST_CASE("a task that moves within a domain counts there twice for all others o
     p.waves = 1;
     // Both orders of the list mean the same wave: while both move, s0 has two copies of the first and the second.
     p.moves = {{TaskId{3}, NodeId{3}, NodeId{2}, 0, 0}, {TaskId{0}, NodeId{0}, NodeId{1}, 0, 0}};
-    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "not fit: anti_affinity domain 's0' level 0");
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
+                           "not fit: anti_affinity domain 's0' hold 3 group 'g' most 2");
     std::swap(p.moves[0], p.moves[1]);
-    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "not fit: anti_affinity domain 's0' level 0");
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
+                           "not fit: anti_affinity domain 's0' hold 3 group 'g' most 2");
     p.waves = 2;
     p.moves[1].wave = 1;
     REQUIRE_NOTHROW((void)apply(c, p));
