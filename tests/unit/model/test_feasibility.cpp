@@ -283,7 +283,7 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
     describes("", [](auto&) {});
     describes("cordoned", [](auto& s) { s.nodes[0].schedulable = false; });
     const auto other_node = [](auto& s) {
-        s.nodes.push_back({.name = "other", .gpu_count = 1, .gpu_model = "B"});
+        s.nodes.push_back({.name = "other", .gpu_model = "B", .gpu_count = 1});
     };
     describes("no node has GPU model 'B' or 'C' models are 'A'", [](auto& s) {
         s.tasks[p].gpu_models = {"B", "C"};
