@@ -233,7 +233,9 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             made.reason += ", even if every task leaves that may leave; ";
             if (blame.nodes > 0)
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
-            made.reason += tally.describe(blame.rows, blame.node);
+            made.reason += made.obstacle == Obstacle::near
+                               ? "near: no room next to a task that it must be near, if there is one"
+                               : tally.describe(blame.rows, blame.node);
             return;
         }
         fewest = std::min(fewest, feasible);

@@ -92,6 +92,8 @@ class Inquiry {
     /// Tries all neighbours in their places, and for a single pod all except those on its node.
     [[nodiscard]] bool holds_next_to(Cluster& pool, std::span<const TaskId> stay);
     bool say_impossible();
+    /// Adds that some of the pods find a place all the same.
+    void say_places();
 
     // The cause
     /// Each pod fits somewhere, and all fit without the level, but not in one domain.
@@ -142,7 +144,7 @@ class Inquiry {
     std::optional<Cluster> emptied_;  // the pool without tasks that may leave
     // Limits of the search whether it is impossible, about one per pod and node that is asked: in all, so that it
     // ends within a second or two, and for one call of `try_all`.
-    static constexpr std::int64_t most_steps = 10'000'000, most_tries = 400'000;
+    static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;
     std::int64_t steps_ = most_steps;
     std::string reason_;  // of `allocate`
     Obstacle obstacle_ = Obstacle::none;

@@ -43,7 +43,12 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ =
         options.search.search_limit < INT64_MAX / count ? options.search.search_limit * count : INT64_MAX;
-    left_for_losses_ = left_for_others_ = std::min(limit_, INT64_MAX / 2);
+    left_for_losses_ = std::min(limit_, INT64_MAX / 2);
+    // A step of these passes asks all nodes.
+    constexpr std::int64_t most_visits = 10'000'000;
+    left_for_others_ =
+        std::min(left_for_losses_,
+                 most_visits / std::max<std::int64_t>(1, static_cast<std::int64_t>(snapshot.node_count())));
 }
 
 void Search::offer(Solution solution) {

@@ -134,6 +134,11 @@ std::optional<bool> Inquiry::is_impossible() {
         } else {
             found = holds_next_to(pool, stay) ? Packed::yes : Packed::unknown;
         }
+        if (found == Packed::no && !stay.empty() && !options_.on) {  // neighbours can move, too
+            Options options;
+            options.time_limit = budget_.remaining_s();
+            if (admit(cluster_, why_.pods, options, context_).admitted) found = Packed::yes;
+        }
     }
     emptied_ = std::move(pool);
     if (found == Packed::unknown) return std::nullopt;
@@ -204,11 +209,15 @@ bool Inquiry::say_impossible() {
         if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
         why_.cause += (pool.size() == 1 ? "the only node that it may use would not hold "
                                         : "none of the " + nodes + " that it may use would hold ") +
-                      (why_.pods.size() == 1 ? "it" : "one pod") +
+                      (why_.pods.size() == 1 ? "it" : "pod " + gpusched::quoted(cluster_.name(sample))) +
                       (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                       gpusched::quoted(cluster_.name(closest)) + ": ";
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
-        why_.cause += emptied.describe(set->first, closest);
+        const bool near =
+            set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
+        why_.cause += near ? "near: no room next to a task that it must be near, if there is one"
+                           : emptied.describe(set->first, closest);
+        say_places();
         return true;
     }
     const auto all = why_.pods.size();
@@ -223,10 +232,14 @@ bool Inquiry::say_impossible() {
         counted(static_cast<std::int64_t>(all), "pod") +
         (level_ ? " in one " + describe_level(inv_, *level_) : "") +
         (has < needs ? "; they have " + gpus_text(has) + " GPUs, the pods need " + gpus_text(needs) : "");
-    if (const auto enough = enough_to_start(); !enough.empty())
-        why_.cause +=
-            "; " + thousands(why_.places) + (why_.places == 1 ? " finds" : " find") + " a place" + enough;
+    say_places();
     return true;
+}
+
+void Inquiry::say_places() {
+    if (why_.places > 0)
+        why_.cause += "; " + thousands(why_.places) + " of the pods " +
+                      (why_.places == 1 ? "finds" : "find") + " a place as it is" + enough_to_start();
 }
 
 }  // namespace gpusched::admission::detail

@@ -218,14 +218,17 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
     const auto blame = tally.blame(static_cast<std::int64_t>(c.pods.size() - next));
     if (!blame.rows.empty()) {
         result.obstacle = obstacle_of(tally.constraint(blame.rows.front()));
-        std::string names;
+        std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
-            names += names.empty() ? "" : row == blame.rows.back() ? " and " : ", ";
             const auto constraint = tally.constraint(row);
-            names += constraint == Constraint::cordoned    ? closed_word(inv)
-                     : constraint == Constraint::not_ready ? "not ready"
-                                                           : in_words(obstacle_of(constraint));
+            const std::string kind(constraint == Constraint::cordoned    ? closed_word(inv)
+                                   : constraint == Constraint::not_ready ? "not ready"
+                                                                         : in_words(obstacle_of(constraint)));
+            if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
         }
+        std::string names;
+        for (const auto& kind : kinds)
+            names += (names.empty() ? "" : &kind == &kinds.back() ? " and " : ", ") + kind;
         result.reason = names + result.reason + (next > first ? "; then " : "; ");
         const bool one = blame.nodes == 1;
         if (blame.nodes > 0)
@@ -248,6 +251,11 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
                          " like " + gpusched::quoted(cluster.name(c.sample));
     if (pods.size() == 1) held = 0;  // what groups refuse is refused by each node alone
+    if (cluster.node_count() == 0) {
+        result.obstacle = Obstacle::gpu;
+        result.reason = "the cluster has no nodes";
+        return;
+    }
     if (held < count) {
         result.obstacle = Obstacle::gpu;
         result.reason = ": the nodes hold " + std::to_string(held) + of_pods;

@@ -307,7 +307,7 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
     case Constraint::volume:
         return "the node does not reach " + std::string(inv_.resource_names[resource]);
     case Constraint::cordoned:
-        return of(Obstacle::cordoned);
+        return "the node is " + std::string(closed_word(inv_));
     case Constraint::failed_gpus: {
         const auto found = gpus(node);
         return concat("needs ", found.count, " GPUs, but only ", found.healthy, " of ",

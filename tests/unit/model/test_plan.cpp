@@ -129,8 +129,7 @@ TEST_CASE("a step that is not possible is refused by name") {
     refused("move task 'a' node 'n1' wave 0 names 0 GPUs task takes", [](auto& p) { p.moves[0].gpus = 0; });
     refused("move task 'a' node 'n1' wave 0 names 4 GPUs task takes",
             [](auto& p) { p.moves[0].gpus = 0b1111; });
-    refused("move task 'a' node 'n1' wave 0 not fit: needs 1 idle GPU",
-            [](auto& p) { p.evictions.clear(); });
+    refused("move task 'a' node 'n1' wave 0 not fit: needs 1 idle GPU", [](auto& p) { p.evictions.clear(); });
     refused("wave 0 moves task 'a' twice", [](auto& p) {
         p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
     });
