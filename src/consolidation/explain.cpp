@@ -30,7 +30,8 @@ std::string in_words(FixedBy by) {
     case FixedBy::no_controller:
         return "no controller would recreate it";
     case FixedBy::never_moves:
-        return "an annotation such as safe-to-evict, its scheduler or its kind of owner forbids moves";
+        return "an annotation such as safe-to-evict, its scheduler, its kind of owner or Slurm's Requeue=0 "
+               "forbids moves";
     case FixedBy::exempt_node:
         return "its node is exempt";
     case FixedBy::no_disruption:

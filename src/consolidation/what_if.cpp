@@ -150,7 +150,11 @@ class Starter {
 };
 
 // A controller creates the task again, even if nothing may disturb it.
-static bool has_controller(const TaskSpec& task) { return !task.owner_kind.value_or("").empty(); }
+/// A controller creates the task again, even if nothing may disturb it. Slurm requeues only jobs that may move.
+static bool has_controller(const TaskSpec& task) {
+    const auto kind = task.owner_kind.value_or("");
+    return !kind.empty() && kind != "Slurm job";
+}
 
 static bool is_lost(const TaskSpec& task) {
     return task.locked || task.standby || (task.how == Mobility::none && !has_controller(task));

@@ -40,7 +40,9 @@ ask() { # <answer that GPUSCHED_YES=1 gives> <meaning of the answer s, or nothin
     answer=$yes
   else
     printf 'y: go on, %sanything else: stop. ' "$other"
-    read -r answer || answer=''
+    read -r reply || reply=''
+    renewed=0 && renew # another copy may have taken the lock meanwhile
+    answer=$reply
   fi
   case $answer$other in
   y*) return 0 ;;
@@ -173,7 +175,7 @@ lines="$parts"'{{range .items}}{{if eq .kind "Node"}}N|{{.metadata.name}}|{{.spe
 {{- range .spec.volumes}}{{range $k, $v := .}}{{if eq $k "persistentVolumeClaim" "ephemeral"}}!{{end}}
   {{- if eq $k "emptyDir" "hostPath"}}~{{end}}{{end}}{{end}}
   {{- range $k, $v := .metadata.annotations}}{{if eq (print $k "=" $v)
-  "cluster-autoscaler.kubernetes.io/safe-to-evict=false" "karpenter.sh/do-not-disrupt=true"}}~{{end}}{{end}}
+  "cluster-autoscaler.kubernetes.io/safe-to-evict=false" "karpenter.sh/do-not-disrupt=true"}}~@{{end}}{{end}}
 {{- if ne .spec.schedulerName "default-scheduler"}}!{{end}}
 {{- range .spec.containers}}{{range .ports}}{{if .hostPort}}!{{end}}{{end}}{{end}}|
 {{- template "labels" .}}|{{range .spec.schedulingGates}}gated{{end}}{{end}}{{"\n"}}{{end}}'
@@ -409,6 +411,7 @@ $1 == "D" { budget_of[$2] = $5; allowed[$2] = $4 }
 $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
   p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11
   tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 !~ /!/; lasting[p] = $16 ~ /~/
+  if ($16 ~ /@/) guarded[p]
   space[p] = p; sub(/\/.*/, "", space[p])
   shape[p] = $10 "|" $11 "|" $12 "|" $13
   k = space[p] "|" $17
@@ -445,10 +448,11 @@ END {
       for (k in found) if (home_of[k] == space[b] && (budgets[k]++ || allowed[b] < 1)) kept[k] # two refuse, too
     }
     for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
+      if (uid[p] in guest && place[p] != from[i]) continue # its own step is below
       met[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
       else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
-        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in guest) "|" (kin[p] in kept)
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in guest) "|" (kin[p] in kept) "|" (p in guarded)
     }
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
     for (p in victim) if (p in place) { --whole[owner[p]]; --bound[owner[p]] }
@@ -607,8 +611,7 @@ facts() {
   found=$(rows there '$7 ? "" : 1' | grep -c . || :)
   all=$((found + $(grep -c '^elsewhere' "$tmp/facts" || :)))
   rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan " $3'
-  say "Context $(k config current-context 2>/dev/null || say 'not known'):" \
-    "$found of $all pods are where the plan takes them from."
+  say "$found of $all pods are where the plan takes them from."
 }
 leave_out() { # <reason> <pod|node|uid...>
   printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
@@ -630,6 +633,10 @@ approve() {
   [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
     ask s 'skip their nodes' "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
     leave_out 'a pod there would be lost' "$bare"
+  guarded=$(rows there '$9 ? $2 "|" $3 "|" $4 : ""' | grep . || :)
+  [ -z "$guarded" ] ||
+    ask s 'skip their nodes' "An annotation protects them from eviction: $(names "$guarded")" ||
+    leave_out 'a pod there is protected' "$guarded"
   budget=$(rows there "$kept_rows" | grep . || :)
   [ -z "$budget" ] ||
     ask y 'skip their nodes' "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
@@ -730,7 +737,9 @@ trouble() { # <what it waits for>
   answer=s
   if [ -z "${GPUSCHED_YES:-}" ]; then
     printf 's: leave out node %s, w: wait on, anything else: stop. ' "$spare"
-    read -r answer || answer=''
+    read -r reply || reply=''
+    renewed=0 && renew
+    answer=$reply
   fi
   case $answer in
   s) give_up "$spare" 'replacements get their room back' && returned=$stuck ;;
@@ -825,6 +834,7 @@ run() {
   # kube-scheduler need not use the room that they make for the pods that need it.
   [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || helpers=1
   remember_before
+  say "Context $(k config current-context 2>/dev/null || say 'not known')."
   look_at_nodes
   wanted=''
   for node in $(nodes V) $([ "$helpers" = 0 ] || nodes H); do
@@ -853,7 +863,7 @@ main() {
   done
   case $poll_s in '' | .* | *[!0-9.]*) wrong "poll_s: '$poll_s' is not a number of seconds" ;; esac
   trap leave EXIT
-  trap 'exit 130' INT HUP TERM
+  trap 'offer >&2; exit 130' INT HUP TERM
   : >"$tmp/memo"
   case ${1:-run} in
   run) lock && run ;;

@@ -67,6 +67,23 @@ leave_out() { # <node> <reason>
   say "left out: node $1: $2"
   resume "$1"
 }
+# A job that stays keeps all its nodes: the others on them would be requeued for nothing.
+leave_out_shared() {
+  more=1
+  while [ -n "$more" ]; do
+    more=''
+    for step in $(printf '%s\n' "$steps" | grep '^M'); do
+      other=${step#M|} its=$(printf '%s' "${step##*|}" | tr ',' ' ')
+      for node in $its; do ! in_list "$node" "$left_out" || break; done
+      in_list "$node" "$left_out" || continue
+      for node in $(vacated); do
+        in_list "$node" "$its" && ! in_list "$node" "$left_out" || continue
+        leave_out "$node" "job ${other%%|*} stays there and on other nodes"
+        more=1
+      done
+    done
+  done
+}
 comment() { printf '%s\n' "$record" | sed -n 's/^ *AdminComment=\(.*[^ ]\) *$/\1/p' | head -n 1; }
 release() { # <job>: if this plan holds it, and its comment is as it was
   see_job "$1"
@@ -107,6 +124,7 @@ run() {
       printf '%s\n' "$steps" | grep -q "^[EM]|$job|" || leave_out "$node" "job $job is not in the plan"
     done
   done
+  leave_out_shared
   ask "Requeues $(printf '%s\n' "$steps" | grep -c '^[EM]' || :) jobs: they start again, from their last checkpoint if" \
     "they write any, where and when Slurm decides. $(of_kind E | grep -c . || :) of them make room, and may wait." || {
     for node in $drained; do resume "$node"; done
@@ -123,6 +141,7 @@ run() {
     say "After $wait_s s job $job is $state: $reason"
     ask "Its nodes are opened again, so that it starts." || stop "job $job waits"
     for node in $(printf '%s' "$nodes" | tr ',' ' '); do leave_out "$node" "job $job needs it"; done
+    leave_out_shared
     wait_for "$job" RUNNING || stop "job $job is $state: $reason"
   done 3<<END
 $(printf '%s\n' "$steps" | sort -s -t '|' -k 1,1)
@@ -152,6 +171,8 @@ finish() { # looks at the end
   exit 3
 }
 main() {
+  case $wait_s in '' | *[!0-9]* | 0) say "GPUSCHED_WAIT_S: '$wait_s' is not a whole number above 0" >&2 && exit 2 ;; esac
+  case $poll_s in '' | .* | *[!0-9.]*) say "GPUSCHED_POLL_S: '$poll_s' is not a number of seconds" >&2 && exit 2 ;; esac
   case ${1:-run} in
   run) run ;;
   undo)

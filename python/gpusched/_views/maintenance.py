@@ -25,8 +25,8 @@ KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
     "no_controller": "{} never moves: no controller would recreate it",
-    "never_moves": "{} never moves: an annotation such as safe-to-evict, its scheduler or its kind of owner "
-    "forbids it",
+    "never_moves": "{} never moves: an annotation such as safe-to-evict, its scheduler, its kind of owner or "
+    "Slurm's Requeue=0 forbids it",
     "local_volume": "{} may run on its node alone: a local volume, or the node's name",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",

@@ -126,6 +126,11 @@ def read_report(report: Any) -> Mapping[str, Any]:
     kind, document = read("report", report)
     if kind != "report":
         raise InvalidInput(f"report: a {kind}; expected a reading report")
+    for row in document["rows"]:
+        if not isinstance(row.get("what", ""), str) or (
+            row.get("errs") and not ("what" in row and isinstance(row.get("count"), int))
+        ):
+            raise InvalidInput("report: rows: expected the rows of a reading report")
     return document
 
 

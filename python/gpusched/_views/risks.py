@@ -77,7 +77,7 @@ def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:
         if job in ours or order[job] > last:
             continue
         fit = [name for name in pods[job] if is_target[allocation.feasible_nodes(freed, name)].any()]
-        if fit and allocation.allocate(freed, fit[0]).obstacle != "waiting":
+        if fit := [name for name in fit if allocation.allocate(freed, name).obstacle != "waiting"]:
             found[job] = len(fit)
     return found
 
