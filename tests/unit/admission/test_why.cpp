@@ -347,7 +347,8 @@ TEST_CASE("why answers for gangs") {
         const auto found = why(Cluster::build(spec), "gang");
         CHECK(found.impossible == true);
         CHECK_THAT(found.cause, Mentions("not hold all of the 5 pods"));
-        CHECK_THAT(found.cause, Mentions("4 find a place, enough for the gang to start"));
+        CHECK_THAT(found.cause,
+                   Mentions("4 of the pods find a place as it is, enough for the gang to start"));
         spec.jobs[0].min_members = 5;
         CHECK_THAT(why(Cluster::build(spec), "gang").cause, !Mentions("enough for the gang"));
     }
@@ -554,6 +555,60 @@ TEST_CASE("why, allocate and admit name the same cause, and what helps alone or 
         CHECK(admitted.obstacle == c.obstacle);
         CHECK_THAT(admitted.reason, Mentions(c.text));
     }
+}
+
+TEST_CASE("why does not call impossible what a move of a neighbour makes possible") {
+    // The GPU is on n1, the task that the pod must be near on n0; `large` leaves n1 for n0, and `cache` n0 for n1.
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 0, 64, 5), node("n1", 1, 64, 4)};
+    spec.tasks = {pod("asks", 1), running("cache", "n0", {}), running("large", "n1", {})};
+    spec.tasks[0].near = {{"cache"}};
+    spec.tasks[1].groups = {"cache"};
+    spec.tasks[0].memory_mib = spec.tasks[1].memory_mib = 1024;
+    spec.tasks[2].memory_mib = 4096;
+    for (const bool locked : {false, true}) {
+        INFO(locked);
+        spec.tasks[1].locked = locked;
+        const auto cluster = Cluster::build(spec);
+        const auto admitted = admit(cluster, allocation::pending_pods(cluster, "asks"));
+        CHECK(admitted.admitted == !locked);
+        CHECK(admitted.plan.moves.size() == (locked ? 0 : 2));
+        const auto found = why(cluster, "asks");
+        INFO(found.cause);
+        CHECK(found.impossible == locked);
+        CHECK((found.cause_kind == Cause::impossible) == locked);
+    }
+}
+
+TEST_CASE("a node that is too small for a pod and its neighbour has such a neighbour all the same") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 2, 64)};
+    spec.tasks = {pod("asks", 2), running("cache", "n0", first(1))};
+    spec.tasks[0].near = {{"cache"}};
+    spec.tasks[1].groups = {"cache"};
+    const auto cluster = Cluster::build(spec);
+    const auto found = why(cluster, "asks");
+    CHECK(found.impossible == true);
+    CHECK(found.constraints == std::vector<std::string>{"near"});
+    const auto made = admit(cluster, allocation::pending_pods(cluster, "asks"));
+    CHECK(made.obstacle == Obstacle::near);
+    for (const auto& text : {found.cause, made.reason}) {
+        CHECK_THAT(text, Mentions("closest 'n0': near: no room next to a task that it must be near"));
+        CHECK_THAT(text, !Mentions("holds no task"));
+    }
+}
+
+TEST_CASE("of independent pods why names the one that is impossible, and how many find a place") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64), node("n1", 8, 64)};
+    spec.jobs = {{.name = "job", .min_members = 1}};
+    spec.tasks = {pod("small", 1, "job"), pod("large", 16, "job")};
+    const auto found = why(Cluster::build(spec), "job");
+    CHECK(found.impossible == true);
+    CHECK(found.places == 1);
+    CHECK_THAT(found.cause,
+               Mentions("none of the 2 nodes would hold pod 'large'; 1 of the pods finds a place as it is"));
+    CHECK_THAT(found.cause, !Mentions("enough for the gang"));
 }
 
 TEST_CASE("why says where tasks are that have a node already") {

@@ -168,6 +168,49 @@ TEST_CASE("the binding constraint is named with figures") {
     CHECK_THAT(refused(uneven(), request), Mentions("no GPUs close enough together: hold 0" + of));
 }
 
+TEST_CASE("the binding constraints are named once, and each in its own words") {
+    const Taint cordon{.key = "node.kubernetes.io/unschedulable", .effect = "NoSchedule"};
+    const Taint not_ready{.key = "node.kubernetes.io/not-ready", .effect = "NoSchedule"};
+    auto closed = node("n0", {});
+    closed.schedulable = false;
+    closed.taints = {cordon, not_ready};
+    auto lacking = pods(1, 1);
+    lacking.pod.resources = {{"a", 1}, {"b", 1}, {"c", 1}};
+    struct Case {
+        std::string name;
+        std::vector<NodeSpec> nodes;
+        PodRequest request;
+        std::vector<std::string> mentioned;
+        std::string once;  // in the reason
+    };
+    for (const auto& c : {
+             Case{"no nodes", {}, pods(1, 1), {"the cluster has no nodes"}, "nodes"},
+             Case{"three named resources",
+                  {node("n0", {})},
+                  lacking,
+                  {"too little of a resource: hold 0 of the 1 pods 'n0': a b c"},
+                  "too little of a resource"},
+             Case{"cordoned and not ready",
+                  {closed},
+                  pods(1, 1),
+                  {"the node is cordoned", "not ready: node.kubernetes.io/not-ready"},
+                  "the node is"},
+         }) {
+        INFO(c.name);
+        ClusterSpec spec;
+        spec.nodes = c.nodes;
+        const auto with = with_job(Cluster::build(spec), {"job", {c.request}});
+        const auto found = allocate(with.cluster, with.pods);
+        INFO(found.reason);
+        CHECK_FALSE(found.placed);
+        CHECK(found.proven);
+        for (const auto& words : c.mentioned) CHECK_THAT(found.reason, Mentions(words));
+        const auto at = found.reason.find(c.once);
+        REQUIRE(at != std::string::npos);
+        CHECK(found.reason.find(c.once, at + 1) == std::string::npos);
+    }
+}
+
 TEST_CASE("placing in the cluster itself, all or nothing") {
     auto with = with_job(Cluster::build(uneven()), {"job", {pods(9, 4)}});
     auto cluster = with.cluster;
