@@ -409,7 +409,7 @@ def test_one_look_at_a_thousand_nodes(tmp_path: Path) -> None:
 
 def test_a_node_that_was_uncordoned_meanwhile_takes_no_replacement(tmp_path: Path) -> None:
     full = {"ml/web-b": pod("n4", "web", 8), "ml/web-c": pod("n2", "web", 8), "ml/fills": pod("n5", "fills", 8)}
-    case = Case(tmp_path, pods=full, uncordons={"5": "n1"})
+    case = Case(tmp_path, pods=full, uncordons={"6": "n1"})
     run = case.go(GPUSCHED_WAIT_S="1")
     assert case.evicted() == [] and run.returncode == 3, run.stdout + run.stderr
 
