@@ -4,8 +4,8 @@ STATE.json ARGUMENT...`. It prints the lines that the script's templates give, s
 on a real API server.
 
 The cluster: `nodes` by name with `gpus`, `unschedulable`, `mark`, `version`; `pods` by namespace/name with
-`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd`; `unready` pods never get ready; `leaving` ones
-have a time of deletion; `lease`; `clock` counts calls.
+`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd` (the marks before the
+labels); `unready` pods never get ready; `leaving` ones have a time of deletion; `lease`; `clock` counts calls.
 Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
 `slow` listings.
 What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the

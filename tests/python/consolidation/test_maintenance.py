@@ -163,6 +163,24 @@ def test_uncordoned_nodes_take_jobs() -> None:
         gs.what_if(cluster, uncordon=["e"], remove=["e"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "how", "lost"),
+    [
+        ("Slurm job", "none", True),  # Requeue=0
+        ("Slurm job", "restart", False),
+        ("Job", "none", False),
+        (None, "none", True),
+    ],
+)
+def test_tasks_that_nothing_starts_again_are_lost(kind: str | None, how: str, lost: bool) -> None:
+    owner = {} if kind is None else {"x-owner-kind": kind}
+    task = make_task("17", node="a", gpus=[0], how=how, **owner)
+    state = gs.Cluster.from_json({**document([make_node("a"), make_node("b")], [task]), "version": 2})
+    answer = gs.what_if(state, remove=["a"], consolidate=False)
+    assert answer.lost == (["17"] if lost else [])
+    assert [job.name for job in answer.jobs] == ([] if lost else ["17"])
+
+
 def test_jobs_that_would_no_longer_start_are_named() -> None:
     data = document([make_node("a"), make_node("b", gpu_count=4)], [make_task("big", gpu_count=8)])
     answer = gs.what_if(gs.Cluster.from_json(data), remove=["a"], consolidate=False)

@@ -102,6 +102,8 @@ def test_nothing_is_requeued_without_approval(tmp_path: Path) -> None:
         ({"jobs": {"20_4": {"requeue": 0}}}, ["17"], ["n1"], "job 20_4 cannot be requeued"),
         # A job that is not in the plan keeps its node, and with it the jobs that share the node.
         ({"jobs": {"9": {"nodes": ["n0"]}}}, [], [], "left out: node n0 job 9 is not in the plan"),
+        # Job 17 keeps n0, too.
+        ({"jobs": {"9": {"nodes": ["n1"]}}}, [], [], "left out: node n0 job 17 stays there and on other nodes"),
         # Its room was taken: it gets its nodes back.
         ({"nodes": {"n2": {"cpus": 1}, "n3": {"cpus": 0}, "n4": {"cpus": 1}}}, ["17"], [], "left out: node n0 job 17"),
     ],
@@ -148,6 +150,18 @@ def test_it_goes_on_only_if_it_knows(
     assert case.run("undo").returncode == 0
     gone = case.read().get("removed", ())
     assert [node for node in case.drained() if node not in gone] == []
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"GPUSCHED_WAIT_S": "abc"}, {"GPUSCHED_WAIT_S": "0"}, {"GPUSCHED_WAIT_S": "-1"}, {"GPUSCHED_POLL_S": "1s"}],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["run", "undo"])
+def test_wrong_usage_changes_nothing(command: str, environment: dict[str, str], tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    run = case.run(command, GPUSCHED_YES="1", **environment)
+    assert (run.returncode, run.stdout, case.read()["log"]) == (2, "", [])
+    assert mentions(run.stderr, *environment)
 
 
 @pytest.mark.parametrize("comment", ["", "ask Ann = first, then 17", "gpusched:other"])

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -115,7 +116,8 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     run = case.run(shell=shell, answer="y\n")
     assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
     assert_carried_out(case)
-    assert "Context prod: 3 of 3 pods are where the plan takes them from.\n" in run.stdout
+    assert run.stdout.startswith("Context prod.\n")
+    assert "\n3 of 3 pods are where the plan takes them from.\n" in run.stdout
     assert mentions(run.stdout, "evicted ml/web-a from n0 the plan wants n5")
     assert mentions(run.stdout, "Vacated undo: n0 n1") and "The plan is carried out." in run.stdout
     log = case.read()["log"]
@@ -160,6 +162,7 @@ def test_it_copes_with(state: dict[str, Any], environment: dict[str, str], tmp_p
         ({"pods": {"ml/new": pod("n1", "new", odd="!")}}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
         ({"pods": {"ml/new": pod("n1", "new", 9)}}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
         ({"pods": {"ml/db-0": pod("n0", "")}}, ["u-web-b"], ["n0"], "Without a controller ml/db-0"),
+        ({"pods": {"ml/db-0": pod("n0", "db", odd="~@")}}, ["u-web-b"], ["n0"], "An annotation protects them ml/db-0"),
         # Room for one of the two on n2: nothing is evicted from the node that keeps its pod.
         ({"room": {"n2": 5, "n3": 8, "n4": 0, "n5": 0}}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
         ({"pods": {"ml/web-a": pod("n0", "web", 9)}}, ["u-web-b"], ["n0"], "no open node takes it"),
@@ -199,6 +202,11 @@ def test_nodes_are_left_out_alone(
         ({"pods": {"ml/db-0": pod("n0", "")}}, "\n", {}, []),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "y\ny\n", {}, LARGEST_FIRST),
         ({"pods": {"ml/db-0": pod("n0", "")}}, "y\n", {"GPUSCHED_BARE_PODS": "1"}, LARGEST_FIRST),
+        # An annotation protects it; local data alone were known when the plan was made.
+        ({"pods": {"ml/db-0": pod("n0", "db", odd="~@")}}, "\n", {}, []),
+        ({"pods": {"ml/db-0": pod("n0", "db", odd="~@")}}, "y\ny\n", {}, LARGEST_FIRST),
+        ({"pods": {"ml/db-0": pod("n0", "db", odd="~@")}}, "s\ny\n", {}, ["u-web-b"]),
+        ({"pods": {"ml/db-0": pod("n0", "db", odd="~")}}, "y\n", {}, LARGEST_FIRST),
         ({"forbidden": ["ml/db-0"]}, "s\ny\n", {}, ["u-web-b"]),
         ({"forbidden": ["ml/db-0"]}, "n\n", {}, []),
     ],
@@ -235,7 +243,7 @@ def test_it_goes_on_after_being_killed_at_any_call(when: str, tmp_path: Path) ->
         assert_undone(case)
 
 
-@pytest.mark.parametrize("call", [1, 2, 3, 4])
+@pytest.mark.parametrize("call", [1, 2, 3, 4, 5])
 def test_pods_that_come_before_the_cordons_leave_as_well(call: int, tmp_path: Path) -> None:
     case = Case(tmp_path, arrives={str(call): {"ml/new": {**pod("n1", "new"), "uid": "u-new"}}})
     run = case.run(answer="y\n")
@@ -401,7 +409,7 @@ def test_one_look_at_a_thousand_nodes(tmp_path: Path) -> None:
 
 def test_a_node_that_was_uncordoned_meanwhile_takes_no_replacement(tmp_path: Path) -> None:
     full = {"ml/web-b": pod("n4", "web", 8), "ml/web-c": pod("n2", "web", 8), "ml/fills": pod("n5", "fills", 8)}
-    case = Case(tmp_path, pods=full, uncordons={"5": "n1"})
+    case = Case(tmp_path, pods=full, uncordons={"6": "n1"})
     run = case.go(GPUSCHED_WAIT_S="1")
     assert case.evicted() == [] and run.returncode == 3, run.stdout + run.stderr
 
@@ -456,6 +464,72 @@ def test_two_copies_do_not_run_at_once(tmp_path: Path) -> None:
     assert sorted(case.evicted()) == sorted(LARGEST_FIRST)
 
 
+def asked(case: Case, questions: int = 1, **environment: str) -> subprocess.Popen[str]:
+    """A run that waits at this question; it got "y" for those before."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    run = subprocess.Popen(
+        **case.command(**environment), **pipes,  # type: ignore[call-overload]
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert run.stdin and run.stdout
+    for number in range(questions):
+        if number:
+            run.stdin.write("y\n")
+            run.stdin.flush()
+        said = ""
+        while not said.endswith("anything else: stop. "):
+            one = run.stdout.read(1)
+            assert one, said
+            said += one
+    return run
+
+
+@pytest.mark.parametrize(
+    ("state", "questions", "answer", "evicted"),
+    [
+        ({}, 1, "y\n", []),
+        ({}, 1, "n\n", []),
+        ({}, 1, "", []),
+        ({"pods": {"ml/db-0": pod("n0", "")}}, 1, "s\n", []),
+        # A replacement stays pending.
+        ({"lands": ["", "n5", "n5"]}, 2, "s\n", ["u-web-a", "u-db-0"]),
+        ({"lands": ["", "n5", "n5"]}, 2, "w\n", ["u-web-a", "u-db-0"]),
+    ],
+)
+def test_it_stops_if_another_copy_took_the_lock_during_a_question(
+    state: dict[str, Any], questions: int, answer: str, evicted: list[str], tmp_path: Path
+) -> None:
+    case = Case(tmp_path, **state)
+    run = asked(case, questions, GPUSCHED_WAIT_S="1")
+    lease = case.read()["lease"]
+    case.change(lease=lease | {"holder": "other", "version": lease["version"] + 1})
+    _, error = run.communicate(answer, timeout=60)
+    assert run.returncode == 1 and mentions(error, "other took the lock"), error
+    assert case.evicted() == evicted and case.cordoned() == ["n0", "n1"]  # the other one needs them
+    assert case.read()["lease"]["holder"] == "other"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_says_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    run = asked(case)
+    os.killpg(run.pid, number)
+    _, error = run.communicate(timeout=60)
+    assert run.returncode == 130 and mentions(error, "To remove the cordons undo"), error
+    assert case.evicted() == [] and case.read()["lease"]["holder"] == ""
+    assert_undone(case)
+
+
+def test_a_pod_of_the_plan_that_went_to_another_vacated_node_leaves_as_well(tmp_path: Path) -> None:
+    case = Case(tmp_path, pods={"ml/db-0": pod("n1", "db", kind="StatefulSet", keeps_name=True)})
+    run = case.run(answer="y\n")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert mentions(run.stdout, "Evicts 3 pods") and mentions(run.stdout, "Vacated n0 n1")
+    assert mentions(run.stdout, "not in the plan started on these nodes since: ml/db-0")
+    assert sorted(case.evicted()) == sorted(LARGEST_FIRST) and case.cordoned() == ["n0", "n1"]
+    assert_undone(case)
+
+
 def test_another_plan_does_not_take_marked_nodes(tmp_path: Path) -> None:
     case = Case(tmp_path)
     assert case.go().returncode == 0
@@ -490,7 +564,7 @@ def test_undo_passes_over_nodes_that_were_removed(tmp_path: Path) -> None:
 
 def test_a_node_may_be_removed_before_it_is_cordoned(tmp_path: Path) -> None:
     gone = {"ml/web-a": pod("n4", "web", 2), "ml/db-0": pod("n4", "db")}
-    case = Case(tmp_path, pods=gone, removes={"3": "n0"})
+    case = Case(tmp_path, pods=gone, removes={"4": "n0"})
     run = case.go()
     assert run.returncode == 0 and mentions(run.stdout, "gone: n0"), run.stdout + run.stderr
     assert case.evicted() == ["u-web-b"] and case.cordoned() == ["n1"]
@@ -509,6 +583,7 @@ def test_a_plan_for_another_cluster_changes_nothing(tmp_path: Path) -> None:
         ({}, ""),
         ({"pods": {"ml/db-0": pod("n4", "db")}}, "pod ml/db-0 is on n4 node of the plan n0"),
         ({"pods": {"ml/new": pod("n0", "db")}}, "pod ml/new on n0 is not in the plan"),
+        ({"pods": {"ml/db-0": pod("n1", "db")}}, "pod ml/db-0 on n1 is not in the plan"),
         ({"forbidden": ["ml/web-b"]}, "Disruption budgets allow no eviction now: ml/web-b"),
     ],
 )

@@ -110,6 +110,9 @@ def test_plans_that_start_pods(cluster: gs.Cluster) -> None:
     assert {row[0] for row in read.rows if row[-1] == "pending"} == {"big-0", "big-1"}
 
 
+GATED = {"start_time": 40, "x-waiting": {"waits_for": "gate", "detail": ""}}
+
+
 def queue(*pods: dict[str, object]) -> gs.Cluster:
     """A node with a small pod, one with room for it, a full one, and the pending pods, with 8 GPUs each."""
     tasks = [
@@ -132,7 +135,7 @@ def queue(*pods: dict[str, object]) -> gs.Cluster:
         ([{"name": "a0"}, {"name": "c"}], "a0 (1)"),  # by name
         ([{"name": f"p-{i}", "job": "p", "start_time": 40} for i in range(3)], "p (3)"),
         ([{"name": "b", "start_time": 40, "gpu_models": ["H100"]}], None),  # does not fit
-        ([{"name": "b", "start_time": 40, "x-waiting": {"waits_for": "gate", "detail": ""}}], None),
+        ([GATED | {"name": "b"}], None),
     ],
 )
 def test_pods_that_come_earlier_may_take_the_freed_nodes(
@@ -153,6 +156,17 @@ def test_pods_that_come_earlier_may_take_the_freed_nodes(
     assert (risk in out) == (earlier is not None)
     if earlier is not None:
         assert f"may take them: {earlier}" in text and f"may take them: {earlier}\n" in out
+
+
+@pytest.mark.parametrize(
+    ("gated", "earlier"), [([], "p (2)"), (["p-0"], "p (1)"), (["p-1"], "p (1)"), (["p-0", "p-1"], None)]
+)
+def test_gated_pods_of_a_job_take_nothing(gated: list[str], earlier: str | None) -> None:
+    pods = [{"name": name, "job": "p", "start_time": 40} for name in ("p-0", "p-1")]
+    content = queue({"name": "b-ours"}, *(pod | (GATED if pod["name"] in gated else {}) for pod in pods)).to_json()
+    state = gs.Cluster.from_json({**content, "jobs": [{"name": "p", "min_members": 1}]})
+    text = Reader(gs.plan_page(gs.admit(state, "b-ours", evictions=False).plan, state)).text
+    assert f"may take them: {earlier}" in text if earlier else "come earlier" not in text
 
 
 def test_a_new_job_comes_last_in_the_queue() -> None:
@@ -199,6 +213,13 @@ def test_requests_for_gpus_that_the_snapshot_lacks(cluster: gs.Cluster) -> None:
     assert "gpu-fraction" not in Reader(gs.plan_page(plan, cluster)).text
     with refuses("report expected a reading report"):
         gs.plan_page(plan, cluster, report=plan)
+
+
+@pytest.mark.parametrize("damage", [{"what": 1}, {"what": None}, {"count": "2"}, {"count": None}, {"count": 2.5}])
+def test_damaged_reports_are_refused(cluster: gs.Cluster, damage: dict[str, object]) -> None:
+    row = {"kind": "Pod", "what": "annotation gpu-fraction", "errs": "too_lax", "count": 2, "how": "x"} | damage
+    with refuses("report: rows expected the rows of a reading report"):
+        gs.plan_page(gs.consolidate(cluster), cluster, report={"rows": [row]})
 
 
 def test_bad_plans_are_refused_or_named(cluster: gs.Cluster, tmp_path: Path) -> None:
