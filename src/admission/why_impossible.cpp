@@ -134,7 +134,17 @@ std::optional<bool> Inquiry::is_impossible() {
         } else {
             found = holds_next_to(pool, stay) ? Packed::yes : Packed::unknown;
         }
-        if (found == Packed::no && !stay.empty() && !options_.on) {  // neighbours can move, too
+        // Neighbours can move, too: one alone, or as `admit` finds it.
+        for (const auto task : stay)
+            for (const auto node : nodes_) {
+                if (found != Packed::no) break;
+                if (budget_.exhausted() || --steps_ < 0) return std::nullopt;
+                if (find_obstacle(pool, task, node) != Obstacle::none) continue;
+                pool.assign(task, node, allocation::pick_gpus(allocation::ByWish{}, pool, task, node));
+                found = holds(pool);
+                pool.rollback(start);
+            }
+        if (found == Packed::no && !stay.empty() && !options_.on) {
             Options options;
             options.time_limit = budget_.remaining_s();
             if (admit(cluster_, why_.pods, options, context_).admitted) found = Packed::yes;

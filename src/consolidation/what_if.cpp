@@ -149,7 +149,6 @@ class Starter {
     const Context& context_;
 };
 
-// A controller creates the task again, even if nothing may disturb it.
 /// A controller creates the task again, even if nothing may disturb it. Slurm requeues only jobs that may move.
 static bool has_controller(const TaskSpec& task) {
     const auto kind = task.owner_kind.value_or("");

@@ -127,8 +127,11 @@ def read_report(report: Any) -> Mapping[str, Any]:
     if kind != "report":
         raise InvalidInput(f"report: a {kind}; expected a reading report")
     for row in document["rows"]:
-        if not isinstance(row.get("what", ""), str) or (
-            row.get("errs") and not ("what" in row and isinstance(row.get("count"), int))
+        examples = row.get("examples", [])
+        if (
+            not isinstance(row.get("what", ""), str)
+            or (row.get("errs") and not ("what" in row and isinstance(row.get("count"), int)))
+            or not (isinstance(examples, list) and all(isinstance(one, str) for one in examples))
         ):
             raise InvalidInput("report: rows: expected the rows of a reading report")
     return document

@@ -578,6 +578,9 @@ TEST_CASE("why does not call impossible what a move of a neighbour makes possibl
         CHECK(found.impossible == locked);
         CHECK((found.cause_kind == Cause::impossible) == locked);
     }
+    spec.tasks.pop_back();  // n1 is empty: `admit` moves nothing there, but `cache` could go there
+    spec.tasks[1].locked = false;
+    CHECK(why(Cluster::build(spec), "asks").impossible == false);
 }
 
 TEST_CASE("a node that is too small for a pod and its neighbour has such a neighbour all the same") {
