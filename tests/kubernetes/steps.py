@@ -142,12 +142,15 @@ def fill(folder: pathlib.Path, seed: int, nodes: int) -> None:
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, HIGH)
         for number in range(nodes):
             filled.plane.create(node(f"n{number:02}"))
-        apps: list[list[Object]] = []
+        shapes: list[tuple[int, int]] = []
         room = nodes * 8 * 9 // 10
-        for number in range(nodes * 3 // 4):
+        for _ in range(nodes * 3 // 4):
             pods, gpus = dice.randint(2, 6), dice.choice([1, 1, 2, 2, 4])
             if (room := room - pods * gpus) >= 0:
-                apps.append(workload(f"app-{number}", pods, gpus))
+                shapes.append((gpus, pods))
+        # Large pods first, so that all find room.
+        shapes.sort(reverse=True)
+        apps = [workload(f"app-{number}", pods, gpus) for number, (gpus, pods) in enumerate(shapes)]
         cluster.apply(*(thing for app in apps for thing in app))
         count = sum(app[0]["spec"]["replicas"] for app in apps)
         cluster.wait("deployments come up", lambda: len(cluster.pods()) == count and cluster.at_rest(0), 600)
