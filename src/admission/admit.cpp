@@ -247,8 +247,9 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     }
     made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one pod" +
                   (passes ? " and pass the filter" : "") +
-                  " if every task left that may leave, but no placement was found for all " +
-                  number_text(pods.size()) + " pods and the tasks that must keep running";
+                  " if every task left that may leave, but no placement was found for " +
+                  (pods.size() == 1 ? "the pod" : "all " + number_text(pods.size()) + " pods") +
+                  " and the tasks that must keep running";
     if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
     if (!made.proven) made.reason += " (not proven: the search ended early)";
 }

@@ -204,10 +204,11 @@ bool Inquiry::say_impossible() {
                         ": " + as_it_is.refusals.describe(row, count.some);
                 why_.constraints.push_back(as_it_is.refusals.name(row));
             }
-        why_.cause = nodes_.empty()
-                         ? "impossible: the cluster has no nodes"
-                         : "impossible: 0 of " + counted(static_cast<std::int64_t>(nodes_.size()), "node") +
-                               " pass the constraints that never change: " + rows;
+        why_.cause = nodes_.empty() ? "impossible: the cluster has no nodes"
+                     : nodes_.size() == 1
+                         ? "impossible: the node does not pass the constraints that never change: " + rows
+                         : "impossible: none of the " + thousands(static_cast<std::int64_t>(nodes_.size())) +
+                               " nodes passes the constraints that never change: " + rows;
         return true;
     }
     why_.cause = "impossible: even if all tasks left except daemons and locked tasks, ";
