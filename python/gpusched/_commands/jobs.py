@@ -237,17 +237,21 @@ def allocate(args: argparse.Namespace) -> int:
     files = [job for job in args.jobs if job.endswith(".json")]
     require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
-    problems, jobs, not_pending = Problems(), [], {}
+    problems = Problems()
+    jobs: list[dict[str, Any] | str] = []
+    not_pending: dict[str, str] = {}
     for source in args.jobs:
         with problems.collect():
-            job, not_pending[source] = read_job(source, cluster)
-            jobs += [job] * (not_pending[source] is None)
+            job, reason = read_job(source, cluster)
+            if reason is None:
+                jobs.append(job)
+            else:
+                not_pending[source] = reason
     problems.raise_if_any()
     if len(args.jobs) > 1 and (args.level is not None or args.mode is not None):
         raise InvalidInput("--level, --mode: only for one job; for several jobs, set them in the jobs' files")
     for source, reason in not_pending.items():
-        if reason is not None:
-            say(f"{source}: not placed: {reason}")
+        say(f"{source}: not placed: {reason}")
     if not jobs:
         return NO_ROOM_NEEDED
     if len(args.jobs) == 1:
@@ -271,8 +275,7 @@ def allocate(args: argparse.Namespace) -> int:
     save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
     save_cluster(args, cluster, jobs)
     save(args.output, plan if plan.placements else None)
-    waiting = ["waiting" for reason in not_pending.values() if reason is not None]
-    return status([*waiting, *(a.obstacle for a in found if not a.placed)])
+    return status(["waiting"] * len(not_pending) + [a.obstacle for a in found if not a.placed])
 
 
 ADMIT_SWITCHES = {

@@ -400,10 +400,11 @@ def explain(args: argparse.Namespace) -> int:
     plan = Plan.from_json(args.plan)
     scope = given(args, "consolidation.consolidate")
     problems, texts = Problems(), []
-    for node in sum(args.node, []):
-        with problems.collect(), expanded_patterns(cluster, scope):
-            texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
-    problems.raise_if_any()
+    with expanded_patterns(cluster, scope):
+        for node in sum(args.node, []):
+            with problems.collect():
+                texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+        problems.raise_if_any()
     for text in texts:
         say(text)
     return OK
@@ -426,10 +427,11 @@ def explain_move(args: argparse.Namespace) -> int:
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
     problems, texts = Problems(), []
-    for node in sum(args.node, []):
-        with problems.collect(), expanded_patterns(cluster, options):
-            texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
-    problems.raise_if_any()
+    with expanded_patterns(cluster, options):
+        for node in sum(args.node, []):
+            with problems.collect():
+                texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
+        problems.raise_if_any()
     for text in texts:
         say(text)
     return OK

@@ -167,25 +167,25 @@ def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[Non
         if option in options:
             patterns = options[option]
             options[option] = matching(option, patterns, cluster.nodes.name)
-            for pattern in filter(lambda one: "*" in one, patterns):
-                pattern_of |= {(option, repr_text(name)): pattern for name in matching(option, [pattern], options[option])}
+            for pattern in patterns:
+                for name in matching(option, [pattern], options[option]) if "*" in pattern else []:
+                    pattern_of[option, repr_text(name)] = pattern
     try:
         yield
     except InvalidInput as error:
+        problems: list[str] = []
         rejected: dict[tuple[str, str, str], list[str]] = {}
         for problem in error.problems:
             option, _, rest = problem.partition(": ")
             name, _, reason = rest.partition("; ")
-            pattern = pattern_of.get((option, name))
-            rejected.setdefault((option, pattern, reason) if pattern else (problem, "", ""), []).append(name)
-        raise InvalidInput(
-            [
-                f"{option}: {repr_text(pattern)} matches {counted(len(nodes), 'node')}, such as {nodes[0]}; {reason}"
-                if pattern
-                else option
-                for (option, pattern, reason), nodes in rejected.items()
-            ]
-        ) from None
+            if pattern := pattern_of.get((option, name)):
+                rejected.setdefault((option, pattern, reason), []).append(name)
+            else:
+                problems.append(problem)
+        for (option, pattern, reason), nodes in rejected.items():
+            matches = f"{repr_text(pattern)} matches {counted(len(nodes), 'node')}, such as {nodes[0]}"
+            problems.append(f"{option}: {matches}; {reason}")
+        raise InvalidInput(problems) from None
 
 
 def save(path: str | None, document: Cluster | Plan | None) -> None:
