@@ -234,7 +234,8 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             if (blame.nodes > 0)
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
             made.reason += made.obstacle == Obstacle::near
-                               ? "near: no room next to a task that it must be near, if there is one"
+                               ? tally.refusals.name(blame.rows.front()) +
+                                     ": no room next to a task that it must be near, if there is one"
                                : tally.describe(blame.rows, blame.node);
             return;
         }

@@ -226,8 +226,9 @@ bool Inquiry::say_impossible() {
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         const bool near =
             set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
-        why_.cause += near ? "near: no room next to a task that it must be near, if there is one"
-                           : emptied.describe(set->first, closest);
+        why_.cause +=
+            near ? why_.constraints.back() + ": no room next to a task that it must be near, if there is one"
+                 : emptied.describe(set->first, closest);
         say_places();
         return true;
     }
