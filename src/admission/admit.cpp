@@ -234,7 +234,8 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             if (blame.nodes > 0)
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
             made.reason += made.obstacle == Obstacle::near
-                               ? "near: no room next to a task that it must be near, if there is one"
+                               ? tally.refusals.name(blame.rows.front()) +
+                                     ": no room next to a task that it must be near, if there is one"
                                : tally.describe(blame.rows, blame.node);
             return;
         }
@@ -247,8 +248,9 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     }
     made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one pod" +
                   (passes ? " and pass the filter" : "") +
-                  " if every task left that may leave, but no placement was found for all " +
-                  number_text(pods.size()) + " pods and the tasks that must keep running";
+                  " if every task left that may leave, but no placement was found for " +
+                  (pods.size() == 1 ? "the pod" : "all " + number_text(pods.size()) + " pods") +
+                  " and the tasks that must keep running";
     if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
     if (!made.proven) made.reason += " (not proven: the search ended early)";
 }

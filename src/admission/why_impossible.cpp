@@ -204,10 +204,11 @@ bool Inquiry::say_impossible() {
                         ": " + as_it_is.refusals.describe(row, count.some);
                 why_.constraints.push_back(as_it_is.refusals.name(row));
             }
-        why_.cause = nodes_.empty()
-                         ? "impossible: the cluster has no nodes"
-                         : "impossible: 0 of " + counted(static_cast<std::int64_t>(nodes_.size()), "node") +
-                               " pass the constraints that never change: " + rows;
+        why_.cause = nodes_.empty() ? "impossible: the cluster has no nodes"
+                     : nodes_.size() == 1
+                         ? "impossible: the node does not pass the constraints that never change: " + rows
+                         : "impossible: none of the " + thousands(static_cast<std::int64_t>(nodes_.size())) +
+                               " nodes passes the constraints that never change: " + rows;
         return true;
     }
     why_.cause = "impossible: even if all tasks left except daemons and locked tasks, ";
@@ -225,8 +226,9 @@ bool Inquiry::say_impossible() {
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         const bool near =
             set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
-        why_.cause += near ? "near: no room next to a task that it must be near, if there is one"
-                           : emptied.describe(set->first, closest);
+        why_.cause +=
+            near ? why_.constraints.back() + ": no room next to a task that it must be near, if there is one"
+                 : emptied.describe(set->first, closest);
         say_places();
         return true;
     }

@@ -223,7 +223,10 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
             const auto constraint = tally.constraint(row);
             const std::string kind(constraint == Constraint::cordoned    ? closed_word(inv)
                                    : constraint == Constraint::not_ready ? "not ready"
-                                                                         : in_words(obstacle_of(constraint)));
+                                   : constraint == Constraint::port      ? "host port in use"
+                                   : constraint == Constraint::volume_in_use
+                                       ? "volume in use"
+                                       : in_words(obstacle_of(constraint)));
             if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
         }
         std::string names;
@@ -248,8 +251,10 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     const auto count = static_cast<std::int64_t>(c.pods.size() - next);
     std::int64_t held = 0;
     for (const auto node : cluster.nodes()) held += gpusched::detail::pod_room(cluster, task, node, count);
-    const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
-                         " like " + gpusched::quoted(cluster.name(c.sample));
+    const auto sample = gpusched::quoted(cluster.name(c.sample));
+    const auto like = (next > 0 ? " remaining pod" : " pod") + std::string(count == 1 ? "" : "s") +
+                      (count == 1 && next == 0 ? " " : " like ") + sample;
+    const auto of_pods = (count == 1 ? " of 1" : " of the " + std::to_string(count)) + like;
     if (pods.size() == 1) held = 0;  // what groups refuse is refused by each node alone
     if (cluster.node_count() == 0) {
         result.obstacle = Obstacle::gpu;
@@ -258,7 +263,8 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     }
     if (held < count) {
         result.obstacle = Obstacle::gpu;
-        result.reason = ": the nodes hold " + std::to_string(held) + of_pods;
+        result.reason = count == 1 ? ": no node has room for" + std::string(next > 0 ? " the" : "") + like
+                                   : ": the nodes hold " + std::to_string(held) + of_pods;
         explain_room(c, next, result);
         return;
     }
@@ -276,7 +282,8 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         result.reason = std::string(in_words(result.obstacle)) + ": all pods must be in one " +
                         describe_level(inv, *required_level) + "; ";
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
-            result.reason += "the domain of the placed pods does not hold all" + of_pods;
+            result.reason += "the domain of the placed pods does not hold " +
+                             (count == 1 ? "the" + like : "all" + of_pods);
         else
             result.reason += gpusched::quoted(inv.domain_name(*required_level, make_id<DomainId>(best))) +
                              " comes closest and holds " + std::to_string(holds[best]) + of_pods +

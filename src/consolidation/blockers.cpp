@@ -146,6 +146,7 @@ class BlockerSearch {
         context_.executor = threads.executor();
         context_.progress = {};
         const auto base = plan(cluster_);
+        result_.preset = options_.preset;
         base_nodes_ = counted(base.plan.vacated_nodes);
         result_.vacated_nodes = std::ssize(base_nodes_);
         result_.vacated_gpus = gpus(base_nodes_);

@@ -409,8 +409,7 @@ Explanation Explainer::explain_node(NodeId node) {
     }
     const auto weight = weight_of(cluster_, node, options_);
     const auto cost = cost_of_leaving(cluster_, scope_, node);
-    const std::string weight_text =
-        std::to_string(weight) + (options_.objective == Objective::gpus ? " GPUs" : " node");
+    const std::string weight_text = counted(weight, options_.objective == Objective::gpus ? "GPU" : "node");
     std::int64_t opened_weight = 0;
     if (result.fate == NodeFate::not_worthwhile && !is_worth(weight, cost, options_.price)) {
         result.fate = NodeFate::too_costly;

@@ -2,6 +2,7 @@
 // Statistics of plans and searches, and the value report.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/model/plan.hpp>
 
@@ -219,21 +220,24 @@ GPUSCHED_EXPORT std::string to_text(const ValueReport& report) {
         std::snprintf(text, sizeof text, "%.2f", value);
         return std::string(text);
     };
-    const auto n = [](std::int64_t value) { return std::to_string(value); };
-    std::string text = "frees " + n(report.vacated_nodes) + " nodes, " + n(report.vacated_gpus) + " GPUs, " +
-                       n(report.vacated_domains) + " network domains\n" +
+    const auto n = [](std::int64_t value, const char* noun) {
+        return concat(value, " ", noun, value == 1 ? "" : "s");
+    };
+    std::string text = "frees " + n(report.vacated_nodes, "node") + ", " + n(report.vacated_gpus, "GPU") +
+                       ", " + n(report.vacated_domains, "network domain") + "\n" +
                        (report.opened_nodes == 0 ? ""
-                                                 : "opens " + n(report.opened_nodes) + " nodes, " +
-                                                       n(report.opened_gpus) + " GPUs\n") +
-                       "moves " + n(report.moved_tasks) + " tasks of " + n(report.disturbed_jobs) +
-                       " jobs in " + n(report.moves) + " moves (cost " + n(report.move_cost) + ") and " +
-                       n(report.waves) + " waves, at most " + n(report.most_moves_at_once) + " at once\n" +
+                                                 : "opens " + n(report.opened_nodes, "node") + ", " +
+                                                       n(report.opened_gpus, "GPU") + "\n") +
+                       "moves " + n(report.moved_tasks, "task") + " of " + n(report.disturbed_jobs, "job") +
+                       " in " + n(report.moves, "move") +
+                       concat(" (cost ", report.move_cost, ") and ", n(report.waves, "wave"), ", at most ",
+                              report.most_moves_at_once, " at once\n") +
                        "per move: " + number(report.vacated_gpus_per_move()) + " GPUs, " +
                        number(report.vacated_nodes_per_move()) + " nodes\n";
     for (const auto& model : report.models)
         text += "  " + (model.gpu_model.empty() ? std::string("(no GPU model)") : model.gpu_model) +
-                ": frees " + n(model.vacated_nodes) + " nodes, " + n(model.vacated_gpus) + " GPUs; moves " +
-                n(model.moved_tasks) + " tasks\n";
+                ": frees " + n(model.vacated_nodes, "node") + ", " + n(model.vacated_gpus, "GPU") +
+                "; moves " + n(model.moved_tasks, "task") + "\n";
     return text;
 }
 

@@ -232,7 +232,8 @@ class Reader {
         else if (objects_.any(Kind::node))
             found = "none that can be read";
         else if (objects_.any(Kind::pod))
-            found = std::to_string(objects_.of(Kind::pod).size()) + " pods, but no node";
+            found = std::to_string(objects_.of(Kind::pod).size()) +
+                    (objects_.of(Kind::pod).size() == 1 ? " pod" : " pods") + ", but no node";
         else if (!objects_.other_kinds().empty())
             found = objects_.other_kinds();
         std::string why;

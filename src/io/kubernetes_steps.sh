@@ -13,12 +13,13 @@ wait_s=${GPUSCHED_WAIT_S:-600}
 poll_s=${GPUSCHED_POLL_S:-5}
 lease_s=${GPUSCHED_LEASE_S:-60}
 at_once=${GPUSCHED_AT_ONCE:-5}
-home=${GPUSCHED_NAMESPACE:-default}
-skip='' held='' lease='' cordoned='' helpers=0 closed=''
+lease_namespace=${GPUSCHED_NAMESPACE:-default}
+skip='' held='' lease='' cordoned='' all_moves=0 closed=''
 umask 077
 tmp=$(mktemp -d)
 
 say() { printf '%s\n' "$*"; }
+counted() { if [ "$1" = 1 ]; then say "1 $2"; else say "$1 $2s"; fi; } # <number> <noun>
 k() { ${KUBECTL:-kubectl} --request-timeout=20s "$@"; }
 stop() {
   say "stopped: $*" >&2
@@ -26,24 +27,24 @@ stop() {
   exit 1
 }
 offer() {
+  [ "$action" != check ] || return 0 # it cordons nothing
   say "To go on: sh $0. Without a node: sh $0 skip NODE. To remove the cordons: sh $0 undo [NODE...]." \
     "To plan the rest again, undo, then: gpusched kube snapshot -o now.json &&" \
     "gpusched consolidate now.json --last PLAN.json -o next.json"
 }
 
+prompt() { # <text>: sets answer
+  printf '%s' "$1"
+  read -r reply || reply=''
+  renewed=0 && renew # another copy may have taken the lock meanwhile
+  answer=$reply
+}
 # Asks before anything is evicted. Returns 0 for "go on" and 1 for "leave those nodes out".
 ask() { # <answer that GPUSCHED_YES=1 gives> <meaning of the answer s, or nothing> <question...>
   yes=$1 other=${2:+s: $2, }
   shift 2
   say "$@"
-  if [ -n "${GPUSCHED_YES:-}" ]; then
-    answer=$yes
-  else
-    printf 'y: go on, %sanything else: stop. ' "$other"
-    read -r reply || reply=''
-    renewed=0 && renew # another copy may have taken the lock meanwhile
-    answer=$reply
-  fi
+  if [ -n "${GPUSCHED_YES:-}" ]; then answer=$yes; else prompt "y: go on, ${other}anything else: stop. "; fi
   case $answer$other in
   y*) return 0 ;;
   ss:*) return 1 ;;
@@ -80,13 +81,13 @@ lease_fields='jsonpath={.metadata.resourceVersion}|{.spec.holderIdentity}|{.meta
 lease_fields="$lease_fields|{.metadata.creationTimestamp}|{.metadata.annotations.gpusched/before}"
 create_lease() {
   printf '{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"gpusched","namespace":"%s",
-    "annotations":{"gpusched/plan":"%s"}},"spec":{"holderIdentity":"%s"}}' "$home" "$plan" "$me" |
+    "annotations":{"gpusched/plan":"%s"}},"spec":{"holderIdentity":"%s"}}' "$lease_namespace" "$plan" "$me" |
     k create -f - -o "$lease_fields"
 }
 patch_lease() { # <holder> [annotation]: in a file, because the annotation may be longer than an argument
   printf '{"metadata":{"resourceVersion":"%s"%s},"spec":{"holderIdentity":"%s","renewTime":"%s"}}' "$lease" \
     "${2:+,\"annotations\":{\"gpusched/before\":\"$2\"\}}" "$1" "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)" >"$tmp/patch"
-  call "the lock" k -n "$home" patch lease gpusched --type merge -o "$lease_fields" --patch-file "$tmp/patch"
+  call "the lock" k -n "$lease_namespace" patch lease gpusched --type merge -o "$lease_fields" --patch-file "$tmp/patch"
 }
 read_lease() {
   IFS='|' read -r lease holder lease_plan started before <<END
@@ -96,8 +97,8 @@ END
 lock() {
   me="$(uname -n)-$$-$(date +%s)" seen='' end_of_wait=$(($(date +%s) + lease_s))
   until call "the lock" create_lease; do
-    case $answer in *"(AlreadyExists)"*) ;; *) stop "the lock, Lease $home/gpusched: $answer" ;; esac
-    call "the lock" k -n "$home" get lease gpusched -o "$lease_fields" || continue
+    case $answer in *"(AlreadyExists)"*) ;; *) stop "the lock, Lease $lease_namespace/gpusched: $answer" ;; esac
+    call "the lock" k -n "$lease_namespace" get lease gpusched -o "$lease_fields" || continue
     read_lease
     if [ -n "$holder" ] && [ "$lease" = "$seen" ] && [ "$(date +%s)" -ge "$end_of_wait" ]; then
       holder='' # it died: nothing has renewed the lease for $lease_s
@@ -105,7 +106,7 @@ lock() {
     if [ -z "$holder" ] && [ "$lease_plan" = "$plan" ]; then
       patch_lease "$me" && break
     elif [ -z "$holder" ]; then
-      k -n "$home" delete --raw "/apis/coordination.k8s.io/v1/namespaces/$home/leases/gpusched" -f - \
+      k -n "$lease_namespace" delete --raw "/apis/coordination.k8s.io/v1/namespaces/$lease_namespace/leases/gpusched" -f - \
         >/dev/null 2>&1 <<END || :
 {"preconditions":{"resourceVersion":"$lease"}}
 END
@@ -123,7 +124,7 @@ END
 renew() {
   [ $(($(date +%s) - renewed)) -ge $((lease_s / 4)) ] || return 0
   until patch_lease "$me"; do # a lost answer leaves a newer version than $lease
-    call "the lock" k -n "$home" get lease gpusched -o "$lease_fields" || stop "the lock: $answer"
+    call "the lock" k -n "$lease_namespace" get lease gpusched -o "$lease_fields" || stop "the lock: $answer"
     read_lease
     [ "$holder" = "$me" ] || { held='' && stop "$holder took the lock"; }
   done
@@ -185,7 +186,6 @@ list() { # <kinds> [further arguments]: the lines, in $tmp/lines
   sed 's/<no value>//g' "$tmp/answer" >"$tmp/lines"
   grep '^N' "$tmp/lines" >"$tmp/nodes" || :
 }
-look_at_nodes() { list nodes; }
 look() {
   list nodes,pods,poddisruptionbudgets --all-namespaces
   grep -v '^N' "$tmp/lines" >"$tmp/pods" || :
@@ -198,7 +198,7 @@ broken_budgets() { awk -F'|' '$1 == "D" && $3 != "" { print "B|" $2 }' "$tmp/pod
 #   G|uid         a pod that is not in the plan, and that leaves its node as well
 # It answers `facts`: the pods of the plan, pods on nodes to be vacated that are not in the plan, and owners;
 # `next`, the first that applies: wait for replacements, evict, no room, wait for others, done;
-# `home`: a node of the plan that would take a replacement that has no room; `left`: pods per node of the plan.
+# `returnable`: a node of the plan that would take a replacement that has no room; `left`: pods per node of the plan.
 view_program='
 function milli(q,  unit) {
   if (q in cache) return cache[q]
@@ -209,7 +209,7 @@ function set_labels(id, text,  x, n, i, e) {
   n = split(text, x, ",")
   for (i = 1; i < n; ++i) {
     e = index(x[i], "="); label[id, substr(x[i], 1, e - 1)] = substr(x[i], e + 1)
-    if (id ~ /^#/) with[x[i], ++carriers[x[i]]] = id # a kind of pods
+    if (id ~ /^#/) kind_with[x[i], ++kinds_with[x[i]]] = id # a kind of pods
   }
 }
 function request(text, want,  n, i, m, j, group, part, kind, name, amount, init, beside, over) {
@@ -269,9 +269,9 @@ function tolerates(p, node,  t, x, l, y, n, m, i, j, good) {
 function matching(text, found,  x, e, n, i, j, k) {
   split("", found); split(text, x, "&"); n = split(x[2], e, " ")
   if (e[2] == "In" && n > 2) { # most selectors name a label of few pods
-    for (j = 3; j <= n; ++j) for (i = 1; i <= carriers[e[1] "=" e[j]]; ++i)
-      if (all_of(k = with[e[1] "=" e[j], i], text)) found[k]
-  } else for (k in home_of) if (all_of(k, text)) found[k]
+    for (j = 3; j <= n; ++j) for (i = 1; i <= kinds_with[e[1] "=" e[j]]; ++i)
+      if (all_of(k = kind_with[e[1] "=" e[j], i], text)) found[k]
+  } else for (k in space_of_kind) if (all_of(k, text)) found[k]
 }
 function in_spaces(list, own, other) {
   return list ~ /[*]/ ? 1 : list == "" ? own == other : index("," list, "," other ",") > 0
@@ -282,9 +282,9 @@ function match_terms(  g, x, y, n, i, k, found) {
     n = split(term[g], x, ";")
     for (i = 2; i <= n; ++i) {
       split(x[i], y, "^"); matching(y[3], found)
-      for (k in found) if (in_spaces(y[2], space_of[g], home_of[k])) {
-        avoids[g, ++avoided[g]] = k; avoids_in[g, avoided[g]] = y[1]
-        shunned[k, ++shuns[k]] = g; shunned_in[k, shuns[k]] = y[1]
+      for (k in found) if (in_spaces(y[2], space_of_group[g], space_of_kind[k])) {
+        avoids[g, ++avoids_count[g]] = k; avoids_in[g, avoids_count[g]] = y[1]
+        avoided_by[k, ++avoided_by_count[k]] = g; avoided_by_in[k, avoided_by_count[k]] = y[1]
       }
     }
   }
@@ -300,11 +300,12 @@ function count_in(group, topology,  i, at, key) {
   }
 }
 function close_nodes(topology, value,  node, i) {
-  if (!(topology in mapped)) {
-    mapped[topology]
-    for (node in ready) if ((node, topology) in label) inside[topology, label[node, topology], ++width[topology, label[node, topology]]] = node
+  if (!(topology in is_listed)) {
+    is_listed[topology]
+    for (node in ready) if ((node, topology) in label)
+      node_in[topology, label[node, topology], ++nodes_in[topology, label[node, topology]]] = node
   }
-  for (i = 1; i <= width[topology, value]; ++i) off[inside[topology, value, i]]
+  for (i = 1; i <= nodes_in[topology, value]; ++i) closed[node_in[topology, value, i]]
 }
 function close_domains(group, topology, p, own,  i, value) {
   count_in(group, topology); own = own && (place[p], topology) in label
@@ -317,14 +318,14 @@ function close_domains(group, topology, p, own,  i, value) {
 function count_spread(p, y, key,  found, k, i, q, node) {
   for (node in ready) if ((node, y[2]) in label && eligible(p, node)) spread_in[key, label[node, y[2]]] += 0
   matching(y[3], found)
-  for (k in found) if (home_of[k] == space[p]) for (i = 1; i <= members[k]; ++i)
+  for (k in found) if (space_of_kind[k] == space[p]) for (i = 1; i <= members[k]; ++i)
     if (!leaving[q = member[k, i]] && (place[q], y[2]) in label) ++spread_in[key, label[place[q], y[2]]]
 }
-# The nodes that are closed to p by anti-affinity, of its own and of others, and by topology spread, in `off`.
+# The nodes that are closed to p by anti-affinity, of its own and of others, and by topology spread, in `closed`.
 function forbid(p,  x, y, n, i, g, k, key, node, own, self, least, count) {
-  split("", off); g = terms[p]; k = kin[p]
-  for (i = 1; i <= avoided[g]; ++i) close_domains(avoids[g, i], avoids_in[g, i], p, avoids[g, i] == k)
-  for (i = 1; i <= shuns[k]; ++i) close_domains(shunned[k, i], shunned_in[k, i], p, shunned[k, i] == g)
+  split("", closed); g = terms[p]; k = pod_kind[p]
+  for (i = 1; i <= avoids_count[g]; ++i) close_domains(avoids[g, i], avoids_in[g, i], p, avoids[g, i] == k)
+  for (i = 1; i <= avoided_by_count[k]; ++i) close_domains(avoided_by[k, i], avoided_by_in[k, i], p, avoided_by[k, i] == g)
   n = split(spread[p], x, ";")
   for (i = 2; i <= n; ++i) {
     split(x[i], y, "^"); key = space[p] "|" x[i] "|" selector[p] "|" affinity[p]; self = all_of(k, y[3])
@@ -336,7 +337,7 @@ function forbid(p,  x, y, n, i, g, k, key, node, own, self, least, count) {
       if (!(g in count)) { count[g] = spread_in[key, g] - (g == own); if (least < 0 || count[g] < least) least = count[g] }
     }
     for (node in ready)
-      if (!((node, y[2]) in label) || count[label[node, y[2]]] + self - least > y[1]) off[node]
+      if (!((node, y[2]) in label) || count[label[node, y[2]]] + self - least > y[1]) closed[node]
   }
 }
 function slots_on(p, node, want,  r, n, least) {
@@ -362,13 +363,13 @@ function slots(p, to,  key, node, want, n, q, alone, sum) {
     for (q in newcomer) { n = places_of(q, want); places[key] -= n; hosts[key] -= n }
   }
   alone = anti[p] spread[p] != ""; sum = alone ? hosts[key] : places[key]
-  if (alone || shuns[kin[p]]) forbid(p); else split("", off)
-  off[place[p]]
-  for (node in off) if ((key, node) in fit) sum -= alone ? 1 : fit[key, node]
+  if (alone || avoided_by_count[pod_kind[p]]) forbid(p); else split("", closed)
+  closed[place[p]]
+  for (node in closed) if ((key, node) in fit) sum -= alone ? 1 : fit[key, node]
   return sum
 }
 # Whether twice as many pods as were chosen, and one more like p, have room.
-function twice(p, to,  want, sum, i) {
+function has_double_room(p, to,  want, sum, i) {
   request(requests[p], want)
   for (i = 1; i <= batch; ++i) sum += places_of(chosen[i], want)
   return slots(p, to) >= 2 * sum + 2
@@ -392,9 +393,9 @@ BEGIN {
 $1 == "V" { vacate[$2]; order[++nodes] = $2 }
 $1 == "E" { step[++steps] = $2; kind[steps] = "E"; victim[$2] }
 $1 == "M" { step[++steps] = $2; kind[steps] = "M"; from[steps] = $3; to[steps] = $4 }
-$1 == "R" { again[$2] = $3 }
-$1 == "L" { left[$2] }
-$1 == "G" { guest[$2] }
+$1 == "R" { retry_at[$2] = $3 }
+$1 == "L" { is_done[$2] }
+$1 == "G" { added[$2] }
 $1 == "O" {
   if (!($2 in before) || $3 + 0 < before[$2]) before[$2] = $3 + 0
   about[$2] = $4 "/" $5; placed[$2] = $6
@@ -410,27 +411,27 @@ $1 == "N" {
 $1 == "D" { budget_of[$2] = $5; allowed[$2] = $4 }
 $1 == "P" && $5 != "Succeeded" && $5 != "Failed" {
   p = $2; uid[p] = $3; leaving[p] = $6 != ""; created[p] = $7; requests[p] = $10; selector[p] = $11
-  tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 !~ /!/; lasting[p] = $16 ~ /~/
+  tolerations[p] = $12; affinity[p] = $13; anti[p] = $14; spread[p] = $15; judged[p] = $16 !~ /!/; needs_approval[p] = $16 ~ /~/
   if ($16 ~ /@/) guarded[p]
   space[p] = p; sub(/\/.*/, "", space[p])
   shape[p] = $10 "|" $11 "|" $12 "|" $13
   k = space[p] "|" $17
-  if (!(k in kind_of)) { kind_of[k] = "#" ++kinds; home_of["#" kinds] = space[p]; set_labels("#" kinds, $17) }
-  kin[p] = kind_of[k]
+  if (!(k in kind_id)) { kind_id[k] = "#" ++kinds; space_of_kind["#" kinds] = space[p]; set_labels("#" kinds, $17) }
+  pod_kind[p] = kind_id[k]
   if ($14 != "") {
     k = space[p] "|" $14
-    if (!(k in group_of)) { group_of[k] = "%" ++groups; space_of["%" groups] = space[p]; term["%" groups] = $14 }
+    if (!(k in group_of)) { group_of[k] = "%" ++groups; space_of_group["%" groups] = space[p]; term["%" groups] = $14 }
     terms[p] = group_of[k]
   }
   n = split($8, o, "/"); owner[p] = o[3]; controller[p] = n ? o[1] "/" o[2] : ""
   stays[p] = o[1] == "DaemonSet" || o[1] == "Node" # neither drain nor this script takes them
   if ($4 != "") {
     place[p] = $4; request($10, want); for (r in want) free[$4, r] -= want[r]
-    member[kin[p], ++members[kin[p]]] = p
+    member[pod_kind[p], ++members[pod_kind[p]]] = p
     if (anti[p] != "") member[terms[p], ++members[terms[p]]] = p
-  } else if ($18 == "") waits[p]
+  } else if ($18 == "") pending[p]
   if (!leaving[p] && owner[p] != "") {
-    bound[owner[p]] += $4 != ""; loose[owner[p]] += $4 == ""; whole[owner[p]] += $9 == "True"
+    bound_pods[owner[p]] += $4 != ""; pending_pods[owner[p]] += $4 == ""; ready_pods[owner[p]] += $9 == "True"
   }
 }
 END {
@@ -438,28 +439,29 @@ END {
   for (p in place) if (place[p] in vacate && !stays[p] && !leaving[p] && !index(" " skip " ", " " place[p] " ")) {
     if ((p, place[p]) in planned || p in victim) continue
     # Before the first eviction, it came after the plan was made. Its controller must replace it alone.
-    if (uid[p] in guest || fresh && judged[p] && !lasting[p] && controller[p] ~ /^(ReplicaSet|StatefulSet|ReplicationController)\//) {
-      guest[uid[p]]; step[++steps] = p; kind[steps] = "M"; from[steps] = place[p]
-    } else if (ask == "facts") print "unplanned|" p "|" place[p]
+    if (uid[p] in added || nothing_evicted && judged[p] && !needs_approval[p] &&
+        controller[p] ~ /^(ReplicaSet|StatefulSet|ReplicationController)\//) {
+      added[uid[p]]; step[++steps] = p; kind[steps] = "M"; from[steps] = place[p]
+    } else if (question == "facts") print "unplanned|" p "|" place[p]
   }
-  if (ask == "facts") {
+  if (question == "facts") {
     for (b in budget_of) {
       space[b] = b; sub(/\/.*/, "", space[b]); matching(budget_of[b], found)
-      for (k in found) if (home_of[k] == space[b] && (budgets[k]++ || allowed[b] < 1)) kept[k] # two refuse, too
+      for (k in found) if (space_of_kind[k] == space[b] && (budgets[k]++ || allowed[b] < 1)) kept[k] # two refuse, too
     }
-    for (i = 1; i <= steps; ++i) if (!((p = step[i]) in met)) {
-      if (uid[p] in guest && place[p] != from[i]) continue # its own step is below
-      met[p]
+    for (i = 1; i <= steps; ++i) if (!((p = step[i]) in is_reported)) {
+      if (uid[p] in added && place[p] != from[i]) continue # its own step is below
+      is_reported[p]
       if (!(p in place) || kind[i] == "M" && place[p] != from[i]) print "elsewhere|" p "|" from[i] "|" place[p]
-      else if (!(uid[p] in left) && !index(" " skip " ", " " place[p] " "))
-        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in guest) "|" (kin[p] in kept) "|" (p in guarded)
+      else if (!(uid[p] in is_done) && !index(" " skip " ", " " place[p] " "))
+        print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in added) "|" (pod_kind[p] in kept) "|" (p in guarded)
     }
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
-    for (p in victim) if (p in place) { --whole[owner[p]]; --bound[owner[p]] }
+    for (p in victim) if (p in place) { --ready_pods[owner[p]]; --bound_pods[owner[p]] }
     for (i = 1; i <= steps; ++i) {
       p = step[i]; u = owner[p]
-      if (kind[i] == "E" || !(p in place) || u == "" || u in told) continue
-      told[u]; print "O|" u "|" whole[u] "|" space[p] "|" controller[p] "|" bound[u]
+      if (kind[i] == "E" || !(p in place) || u == "" || u in is_printed) continue
+      is_printed[u]; print "O|" u "|" ready_pods[u] "|" space[p] "|" controller[p] "|" bound_pods[u]
     }
     exit
   }
@@ -467,29 +469,29 @@ END {
     skipped[order[i]] = index(" " skip " ", " " order[i] " ") > 0
     if (!skipped[order[i]]) open[order[i]] = 0 # also if it was uncordoned meanwhile
   }
-  for (p in place) if (place[p] in vacate && !stays[p]) ++crowd[place[p]]
-  if (ask == "left") {
-    for (i = 1; i <= nodes; ++i) if (order[i] in ready) print order[i] "|" crowd[order[i]] + 0 "|" skipped[order[i]]
+  for (p in place) if (place[p] in vacate && !stays[p]) ++pods_on[place[p]]
+  if (question == "left") {
+    for (i = 1; i <= nodes; ++i) if (order[i] in ready) print order[i] "|" pods_on[order[i]] + 0 "|" skipped[order[i]]
     exit
   }
   match_terms()
-  if (ask == "home") {
-    for (p in waits) if (owner[p] in before) for (i = 1; i <= nodes; ++i) {
+  if (question == "returnable") {
+    for (p in pending) if (owner[p] in before) for (i = 1; i <= nodes; ++i) {
       v = order[i]; if (mark[v] == "" || skipped[v]) continue
       open[v] = 1; request(requests[p], want); place[p] = ""; forbid(p)
-      if (!(v in off) && slots_on(p, v, want) && (best == "" || crowd[v] > crowd[best])) best = v
+      if (!(v in closed) && slots_on(p, v, want) && (best == "" || pods_on[v] > pods_on[best])) best = v
     }
     print best; exit
   }
   for (u in before) {
-    if (whole[u] < before[u]) short[u]
-    if (bound[u] >= placed[u]) continue
-    print "wait|" (loose[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound[u] + 0 "|" placed[u]; exit
+    if (ready_pods[u] < before[u]) lacks_ready[u]
+    if (bound_pods[u] >= placed[u]) continue
+    print "wait|" (pending_pods[u] ? "pending" : "missing") "|" u "|" about[u] "|" bound_pods[u] + 0 "|" placed[u]; exit
   }
   for (i = 1; i <= steps; ++i) { # what is left to evict, and where it is
     p = step[i]
-    if (!(p in place) || leaving[p] || uid[p] in left || created[p] > started && !(uid[p] in guest)) continue
-    if (kind[i] == "M" && (place[p] != from[i] || (from[i] in vacate ? skipped[from[i]] : !helpers))) continue
+    if (!(p in place) || leaving[p] || uid[p] in is_done || created[p] > started && !(uid[p] in added)) continue
+    if (kind[i] == "M" && (place[p] != from[i] || (from[i] in vacate ? skipped[from[i]] : !all_moves))) continue
     if (p in seen) continue
     seen[p]; ++count; size = kind[i] == "E" ? 1e16 : from[i] in vacate ? size_of(p) : 1e15 - i
     if (!(size in equals)) { # the largest first: few sizes, in order
@@ -499,42 +501,43 @@ END {
     equal[size, ++equals[size]] = i
   }
   for (j = 1; j <= sizes; ++j) for (i = 1; i <= equals[ordered[j]]; ++i) todo[++n_todo] = equal[ordered[j], i]
-  for (p in waits) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "") > 0) fits[p]; delete place[p] }
+  for (p in pending) if (!(owner[p] in before)) { place[p] = ""; if (slots(p, "") > 0) fits[p]; delete place[p] }
   for (p in fits) newcomer[p]
   split("", places)
   for (i = 1; i <= count; ++i) {
     s = todo[i]; p = step[s]
-    if (kind[s] == "M" && slots(p, to[s]) < 1) { if (!tight) tight = s; blocked[place[p]] }
+    if (kind[s] == "M" && slots(p, to[s]) < 1) { if (!no_room) no_room = s; blocked[place[p]] }
   }
   for (i = 1; i <= count && batch < at_once; ++i) {
     s = todo[i]; p = step[s]; u = owner[p] == "" ? uid[p] : owner[p]
-    if (kind[s] == "M" && place[p] in blocked || again[uid[p]] > now || u in short || u in used) continue
+    if (kind[s] == "M" && place[p] in blocked || retry_at[uid[p]] > now || u in lacks_ready || u in used) continue
     # Later ones of a batch need twice the room, and the first keeps it: others may take some meanwhile.
-    if (kind[s] == "M" && batch && (!lead || anti[p] spread[p] != "" || !twice(p, to[s]) || !twice(step[lead], to[lead]))) continue
-    if (!batch) lead = kind[s] == "M" && anti[p] spread[p] == "" ? s : 0
+    if (kind[s] == "M" && batch && (!first_move || anti[p] spread[p] != "" || !has_double_room(p, to[s]) ||
+        !has_double_room(step[first_move], to[first_move]))) continue
+    if (!batch) first_move = kind[s] == "M" && anti[p] spread[p] == "" ? s : 0
     used[u]; chosen[++batch] = p
     print "evict|" kind[s] "|" p "|" uid[p] "|" place[p] "|" to[s] "|" (place[p] in vacate)
     if (kind[s] == "M" && !(place[p] in vacate)) exit # one at a time: its node closes for it
   }
   if (batch) exit
-  for (p in place) if (leaving[p] && !(("-" uid[p]) in left) && (tight || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
+  for (p in place) if (leaving[p] && !(("-" uid[p]) in is_done) && (no_room || place[p] in vacate && !skipped[place[p]] && !stays[p])) {
     print "wait|leaving|-" uid[p] "|" p "|" place[p]; exit
   }
-  if (tight) { p = step[tight]; print "full|" uid[p] "|" p "|" place[p]; exit }
+  if (no_room) { p = step[no_room]; print "full|" uid[p] "|" p "|" place[p]; exit }
   if (count) {
     p = step[todo[1]]
-    print "wait|" (again[uid[p]] > now ? "refused" : "unready") "|" uid[p] "|" p "|" place[p]; exit
+    print "wait|" (retry_at[uid[p]] > now ? "refused" : "unready") "|" uid[p] "|" p "|" place[p]; exit
   }
-  for (u in short) { print "wait|short|" u "|" about[u] "|" whole[u] + 0 "|" before[u]; exit }
+  for (u in lacks_ready) { print "wait|short|" u "|" about[u] "|" ready_pods[u] + 0 "|" before[u]; exit }
   print "done"
 }'
 view() { # <question>
   printf '%s\n' "$steps" | cat - "$tmp/memo" "$tmp/nodes" "$tmp/pods" |
-    awk -v ask="$1" -v skip="$skip" -v started="$started" -v helpers="$helpers" -v at_once="$at_once" \
-      -v fresh="$fresh" -v now="$(date +%s)" "$view_program"
+    awk -v question="$1" -v skip="$skip" -v started="$started" -v all_moves="$all_moves" -v at_once="$at_once" \
+      -v nothing_evicted="$nothing_evicted" -v now="$(date +%s)" "$view_program"
 }
 remember() { printf '%s\n' "$*" >>"$tmp/memo"; }
-rows() { awk -F'|' -v kind="$1" '$1 == kind { print ('"$2"') }' "$tmp/facts"; }
+rows() { awk -F'|' -v kind="$1" '$1 == kind && (text = '"$2"') != "" { print text }' "$tmp/facts"; } # <kind> <text>
 sorted() { sort -u | tr '\n' ' '; }
 names() { say "$1" | cut -d'|' -f1 | sorted; }
 nodes() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
@@ -571,7 +574,7 @@ END
       -f "$tmp/cordons" && break
     # Another change came between, or the node was removed.
     [ "$tries" -lt 10 ] && grep -q 'has been modified\|uid mismatch\|(NotFound)\|(Conflict)' "$tmp/error" || stop "the nodes: $answer"
-    look_at_nodes
+    list nodes
   done
   [ -z "$said" ] || say "cordoned$said"
 }
@@ -584,7 +587,7 @@ marked() { # <true or false> [node...]
 }
 release() { # [node...]: as they were before the plan
   [ $# -gt 0 ] || return 0
-  look_at_nodes
+  list nodes
   for node in "$@"; do cut -d'|' -f2 "$tmp/nodes" | grep -qxF "$node" || say "node $node is gone"; done
   change='{"metadata":{"annotations":{"gpusched/plan":null}}'
   for was in true false; do
@@ -611,7 +614,7 @@ facts() {
   found=$(rows there '$7 ? "" : 1' | grep -c . || :)
   all=$((found + $(grep -c '^elsewhere' "$tmp/facts" || :)))
   rows elsewhere '"pod " $2 " is " ($4 == "" ? "gone" : "on " $4) ", not on the node of the plan " $3'
-  say "$found of $all pods are where the plan takes them from."
+  say "Where the plan takes them from: $found of $(counted "$all" pod)."
 }
 leave_out() { # <reason> <pod|node|uid...>
   printf '%s\n' "$2" | cut -d'|' -f3 | sed 's/^/L|/' >>"$tmp/memo"
@@ -620,7 +623,11 @@ leave_out() { # <reason> <pod|node|uid...>
   done
   view facts >"$tmp/facts"
 }
-kept_rows='$8 ? $2 "|" $3 "|" $4 : ""' # pods whose disruption budget allows no eviction now
+# Asks about the pods with this property; if they are not approved, their nodes are left out for the reason.
+approve_those() { # <condition> <answer that GPUSCHED_YES=1 gives> <question> <reason>
+  those=$(rows there "$1"' ? $2 "|" $3 "|" $4 : ""')
+  [ -z "$those" ] || ask "$2" 'skip their nodes' "$3: $(names "$those")" || leave_out "$4" "$those"
+}
 approve() {
   unplanned=$(rows unplanned '$2 "|" $3 "|"')
   if [ -n "$unplanned" ]; then
@@ -628,34 +635,30 @@ approve() {
       "or constraints that this script does not judge. Their nodes are left out: $(names "$unplanned")"
     leave_out 'it has pods that are not in the plan' "$unplanned"
   fi
-  rows there '$5 == "" ? $2 "|" $3 "|" $4 : ""' >"$tmp/bare"
-  bare=$(grep . "$tmp/bare" || :)
-  [ -z "$bare" ] || [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
-    ask s 'skip their nodes' "Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1): $(names "$bare")" ||
-    leave_out 'a pod there would be lost' "$bare"
-  guarded=$(rows there '$9 ? $2 "|" $3 "|" $4 : ""' | grep . || :)
-  [ -z "$guarded" ] ||
-    ask s 'skip their nodes' "An annotation protects them from eviction: $(names "$guarded")" ||
-    leave_out 'a pod there is protected' "$guarded"
-  budget=$(rows there "$kept_rows" | grep . || :)
-  [ -z "$budget" ] ||
-    ask y 'skip their nodes' "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up:" \
-      "$(names "$budget")" || leave_out 'a disruption budget refuses' "$budget"
-  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ -v room="$(nodes E | grep -c . || :)" '
+  [ -n "${GPUSCHED_BARE_PODS:-}" ] ||
+    approve_those '$5 == ""' s 'Without a controller, lost when evicted (GPUSCHED_BARE_PODS=1)' 'a pod there would be lost'
+  approve_those '$9' s 'An annotation protects them from eviction' 'a pod there is protected'
+  approve_those '$8' y "Disruption budgets allow no eviction now; each is tried for $wait_s s, then its node is given up" \
+    'a disruption budget refuses'
+  nodes E >"$tmp/make_room"
+  room=$(rows there '$2' | grep -cxFf "$tmp/make_room" || :)
+  pods=$(rows there '$2 "/" $5 "/" $6' | awk -F/ -v room="$room" '
+    function counted(number, noun) { return number " " noun (number == 1 ? "" : "s") }
     $3 != "" { owners[$1, $3, $4] }
     { spaces[$1]; gpus += $NF; jobs += $3 == "Job" }
     END {
       for (i in spaces) ++s; for (i in owners) ++o
       if (!NR) exit
-      print "Evicts " NR " pods of " o " owners in " s " namespaces, " gpus " GPUs. kube-scheduler chooses the nodes of"
+      print "Evicts " counted(NR, "pod") (o ? " of " counted(o, "owner") : "") " in " counted(s, "namespace") ", " \
+        counted(gpus, "GPU") ". kube-scheduler chooses the nodes of"
       print "replacements, which may differ from the plan."
-      if (jobs) print jobs " of them are of Jobs, which count it as a failure unless their podFailurePolicy ignores DisruptionTarget."
-      if (room) print room " of them make room, and no place is planned for their replacements."
+      if (jobs) print "Pods of Jobs, which count it as a failure unless their podFailurePolicy ignores DisruptionTarget: " jobs "."
+      if (room) print "Pods that make room, with no place planned for their replacements: " room "."
     }')
-  guests=$(rows there '$7 ? $2 : ""' | grep . | sorted)
-  [ -z "$guests" ] || pods="$pods
-Of them, not in the plan, because they started on these nodes since: $guests"
-  [ -z "$pods" ] || ask y '' "$pods" || { unwind && stop 'not approved; this run has evicted nothing'; }
+  added=$(rows there '$7 ? $2 : ""' | sorted)
+  [ -z "$added" ] || pods="$pods
+Of them, not in the plan, because they started on these nodes since: $added"
+  [ -z "$pods" ] || ask y '' "$pods"
 }
 
 # ---- Carrying it out.
@@ -679,7 +682,7 @@ wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
 }
 record() {
   if [ -z "$before" ]; then
-    known=$({ grep '^O' "$tmp/facts" || :; rows there '$7 ? "G|" $4 : ""' | grep . || :; broken_budgets; } | tr '\n' ';')
+    known=$({ grep '^O' "$tmp/facts" || :; rows there '$7 ? "G|" $4 : ""'; broken_budgets; } | tr '\n' ';')
     patch_lease "$me" ";$known" || { error=$answer && unwind && stop "the lock: $error"; }
     read_lease
     remember_before
@@ -687,8 +690,8 @@ record() {
 }
 remember_before() {
   printf '%s\n' "$before" | tr ';' '\n' >>"$tmp/memo"
-  fresh=1
-  [ -z "$before" ] || fresh=0
+  nothing_evicted=1
+  [ -z "$before" ] || nothing_evicted=0
 }
 delete_by_eviction() { # <namespace/pod> <uid>
   printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},
@@ -732,15 +735,10 @@ trouble() { # <what it waits for>
     $1 == "M" { target[$4] } $1 == "O" { ours[$2] } $1 == "P" { split($8, o, "/") }
     $1 == "P" && $7 > started && $4 in target && !(o[3] in ours) { print "took room: " $2 " on " $4 }'
   [ "$stuck" != "$returned" ] || return 1 # others took the room of the node that was given back
-  spare=$(view home)
+  spare=$(view returnable)
   [ -n "$spare" ] || return 1
   answer=s
-  if [ -z "${GPUSCHED_YES:-}" ]; then
-    printf 's: leave out node %s, w: wait on, anything else: stop. ' "$spare"
-    read -r reply || reply=''
-    renewed=0 && renew
-    answer=$reply
-  fi
+  [ -n "${GPUSCHED_YES:-}" ] || prompt "s: leave out node $spare, w: wait on, anything else: stop. "
   case $answer in
   s) give_up "$spare" 'replacements get their room back' && returned=$stuck ;;
   w) ;;
@@ -767,10 +765,10 @@ carry_out() {
       wait/missing)
         wanted_replicas "${c%%/*}" "$b" "${c#*/}"
         if [ -n "$replicas" ] && [ "$replicas" -lt "$e" ]; then
-          say "$c wants $replicas pods now, and had $e"
+          say "$c wants $(counted "$replicas" pod) now, and had $e"
           remember "O|$b|$replicas|${c%%/*}|${c#*/}|$replicas"
         elif [ "$late" = 1 ]; then
-          trouble "$d of $e pods of $c are there" || return 0
+          trouble "$c has $d of $(counted "$e" pod)" || return 0
         else
           pause
         fi
@@ -780,7 +778,7 @@ carry_out() {
           pause
         else
           case $a in
-          pending | short) trouble "$d of $e pods of $c are there and ready" || return 0 ;;
+          pending | short) trouble "$c has $d of $(counted "$e" pod) ready" || return 0 ;;
           *) drop "$b" "$c" "$d" "$a for $wait_s s" ;;
           esac
         fi
@@ -832,12 +830,12 @@ finish() {
 run() {
   # Moves from nodes that stay are for pending pods. To empty nodes, they would cost evictions for little:
   # kube-scheduler need not use the room that they make for the pods that need it.
-  [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || helpers=1
+  [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || all_moves=1
   remember_before
   say "Context $(k config current-context 2>/dev/null || say 'not known')."
-  look_at_nodes
+  list nodes
   wanted=''
-  for node in $(nodes V) $([ "$helpers" = 0 ] || nodes H); do
+  for node in $(nodes V) $([ "$all_moves" = 0 ] || nodes H); do
     case " $skip " in *" $node "*) ;; *) wanted="$wanted $node" ;; esac
   done
   cordon $wanted # before the pods are listed, so that few pods reach these nodes
@@ -855,44 +853,50 @@ wrong() {
   exit 2
 }
 main() {
-  started='' before='' fresh=0
+  action=${1:-run}
+  trap leave EXIT
+  trap 'offer >&2; exit 130' INT HUP TERM
+  : >"$tmp/memo"
+  started='' before='' nothing_evicted=0 usage="usage: sh $0 [run | check | skip NODE... | undo [NODE...]]"
   for number in "wait_s $wait_s" "lease_s $lease_s" "at_once $at_once"; do
     case ${number#* } in
     '' | *[!0-9]* | 0) wrong "${number%% *}: '${number#* }' is not a whole number above 0" ;;
     esac
   done
   case $poll_s in '' | .* | *[!0-9.]*) wrong "poll_s: '$poll_s' is not a number of seconds" ;; esac
-  trap leave EXIT
-  trap 'offer >&2; exit 130' INT HUP TERM
-  : >"$tmp/memo"
-  case ${1:-run} in
-  run) lock && run ;;
+  [ $# -eq 0 ] || shift
+  case $action in
+  run | check) [ $# -eq 0 ] || wrong "$action: '$1' is not expected; $usage" ;;
   skip)
-    shift
     [ $# -gt 0 ] || wrong 'skip: name the nodes'
     for node in "$@"; do in_steps V "$node" || wrong "skip: the plan does not vacate a node '$node'"; done
-    lock
-    for node in "$@"; do give_up "$node" 'as told'; done
-    run
     ;;
+  undo)
+    for node in "$@"; do in_steps V "$node" || in_steps H "$node" || wrong "undo: the plan cordons no node '$node'"; done
+    ;;
+  *) wrong "'$action' is not expected; $usage" ;;
+  esac
+  [ "$action" = check ] || lock
+  case $action in
   check)
-    fresh=1
+    nothing_evicted=1
     facts
     odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)$(rows there '$7 ? 1 : ""')"
-    budget=$(rows there "$kept_rows" | grep . || :)
+    budget=$(rows there '$8 ? $2 : ""' | sorted)
     rows missing '"node " $2 " is not in this cluster"'
     rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
-    rows there '$7 ? "pod " $2 " on " $3 " is not in the plan" : ""' | grep . || :
-    [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $(names "$budget")"
+    rows there '$7 ? "pod " $2 " on " $3 " is not in the plan" : ""'
+    [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $budget"
     [ -z "$odd$budget" ] || exit 3
     ;;
   undo)
-    shift
-    lock
-    look_at_nodes
+    list nodes
     release ${*:-$(marked true) $(marked false)}
-    [ $# -gt 0 ] || { k -n "$home" delete lease gpusched >/dev/null && held=''; }
+    [ $# -gt 0 ] || { k -n "$lease_namespace" delete lease gpusched >/dev/null && held=''; }
     ;;
-  *) wrong "usage: sh $0 [run | check | skip NODE... | undo [NODE...]]" ;;
+  *)
+    for node in "$@"; do give_up "$node" 'as told'; done
+    run
+    ;;
   esac
 }

@@ -217,8 +217,8 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 # differ from the plan. All state is in the cluster: the annotation gpusched/plan of nodes and the Lease gpusched,
 # which lets one copy run at a time.
 #
-# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part (or: check found
-# differences).
+# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 2 wrong arguments, 3 carried out in part (or:
+# check found differences).
 #
 # GPUSCHED_YES=1: does not ask; it goes on, but leaves out nodes with other pods that are not in the plan, or that
 # would be lost. GPUSCHED_BARE_PODS=1: evicts pods without a controller, too; they are lost. GPUSCHED_WAIT_S
@@ -339,7 +339,7 @@ GPUSCHED_EXPORT std::string plan_to_slurm_steps(const PlanSpec& plan, const Clus
 # not in the plan, or whose job found no other place, is resumed and left out. Drained nodes carry the plan in
 # their Reason, held jobs at the end of their AdminComment until they are released.
 #
-# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 3 carried out in part.
+# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 2 wrong arguments, 3 carried out in part.
 #
 # GPUSCHED_YES=1: does not ask. GPUSCHED_WAIT_S (900) and GPUSCHED_POLL_S (5): seconds until it gives up on a
 # job, and between two looks. SCONTROL (scontrol) and SQUEUE (squeue): the commands.

@@ -150,7 +150,7 @@ class Reader {
             if (row.kind == "Node" && row.fidelity == Fidelity::left_out && !row.examples.empty())
                 why = "none that can be read: " + row.examples.front();
         if (records_.nodes.empty() && !records_.jobs.empty())
-            why += concat(", but ", records_.jobs.size(), " jobs");
+            why += concat(", but ", records_.jobs.size(), records_.jobs.size() == 1 ? " job" : " jobs");
         throw InvalidInput(source + ": expected at least one node (scontrol show nodes), found " + why);
     }
 

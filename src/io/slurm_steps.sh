@@ -67,6 +67,11 @@ leave_out() { # <node> <reason>
   say "left out: node $1: $2"
   resume "$1"
 }
+# Whether a job stays where it is, because one of its nodes was left out.
+stays() { # <nodes of the job>
+  for node in $(printf '%s' "$1" | tr ',' ' '); do ! in_list "$node" "$left_out" || return 0; done
+  return 1
+}
 # A job that stays keeps all its nodes: the others on them would be requeued for nothing.
 leave_out_shared() {
   more=1
@@ -74,8 +79,7 @@ leave_out_shared() {
     more=''
     for step in $(printf '%s\n' "$steps" | grep '^M'); do
       other=${step#M|} its=$(printf '%s' "${step##*|}" | tr ',' ' ')
-      for node in $its; do ! in_list "$node" "$left_out" || break; done
-      in_list "$node" "$left_out" || continue
+      stays "${step##*|}" || continue
       for node in $(vacated); do
         in_list "$node" "$its" && ! in_list "$node" "$left_out" || continue
         leave_out "$node" "job ${other%%|*} stays there and on other nodes"
@@ -101,10 +105,13 @@ wait_for() { # <job> <state>: or until it has ended; returns 1 after $wait_s
     sleep "$poll_s"
   done
 }
+runs_on() { # <job> <nodes>: also sets state, reason, on
+  see_job "$1"
+  [ "$state" = RUNNING ] && [ "$on" = "$(printf '%s\n' "$2" | tr ',' '\n' | sort | tr '\n' ',')" ]
+}
 # Requeues a job that runs where the plan takes it from, and holds it. Returns 1 if it was left alone.
 requeue() { # <job> <nodes>
-  see_job "$1"
-  if [ "$state" != RUNNING ] || [ "$on" != "$(printf '%s\n' "$2" | tr ',' '\n' | sort | tr '\n' ',')" ]; then
+  if ! runs_on "$1" "$2"; then
     say "left alone: job $1 is $state${on:+ on ${on%,}}; the plan takes it from $2"
     return 1
   fi
@@ -125,8 +132,17 @@ run() {
     done
   done
   leave_out_shared
-  ask "Requeues $(printf '%s\n' "$steps" | grep -c '^[EM]' || :) jobs: they start again, from their last checkpoint if" \
-    "they write any, where and when Slurm decides. $(of_kind E | grep -c . || :) of them make room, and may wait." || {
+  all=0 evictions=0
+  for step in $(printf '%s\n' "$steps" | grep '^[EM]'); do
+    job=${step#?|} nodes=${step##*|}
+    case $step in M*) ! stays "$nodes" || continue ;; esac
+    runs_on "${job%|*}" "$nodes" || continue
+    all=$((all + 1))
+    case $step in E*) evictions=$((evictions + 1)) ;; esac
+  done
+  [ "$all" = 0 ] ||
+    ask "Jobs to be requeued: $all. They start again, from their last checkpoint if they write any, where and when Slurm" \
+      "decides. Of them, to make room: $evictions; these may wait." || {
     for node in $drained; do resume "$node"; done
     stop "not approved; nothing has been requeued"
   }
@@ -134,7 +150,7 @@ run() {
   while IFS='|' read -r kind job nodes <&3; do
     [ "$kind" != E ] || requeue "$job" "$nodes" || :
     [ "$kind" = M ] || continue
-    for node in $(printf '%s' "$nodes" | tr ',' ' '); do ! in_list "$node" "$left_out" || continue 2; done
+    ! stays "$nodes" || continue
     requeue "$job" "$nodes" || continue
     release "$job"
     wait_for "$job" RUNNING && { say "job $job is $state${on:+ on ${on%,}}" && continue; }
@@ -170,15 +186,21 @@ finish() { # looks at the end
   say "The plan is carried out in part."
   exit 3
 }
+wrong() {
+  say "$*" >&2
+  exit 2
+}
 main() {
-  case $wait_s in '' | *[!0-9]* | 0) say "GPUSCHED_WAIT_S: '$wait_s' is not a whole number above 0" >&2 && exit 2 ;; esac
-  case $poll_s in '' | .* | *[!0-9.]*) say "GPUSCHED_POLL_S: '$poll_s' is not a number of seconds" >&2 && exit 2 ;; esac
+  usage="usage: sh $0 [run | undo]"
+  case $wait_s in '' | *[!0-9]* | 0) wrong "GPUSCHED_WAIT_S: '$wait_s' is not a whole number above 0" ;; esac
+  case $poll_s in '' | .* | *[!0-9.]*) wrong "GPUSCHED_POLL_S: '$poll_s' is not a number of seconds" ;; esac
+  case ${1:-run} in run | undo) ;; *) wrong "'$1' is not expected; $usage" ;; esac
+  [ $# -lt 2 ] || wrong "$1: '$2' is not expected; $usage"
   case ${1:-run} in
   run) run ;;
   undo)
     for node in $(of_kind V) $(of_kind H); do resume "$node"; done
     for job in $(of_kind M) $(of_kind E); do release "$job"; done
     ;;
-  *) say "usage: sh $0 [run | undo]" >&2 && exit 2 ;;
   esac
 }

@@ -122,15 +122,17 @@ struct ObstacleText {
 
     [[nodiscard]] std::string devices() const {
         const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
-        std::string text = concat("devices: needs ", extras.device_count, " of one class");
-        const char* separator = ", but ";
+        const bool one = extras.device_classes.size() == 1;
+        auto text = concat("needs ", extras.device_count, one ? "" : " devices of one class");
+        const char* separator = one ? " of " : ", has of ";
         for (const auto device_class : extras.device_classes) {
             const auto all = devices_of_class(inv, node, device_class);
-            text += concat(separator, gpu_count(all & cluster.free_devices(node)), " of ", gpu_count(all),
-                           " of class ", gpusched::quoted(inv.device_classes[device_class]));
-            separator = ", ";
+            text +=
+                concat(separator, gpusched::quoted(inv.device_classes[device_class]), one ? ", has " : " ",
+                       gpu_count(all & cluster.free_devices(node)), " free of ", gpu_count(all));
+            separator = ", of ";
         }
-        return text + " are free";
+        return text;
     }
 
     [[nodiscard]] std::string gpus(Obstacle obstacle) const {
@@ -189,29 +191,39 @@ struct ObstacleText {
 
     [[nodiscard]] std::string selection(const GroupConflict& conflict) const {
         const auto& set = inv.group_sets[conflict.set];
-        const auto obstacle = std::string(enum_name(conflict.obstacle)) + ": ";
-        if (inv.domain_at(set.level, node) == none<DomainId>) return obstacle + no_domain(set.level);
+        if (inv.domain_at(set.level, node) == none<DomainId>) return no_domain(set.level);
         const auto domain = place(set.level);
-        const auto group = "group " + gpusched::quoted(set.group);
-        const auto tasks = [](std::uint32_t count) {
-            return std::to_string(count) + (count == 1 ? " task" : " tasks");
-        };
-        if (conflict.obstacle == Obstacle::avoid)
-            return obstacle + domain + " holds " + tasks(conflict.members) +
-                   (conflict.limit == 0 ? " of " + group + ", which the task avoids"
-                                        : (conflict.members == 1 ? " that avoids " : " that avoid ") + group +
-                                              ", of which the task is a member");
+        const bool kubernetes = is_kubernetes(inv);
+        const auto tasks =
+            concat(conflict.members, kubernetes ? " pod" : " task", conflict.members == 1 ? "" : "s");
+        const auto group = (kubernetes ? "" : "group ") + gpusched::quoted(set.group);
+        if (conflict.obstacle == Obstacle::avoid) {
+            if (set.group.starts_with("host port ")) return set.group + " is taken on " + domain;
+            if (set.group.starts_with("claim "))
+                return concat("volume ", set.group, " is in use, and only one pod may use it");
+            if (conflict.limit == 0)
+                return concat(domain, " holds ", tasks, " of ", group,
+                              kubernetes ? ", which the pod's anti-affinity excludes"
+                                         : ", which the task avoids");
+            if (kubernetes)
+                return concat("the anti-affinity of ", tasks, set.level == node_level ? " on " : " in ",
+                              domain, " excludes pods of ", group);
+            return concat(domain, " holds ", tasks, conflict.members == 1 ? " that avoids " : " that avoid ",
+                          group, ", of which the task is a member");
+        }
         if (conflict.obstacle == Obstacle::near) {
             std::string groups;
             for (const auto& name : inv.near_rules[set.rule].groups)
                 groups += (groups.empty() ? "" : " and ") + gpusched::quoted(name);
-            return obstacle + domain + " holds no task of group " + groups;
+            return kubernetes
+                       ? concat(domain, " holds no pod of ", groups, ", which the pod's affinity requires")
+                       : concat(domain, " holds no task of group ", groups);
         }
         const auto& rule = inv.spread_rules[set.rule];
         const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
         const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
-        return concat(obstacle, domain, " would hold ", conflict.members, " members of ", group, "; at most ",
-                      conflict.limit, " may be there: max_skew ", rule.max_skew, " above ",
+        return concat(domain, " would hold ", tasks, " of ", group, "; at most ", conflict.limit,
+                      " may be there: max_skew ", rule.max_skew, " above ",
                       (too_few
                            ? concat("0, since of min_domains ", rule.min_domains, " there are ", rule.domains)
                            : concat(fewest, ", the fewest of ", rule.domains, " eligible domains")));
@@ -381,9 +393,9 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
     case Obstacle::anti_affinity:
         return "anti-affinity";
     case Obstacle::avoid:
-        return "pods that must be apart";
+        return "pod anti-affinity";
     case Obstacle::near:
-        return "no required neighbour";
+        return "pod affinity";
     case Obstacle::spread:
         return "topology spread";
     case Obstacle::disruption_budget:

@@ -63,12 +63,14 @@ inline std::optional<GpuMask> listed_gpus(const Cluster& cluster, const Demand& 
     if (!good) return std::nullopt;
     const auto devices = mask & cluster.devices(node);
     if (const int whole = gpu_count(mask & ~devices); whole != demand.gpu_count) {
-        problems.add(concat(owner, ": asks for ", task.gpu_count, " GPUs, but holds ", whole, on_node()));
+        problems.add(concat(owner, ": asks for ", task.gpu_count, task.gpu_count == 1 ? " GPU" : " GPUs",
+                            ", but holds ", whole, on_node()));
         good = false;
     }
     if (!are_of_one_class(cluster.inventory(), demand.extras, node, devices)) {
         problems.add(
-            concat(owner, ": asks for ", demand.extras.device_count, " devices",
+            concat(owner, ": asks for ", demand.extras.device_count,
+                   demand.extras.device_count == 1 ? " device" : " devices",
                    (demand.extras.device_count == 0 ? "" : " of class " + either_of(task.device_classes)),
                    ", but holds ", (devices == 0 ? "none" : "others"), on_node()));
         good = false;

@@ -29,6 +29,13 @@ inline bool is_not_ready(const std::vector<Taint>& taints) {
     });
 }
 
+/// Whether the nodes are of Kubernetes: its agent gives each of them this label.
+inline bool is_kubernetes(const Inventory& inventory) {
+    return std::any_of(
+        inventory.node_attributes.begin(), inventory.node_attributes.end(),
+        [](const auto& attributes) { return attributes.labels.contains("kubernetes.io/hostname"); });
+}
+
 /// Reads an integer as Kubernetes does: with an optional sign, without white space.
 inline std::optional<std::int64_t> label_integer(std::string_view text) {
     if (text.starts_with('+')) text = text.starts_with("+-") ? std::string_view{} : text.substr(1);

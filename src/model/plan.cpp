@@ -239,7 +239,8 @@ struct PlanExecutor {
                 t.is(TaskTrait::extras, m.task) ? m.gpus & cluster.devices(m.to) : GpuMask{0};
             if (gpu_count(m.gpus & ~devices) != t.gpu_count[i])
                 refuse(text(cluster, m), concat("names ", gpu_count(m.gpus & ~devices),
-                                                " GPUs, but the task takes ", t.gpu_count[i]));
+                                                gpu_count(m.gpus & ~devices) == 1 ? " GPU" : " GPUs",
+                                                ", but the task takes ", t.gpu_count[i]));
         }
         std::sort(moving.begin(), moving.end());
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())

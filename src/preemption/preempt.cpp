@@ -191,20 +191,24 @@ namespace detail {
 
 // The first missing resource of the closest node, in words. If nothing is missing, gangs prevent the
 // evictions.
-static Explanation explain_shortage(const Inventory& inv, const Request& request, const Shortage& missing) {
+static Explanation explain_shortage(const Cluster& cluster, NodeId node, const Request& request,
+                                    const Shortage& missing) {
+    const auto& inv = cluster.inventory();
     const auto explained = [](Obstacle obstacle, std::int64_t amount, std::string text) {
         return Explanation{std::nullopt, obstacle, amount, std::move(text)};
     };
     if (missing.gpus > 0)
         return explained(Obstacle::gpu, missing.gpus,
-                         std::to_string(missing.gpus) + " of the " + std::to_string(request.gpus) +
-                             " GPUs are missing");
+                         request.gpus == 1 ? std::string("its GPU is missing")
+                                           : concat(missing.gpus, " of the ", request.gpus, " GPUs ",
+                                                    missing.gpus == 1 ? "is" : "are", " missing"));
     if (missing.memory_mib > 0)
         return explained(Obstacle::memory, missing.memory_mib,
-                         mib_text(missing.memory_mib) + " of memory are missing");
+                         mib_text(missing.memory_mib) + " of memory is missing");
     if (missing.cpu_milli > 0)
         return explained(Obstacle::cpu, missing.cpu_milli,
-                         milli_text(missing.cpu_milli) + " cores are missing");
+                         milli_text(missing.cpu_milli) +
+                             (missing.cpu_milli == 1000 ? " core is missing" : " cores are missing"));
     if (missing.resource)
         return explained(missing.extras, missing.resource->amount,
                          gpusched::detail::amount_text(inv.resource_names[missing.resource->resource],
@@ -216,8 +220,7 @@ static Explanation explain_shortage(const Inventory& inv, const Request& request
         std::vector<std::string> classes;
         for (const auto c : extras.device_classes) classes.push_back(inv.device_classes[c]);
         return explained(missing.extras, 0,
-                         "fewer than " + std::to_string(extras.device_count) + " devices of class " +
-                             either_of(classes) + " are left");
+                         concat("fewer than ", extras.device_count, " of ", either_of(classes), " are left"));
     }
     if (missing.locality && request.level)
         return explained(Obstacle::hardware, 0,
@@ -226,9 +229,7 @@ static Explanation explain_shortage(const Inventory& inv, const Request& request
                              (request.cpu_local ? " with enough local cores" : ""));
     if (missing.locality) return explained(Obstacle::hardware, 0, "no free GPUs have enough local cores");
     if (missing.group != Obstacle::none)
-        return explained(missing.group, 0,
-                         std::string("the task's group constraints exclude this node (") +
-                             enum_name(missing.group) + ")");
+        return explained(missing.group, 0, describe_obstacle(cluster, request.task, node, missing.group));
     return explained(Obstacle::gang, 0,
                      "the task would fit, but some of them belong to gangs with members that may not be "
                      "evicted");
@@ -268,11 +269,13 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
         const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
         if (least && *least <= key) continue;
         least = key;
-        result = detail::explain_shortage(inv, request, missing);
+        result = detail::explain_shortage(cluster, node, request, missing);
         result.node = node;
-        const std::string before =
-            no_evictions ? std::string("spot tasks evict no tasks, and ")
-                         : "without its " + std::to_string(problem->size()) + " potential victims, ";
+        const std::string before = no_evictions ? std::string("spot tasks evict no tasks, and ")
+                                   : problem->size() == 0
+                                       ? std::string("it has no potential victims, and ")
+                                       : concat("without its ", problem->size(), " potential victim",
+                                                problem->size() == 1 ? "" : "s", ", ");
         result.text = describe(node, before + result.text);
     }
     if (keeps_budgets && result.node) {

@@ -388,8 +388,9 @@ GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const 
             const auto closest =
                 domain.name.empty() ? std::string("the cluster") : "domain " + gpusched::quoted(domain.name);
             result.reason = closest + " comes closest: it holds " + std::to_string(most) + " of " +
-                            std::to_string(pods.size()) + " pods, with evictions; " +
-                            gpusched::quoted(cluster.name(search.stuck())) + " does not fit in addition";
+                            std::to_string(pods.size()) + (pods.size() == 1 ? " pod" : " pods") +
+                            ", with evictions; " + gpusched::quoted(cluster.name(search.stuck())) +
+                            " does not fit in addition";
             continue;
         }
         const auto& lost = search.losses();

@@ -255,8 +255,8 @@ inline void check_group(const State& state, Arrival& a, const Tally& tally) {
         const auto copies = here.copies - (old == home ? 1 : 0);  // its own old copy does not count
         if (!here.limits.empty() && copies > here.limits.begin()->first)
             a.found.push_back("anti_affinity: group " + named(tally.name) + where + " would have " +
-                              std::to_string(copies) + " members together, the limit is " +
-                              std::to_string(here.limits.begin()->first));
+                              std::to_string(copies) + (copies == 1 ? " member" : " members") +
+                              " together, the limit is " + std::to_string(here.limits.begin()->first));
         return;
     }
     const bool network = tally.kind == Tally::Kind::network;
@@ -385,9 +385,9 @@ class SelectionCheck {
         const auto members = (here == filled.end() ? 0 : here->second) + (lists(task_, term.group) ? 1 : 0);
         if (members - fewest > term.max_skew)
             a_.found.push_back("spread: its domain at " + state_.level_text(term.level) + " would hold " +
-                               std::to_string(members) + " members of group " + named(term.group) +
-                               ", another " + std::to_string(fewest) + "; max_skew is " +
-                               std::to_string(term.max_skew));
+                               std::to_string(members) + (members == 1 ? " member" : " members") +
+                               " of group " + named(term.group) + ", another " + std::to_string(fewest) +
+                               "; max_skew is " + std::to_string(term.max_skew));
     }
 
     const State& state_;

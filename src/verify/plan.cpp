@@ -40,8 +40,9 @@ class Downtime {
             const auto& budget = budgets_[b];
             const std::int64_t allowed = budget.broken ? 0 : budget.allowed_down;
             if (++down_[b] > allowed)
-                report("budgets: " + std::to_string(down_[b]) + " tasks of " + gpusched::quoted(budget.name) +
-                       " would be down, " + std::to_string(allowed) + " may be");
+                report("budgets: " + std::to_string(down_[b]) + (down_[b] == 1 ? " task of " : " tasks of ") +
+                       gpusched::quoted(budget.name) + " would be down, " + std::to_string(allowed) +
+                       " may be");
         }
     }
     /// The task runs again.
@@ -337,7 +338,8 @@ class Replay {
             if (const auto job = max_disrupted_.find(pod->spec->job);
                 job != max_disrupted_.end() && ++disrupted[job->first] > job->second)
                 found.push_back("max_disrupted: more than " + std::to_string(job->second) +
-                                " members of job " + named(pod->spec->job) + " move in this wave");
+                                (job->second == 1 ? " member of job " : " members of job ") +
+                                named(pod->spec->job) + " move in this wave");
             auto& machine = state_.machine(to);
             machine.opened = true;
             if (!machine.occupied_before && !machine.listed_as_opened)
@@ -469,8 +471,9 @@ class Replay {
             else if (!m.occupied_before)
                 violation("vacated_nodes", "node " + named(m.spec->name) + " was empty from the start");
             else
-                violation("vacated_nodes", "node " + named(m.spec->name) + " still holds " +
-                                               std::to_string(m.occupants) + " tasks other than daemons");
+                violation("vacated_nodes",
+                          "node " + named(m.spec->name) + " still holds " + std::to_string(m.occupants) +
+                              (m.occupants == 1 ? " task" : " tasks") + " other than daemons");
         }
     }
 

@@ -113,6 +113,7 @@ struct BlockerRanking {
     std::int64_t planned = 0;            ///< number of blockers, or pairs, that were planned without
     std::int64_t not_removable = 0;      ///< blockers without which the cluster cannot exist: loans in use
     bool pairs = false;                  ///< true if no single blocker helps, so that pairs were tried
+    Preset preset = Preset::fast;        ///< set of policies of all plans
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 template <class F>
@@ -129,6 +130,7 @@ constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
     field("planned", &BlockerRanking::planned);
     field("not_removable", &BlockerRanking::not_removable);
     field("pairs", &BlockerRanking::pairs);
+    field("preset", &BlockerRanking::preset);
     field("stop_reason", &BlockerRanking::stop_reason);
 }
 

@@ -164,7 +164,7 @@ def say_summary(cluster: Cluster, requests: fragmentation.Report) -> None:
     """Prints the nodes by idle GPUs, the largest jobs that could start, and the requests of pending jobs."""
     nodes = idle_gpus(cluster)
     if nodes:
-        say("\nNodes by idle GPUs")
+        say("\nNodes by idle GPUs (\"8 idle\": nodes with 8 idle GPUs)")
         say(str(nodes))
         say("\nLargest job that could start now, in GPUs, by the request of each pod")
         say(str(largest_jobs(cluster, requests)))
@@ -223,14 +223,13 @@ def say_unusable_nodes(args: argparse.Namespace, cluster: Cluster) -> None:
         table = fragmentation.unusable_nodes(
             cluster, (gpus, cores), **given(args, "fragmentation.unusable_nodes")
         )
-        request = f"{counted(gpus, 'GPU')} and {cores:g} cores"
+        request = f"{counted(gpus, 'GPU')} and {counted(cores, 'core')}"
         say(f"\nNodes with idle GPUs that a request of {request} cannot use: {len(table):,}")
         for row in list(table)[: args.nodes]:
             tasks = ", ".join(row.tasks[:TASKS_SHOWN])
             more = f" and {len(row.tasks) - TASKS_SHOWN:,} others" if len(row.tasks) > TASKS_SHOWN else ""
             runs = f"runs {tasks}{more}" if row.tasks else "runs no tasks"
-            idle = "1 GPU" if row.gpus == 1 else f"{row.gpus:g} GPUs"
-            say(f"  {row.node}: {idle}, {CAUSES[row.cause]}; {runs}")
+            say(f"  {row.node}: {counted(row.gpus, 'GPU')}, {CAUSES[row.cause]}; {runs}")
 
 
 def read_kai(files: list[str], **options: Any) -> io.ClusterReading:

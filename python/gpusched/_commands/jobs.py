@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import warnings
 from collections import Counter
@@ -20,7 +21,9 @@ from .shared import (
     FAILED,
     NO_ROOM_NEEDED,
     OK,
+    PATTERNS,
     Problems,
+    expanded_patterns,
     given,
     matching,
     read_mapping,
@@ -114,6 +117,11 @@ def preempt(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "preemption.preempt")
     options |= {name: True for name in ("break_budgets", "replace_victims") if getattr(args, name)}
+    if len(named := args.tasks or [args.job]) == 1:
+        with contextlib.suppress(InvalidInput):  # the call below says it for its own argument
+            if (reason := why_not_pending(named[0], cluster)) is not None:
+                say("no eviction: " + reason)
+                return NO_ROOM_NEEDED
     if args.job is not None or len(args.tasks) > 1:
         return preempt_gang(args, cluster, **options)
     if args.objective is not None:
@@ -151,11 +159,10 @@ def status(obstacles: Iterable[str]) -> int:
     return NO_ROOM_NEEDED if all(obstacle == "waiting" for obstacle in found) else FAILED
 
 
-def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
-    """A job from a file, or the name of a job of the cluster."""
+def read_job(source: str, cluster: Cluster) -> tuple[dict[str, Any] | str, str | None]:
+    """A job from a file, or the name of a job of the cluster and why nothing of it is pending, if so."""
     if not source.endswith(".json"):
-        require_job(source, cluster)
-        return source
+        return source, why_not_pending(source, cluster)
     job = read_mapping(source)
     try:
         _core.allocation._require_job(job, cluster)
@@ -163,7 +170,7 @@ def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
         raise InvalidInput(
             [f"{source}: {problem.removeprefix('job: ')}" for problem in error.problems]
         ) from None
-    return job
+    return job, None
 
 
 def read_quotas(path: str) -> list[Any]:
@@ -173,25 +180,24 @@ def read_quotas(path: str) -> list[Any]:
     return document["quotas"]
 
 
-def require_job(name: str, cluster: Cluster) -> None:
-    """Raises InvalidInput if no job and no pending task has this name. The message lists the pending jobs."""
-    jobs: dict[str, bool] = {}
+def why_not_pending(name: str, cluster: Cluster) -> str | None:
+    """Why nothing of a job or a task is pending, as `why` says it; None if something is pending.
+
+    Raises InvalidInput for an unknown name. The message lists the pending jobs.
+    """
+    pending: dict[str, None] = {}
     for task in cluster.tasks:
-        if task.job:
-            jobs[task.job] = jobs.get(task.job, False) or task.node is None
-        elif task.node is None:
-            jobs[task.name] = True  # a pod without an owner
-        if task.name == name and task.node is None:
-            return
-    if name in jobs:
-        return
-    pending = [job for job, is_pending in jobs.items() if is_pending]
-    similar = [job for job in pending if name in job] or pending
+        if task.node is not None:
+            continue
+        if name in (task.name, task.job):
+            return None
+        pending[task.job or task.name] = None  # a pod without an owner
+    with contextlib.suppress(InvalidInput):
+        return admission.why(cluster, name).cause.removeprefix("it ")
+    similar = [job for job in pending if name in job] or list(pending)
     more = f" and {len(similar) - JOBS_NAMED:,} others" if len(similar) > JOBS_NAMED else ""
     named = f"; pending jobs: {', '.join(similar[:JOBS_NAMED]) or 'none'}{more}"
-    raise InvalidInput(
-        f"job: {name!r}; expected a job or a pending task of the cluster, or a file JOB.json{named}"
-    )
+    raise InvalidInput(f"job: {name!r}; expected a job or a task of the cluster, or a file JOB.json{named}")
 
 
 def level_options(option: Callable[..., None]) -> None:
@@ -231,14 +237,24 @@ def allocate(args: argparse.Namespace) -> int:
     files = [job for job in args.jobs if job.endswith(".json")]
     require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
-    problems, jobs = Problems(), []
-    for job in args.jobs:
+    problems = Problems()
+    jobs: list[dict[str, Any] | str] = []
+    not_pending: dict[str, str] = {}
+    for source in args.jobs:
         with problems.collect():
-            jobs.append(read_job(job, cluster))
+            job, reason = read_job(source, cluster)
+            if reason is None:
+                jobs.append(job)
+            else:
+                not_pending[source] = reason
     problems.raise_if_any()
-    if len(jobs) > 1 and (args.level is not None or args.mode is not None):
+    if len(args.jobs) > 1 and (args.level is not None or args.mode is not None):
         raise InvalidInput("--level, --mode: only for one job; for several jobs, set them in the jobs' files")
-    if len(jobs) == 1:
+    for source, reason in not_pending.items():
+        say(f"{source}: not placed: {reason}")
+    if not jobs:
+        return NO_ROOM_NEEDED
+    if len(args.jobs) == 1:
         options = given(args, "policy", "allocation.allocate")
         found = in_order = [allocation.allocate(cluster, jobs[0], **options)]
     else:
@@ -259,7 +275,7 @@ def allocate(args: argparse.Namespace) -> int:
     save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
     save_cluster(args, cluster, jobs)
     save(args.output, plan if plan.placements else None)
-    return status(a.obstacle for a in found if not a.placed)
+    return status(["waiting"] * len(not_pending) + [a.obstacle for a in found if not a.placed])
 
 
 ADMIT_SWITCHES = {
@@ -299,7 +315,7 @@ def admit_options(p: Parser) -> None:
     option("time_limit", BEST_SO_FAR, metavar="SECONDS")
     level_options(option)
     option("now", "time of the decision, for lost work (default: the snapshot's)", metavar="SECONDS")
-    text = "no task leaves these nodes or moves onto them, names separated by commas (default: none)"
+    text = f"no task leaves these nodes or moves onto them, {PATTERNS} (default: none)"
     p.add("--exempt", text, type=names, metavar="NODES")
     text = (
         "these tasks are neither moved nor evicted, names separated by commas; * stands for any characters, "
@@ -321,7 +337,10 @@ def admit(args: argparse.Namespace) -> int:
         args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, args.quotas, *files]
     )
     cluster = Cluster.from_json(args.cluster)
-    job = read_job(args.job, cluster)
+    job, reason = read_job(args.job, cluster)
+    if reason is not None:
+        say("not admitted: " + reason)
+        return NO_ROOM_NEEDED
     options = given(args, "admission.admit")
     if args.quotas is not None:
         options["quotas"] = read_quotas(args.quotas)
@@ -330,7 +349,8 @@ def admit(args: argparse.Namespace) -> int:
     if args.spare is not None:
         options["spare"] = matching("spare", args.spare, [task.name for task in cluster.tasks])
     options |= {name: False for name in ADMIT_SWITCHES if getattr(args, f"no_{name}")}
-    made = admission.admit(cluster, job, **options)
+    with expanded_patterns(cluster, options):
+        made = admission.admit(cluster, job, **options)
     save_bundle(args, "admit", cluster, {"job": job, **options}, made.plan if made.admitted else None)
     save_cluster(args, cluster, [job])
     if not made.admitted:
@@ -345,7 +365,7 @@ def admit(args: argparse.Namespace) -> int:
         kind, gpus, *_ = made.plan._tasks.get(move.task, (None, 0))
         of = f" of a {kind}" if kind else " without an owner" if kind == "" else ""
         how = "restarted" if move.how == "restart" else "copied"
-        what = f"{counted(gpus, 'GPU') if isinstance(gpus, int) else f'{gpus:g} GPUs'}{of}, {how}"
+        what = f"{counted(gpus, 'GPU')}{of}, {how}"
         say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to} ({what})")
     for pod in made.pods:
         gpus = f": GPUs {', '.join(map(str, pod.gpus))}" if pod.gpus else ""

@@ -11,20 +11,14 @@ from typing import Any
 
 from .. import consolidation, verify
 from .._views.maintenance import SHOWN, drain_csv_rows
+from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, apply
 from .arguments import Parser, library_option, names
 from .plans import PRESET, print_not_counted
-from .shared import FAILED, OK, given, matching, read_mapping, say
+from .shared import FAILED, OK, PATTERNS, expanded_patterns, given, read_mapping, say
 
 NODES: dict[str, Any] = {"type": names, "metavar": "NODES"}
-PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
-
-
-def expand_patterns(cluster: Cluster, options: dict[str, Any]) -> None:
-    for option in ("nodes", "exempt", "remove", "uncordon"):
-        if option in options:
-            options[option] = matching(option, options[option], cluster.nodes.name)
 
 
 def blockers_options(p: Parser) -> None:
@@ -45,8 +39,8 @@ def blockers_options(p: Parser) -> None:
 def blockers(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "consolidation.blockers")
-    expand_patterns(cluster, options)
-    say(str(consolidation.blockers(cluster, progress=args.progress, **options)))
+    with expanded_patterns(cluster, options):
+        say(str(consolidation.blockers(cluster, progress=args.progress, **options)))
     if "gpu_model" in options:
         print_not_counted(cluster, {"empty_nodes": 1, "gpu_model": options["gpu_model"]})
     return OK
@@ -86,8 +80,8 @@ def drain_order(args: argparse.Namespace) -> int:
     if args.output is not None:
         require_folder(args.output)
     cluster = Cluster.from_json(args.cluster)
-    expand_patterns(cluster, options)
-    order = consolidation.drain_order(cluster, progress=args.progress, **options)
+    with expanded_patterns(cluster, options):
+        order = consolidation.drain_order(cluster, progress=args.progress, **options)
     say(str(order))
     problems = []
     digits = max(3, len(str(len(order.batches))))
@@ -102,7 +96,7 @@ def drain_order(args: argparse.Namespace) -> int:
     if args.output is not None:
         with open(os.path.join(args.output, "batches.csv"), "w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(drain_csv_rows(order))
-        plans = f"{len(order.batches):,} plans and batches.csv"
+        plans = f"{counted(len(order.batches), 'plan')} and batches.csv"
         snapshots = ", each with its snapshot" if args.write_clusters else ""
         say(f"wrote {plans} to {args.output}{snapshots}; each plan is for the cluster after those before it")
     for problem in problems[:SHOWN]:
@@ -165,6 +159,6 @@ def what_if(args: argparse.Namespace) -> int:
     if args.no_consolidate:
         options["consolidate"] = False
     cluster = Cluster.from_json(args.cluster)
-    expand_patterns(cluster, options)
-    say(str(consolidation.what_if(cluster, **options)))
+    with expanded_patterns(cluster, options):
+        say(str(consolidation.what_if(cluster, **options)))
     return OK

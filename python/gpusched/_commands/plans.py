@@ -16,7 +16,20 @@ from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, Repeatable, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, refuse, require_writable, save, save_figure, say, write_text
+from .shared import (
+    FAILED,
+    OK,
+    PATTERNS,
+    Problems,
+    expanded_patterns,
+    given,
+    refuse,
+    require_writable,
+    save,
+    save_figure,
+    say,
+    write_text,
+)
 
 
 def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
@@ -26,8 +39,8 @@ def scope_options(parser: Parser, function: str = "consolidation.consolidate") -
     """
     option = functools.partial(library_option, parser, function)
     of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
-    option("clear", "vacate only these nodes, names separated by commas (default: any)", **of_nodes)
-    option("exempt", "do not change these nodes, names separated by commas (default: none)", **of_nodes)
+    option("clear", f"vacate only these nodes, {PATTERNS} (default: any)", **of_nodes)
+    option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **of_nodes)
     option("max_disrupted", "maximum number of members of a job that move in one wave")
     option("protect_core_members", "only members beyond a job's min_members may move")
     text = (
@@ -105,10 +118,11 @@ def consolidate(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     if "goal" in options:
         resolve_user(cluster, options["goal"])
-    if args.last is not None:
-        plan = consolidation.replan(cluster, args.last, progress=args.progress, **options)
-    else:
-        plan = consolidation.consolidate(cluster, progress=args.progress, **options)
+    with expanded_patterns(cluster, options):
+        if args.last is not None:
+            plan = consolidation.replan(cluster, args.last, progress=args.progress, **options)
+        else:
+            plan = consolidation.consolidate(cluster, progress=args.progress, **options)
     # The file is read again, so that the check does not depend on the search. A pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan, cluster)
@@ -148,7 +162,9 @@ def frontier_options(p: Parser) -> None:
 def frontier(args: argparse.Namespace) -> int:
     require_writable(args.plot, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
-    found = consolidation.frontier(cluster, progress=args.progress, **given(args, "consolidation.frontier"))
+    options = given(args, "consolidation.frontier")
+    with expanded_patterns(cluster, options):
+        found = consolidation.frontier(cluster, progress=args.progress, **options)
     say(f"{'price':>10} {'cost':>8} {'moves':>8} {'nodes':>7} {'vacated':>8} {'at most':>8} {'gap':>7}")
     for point in found.points:
         bounds = f"{point.weight_at_most:>8} {percent_below(point.vacated_weight, point.weight_at_most):>7}"
@@ -384,10 +400,11 @@ def explain(args: argparse.Namespace) -> int:
     plan = Plan.from_json(args.plan)
     scope = given(args, "consolidation.consolidate")
     problems, texts = Problems(), []
-    for node in sum(args.node, []):
-        with problems.collect():
-            texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
-    problems.raise_if_any()
+    with expanded_patterns(cluster, scope):
+        for node in sum(args.node, []):
+            with problems.collect():
+                texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+        problems.raise_if_any()
     for text in texts:
         say(text)
     return OK
@@ -410,10 +427,11 @@ def explain_move(args: argparse.Namespace) -> int:
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
     problems, texts = Problems(), []
-    for node in sum(args.node, []):
-        with problems.collect():
-            texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
-    problems.raise_if_any()
+    with expanded_patterns(cluster, options):
+        for node in sum(args.node, []):
+            with problems.collect():
+                texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
+        problems.raise_if_any()
     for text in texts:
         say(text)
     return OK
@@ -442,7 +460,7 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
     if not copies:
         return
     moves = f"the plan has {counted(len(copies), 'move')} by a copy"
-    warn(f"{moves}, but the script evicts: the pods are down in between, and disruption budgets count them")
+    warn(f"{moves}, but the script evicts: each pod is down in between, and disruption budgets count it")
     if cluster is None:
         warn("with --cluster CLUSTER.json, this names the disruption budgets that allow no eviction")
     else:

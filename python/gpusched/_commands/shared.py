@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._views.tables import counted
 from ..errors import BackendError, InvalidInput, explained, repr_text
 
 if TYPE_CHECKING:
@@ -150,6 +151,41 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list
     if problems:
         raise InvalidInput(problems)
     return list(matched)
+
+
+PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
+
+
+@contextlib.contextmanager
+def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[None]:
+    """Replaces the patterns in options by the names of nodes, for the calls in its block.
+
+    If such a call rejects nodes of one pattern for one reason, a single message names the pattern.
+    """
+    pattern_of: dict[tuple[str, str], str] = {}
+    for option in ("nodes", "clear", "exempt", "remove", "uncordon"):
+        if option in options:
+            patterns = options[option]
+            options[option] = matching(option, patterns, cluster.nodes.name)
+            for pattern in patterns:
+                for name in matching(option, [pattern], options[option]) if "*" in pattern else []:
+                    pattern_of[option, repr_text(name)] = pattern
+    try:
+        yield
+    except InvalidInput as error:
+        problems: list[str] = []
+        rejected: dict[tuple[str, str, str], list[str]] = {}
+        for problem in error.problems:
+            option, _, rest = problem.partition(": ")
+            name, _, reason = rest.partition("; ")
+            if pattern := pattern_of.get((option, name)):
+                rejected.setdefault((option, pattern, reason), []).append(name)
+            else:
+                problems.append(problem)
+        for (option, pattern, reason), nodes in rejected.items():
+            matches = f"{repr_text(pattern)} matches {counted(len(nodes), 'node')}, such as {nodes[0]}"
+            problems.append(f"{option}: {matches}; {reason}")
+        raise InvalidInput(problems) from None
 
 
 def save(path: str | None, document: Cluster | Plan | None) -> None:

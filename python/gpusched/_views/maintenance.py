@@ -70,9 +70,15 @@ def blocker_rows(ranking: consolidation.BlockerRanking) -> list[tuple[Any, ...]]
     ]
 
 
+def head(ranking: consolidation.BlockerRanking) -> str:
+    """What a plan frees with all blockers. `consolidate` may free more with another preset."""
+    freed = f"{counted(ranking.vacated_nodes, 'node')} with {counted(ranking.vacated_gpus, 'GPU')}"
+    return f"a plan with preset {ranking.preset} frees {freed}"
+
+
 def blockers_text(ranking: consolidation.BlockerRanking) -> str:
     found = [
-        f"a plan frees {counted(ranking.vacated_nodes, 'node')} with {counted(ranking.vacated_gpus, 'GPU')}; "
+        f"{head(ranking)}; "
         f"{counted(ranking.found, 'blocker')} {'holds' if ranking.found == 1 else 'hold'} "
         f"{counted(ranking.nodes_held, 'node')} with {counted(ranking.gpus_held, 'GPU')}"
     ]
@@ -126,11 +132,8 @@ def blockers_to_pandas(ranking: consolidation.BlockerRanking) -> pd.DataFrame:
 
 
 def blockers_html(ranking: consolidation.BlockerRanking) -> str:
-    head = (
-        f"a plan frees {counted(ranking.vacated_nodes, 'node')} with {counted(ranking.vacated_gpus, 'GPU')}"
-    )
     rows = blocker_rows(ranking)
-    return _titled("Blockers", head) + (_table(("without", "nodes", "gpus", "freed"), rows) if rows else "")
+    return _titled("Blockers", head(ranking)) + (_table(("without", "nodes", "gpus", "freed"), rows) if rows else "")
 
 
 def drain_head(order: consolidation.DrainOrder) -> str:
@@ -227,7 +230,7 @@ def fragmentation_rows(answer: consolidation.WhatIf) -> tuple[tuple[str, ...], l
     for rows_of_shape in zip(*(one.fragmentation for one in answer.states)):
         first = rows_of_shape[0]
         unusable = (row.fractional + row.stranded + row.insufficient_cpu for row in rows_of_shape)
-        cores = f"{first.cpu_cores:g} cores"
+        cores = counted(first.cpu_cores, "core")
         rows.append((f"{counted(first.gpus, 'GPU')}, {cores}", *unusable))
     return columns, rows
 

@@ -28,7 +28,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2rem 1.5rem 4rem; max-width: 66rem; background: var(--paper);
   color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; text-wrap: balance; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-bottom: .25rem;
   border-bottom: 1px solid var(--line); }
 p { margin: .4rem 0; } .soft { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); }
@@ -55,7 +55,7 @@ li { margin: .25rem 0; }
   :root { color-scheme: light; --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --panel: #fff;
     --good: #0b5d3a; --bad: #8a1c12; --used: #444; --free: #ddd; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  h2 { break-after: avoid; margin-top: 1.4rem; } tr, .tiles, li { break-inside: avoid; }
+  h2, section > p { break-after: avoid; } h2 { margin-top: 1.4rem; } tr, .tiles, li { break-inside: avoid; }
   thead { display: table-header-group; } .wide { overflow: visible; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
@@ -266,7 +266,7 @@ class Page:
         slots = goal.get("slots", {})
         parts = [
             counted(slots["gpu_count"], "GPU") if slots.get("gpu_count") else "",
-            f"{slots['cpu_milli'] / 1000:g} cores" if slots.get("cpu_milli") else "",
+            counted(slots["cpu_milli"] / 1000, "core") if slots.get("cpu_milli") else "",
             f"{rounded(slots['memory_mib'] / 1024):g} GiB" if slots.get("memory_mib") else "",
         ]
         return f"{counted(goal.get('count', 1), 'slot')} of {', '.join(filter(None, parts))}{model}{usable}"
@@ -428,8 +428,8 @@ class Page:
         if copies:
             out.append(
                 f"Moves by a copy start the new pod before the old one stops: {counted(copies, 'pod')}. If the "
-                "executor evicts instead, as the kubectl script does, these pods are down in between, and "
-                "disruption budgets count them."
+                "executor evicts instead, as the kubectl script does, each of them is down in between, and "
+                "disruption budgets count it."
             )
         # Evicted pods are down in all waves.
         evicted = set(plan.evictions)
@@ -492,7 +492,7 @@ class Page:
 
 def blocks(used: int, count: int) -> str:
     """The GPUs in use as a number, with a block per GPU if there are few."""
-    text = f"{used} of {count}"
+    text = f"{used} of {count}" if count else "no GPUs"
     if not 0 < count <= BLOCKS:
         return text
     return f"<span class=gpus>{'<i class=u></i>' * used}{'<i></i>' * (count - used)}</span> {text}"

@@ -39,8 +39,9 @@ def is_not_ready(cluster: Cluster) -> Any:
 def idle_gpus(cluster: Cluster) -> Table:
     """Nodes by the number of their idle GPUs, per GPU model, with the allocated share.
 
-    Cordoned nodes are in a column of their own, and so are nodes that are not ready, if there are any. Empty nodes
-    are counted once more. Idle GPUs are those of the fragmentation report.
+    The column of empty nodes comes first, because these nodes are counted by their idle GPUs as well. Cordoned
+    nodes are in a column of their own, and so are nodes that are not ready, if there are any. Idle GPUs are those
+    of the fragmentation report.
     """
     nodes, tasks = cluster.nodes, cluster.tasks
     allocated = np.zeros(len(nodes))
@@ -60,8 +61,9 @@ def idle_gpus(cluster: Cluster) -> Table:
         share = f"{100 * allocated[of].sum() / gpus:.1f} %"
         empty = int((here & (nodes.occupants == 0)).sum())
         last = (int((of & mask).sum()) for mask in closed.values())
-        rows.append((model, int(gpus), share, int(idle[here].sum()), *counts, empty, *last))
-    columns = ["GPU model", "GPUs", "allocated", "idle", *(f"{number} idle" for number in seen), "empty", *closed]
+        rows.append((model, int(gpus), share, int(idle[here].sum()), empty, *counts, *last))
+    columns = ["GPU model", "GPUs", "allocated", "idle", "empty nodes"]
+    columns += [*(f"{number} idle" for number in seen), *closed]
     return Table(columns, rows)
 
 
@@ -83,7 +85,7 @@ def largest_jobs(cluster: Cluster, requests: fragmentation.Report) -> Table:
 
     models = [(model, of) for model, of in by_model(cluster) if model != ALL]
     rows = [(model, *(gpus_for(request, of) for request in pods)) for model, of in models]
-    return Table(["GPU model", *(f"{counted(gpus, 'GPU')}, {cores:g} cores" for gpus, cores in pods)], rows)
+    return Table(["GPU model", *(f"{counted(gpus, 'GPU')}, {counted(cores, 'core')}" for gpus, cores in pods)], rows)
 
 
 def pending_jobs(cluster: Cluster) -> Table:

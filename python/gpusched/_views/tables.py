@@ -210,9 +210,9 @@ Row.__module__ = Table.__module__ = Report.__module__ = PUBLIC
 
 
 def counted(count: Any, one: str, several: str | None = None) -> str:
-    """A number with its noun: `1 node`, `2,000 nodes`."""
-    number = int(count)
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+    """A number with its noun: `1 node`, `2,000 nodes`, `0.5 cores`."""
+    number = f"{int(count):,}" if int(count) == count else f"{count:g}"
+    return f"{number} {one if count == 1 else several or one + 's'}"
 
 
 def format_value(value: Any) -> str:

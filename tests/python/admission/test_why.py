@@ -162,3 +162,35 @@ def test_one_node_and_the_order_of_filters(tmp_path: Path, capsys: pytest.Captur
 def test_bad_names_and_options_are_refused(name: str, options: dict[str, Any], words: str) -> None:
     with refuses(words):
         gs.why(gs.Cluster.from_json(fragmented()), name, **options)
+
+
+@pytest.mark.parametrize(
+    ("asks", "runs", "says"),
+    [
+        ({"avoid": ["host port TCP/8080"]}, {"groups": ["host port TCP/8080"]}, "host port TCP/8080 taken node 'n0'"),
+        ({"avoid": ["claim d/x"]}, {"groups": ["claim d/x"]}, "volume claim d/x in use"),
+        ({"avoid": ["d/app=db"]}, {"groups": ["d/app=db"]}, "node 'n0' holds 1 pod of 'd/app=db' anti-affinity"),
+        ({"groups": ["d/app=db"]}, {"avoid": ["d/app=db"]}, "anti-affinity of 1 pod 'n0' excludes 'd/app=db'"),
+        ({"near": ["d/app=db"]}, {}, "node 'n0' no pod of 'd/app=db' affinity requires"),
+        ({"device_count": 2, "device_classes": ["nvidia.com/mig-1g.10gb"]}, {}, "2 of 'nvidia.com/mig-1g.10gb' 1 free of 1"),
+    ],
+)  # fmt: skip
+def test_refusals_are_in_kubernetes_words(asks: dict[str, Any], runs: dict[str, Any], says: str) -> None:
+    def fields(given: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: [{"group": group} for group in value] if name in ("avoid", "near") else value
+            for name, value in given.items()
+        }
+
+    devices = [{"device_class": "nvidia.com/mig-1g.10gb", "count": 1}]
+    labels = {"kubernetes.io/hostname": "n0"}
+    tasks = [task("runs", 1, node="n0", gpus=[0], **fields(runs)), task("asks", 0, **fields(asks))]
+    cluster = gs.Cluster.from_json(
+        snapshot([node("n0", 1, labels=labels, devices=devices)], tasks, version=2)
+    )
+    for text in (gs.allocate(cluster, "asks").reason, gs.preemption.explain(cluster, "asks").text):
+        assert mentions(text, says) or "device_count" in asks, text
+        assert "avoid" not in text and "near:" not in text
+    assert mentions(gs.allocate(cluster, "asks").reason, says)
+    rows = [row.constraint for row in gs.why(cluster, "asks").kinds[0].table]
+    assert not {"avoid", "near"} & set(rows)

@@ -9,6 +9,7 @@ import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
 from gpusched import cli
+from messages import mentions
 
 
 def snapshot() -> dict[str, object]:
@@ -18,7 +19,7 @@ def snapshot() -> dict[str, object]:
     """
     tasks = [
         make_task("a", node="n0", gpus=[0, 1], gpu_count=2),
-        make_task("b", node="n1", gpus=[0, 1, 2, 3], gpu_count=4, locked=True),
+        make_task("b", node="n1", gpus=[0, 1, 2, 3], gpu_count=4, locked=True, job="ran"),
         make_task("big", gpu_count=8),
         make_task("small", gpu_count=2),
     ]
@@ -77,7 +78,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (1, "verify {c} {spoiled}"),
         (1, "diff {c} {after}"),
         (1, "diff {p} {spoiled}"),
+        # 4: the pods run, and so do not wait for room
+        (4, "why {c} a"),
+        (4, "allocate {c} a"),
+        (4, "allocate {c} a b"),
+        (4, "allocate {c} a small"),
+        (1, "allocate {c} a huge"),
+        (4, "admit {c} a"),
+        (4, "preempt {c} a"),
+        (4, "preempt {c} --job ran"),
+        (4, "allocate {c} ran"),
         # 2: bad input
+        (2, "why {c} nobody"),
         (2, "report {broken}"),
         (2, "report nowhere.json"),
         (2, "consolidate {c} --goal empty_nodes=1,gpu_model=H100"),
@@ -112,6 +124,12 @@ def test_exit_status(
     said = capsys.readouterr()
     assert code == status, said.err
     assert said.err or status != 2
+
+
+def test_a_pod_that_runs_has_no_place_to_find(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["why"], ["allocate"], ["admit"], ["preempt"]):
+        assert cli.main([*command, files["c"], "a"]) == 4
+        assert mentions(capsys.readouterr().out, "does not wait for room: it runs on n0"), command
 
 
 def test_the_docs_list_the_statuses() -> None:

@@ -60,7 +60,8 @@ def test_blockers(cluster: gs.Cluster) -> None:
     ]
     assert found[0] == found.ranked[0] and found[1].blockers[0].tasks == ["b0", "b1"]
     text = str(found)
-    assert contains(text, "a1 is locked", "disruption budget web", "frees 0 nodes")
+    assert contains(text, "a1 is locked", "disruption budget web", "with preset fast frees 0 nodes")
+    assert "with preset best frees" in str(gs.blockers(cluster, preset="best"))
     assert list(found.to_pandas().columns) == ["kind", "name", "nodes", "gpus", "tasks", "freed"]
     assert found.to_pandas().freed.tolist() == [["a"], ["b"]]
     assert "a1 is locked" in found._repr_html_()
@@ -267,10 +268,17 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("what-if CLUSTER --uncordon a*", "--uncordon 'a' cordoned"),
         ("what-if CLUSTER --remove z*", "--remove 'z*' matches no name"),
         ("blockers CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
+        ("consolidate CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
+        ("consolidate CLUSTER --clear z*", "--clear 'z*' matches no name"),
+        ("frontier CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
+        ("drain-order CLUSTER --nodes * --exempt *", "--nodes '*' 4 nodes 'a' exempt"),
+        ("drain-order CLUSTER --nodes a,b* --exempt b*", "--nodes 'b*' 1 node 'b' exempt"),
+        ("what-if CLUSTER --uncordon *", "--uncordon '*' 4 nodes 'a' cordoned"),
     ],
 )
 def test_console_mistakes(
     arguments: str, told: str, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([path if word == "CLUSTER" else word for word in arguments.split()]) == 2
-    assert mentions(capsys.readouterr().err, told)
+    err = capsys.readouterr().err
+    assert mentions(err, told) and err.count("\n") == 1  # one message per pattern

@@ -129,7 +129,7 @@ def test_options_decide_moves_and_evictions():
 
 
 def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
-    with refuses("expected at least one Node found 1 pods, but no node"):
+    with refuses("expected at least one Node found 1 pod, but no node"):
         gs.io.read_kubernetes(a_list(pod("a", 1)))
     with pytest.raises(gs.InvalidInput, match="the List is empty"):
         gs.io.read_kubernetes(a_list())

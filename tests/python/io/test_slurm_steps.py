@@ -164,6 +164,33 @@ def test_wrong_usage_changes_nothing(command: str, environment: dict[str, str], 
     assert mentions(run.stderr, *environment)
 
 
+@pytest.mark.parametrize("arguments", [["nonsense"], ["undo", "n0"], ["run", "n0"]])
+def test_a_word_that_it_does_not_know_is_an_error(arguments: list[str], tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    run = case.run(*arguments, GPUSCHED_YES="1")
+    assert (run.returncode, run.stdout, case.read()["log"]) == (2, "", [])
+    assert f"'{arguments[-1]}'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("jobs", "says"),
+    [
+        ({}, "to be requeued: 2"),
+        ({"20_4": {"state": "COMPLETED", "nodes": []}}, "to be requeued: 1"),
+        ({"20_4": {"nodes": ["n3"]}}, "to be requeued: 1"),
+        ({"9": {"nodes": ["n1"]}}, ""),  # job 17 stays, and with it node n0
+    ],
+)
+def test_the_question_counts_the_jobs_that_it_requeues(
+    jobs: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    job = {"state": "RUNNING", "nodes": ["n0"], "count": 1, "priority": 9, "requeue": 1}
+    case = Case(tmp_path, jobs={name: job | one for name, one in jobs.items()})
+    run = case.run(answer="n\n")
+    assert case.read()["requeued"] == [] and run.returncode == 1
+    assert mentions(run.stdout, says) if says else not mentions(run.stdout, "to be requeued")
+
+
 @pytest.mark.parametrize("comment", ["", "ask Ann = first, then 17", "gpusched:other"])
 @pytest.mark.parametrize("kill", [None, *range(14, 26, 2)])
 def test_comments_of_administrators_stay(comment: str, kill: int | None, tmp_path: Path) -> None:

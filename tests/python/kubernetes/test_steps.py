@@ -117,7 +117,8 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
     assert_carried_out(case)
     assert run.stdout.startswith("Context prod.\n")
-    assert "\n3 of 3 pods are where the plan takes them from.\n" in run.stdout
+    assert "\nWhere the plan takes them from: 3 of 3 pods.\n" in run.stdout
+    assert mentions(run.stdout, "Evicts 3 pods of 2 owners in 1 namespace, 5 GPUs")
     assert mentions(run.stdout, "evicted ml/web-a from n0 the plan wants n5")
     assert mentions(run.stdout, "Vacated undo: n0 n1") and "The plan is carried out." in run.stdout
     log = case.read()["log"]
@@ -270,6 +271,11 @@ def test_only_pods_that_were_approved_leave(tmp_path: Path) -> None:
     [
         (["skip"], {}),
         (["skip", "n5"], {}),
+        (["undo", "typo"], {}),
+        (["undo", "n0", "n5"], {}),
+        (["check", "n0"], {}),
+        (["run", "n0"], {}),
+        (["nonsense"], {}),
         ([], {"GPUSCHED_WAIT_S": "abc"}),
         ([], {"GPUSCHED_WAIT_S": "0"}),
         ([], {"GPUSCHED_LEASE_S": "-1"}),
@@ -283,6 +289,7 @@ def test_wrong_usage_changes_nothing(
     case = Case(tmp_path)
     run = case.go(*arguments, **environment)
     assert (run.returncode, run.stdout, case.read()["log"]) == (2, "", []) and run.stderr
+    assert all(f"'{word}'" in run.stderr for word in [*arguments, *environment.values()][-1:] if word != "skip")
 
 
 @pytest.mark.parametrize(
@@ -593,7 +600,15 @@ def test_check_only_looks(state: dict[str, Any], says: str, tmp_path: Path) -> N
     run = case.run("check")
     assert run.returncode == (3 if says else 0) and mentions(run.stdout, says)
     assert {**case.read(), "log": [], "clock": 0} == {**before, "log": [], "clock": 0}
-    assert case.run("nonsense").returncode == 2
+    broken = case.run("check", KUBECTL="false")
+    assert broken.returncode == 1 and not mentions(broken.stderr, "undo")  # it has set no cordons
+
+
+def test_one_pod_is_not_pods(tmp_path: Path) -> None:
+    one = plan(move("db-0", "n0", "n5"), vacated=("n0",))
+    run = Case(tmp_path, plan=one, pods={"ml/web-a": pod("n2", "web")}).go()
+    assert "1 of 1 pod." in run.stdout
+    assert mentions(run.stdout, "Evicts 1 pod of 1 owner in 1 namespace, 1 GPU")
 
 
 def test_moves_from_nodes_that_stay(tmp_path: Path) -> None:
@@ -645,7 +660,7 @@ def test_room_for_pending_pods(tmp_path: Path) -> None:
     run = case.go()
     assert run.returncode == 0, run.stdout + run.stderr
     assert case.evicted() == ["u-spot", "u-web-c"] and case.cordoned() == ["n1"]
-    assert mentions(run.stdout, "ml/big is on") and mentions(run.stdout, "1 of them make room")
+    assert mentions(run.stdout, "ml/big is on") and mentions(run.stdout, "make room for replacements: 1")
     state = case.read()
     assert "ml/big" in state["pods"] and state["pods"]["ml/big"]["ready"]
     stuck = Case(

@@ -281,6 +281,16 @@ def test_failed_gpus_are_not_in_use() -> None:
     assert ["n0", "A100", "1", "0", " 1 of 8", " 0 of 8"] in rows
 
 
+def test_nodes_without_gpus_have_none_in_use() -> None:
+    nodes = [make_node(f"n{i}", gpu_count=0) for i in range(2)]
+    tasks = [make_task(name, node=f"n{i}", gpu_count=0, preemptible=True) for i, name in enumerate("ab")]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    plan = gs.consolidate(cluster, objective="nodes", clear=["n0"])
+    page = Reader(gs.plan_page(plan, cluster))
+    assert ["n0", "A100", "1", "0", "no GPUs", "no GPUs"] in page.rows
+    assert "0 of 0" not in page.text
+
+
 @pytest.mark.parametrize("name", ["a b", "it's", "$(id)", "`id`", "a;b", "a|b", "a*", "-p", "\\"])
 def test_commands_quote_the_names_of_files(cluster: gs.Cluster, tmp_path: Path, name: str) -> None:
     plan_file, cluster_file = tmp_path / f"{name}.json", tmp_path / f"{name} c.json"

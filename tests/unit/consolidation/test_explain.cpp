@@ -194,7 +194,7 @@ TEST_CASE("the value report weighs cost against gain") {
     CHECK(report.vacated_gpus_per_move() == Catch::Approx(4.0 / 3));
     REQUIRE(report.models.size() == 1);
     CHECK(report.models[0] == con::ModelValue{"H20", 1, 4, 3});
-    CHECK_THAT(con::to_text(report), Mentions("frees 1 nodes, 4 GPUs, 1 network domains"));
+    CHECK_THAT(con::to_text(report), Mentions("frees 1 node, 4 GPUs, 1 network domain"));
     CHECK(con::value_report(cluster, Plan{}).models.empty());
     CHECK(con::plan_statistics(cluster, Plan{}).moves == 0);
     CHECK(con::plan_statistics(cluster, Plan{}).vacated_nodes_per_move() == 0);
@@ -219,7 +219,7 @@ TEST_CASE("everything that a task lacks is listed") {
     why = con::explain(cluster, Plan{}, cluster.find_node("a"));
     CHECK(why.blockers.at(0).change.gpu_milli == 1000);
     CHECK(why.blockers[0].change.obstacle == Obstacle::avoid);
-    CHECK_THAT(why.text, Mentions("lacks 1 idle GPU, prevented by pods that must be apart"));
+    CHECK_THAT(why.text, Mentions("lacks 1 idle GPU, prevented by pod anti-affinity"));
 }
 
 TEST_CASE("lent GPUs are not lacking for tasks that may borrow them") {

@@ -192,8 +192,8 @@ TEST_CASE("missing amounts are reported with names and figures", "[model]") {
     spec.tasks[2] = {.name = "t2", .cpu_milli = 1, .memory_mib = 1};
     spec.tasks[2].device_count = 3;
     spec.tasks[2].device_classes = {"mig-1g", "shared"};
-    CHECK_THAT(why(spec, "t2", "n0"), Mentions("devices 3 2 4 class 'mig-1g' 0 'shared'"));
-    CHECK_THAT(why(spec, "t2", "n1"), Mentions("devices 3 1 class 'mig-1g' 2 'shared'"));
+    CHECK_THAT(why(spec, "t2", "n0"), Mentions("3 devices 'mig-1g' 2 free of 4 'shared' 0"));
+    CHECK_THAT(why(spec, "t2", "n1"), Mentions("3 devices 'mig-1g' 1 'shared' 2"));
     spec.tasks[2].device_count = 2;
     CHECK(fits(spec, "t2", "n0"));
     CHECK(fits(spec, "t2", "n1"));

@@ -180,7 +180,7 @@ TEST_CASE("a change that build would refuse is refused with every problem, and c
     const auto other = cluster.add_task(pod("u"));
     REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b1), InvalidInput,
                            "task 'u' GPU 0 node 'n' beyond capacity");
-    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b11), InvalidInput, "task 'u' asks 1 GPUs holds 2");
+    REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b11), InvalidInput, "task 'u' asks 1 GPU holds 2");
     REQUIRE_THROWS_MESSAGE(cluster.bind(other, node, 0b10000), InvalidInput,
                            "task 'u' holds GPU 4 node 'n' which has 4");
     cluster.remove_task(other);

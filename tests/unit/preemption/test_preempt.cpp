@@ -404,16 +404,14 @@ TEST_CASE("the message names the missing resources of the closest node") {
     CHECK(cluster.name(why.node.value()) == "near");
     CHECK(why.obstacle == Obstacle::gpu);
     CHECK(why.missing == 1);
-    CHECK_THAT(why.text,
-               Mentions("node 'near' closest: without 0 potential victims, 1 of the 4 GPUs missing"));
+    CHECK_THAT(why.text, Mentions("node 'near' closest: no potential victims, 1 of the 4 GPUs missing"));
     spec.tasks[2].gpu_count = 3;
     spec.tasks[2].cpu_milli = 1000;
     spec.tasks[2].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
     cluster = Cluster::build(spec);
     why = explain(cluster, cluster.find_task("p"));
     CHECK(why.obstacle == Obstacle::hardware);
-    CHECK_THAT(why.text,
-               Mentions("node 'near' closest: without 0 potential victims, no socket has 3 free GPUs"));
+    CHECK_THAT(why.text, Mentions("node 'near' closest: no potential victims, no socket has 3 free GPUs"));
     spec.tasks[2].gpu_models = {"other"};
     cluster = Cluster::build(spec);
     why = explain(cluster, cluster.find_task("p"));
@@ -510,7 +508,7 @@ TEST_CASE("a named resource or a class of devices that is missing is named") {
     auto why = explain(cluster, cluster.find_task("p"));
     CHECK(why.obstacle == Obstacle::resource);
     CHECK(why.missing == 1);
-    CHECK_THAT(why.text, Mentions("node 'n' closest: without 1 potential victims, 1 'rdma/hca' missing"));
+    CHECK_THAT(why.text, Mentions("node 'n' closest: without 1 potential victim, 1 'rdma/hca' missing"));
     spec.tasks[2].resources = {};
     spec.tasks[2].device_count = 3;
     spec.tasks[2].device_classes = {"mig-2g", "mig-1g"};
@@ -518,7 +516,7 @@ TEST_CASE("a named resource or a class of devices that is missing is named") {
     why = explain(cluster, cluster.find_task("p"));
     CHECK(why.obstacle == Obstacle::device);
     CHECK(why.missing == 0);
-    CHECK_THAT(why.text, Mentions("node 'n' closest: without 1 potential victims, fewer 3 devices of class "
+    CHECK_THAT(why.text, Mentions("node 'n' closest: without 1 potential victim, fewer 3 of "
                                   "'mig-2g' or 'mig-1g' left"));
 }
 

@@ -215,12 +215,12 @@ TEST_CASE("every corruption of version 2 fields is found and named") {
          {b0 + "budgets: 2 tasks of 'job' would be down, 1 may be"}},
         {"a budget that is broken allows none",
          [](auto& s) { s.snapshot.budgets[0].broken = true; },
-         {a0 + "budgets: 1 tasks of 'job' would be down, 0 may be",
+         {a0 + "budgets: 1 task of 'job' would be down, 0 may be",
           b0 + "budgets: 2 tasks of 'job' would be down, 0 may be",
-          a1 + "budgets: 1 tasks of 'job' would be down, 0 may be"}},
+          a1 + "budgets: 1 task of 'job' would be down, 0 may be"}},
         {"an eviction that a budget forbids",
          [](auto& s) { s.snapshot.budgets[1].allowed_down = 0; },
-         {"eviction of task 'spot': budgets: 1 tasks of 'spot' would be down, 0 may be"}},
+         {"eviction of task 'spot': budgets: 1 task of 'spot' would be down, 0 may be"}},
         {"a victim is down while others restart",
          [](auto& s) { s.snapshot.budgets[0].tasks.push_back("spot"); },
          {b0 + "budgets: 3 tasks of 'job' would be down, 2 may be"}},
@@ -229,18 +229,18 @@ TEST_CASE("every corruption of version 2 fields is found and named") {
              s.task("b").anti_affinity = {{"g", node_level, 5}};
              s.snapshot.budgets = {{"g", {}, {"g"}, 0, false}};
          },
-         {b0 + "budgets: 1 tasks of 'g' would be down, 0 may be"}},
+         {b0 + "budgets: 1 task of 'g' would be down, 0 may be"}},
         {"a budget of a group that a task lists",
          [](auto& s) {
              s.task("b").groups = {"g"};
              s.snapshot.budgets = {{"g", {}, {"g"}, 0, false}};
          },
-         {b0 + "budgets: 1 tasks of 'g' would be down, 0 may be"}},
+         {b0 + "budgets: 1 task of 'g' would be down, 0 may be"}},
         {"a task in two budgets",
          [](auto& s) {
              s.snapshot.budgets.push_back({"b", {"b"}, {}, 0, false});
          },
-         {b0 + "budgets: 1 tasks of 'b' would be down, 0 may be"}},
+         {b0 + "budgets: 1 task of 'b' would be down, 0 may be"}},
         // Chains
         {"a chain below zero",
          [](auto& s) { s.plan.moves[1].chain = -2; },

@@ -359,7 +359,7 @@ TEST_CASE("every corruption of a plan is found and named") {
          {"wave 1, move #2 of task 'd' from 'n2' to 'n0': to: the node is one of vacated_nodes"}},
         {"a job disturbed too much",
          [](auto& s) { s.snapshot.jobs[0].max_disrupted = 1; },
-         {b0 + "max_disrupted: more than 1 members of job 'job' move in this wave"}},
+         {b0 + "max_disrupted: more than 1 member of job 'job' move in this wave"}},
         // Waves
         {"a wave without moves",
          [](auto& s) {

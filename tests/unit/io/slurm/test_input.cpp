@@ -34,7 +34,7 @@ TEST_CASE("Messages for rejected texts name their content", "[io][slurm]") {
          "'gpusched.cluster' needs no import");
     says({nodes_json("")}, "least one node scontrol found none");
     says({"No jobs in the system\n"}, "least one node scontrol found none");
-    says({pending("1", "NumNodes=1")}, "least one node found none 1 jobs");
+    says({pending("1", "NumNodes=1")}, "least one node found none 1 job");
     says({"NodeName=n0 CPUTot=x State=IDLE\n"}, "none read t:1 CPUTot number 'x'");
     says({nodes_json("3")}, "least one node none read");
     says({node("n0"), "SwitchName=a Switches=a\n"}, "t:1 at most 16 levels above itself");
