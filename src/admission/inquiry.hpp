@@ -138,7 +138,7 @@ class Inquiry {
     std::map<TaskId, std::size_t> kind_of_;
     Why why_;
     std::optional<Cluster> work_;     // with as many of the pods as find a place
-    std::vector<TaskId> left_;        // the others
+    std::vector<TaskId> unplaced_;    // the others
     std::vector<NodeId> best_nodes_;  // where they were placed
     std::optional<Level> level_;      // the pods must share a domain of it
     std::optional<Cluster> emptied_;  // the pool without tasks that may leave

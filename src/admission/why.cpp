@@ -247,8 +247,8 @@ void Inquiry::ask_as_it_is() {
         why_.kinds.push_back(std::move(out));
     }
     const auto all = static_cast<std::int64_t>(why_.pods.size());
-    left_ = place_best(work);
-    why_.places = why_.fits ? all : all - static_cast<std::int64_t>(left_.size());
+    unplaced_ = place_best(work);
+    why_.places = why_.fits ? all : all - static_cast<std::int64_t>(unplaced_.size());
     work_ = std::move(work);
     if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;
