@@ -72,8 +72,6 @@ class Inquiry {
     std::vector<TaskId> place_best(Cluster& work);
 
     // Impossible
-    /// The taints that tell the state of a node.
-    static bool is_state(const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); }
     /// Opens all nodes, and removes all tasks that may leave.
     [[nodiscard]] Cluster emptied() const;
     [[nodiscard]] bool leaves(TaskId task) const;

@@ -193,7 +193,7 @@ Cluster Inquiry::with_nodes(NodeId like, std::int64_t count) const {
     auto spec = cluster_.node_spec(like);
     spec.schedulable = true;
     spec.failed_gpus.clear();
-    std::erase_if(spec.taints, is_state);
+    std::erase_if(spec.taints, gpusched::detail::is_state);
     for (const auto task : cluster_.tasks_on(like)) {  // a new node runs the daemons, too
         if (!inv_.tasks.daemon[index(task)]) continue;
         spec.cpu_milli = std::max<std::int64_t>(0, spec.cpu_milli - inv_.tasks.cpu_milli[index(task)]);

@@ -221,9 +221,8 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
             const auto constraint = tally.constraint(row);
-            const std::string kind(constraint == Constraint::cordoned    ? closed_word(inv)
-                                   : constraint == Constraint::not_ready ? "not ready"
-                                                                         : in_words(obstacle_of(constraint)));
+            const std::string kind(constraint == Constraint::cordoned ? closed_word(inv)
+                                                                      : in_words(obstacle_of(constraint)));
             if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
         }
         std::string names;
