@@ -557,6 +557,20 @@ TEST_CASE("why, allocate and admit name the same cause, and what helps alone or 
     }
 }
 
+TEST_CASE("allocate counts the nodes of the constraint that why names because it costs least") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 4, 64), node("n1", 4, 64), node("n2", 4, 8)};
+    spec.tasks = {pod("asks", 4), running("a", "n0", first(4)), running("b", "n1", first(4)),
+                  running("cores", "n2", {})};
+    spec.tasks[0].cpu_milli = spec.tasks[3].cpu_milli = 8'000;
+    spec.tasks[1].locked = spec.tasks[2].locked = true;
+    const auto cluster = Cluster::build(spec);
+    CHECK(why(cluster, "asks").constraints == std::vector<std::string>{"cpu"});
+    const auto found = allocation::allocate(cluster, allocation::pending_pods(cluster, "asks"));
+    CHECK(found.obstacle == Obstacle::gpu);
+    CHECK_THAT(found.reason, Mentions("2 nodes 'n0'; 1 node passes every constraint except cpu"));
+}
+
 TEST_CASE("why does not call impossible what a move of a neighbour makes possible") {
     // The GPU is on n1, the task that the pod must be near on n0; `large` leaves n1 for n0, and `cache` n0 for n1.
     ClusterSpec spec;
