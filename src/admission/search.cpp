@@ -114,7 +114,7 @@ bool Search::may_go(const Item& item, NodeId node) const {
     if ((!exempt_.empty() && exempt_[index(node)]) || !helps_on(item, node)) return false;
     const auto& price = prices_[item.task];
     const bool may_move = price.move < never && state_.fate[index(item.task)] == lifted &&
-                          node != snapshot_.node_of(item.task) && scope_.may_receive[index(node)];
+                          node != snapshot_.node_of(item.task) && scope_.receives(node);
     return (may_move || price.replace < never) && passes_(item.task, node);
 }
 
@@ -277,7 +277,7 @@ void Search::put(const Item& item, NodeId node) {
     const auto& price = prices_[task];
     const auto job = inv_.tasks.job[i];
     const bool may_move = price.move < never && state_.fate[i] == lifted && node != snapshot_.node_of(task) &&
-                          scope_.may_receive[index(node)];
+                          scope_.receives(node);
     const bool may_return = price.replace < never && (job == none<JobId> || state_.broken[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
     // The more expensive means can be better if the other uses a limit, gang or budget that others need.

@@ -592,9 +592,11 @@ TEST_CASE("why does not call impossible what a move of a neighbour makes possibl
         CHECK(found.impossible == locked);
         CHECK((found.cause_kind == Cause::impossible) == locked);
     }
-    spec.tasks.pop_back();  // n1 is empty: `admit` moves nothing there, but `cache` could go there
+    spec.tasks.pop_back();  // n1 is empty, and `cache` can go there
     spec.tasks[1].locked = false;
-    CHECK(why(Cluster::build(spec), "asks").impossible == false);
+    const auto found = why(Cluster::build(spec), "asks");
+    CHECK(found.impossible == false);
+    CHECK(remedy(found, RemedyKind::moves));
 }
 
 TEST_CASE("a node that is too small for a pod and its neighbour has such a neighbour all the same") {
