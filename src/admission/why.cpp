@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace gpusched::admission::detail {
@@ -97,7 +98,7 @@ Why Inquiry::answer(std::string_view name) {
         if (!why_.impossible.value_or(false)) ask_others();
         ask_for_nodes();
         std::stable_sort(why_.remedies.begin(), why_.remedies.end(), [](const Remedy& a, const Remedy& b) {
-            return std::pair(!a.cost, a.cost) < std::pair(!b.cost, b.cost);
+            return std::tuple(!a.cost, a.cost, a.kind) < std::tuple(!b.cost, b.cost, b.kind);
         });
     }
     why_.stop_reason = budget_.reason();

@@ -127,6 +127,51 @@ TEST_CASE("why names the cause that a change would remove") {
         CHECK(found.impossible == false);
         CHECK_FALSE(remedy(found, RemedyKind::uncordon));
     }
+    SECTION("nor is it for allocate and admit") {
+        for (const char* const key : {"not-ready", "unreachable", "disk-pressure", "unschedulable"}) {
+            const bool is_cordon = key == std::string("unschedulable");
+            const auto expected = is_cordon ? Obstacle::cordoned : Obstacle::not_ready;
+            n0.taints = n1.taints = {{"node.kubernetes.io/" + std::string(key), "", "NoSchedule"}};
+            n0.schedulable = !is_cordon;
+            const auto cluster = Cluster::build(spec);
+            const auto pods = allocation::pending_pods(cluster, "asks");
+            INFO(key);
+            CHECK(allocation::allocate(cluster, pods).obstacle == expected);
+            CHECK(admit(cluster, pods).obstacle == expected);
+            for (const auto one : allocation::find_obstacles(cluster, pods.front())) CHECK(one == expected);
+        }
+    }
+    SECTION("remedies name jobs that come earlier in the queue and fit there") {
+        asks.priority = 1;
+        asks.start_time = 100;
+        for (auto* n : {&n0, &n1}) {
+            spec.tasks.push_back(running("on-" + n->name, n->name, first(8)));
+            spec.tasks.back().preemptible = n->name == "n0";
+        }
+        spec.tasks.back().terminating = true;
+        const auto add = [&](const char* name, std::int64_t gpus, std::int64_t priority,
+                             std::int64_t created) {
+            auto one = pod(name, gpus);
+            one.priority = priority;
+            one.start_time = created;
+            spec.tasks.push_back(one);
+        };
+        add("older", 1, 1, 50);
+        add("younger", 1, 1, 200);
+        add("lesser", 1, 0, 0);
+        add("urgent", 2, 2, 300);
+        add("larger", 9, 2, 0);
+        add("held", 1, 3, 0);
+        spec.tasks.back().waiting = WaitingReason{WaitingFor::gate, ""};
+        const auto found = why(Cluster::build(spec), "asks");
+        for (const auto kind : {RemedyKind::wait, RemedyKind::evictions, RemedyKind::add_nodes}) {
+            const auto one = remedy(found, kind);
+            REQUIRE(one);
+            CHECK_THAT(one->text, Mentions("urgent (1 pod), older (1 pod)"));
+            for (const char* const other : {"younger", "lesser", "larger", "held"})
+                CHECK_THAT(one->text, !Mentions(other));
+        }
+    }
     SECTION("failed GPUs") {
         n0.failed_gpus = {3};
         n1.failed_gpus = {0, 1};
