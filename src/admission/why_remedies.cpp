@@ -171,10 +171,8 @@ void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
     if (text.empty()) text = "borrow from Standby tasks";
     const auto seconds = [](std::int64_t cost) { return thousands((cost + 999) / 1000); };
     text += "; costs " + seconds(made.cost.total()) + " GPU-seconds";
-    if (!evictions.empty())
-        text += made.cost.lost_work > 0 ? ", " + seconds(made.cost.lost_work) + " of them lost work"
-                                        : ", without lost work";
-    if (restarts) text += "; the work that moved tasks lose by a restart is not counted";
+    if (made.cost.lost_work > 0) text += ", " + seconds(made.cost.lost_work) + " of them lost work";
+    if (restarts) text += "; lost work of tasks that restart by a move is not counted";
     for (const auto& move : made.plan.moves) changed.assign(move.task, move.to, move.gpus);
     for (const auto& p : made.plan.placements)
         if (std::find(why_.pods.begin(), why_.pods.end(), p.task) == why_.pods.end())
