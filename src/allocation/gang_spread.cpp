@@ -244,7 +244,9 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         // `why` may blame one of the others, because it computes what each costs to remove.
         for (std::uint32_t row = 0; row < tally.rows.size(); ++row) {
             const auto alone = tally.rows[row].alone;
-            if (alone == 0 || blame.nodes == 0 || row == blame.rows.front()) continue;
+            if (alone == 0 || blame.nodes == 0 || row == blame.rows.front() ||
+                is_permanent(tally.constraint(row)))
+                continue;
             result.reason += "; " + std::to_string(alone) + (alone == 1 ? " node passes" : " nodes pass") +
                              " every constraint except " + tally.refusals.name(row);
         }

@@ -6,6 +6,7 @@
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/why.hpp>
 #include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/place.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <numeric>
@@ -613,7 +614,7 @@ TEST_CASE("allocate counts the nodes of the constraint that why names because it
     CHECK(why(cluster, "asks").constraints == std::vector<std::string>{"cpu"});
     const auto found = allocation::allocate(cluster, allocation::pending_pods(cluster, "asks"));
     CHECK(found.obstacle == Obstacle::gpu);
-    CHECK_THAT(found.reason, Mentions("2 nodes 'n0'; 1 node passes every constraint except cpu"));
+    CHECK_THAT(found.reason, Mentions("2 nodes 'n0' 1 node passes every constraint except cpu"));
 }
 
 TEST_CASE("why does not call impossible what a move of a neighbour makes possible") {
