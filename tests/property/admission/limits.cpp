@@ -197,7 +197,8 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
     CHECK(limited > testing_support::instances(20'000));
     CHECK(with_subgroups > testing_support::instances(10'000));
     CHECK(proven > testing_support::instances(50'000));
-    CHECK((cheaper + missed) * 100 <= disturbed);
+    CHECK(cheaper * 100 <= disturbed);
+    CHECK(missed * 50 <= disturbed);  // also plans with moves onto empty nodes
 }
 
 }  // namespace limits_tests
