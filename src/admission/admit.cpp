@@ -9,6 +9,7 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -86,9 +87,10 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
         for (const auto task : solution.evictions) after.remove(task);
     } else {
         std::vector<std::uint8_t> closed(cluster.node_slots());
-        for (std::size_t n = 0; n < closed.size(); ++n) closed[n] = !scope.may_receive[n];
+        for (std::size_t n = 0; n < closed.size(); ++n) closed[n] = !scope.receives(make_id<NodeId>(n));
         consolidation::Options limits;
         limits.limits = options.limits;
+        if (!scope.may_open.empty()) limits.open_price = scope.open_price;
         auto order =
             consolidation::order_into_waves(cluster, solution.moves, closed, limits, {}, solution.evictions);
         if (order.dropped_chains > 0 || order.hops > 0) {  // one move per wave, in the order of the solution
@@ -134,6 +136,7 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
     std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
     plan.vacated_nodes.erase(std::unique(plan.vacated_nodes.begin(), plan.vacated_nodes.end()),
                              plan.vacated_nodes.end());
+    plan.opened_nodes = consolidation::opened_nodes(cluster, plan.moves);
     made.cost = cost_of(cluster, plan, options);
     made.cost.recalls = borrowed * options.prices.recall_price_s;
     made.plan = std::move(plan);
@@ -183,13 +186,19 @@ static std::string lack_of_gpus(const Cluster& cluster, std::span<const TaskId> 
 
 /// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or
 /// else the lack of places for displaced tasks.
-static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
+/// @return whether this proves that no plan exists, whichever nodes tasks move to. Obstacles other than near and
+///     spread only vanish when tasks leave; of a single pod, others do not change either if no task may leave
+static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const PriceTable& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster emptied(cluster), work(cluster);
     emptied.commit();
     work.commit();
+    bool may_leave = false;
     for (const auto task : cluster.tasks())
-        if (prices[task].least < never) emptied.remove(task);
+        if (prices[task].least < never) {
+            emptied.remove(task);
+            may_leave = true;
+        }
     // Only tasks on the node leave.
     const auto obstacle_without_its_tasks = [&](TaskId pod, NodeId node) {
         const auto before = work.checkpoint();
@@ -204,6 +213,7 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     std::int64_t fewest = INT64_MAX;
     for (const auto pod : pods) {
         std::int64_t feasible = 0, filtered = 0;
+        bool is_certain = true;
         std::vector<NodeId> refusing;
         for (const auto node : emptied.nodes()) {
             if (!passes(pod, node)) {
@@ -217,6 +227,7 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
                 ++feasible;
             else
                 refusing.push_back(node);
+            if (gpusched::detail::may_pass(obstacle) && (may_leave || pods.size() > 1)) is_certain = false;
         }
         if (feasible == 0) {
             made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
@@ -227,7 +238,7 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             const auto blame = tally.blame();
             if (blame.rows.empty()) {
                 if (filtered == 0) made.reason += ": the cluster has no nodes";
-                return;
+                return true;
             }
             made.obstacle = allocation::detail::obstacle_of(tally.constraint(blame.rows.front()));
             made.reason += ", even if every task leaves that may leave; ";
@@ -237,14 +248,14 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
                                ? tally.refusals.name(blame.rows.front()) +
                                      ": no room next to a task that it must be near, if there is one"
                                : tally.describe(blame.rows, blame.node);
-            return;
+            return is_certain;
         }
         fewest = std::min(fewest, feasible);
     }
     made.obstacle = as_it_is.obstacle;
     if (auto lack = lack_of_gpus(cluster, pods, prices); !lack.empty()) {
         made.reason = std::move(lack);
-        return;
+        return true;
     }
     made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one pod" +
                   (passes ? " and pass the filter" : "") +
@@ -253,6 +264,7 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
                   " and the tasks that must keep running";
     if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
     if (!made.proven) made.reason += " (not proven: the search ended early)";
+    return false;
 }
 
 /// Names the limits that prevent the admission, by a plan without them; empty if there is no such plan. The
@@ -385,13 +397,31 @@ static bool take_away(Means means, const Inventory& inventory, Options& options)
     return false;
 }
 
-static Admission admit_by(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
-                          const Options& given, const Context& context);
+static Admission admit_by(std::span<const Means> means, bool opens, const Cluster& cluster,
+                          std::span<const TaskId> pods, const Options& given, const Context& context);
+
+/// Returns whether some task could move to a node that is empty.
+static bool has_empty_target(const Cluster& cluster, const PriceTable& prices, const Options& options) {
+    const auto& inv = cluster.inventory();
+    std::vector<NodeId> empty;
+    for (const auto node : cluster.nodes())
+        if (cluster.occupants(node) == 0 && inv.nodes.receives(node) &&
+            std::find(options.exempt.begin(), options.exempt.end(), node) == options.exempt.end())
+            empty.push_back(node);
+    const auto tasks = cluster.tasks();
+    return std::any_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+        return prices[task].move < never && std::any_of(empty.begin(), empty.end(), [&](NodeId node) {
+                   return inv.eligible(task, node) &&
+                          find_resource_obstacle(cluster, task, node) == Obstacle::none;
+               });
+    });
+}
 
 /// After a search without result, searches without one or more of `means`. More means can use up the steps of
 /// a search, but must not prevent a plan.
-static void try_with_less(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
-                          const Options& options, const Context& context, Budget& budget, Admission& made) {
+static void try_with_less(std::span<const Means> means, bool opens, const Cluster& cluster,
+                          std::span<const TaskId> pods, const Options& options, const Context& context,
+                          Budget& budget, Admission& made) {
     while (!means.empty() && !made.admitted && made.stop_reason == StopReason::completed) {
         if (budget.exhausted()) {
             made.stop_reason = budget.reason();
@@ -402,7 +432,7 @@ static void try_with_less(std::span<const Means> means, const Cluster& cluster, 
         means = means.subspan(1);
         if (!is_less) continue;
         if (less.time_limit) less.time_limit = budget.remaining_s();
-        auto other = admit_by(means, cluster, pods, less, context);
+        auto other = admit_by(means, opens, cluster, pods, less, context);
         other.stats.steps += made.stats.steps;
         other.stats.sets_checked += made.stats.sets_checked;
         made.stats = other.stats;
@@ -417,8 +447,9 @@ static void try_with_less(std::span<const Means> means, const Cluster& cluster, 
 
 /// `admit` for valid options.
 /// @param means that a further search may do without; all of them: describes a failure
-static Admission admit_by(std::span<const Means> means, const Cluster& cluster, std::span<const TaskId> pods,
-                          const Options& given, const Context& context) {
+/// @param opens whether tasks may move to nodes that were empty
+static Admission admit_by(std::span<const Means> means, bool opens, const Cluster& cluster,
+                          std::span<const TaskId> pods, const Options& given, const Context& context) {
     Admission made;
     auto options = given;
     if (options.max_moves == 0) options.moves = false;
@@ -472,6 +503,7 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
     consolidation::Options movable;
     movable.limits.max_disrupted = options.limits.max_disrupted;
     movable.exempt = options.exempt;
+    if (opens) movable.open_price = 0;
     const auto scope = consolidation::make_scope(cluster, movable);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
@@ -517,9 +549,21 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
     //    small (NodeBounds, PodBounds).
     made.proven = made.admitted ? lower == made.cost.total() : lower >= never && search.solutions().empty();
     if (lower < never) made.bound = lower;
-    if (!made.admitted && !made.proven) try_with_less(means, cluster, pods, options, context, budget, made);
+    if (!made.admitted && !made.proven)
+        try_with_less(means, opens, cluster, pods, options, context, budget, made);
     if (!made.admitted && means.size() == all_means.size()) {
-        explain(cluster, pods, passes, prices, placed, made);
+        if (explain(cluster, pods, passes, prices, placed, made)) {
+            made.proven = true;
+            made.bound.reset();
+        } else if (!opens && made.stop_reason == StopReason::completed &&
+                   has_empty_target(cluster, prices, options)) {
+            auto less = given;
+            if (less.time_limit) less.time_limit = budget.remaining_s();
+            auto other = admit_by(means, true, cluster, pods, less, context);
+            other.stats.steps += made.stats.steps;
+            other.stats.sets_checked += made.stats.sets_checked;
+            return other;
+        }
         const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
                                 !given.standby || given.limits.max_disrupted ||
                                 given.limits.max_moves_per_wave || given.limits.max_moves_per_node ||
@@ -538,7 +582,7 @@ static Admission admit_by(std::span<const Means> means, const Cluster& cluster, 
 GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
                                 const Context& context) {
     validate(options, cluster);
-    return detail::admit_by(detail::all_means, cluster, pods, options, context);
+    return detail::admit_by(detail::all_means, false, cluster, pods, options, context);
 }
 
 }  // namespace gpusched::admission

@@ -4,6 +4,7 @@
 
 #include "allocation/gang.hpp"
 #include "allocation/tally.hpp"
+#include "consolidation/queue.hpp"
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/why.hpp>
@@ -72,8 +73,6 @@ class Inquiry {
     std::vector<TaskId> place_best(Cluster& work);
 
     // Impossible
-    /// The taints that tell the state of a node.
-    static bool is_state(const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); }
     /// Opens all nodes, and removes all tasks that may leave.
     [[nodiscard]] Cluster emptied() const;
     [[nodiscard]] bool leaves(TaskId task) const;
@@ -105,7 +104,12 @@ class Inquiry {
     void say_gpus(const Tally& tally, std::size_t row);
 
     // Remedies
-    void add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text);
+    /// @param changed the cluster after the change, without the pods
+    /// @param places of the pods in it
+    void add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text,
+                    const Cluster& changed, std::span<const Placement> places);
+    /// Names the jobs with pending pods that come before these pods in the queue and fit on their nodes.
+    [[nodiscard]] std::string earlier_in_queue(const Cluster& changed, std::span<const Placement> places);
     [[nodiscard]] std::vector<Placement> ask_again(const Cluster& changed);
     /// Removes the items, one after another, without which `helps` still holds.
     template <class Item, class Helps>
@@ -137,8 +141,9 @@ class Inquiry {
     std::vector<Kind> kinds_;    // of `why_.pods`, the largest first
     std::map<TaskId, std::size_t> kind_of_;
     Why why_;
-    std::optional<Cluster> work_;     // with as many of the pods as find a place
-    std::vector<TaskId> left_;        // the others
+    std::optional<Cluster> work_;   // with as many of the pods as find a place
+    std::vector<TaskId> unplaced_;  // the others
+    std::optional<std::vector<consolidation::detail::QueuedJob>> queue_;
     std::vector<NodeId> best_nodes_;  // where they were placed
     std::optional<Level> level_;      // the pods must share a domain of it
     std::optional<Cluster> emptied_;  // the pool without tasks that may leave

@@ -30,8 +30,8 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
       scope_(scope), prices_(prices), bounds_(bounds), budget_(budget), stats_(stats),
       state_(snapshot, std::move(copy), options, prices, gangs),
       covers_(snapshot, state_, passes, prices, bounds, stats),
-      needed_milli_(lacking_milli(snapshot, pods, bounds)),
-      pod_bounds_(snapshot, pods, bounds, needed_milli_) {
+      must_lose_milli_(lacking_milli(snapshot, pods, bounds)),
+      pod_bounds_(snapshot, pods, bounds, must_lose_milli_) {
     if (!options.exempt.empty()) exempt_.assign(snapshot.node_slots(), 0);
     for (const auto node : options.exempt) exempt_[index(node)] = 1;
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
@@ -59,7 +59,7 @@ void Search::offer(Solution solution) {
 
 void Search::lose(const Item& item) {
     const auto& price = prices_[item.task];
-    if (price.lose >= never || !item.may_be_lost) return;
+    if (price.lose >= never || !item.leaving_helps) return;
     if (const auto job = inv_.tasks.job[index(item.task)];
         job != none<JobId> && state_.broken[index(job)] == 1)
         return;
@@ -73,7 +73,7 @@ void Search::lose(const Item& item) {
     state_.undo(before);
 }
 
-bool Search::out() {
+bool Search::must_stop() {
     if (stats_.steps >= stop_at_ || stats_.steps >= limit_) {
         incomplete_ = hit_step_limit_ = true;
         return true;
@@ -87,9 +87,9 @@ bool Search::out() {
 
 /// Lower bound on the cost of all solutions below the current state.
 std::int64_t Search::bound() const {
-    auto least =
-        state_.cost +
-        (state_.lost_milli < needed_milli_ ? bounds_.loss_of_at_least(needed_milli_ - state_.lost_milli) : 0);
+    auto least = state_.cost + (state_.lost_milli < must_lose_milli_
+                                    ? bounds_.loss_of_at_least(must_lose_milli_ - state_.lost_milli)
+                                    : 0);
     if (pod_bounds_.known())
         least = std::max(least, state_.pods_cost + pod_bounds_.cheapest(state_.pods_left));
     return least;
@@ -102,7 +102,7 @@ bool Search::helps_on(const Item& item, NodeId node) const {
     const auto& set = inv_.group_sets[item.set];
     const auto to = inv_.domain_at(set.level, node);
     if (set.kind == GroupKind::near) return to == item.domain;
-    if (item.may_be_lost) return to != item.domain;
+    if (item.leaving_helps) return to != item.domain;
     return inv_.spread_rules[set.rule].eligible[index(node)] &&
            state_.work.group_count(item.set, to) == state_.work.fewest_members(item.set);
 }
@@ -114,12 +114,12 @@ bool Search::may_go(const Item& item, NodeId node) const {
     if ((!exempt_.empty() && exempt_[index(node)]) || !helps_on(item, node)) return false;
     const auto& price = prices_[item.task];
     const bool may_move = price.move < never && state_.fate[index(item.task)] == lifted &&
-                          node != snapshot_.node_of(item.task) && scope_.may_receive[index(node)];
+                          node != snapshot_.node_of(item.task) && scope_.receives(node);
     return (may_move || price.replace < never) && passes_(item.task, node);
 }
 
 void Search::descend() {
-    if (bound() >= best_ || out()) return;
+    if (bound() >= best_ || must_stop()) return;
     ++stats_.steps;
     if (lends_) incomplete_ = true;  // the choice of borrowed GPUs is not varied
     // Skips members of gangs that were evicted for good.
@@ -161,18 +161,19 @@ void Search::place(const Item& item) {
         if (item.depth == 0) lower_bound_ = 0;
     }
     const bool may_lose = item.depth > 0 && state_.fate[index(item.task)] == lifted;
-    if (evicts_before_places_ && may_lose) lose(item);
+    if (loses_before_placing_ && may_lose) lose(item);
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
-    if (evicts_before_places_) return;
+    if (loses_before_placing_) return;
     const auto& price = prices_[item.task];
     // The cheaper alternative first. If GPUs are short, a place costs the eviction of other tasks.
-    const bool estimated = state_.lost_milli < needed_milli_ && !evicts_first_;
+    const bool estimated = state_.lost_milli < must_lose_milli_ && !loses_needed_early_;
     const auto scarce = estimated ? bounds_.place_estimate(snapshot_, item.task) : 0;
     const auto chain =
         std::min(price.move, price.replace) + std::max(bounds_.elsewhere(snapshot_, item.task), scarce);
-    const bool early = evicts_first_ && (solutions_.empty() ||
-                                         state_.lost_milli + snapshot_.gpu_milli(item.task) <= needed_milli_);
+    const bool early =
+        loses_needed_early_ &&
+        (solutions_.empty() || state_.lost_milli + snapshot_.gpu_milli(item.task) <= must_lose_milli_);
     const bool first = may_lose && (price.lose <= chain || early);
     if (first) lose(item);
     place_by_displacing(item);
@@ -223,7 +224,7 @@ bool Search::has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const {
 
 /// Places the task on a node on which it fits now, by each useful means, and continues the search.
 void Search::put(const Item& item, NodeId node) {
-    if (bound() >= best_ || out()) return;
+    if (bound() >= best_ || must_stop()) return;
     const auto task = item.task;
     const auto i = index(task);
     GpuMask gpus = 0;
@@ -276,7 +277,7 @@ void Search::put(const Item& item, NodeId node) {
     const auto& price = prices_[task];
     const auto job = inv_.tasks.job[i];
     const bool may_move = price.move < never && state_.fate[i] == lifted && node != snapshot_.node_of(task) &&
-                          scope_.may_receive[index(node)];
+                          scope_.receives(node);
     const bool may_return = price.replace < never && (job == none<JobId> || state_.broken[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
     // The more expensive means can be better if the other uses a limit, gang or budget that others need.
@@ -314,11 +315,12 @@ void Search::place_by_displacing(const Item& item) {
         if (std::find(touched.begin(), touched.end(), entry.node) != touched.end()) continue;
         // By estimate no better node is left. Estimates can be wrong, so some more are tried.
         const bool few = !root && (item.depth > 0 || state_.cost + entry.estimate >= best_);
-        if (out() || (few && ++tried > most_nodes)) {
+        if (must_stop() || (few && ++tried > most_nodes)) {
             incomplete_ = true;
             if (root)
-                lower_bound_ = std::min(
-                    lower_bound_, least + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
+                lower_bound_ =
+                    std::min(lower_bound_,
+                             least + (must_lose_milli_ > 0 ? bounds_.loss_of_at_least(must_lose_milli_) : 0));
             break;
         }
         if (state_.cost + entry.bound < best_) displace_on(item, entry.node, entry.bound);
@@ -340,7 +342,7 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     incomplete_ = false;
     std::vector<Cover> covers;
     if (!covers_.find(item.task, node, best_ - 1 - state_.cost, defers_, covers)) incomplete_ = true;
-    const auto loss = needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0;
+    const auto loss = must_lose_milli_ > 0 ? bounds_.loss_of_at_least(must_lose_milli_) : 0;
     if (root && incomplete_) lower_bound_ = std::min(lower_bound_, node_bound + loss);
     was_cut = was_cut || incomplete_;
     const auto outer = stop_at_;
@@ -410,7 +412,7 @@ void Search::run(std::span<const NodeId> region, bool defers) {
         if (!incomplete_) return never;
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
-    evicts_first_ = false;
+    loses_needed_early_ = false;
     defers_ = defers;
     if (defers) {  // simple plans first
         const auto before = stats_.steps;
@@ -457,8 +459,8 @@ void Search::run(std::span<const NodeId> region, bool defers) {
         }
         if (complete || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
             break;
-        if (!solutions_.empty() || evicts_first_) depth_ = options_.search.depth;
-        evicts_first_ = !evicts_first_;  // the estimates may have been wrong
+        if (!solutions_.empty() || loses_needed_early_) depth_ = options_.search.depth;
+        loses_needed_early_ = !loses_needed_early_;  // the estimates may have been wrong
     }
     // No solution, perhaps because displaced tasks took the places of later pods.
     if (solutions_.empty() && incomplete_ && options_.evictions &&
@@ -466,9 +468,9 @@ void Search::run(std::span<const NodeId> region, bool defers) {
         const auto before = stats_.steps;
         const auto most = std::min(left_for_losses_, most_of_pod * state_.pods_left);
         total = before + most;
-        evicts_before_places_ = true;
+        loses_before_placing_ = true;
         static_cast<void>(pass(most));
-        evicts_before_places_ = false;
+        loses_before_placing_ = false;
         left_for_losses_ -= std::min(left_for_losses_, stats_.steps - before);
         limit_ = limit;
     }
@@ -508,7 +510,7 @@ void Search::finish() {
         incomplete_ = true;
         // Displaces one more task, which can help.
         for (const auto& helper : helpers) {
-            if (bound() >= best_ || out()) break;
+            if (bound() >= best_ || must_stop()) break;
             const auto before = state_.mark();
             state_.lift(helper);
             descend();

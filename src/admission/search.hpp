@@ -79,7 +79,7 @@ class Search {
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
     [[nodiscard]] bool helps_on(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
-    [[nodiscard]] bool out();
+    [[nodiscard]] bool must_stop();
 
     const Cluster& snapshot_;
     const Inventory& inv_;
@@ -94,7 +94,7 @@ class Search {
 
     SearchState state_;
     CoverFinder covers_;
-    std::int64_t needed_milli_;  // must be evicted for good, in thousandths of a GPU
+    std::int64_t must_lose_milli_;  // must be evicted for good, in thousandths of a GPU
     PodBounds pod_bounds_;
 
     std::vector<std::uint8_t> exempt_;              // by node; empty = none
@@ -105,9 +105,9 @@ class Search {
     bool lends_ = false;                 // some task is on Standby
     bool local_ = false;                 // some pod requires GPUs of one NUMA node or socket
     int depth_ = 0;                      // limit of the current pass
-    bool evicts_first_ = false;          // first evict displaced tasks for good while some must be
-    bool evicts_before_places_ = false;  // evict displaced tasks for good before searching a place
-    std::int64_t left_for_losses_ = 0;   // steps left for passes with evicts_before_places_
+    bool loses_needed_early_ = false;    // first evict displaced tasks for good while some must be
+    bool loses_before_placing_ = false;  // evict displaced tasks for good before searching a place
+    std::int64_t left_for_losses_ = 0;   // steps left for passes with loses_before_placing_
     std::int64_t left_for_others_ = 0;   // steps left for passes with defers_
     bool needs_others_ = false;          // a task was placed whose constraints can need other tasks
     bool defers_ = false;                // checks near and spread last, and displaces members for them

@@ -25,8 +25,8 @@ struct SearchState {
     /// A task that remains to be placed.
     struct Item {
         TaskId task = none<TaskId>;
-        int depth = 0;            ///< 0 = a pod
-        bool may_be_lost = true;  ///< whether it is of use that it leaves, wherever it goes
+        int depth = 0;              ///< 0 = a pod
+        bool leaving_helps = true;  ///< whether it is of use that it leaves, wherever it goes
         /// If the task is displaced because a domain of a set of kind near or spread has too few or too many
         /// members: the set and the domain. Otherwise none.
         std::uint32_t set = 0;

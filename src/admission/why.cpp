@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace gpusched::admission::detail {
@@ -97,7 +98,7 @@ Why Inquiry::answer(std::string_view name) {
         if (!why_.impossible.value_or(false)) ask_others();
         ask_for_nodes();
         std::stable_sort(why_.remedies.begin(), why_.remedies.end(), [](const Remedy& a, const Remedy& b) {
-            return std::pair(!a.cost, a.cost) < std::pair(!b.cost, b.cost);
+            return std::tuple(!a.cost, a.cost, a.kind) < std::tuple(!b.cost, b.cost, b.kind);
         });
     }
     why_.stop_reason = budget_.reason();
@@ -247,8 +248,8 @@ void Inquiry::ask_as_it_is() {
         why_.kinds.push_back(std::move(out));
     }
     const auto all = static_cast<std::int64_t>(why_.pods.size());
-    left_ = place_best(work);
-    why_.places = why_.fits ? all : all - static_cast<std::int64_t>(left_.size());
+    unplaced_ = place_best(work);
+    why_.places = why_.fits ? all : all - static_cast<std::int64_t>(unplaced_.size());
     work_ = std::move(work);
     if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;

@@ -33,13 +33,13 @@ bool Inquiry::say_topology() {
 }
 
 void Inquiry::say_constraint() {
-    if (left_.empty()) {  // placed one by one, but not as a gang
+    if (unplaced_.empty()) {  // placed one by one, but not as a gang
         why_.cause_kind = Cause::constraint;
         why_.constraints.emplace_back(enum_name(obstacle_));
         why_.cause = reason_;
         return;
     }
-    const auto pod = left_.front();
+    const auto pod = unplaced_.front();
     best_nodes_ = allocation::detail::without_own_obstacles(*work_, pod, best_nodes_, [&](NodeId node) {
         return find_obstacle(cluster_, pod, node) == Obstacle::none;
     });
@@ -141,7 +141,7 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
         one_model = one_model && (model == none<GpuModelId> || its == model);
         model = its;
     }
-    for (const auto pod : left_) needs += cluster_.gpu_milli(pod);
+    for (const auto pod : unplaced_) needs += cluster_.gpu_milli(pod);
     why_.cause_kind = idle >= needs ? Cause::fragmentation : Cause::capacity;
     const auto each = cluster_.gpu_milli(tally.refusals.task());
     const bool fraction = cluster_.is_fraction(tally.refusals.task());
@@ -157,8 +157,8 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
     if ((alone > 1 || fraction) && most > 0)
         why_.cause += std::string(changed ? "; then no " : "; no ") + (fraction ? "GPU" : "node") +
                       " has more than " + gpus_text(most) + (fraction ? " free" : " idle");
-    why_.cause += left_.size() > 1
-                      ? "; the " + thousands(static_cast<std::int64_t>(left_.size())) +
+    why_.cause += unplaced_.size() > 1
+                      ? "; the " + thousands(static_cast<std::int64_t>(unplaced_.size())) +
                             (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +
                             gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
                       : "; the pod needs " + gpus_text(each) + " on one" + (fraction ? " GPU" : "");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inquiry: could the nodes hold the pods if other tasks left?
 #include "admission/inquiry.hpp"
+#include "model/node_match.hpp"
 #include "model/pod_room.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -17,10 +18,12 @@ Cluster Inquiry::emptied() const {
     pool.commit();
     for (const auto node : nodes_) {
         const auto& taints = inv_.node_attributes[inv_.nodes.attributes[index(node)]].taints;
-        if (!inv_.nodes.is_cordoned(node) && std::none_of(taints.begin(), taints.end(), is_state)) continue;
+        if (!inv_.nodes.is_cordoned(node) &&
+            std::none_of(taints.begin(), taints.end(), gpusched::detail::is_state))
+            continue;
         auto spec = cluster_.node_spec(node);
         spec.schedulable = true;
-        std::erase_if(spec.taints, is_state);
+        std::erase_if(spec.taints, gpusched::detail::is_state);
         pool.update_node(pool.handle(node), spec);
     }
     for (const auto task : cluster_.tasks())

@@ -12,8 +12,28 @@
 
 namespace gpusched::admission::detail {
 
-void Inquiry::add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text) {
-    why_.remedies.push_back({kind, cost, std::move(text)});
+void Inquiry::add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text,
+                         const Cluster& changed, std::span<const Placement> places) {
+    why_.remedies.push_back({kind, cost, std::move(text) + earlier_in_queue(changed, places)});
+}
+
+std::string Inquiry::earlier_in_queue(const Cluster& changed, std::span<const Placement> places) {
+    if (!queue_) queue_ = consolidation::detail::queue(cluster_);
+    const auto own = inv_.tasks.job[index(why_.pods.front())];
+    const auto& own_name = own == none<JobId> ? cluster_.name(why_.pods.front()) : inv_.job_names[index(own)];
+    std::vector<std::string> earlier;
+    for (const auto& job : *queue_) {
+        if (job.is_job == (own != none<JobId>)&&job.name == own_name) break;
+        if (find_waiting(cluster_, job.pods)) continue;
+        const auto fit = std::count_if(job.pods.begin(), job.pods.end(), [&](TaskId pod) {
+            return std::any_of(places.begin(), places.end(), [&](const Placement& place) {
+                return find_obstacle(changed, pod, place.node) == Obstacle::none;
+            });
+        });
+        if (fit > 0) earlier.push_back(job.name + " (" + counted(fit, "pod") + ")");
+    }
+    return earlier.empty() ? std::string()
+                           : "; earlier in the queue, and may take the place: " + listed(earlier);
 }
 
 std::vector<Placement> Inquiry::ask_again(const Cluster& changed) {
@@ -40,21 +60,22 @@ void Inquiry::ask_to_wait() {
         Cluster changed(cluster_);
         changed.commit();
         for (const auto task : tasks) changed.remove(task);
-        return ask_again(changed);
+        return changed;
     };
-    const auto pods = without(leaving);
+    const auto pods = ask_again(without(leaving));
     if (pods.empty()) return;
     std::vector<TaskId> needed;
     for (const auto task : leaving)
         if (uses(pods, cluster_.node_of(task))) needed.push_back(task);
-    if (without(needed).empty()) needed = leaving;  // a group needs more than room
+    if (ask_again(without(needed)).empty()) needed = leaving;  // a group needs more than room
     constexpr std::size_t most_to_reduce = 16;
     if (needed.size() <= most_to_reduce)
-        reduce(needed, [&](std::span<const TaskId> tasks) { return !without(tasks).empty(); });
+        reduce(needed, [&](std::span<const TaskId> tasks) { return !ask_again(without(tasks)).empty(); });
     std::vector<std::string> names;
     for (const auto task : needed)
         names.push_back(cluster_.name(task) + " has left " + cluster_.name(cluster_.node_of(task)));
-    add_remedy(RemedyKind::wait, 0, "wait until " + listed(names));
+    const auto changed = without(needed);
+    add_remedy(RemedyKind::wait, 0, "wait until " + listed(names), changed, ask_again(changed));
 }
 
 void Inquiry::ask_to_uncordon() {
@@ -79,18 +100,20 @@ void Inquiry::ask_to_uncordon() {
                           [](const Taint& taint) { return taint.key == gpusched::detail::cordon_taint; });
             changed.update_node(changed.handle(node), spec);
         }
-        return ask_again(changed);
+        return changed;
     };
-    const auto pods = with(cordoned);
+    const auto pods = ask_again(with(cordoned));
     if (pods.empty()) return;
     std::erase_if(cordoned, [&](NodeId node) { return !uses(pods, node); });
     constexpr std::size_t most_to_reduce = 16;
     if (cordoned.size() <= most_to_reduce)
-        reduce(cordoned, [&](std::span<const NodeId> nodes) { return !with(nodes).empty(); });
+        reduce(cordoned, [&](std::span<const NodeId> nodes) { return !ask_again(with(nodes)).empty(); });
     std::vector<std::string> names;
     for (const auto node : cordoned) names.push_back(cluster_.name(node));
+    const auto changed = with(cordoned);
     add_remedy(RemedyKind::uncordon, 0,
-               (closed_word(inv_) == "drained" ? "resume " : "uncordon ") + listed(names));
+               (closed_word(inv_) == "drained" ? "resume " : "uncordon ") + listed(names), changed,
+               ask_again(changed));
 }
 
 void Inquiry::ask_admit() {
@@ -120,9 +143,18 @@ void Inquiry::ask_admit() {
 
 void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
     std::vector<std::string> moves, evictions;
-    for (const auto& move : made.plan.moves)
-        moves.push_back(cluster_.name(move.task) + " to " + cluster_.name(move.to));
+    Cluster changed(cluster_);
+    changed.commit();
+    bool restarts = false;
+    for (const auto& move : made.plan.moves) {
+        const bool copied = inv_.tasks.how(move.task) == Mobility::copy;
+        restarts = restarts || !copied;
+        moves.push_back(cluster_.name(move.task) + " to " + cluster_.name(move.to) +
+                        (copied ? "" : " (restarts)"));
+        changed.remove(move.task);
+    }
     for (const auto task : made.plan.evictions) {
+        changed.remove(task);
         const auto again = std::find_if(made.plan.placements.begin(), made.plan.placements.end(),
                                         [&](const Placement& p) { return p.task == task; });
         evictions.push_back(
@@ -137,8 +169,15 @@ void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
         text += (text.empty() ? "" : "; ") +
                 ("move " + counted(static_cast<std::int64_t>(moves.size()), "task")) + ": " + listed(moves);
     if (text.empty()) text = "borrow from Standby tasks";
-    add_remedy(kind, made.cost.total(),
-               text + "; costs " + thousands((made.cost.total() + 999) / 1000) + " GPU-seconds");
+    const auto seconds = [](std::int64_t cost) { return thousands((cost + 999) / 1000); };
+    text += "; costs " + seconds(made.cost.total()) + " GPU-seconds";
+    if (made.cost.lost_work > 0) text += ", " + seconds(made.cost.lost_work) + " of them lost work";
+    if (restarts) text += "; lost work of tasks that restart by a move is not counted";
+    for (const auto& move : made.plan.moves) changed.assign(move.task, move.to, move.gpus);
+    for (const auto& p : made.plan.placements)
+        if (std::find(why_.pods.begin(), why_.pods.end(), p.task) == why_.pods.end())
+            changed.assign(p.task, p.node, p.gpus);
+    add_remedy(kind, made.cost.total(), std::move(text), changed, made.pods);
 }
 
 void Inquiry::ask_for_nodes() {
@@ -182,9 +221,11 @@ void Inquiry::ask_for_nodes() {
     }
     if (fewest > all) return;
     const auto node = templates.at(model);
+    const auto changed = with_nodes(node, fewest);
     add_remedy(RemedyKind::add_nodes, std::nullopt,
                "add " + counted(fewest, model.empty() ? "node" : model + " node") + " like " +
-                   cluster_.name(node));
+                   cluster_.name(node),
+               changed, placement(changed, why_.pods));
 }
 
 Cluster Inquiry::with_nodes(NodeId like, std::int64_t count) const {
@@ -193,7 +234,7 @@ Cluster Inquiry::with_nodes(NodeId like, std::int64_t count) const {
     auto spec = cluster_.node_spec(like);
     spec.schedulable = true;
     spec.failed_gpus.clear();
-    std::erase_if(spec.taints, is_state);
+    std::erase_if(spec.taints, gpusched::detail::is_state);
     for (const auto task : cluster_.tasks_on(like)) {  // a new node runs the daemons, too
         if (!inv_.tasks.daemon[index(task)]) continue;
         spec.cpu_milli = std::max<std::int64_t>(0, spec.cpu_milli - inv_.tasks.cpu_milli[index(task)]);

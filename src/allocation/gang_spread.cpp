@@ -165,8 +165,8 @@ void Gang::place_uniform(Allocation& result) const {
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
     // If pods avoid, want near or spread others, the number that a domain can hold depends on the pods in
-    // other domains. Then `room` proves nothing.
-    const bool selected = !inv.selection_memberships(c.sample).empty();
+    // other domains. Then `room` proves nothing, except for one pod: no other pods come, and each node was asked.
+    const bool selected = count > 1 && !inv.selection_memberships(c.sample).empty();
     bool sure = !selected;  // false, too, once a domain held fewer pods than it could alone
     while (const auto counts = spread(room.domain, count, options.policy)) {
         if (!put_counts(*counts, room.node, room.domain)) {
@@ -183,9 +183,13 @@ void Gang::place_uniform(Allocation& result) const {
         }
         return;
     }
+    if (c.by_trial && was_cut()) sure = false;  // nodes may not have been asked
+    // Without groups, the nodes hold at least as many pods.
+    const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
+    if (selected && room_without_groups(c, nodes) < count) sure = true;
     result.proven = sure;
     explain(c, 0, result);
-    if (selected && explains)
+    if (selected && !sure && explains)
         result.reason += "; the pods were tried in one order, so a placement may exist (not proven)";
     else if (!sure && budget != nullptr && budget->reason() != StopReason::completed)
         say_unproven(result);
@@ -221,9 +225,8 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
             const auto constraint = tally.constraint(row);
-            const std::string kind(constraint == Constraint::cordoned    ? closed_word(inv)
-                                   : constraint == Constraint::not_ready ? "not ready"
-                                   : constraint == Constraint::port      ? "host port in use"
+            const std::string kind(constraint == Constraint::cordoned ? closed_word(inv)
+                                   : constraint == Constraint::port   ? "host port in use"
                                    : constraint == Constraint::volume_in_use
                                        ? "volume in use"
                                        : in_words(obstacle_of(constraint)));
@@ -241,6 +244,15 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
                                                     : " pass every other constraint") +
                              (one ? ": " : ", such as ") + gpusched::quoted(cluster.name(blame.node)) + ": ";
         result.reason += tally.describe(blame.rows, blame.node);
+        // `why` may blame one of the others, because it computes what each costs to remove.
+        for (std::uint32_t row = 0; row < tally.rows.size(); ++row) {
+            const auto alone = tally.rows[row].alone;
+            if (alone == 0 || blame.nodes == 0 || row == blame.rows.front() ||
+                is_permanent(tally.constraint(row)))
+                continue;
+            result.reason += "; " + std::to_string(alone) + (alone == 1 ? " node passes" : " nodes pass") +
+                             " every constraint except " + tally.refusals.name(row);
+        }
     }
     cluster.rollback(start);
 }

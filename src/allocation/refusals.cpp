@@ -28,11 +28,9 @@ static constexpr std::array kube_order{
     Constraint::volume_in_use, Constraint::volume,        Constraint::spread,     Constraint::avoid,
     Constraint::near,          Constraint::anti_affinity, Constraint::affinity,   Constraint::network};
 
-static constexpr std::string_view state_taints = "node.kubernetes.io/";
-
 /// The constraint that a taint is part of.
 static Constraint constraint_of(const Taint& taint) {
-    if (!taint.key.starts_with(state_taints)) return Constraint::taint;
+    if (!gpusched::detail::is_state(taint)) return Constraint::taint;
     return taint.key == gpusched::detail::cordon_taint ? Constraint::cordoned : Constraint::not_ready;
 }
 

@@ -111,8 +111,9 @@ Obstacle obstacle_of(Constraint constraint) noexcept {
     case Constraint::taint:
         return Obstacle::taint;
     case Constraint::cordoned:
-    case Constraint::not_ready:
         return Obstacle::cordoned;
+    case Constraint::not_ready:
+        return Obstacle::not_ready;
     case Constraint::failed_gpus:
     case Constraint::gpu:
         return Obstacle::gpu;

@@ -185,7 +185,7 @@ Blocker Explainer::find_blocker(TaskId task) const {
         const auto obstacle = static_cast<Obstacle>(o);
         return obstacle == Obstacle::gpu_model || obstacle == Obstacle::node_selector ||
                obstacle == Obstacle::node_affinity || obstacle == Obstacle::taint ||
-               obstacle == Obstacle::cordoned;
+               obstacle == Obstacle::cordoned || obstacle == Obstacle::not_ready;
     };
     if (seen[0] > 0) {  // it fits somewhere
         blocker.nodes_refused = 0;
@@ -263,10 +263,10 @@ LeastChange Explainer::least_change(TaskId task) const {
         const auto closed = closed_by_[index(node)];
         if (closed != ClosedBy::none) {
             const auto obstacle = find_obstacle(after_, task, node);
-            const bool fits =
-                obstacle == Obstacle::none || (obstacle == Obstacle::cordoned &&
-                                               find_resource_obstacle(after_, task, node) == Obstacle::none &&
-                                               find_group_obstacle(after_, task, node) == Obstacle::none);
+            const bool fits = obstacle == Obstacle::none ||
+                              ((obstacle == Obstacle::cordoned || obstacle == Obstacle::not_ready) &&
+                               find_resource_obstacle(after_, task, node) == Obstacle::none &&
+                               find_group_obstacle(after_, task, node) == Obstacle::none);
             if (fits && least.closed_node == none<NodeId>) least.closed_node = node, least.closed_by = closed;
             continue;
         }

@@ -23,6 +23,7 @@ static std::string round_name(std::size_t round, const char* field) {
 static std::int64_t Refusals::*counter_of(Obstacle obstacle) noexcept {
     switch (obstacle) {
     case Obstacle::cordoned:
+    case Obstacle::not_ready:
     case Obstacle::not_eligible:
     case Obstacle::gpu_model:
     case Obstacle::node_selector:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
+#include "consolidation/queue.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
@@ -24,20 +25,7 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-/// A job, or a task without a job, with its pending pods.
-struct QueuedJob {
-    std::string name;
-    bool is_job = false;  // jobs and tasks may share a name
-    std::int64_t priority = std::numeric_limits<std::int64_t>::min();
-    std::int64_t created = std::numeric_limits<std::int64_t>::max();
-    std::vector<TaskId> pods;  // those that it needs come first
-    std::size_t needed = 0;    // of the pods
-    bool has_subgroups = false;
-    bool one_by_one = false;  // each pod starts as soon as it has a place
-};
-
-// Returns the jobs that wait, highest priority first, then the oldest, then by name.
-static std::vector<QueuedJob> queue(const Cluster& cluster) {
+GPUSCHED_EXPORT std::vector<QueuedJob> queue(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     std::map<std::pair<bool, std::string_view>, QueuedJob> jobs;

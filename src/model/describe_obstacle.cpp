@@ -323,10 +323,11 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::waiting:
         break;
     case Obstacle::cordoned:
-        return concat("the node is ",
-                      detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints)
-                          ? "not ready"
-                          : closed_word(inv));
+        return concat("the node is ", closed_word(inv));
+    case Obstacle::not_ready:
+        return detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints)
+                   ? "the node is not ready"
+                   : text.taint();
     case Obstacle::gpu_model:
         return text.model();
     case Obstacle::node_selector:
@@ -368,6 +369,8 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
     switch (obstacle) {
     case Obstacle::cordoned:
         return "cordon";
+    case Obstacle::not_ready:
+        return "not ready";
     case Obstacle::not_eligible:
         return "GPU model, labels or taints";
     case Obstacle::gpu_model:

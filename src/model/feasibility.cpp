@@ -118,7 +118,10 @@ namespace gpusched {
 
 GPUSCHED_EXPORT Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.receives(node)) return Obstacle::cordoned;
+    if (!inv.nodes.receives(node)) {
+        const auto& taints = inv.node_classes[inv.nodes.node_class[index(node)]].taints;
+        return detail::is_not_ready(taints) ? Obstacle::not_ready : Obstacle::cordoned;
+    }
     if (!inv.eligible(task, node)) return Obstacle::not_eligible;
     if (const auto found = find_resource_obstacle(cluster, task, node); found != Obstacle::none) return found;
     return find_group_obstacle(cluster, task, node);
@@ -132,7 +135,16 @@ GPUSCHED_EXPORT Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskI
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
     if (!detail::holds(inv.node_selector(task), labels)) return Obstacle::node_selector;
     if (!detail::holds(inv.node_affinity(task), labels, cluster.name(node))) return Obstacle::node_affinity;
-    return detail::tolerates_taints(requirement, node_class) ? Obstacle::none : Obstacle::taint;
+    auto found = Obstacle::none;
+    for (const auto& taint : node_class.taints) {
+        if (Inventory::tolerates(requirement.tolerations, taint)) continue;
+        if (!detail::is_state(taint)) return Obstacle::taint;
+        if (taint.key == detail::cordon_taint)
+            found = Obstacle::cordoned;
+        else if (found == Obstacle::none)
+            found = Obstacle::not_ready;
+    }
+    return found;
 }
 
 GPUSCHED_EXPORT GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {

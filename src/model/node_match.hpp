@@ -19,6 +19,9 @@ namespace gpusched::detail {
 /// The taint of a cordoned node, with effect NoSchedule. Tasks that tolerate it can still be placed there.
 inline constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable";
 
+/// True for the taints of Kubernetes that tell the state of a node.
+inline bool is_state(const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); }
+
 /// The taint of a node that is not ready.
 inline constexpr std::string_view not_ready_taint = "node.kubernetes.io/not-ready";
 

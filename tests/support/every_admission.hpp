@@ -30,7 +30,8 @@ class EveryAdmission {
         gpusched::PlanSpec plan{};
     };
 
-    EveryAdmission(const gpusched::ClusterSpec& spec, const gpusched::admission::Options& options)
+    /// @param opens whether tasks may move to nodes that were empty
+    EveryAdmission(const gpusched::ClusterSpec& spec, const gpusched::admission::Options& options, bool opens)
         : spec_(spec), options_(options) {
         for (const auto& node : spec.nodes) depth_ = std::max(depth_, static_cast<int>(node.network.size()));
         domain_.resize(std::size_t(depth_));
@@ -44,7 +45,7 @@ class EveryAdmission {
         now_.nodes.resize(spec.nodes.size());
         now_.at.assign(spec.tasks.size(), -1);
         now_.gpus.assign(spec.tasks.size(), 0);
-        open_.assign(spec.nodes.size(), false);
+        open_.assign(spec.nodes.size(), opens);
         for (int t = 0; t < tasks(); ++t) {
             if (!task(t).node) {
                 pods_.push_back(t);
@@ -515,6 +516,9 @@ class EveryAdmission {
                 return false;
             };
             if (holds(start_) && !holds(now_)) plan.vacated_nodes.push_back(node(n).name);
+            const bool moved_to =
+                std::any_of(movers.begin(), movers.end(), [&](int t) { return at(now_, t) == n; });
+            if (!holds(start_) && moved_to) plan.opened_nodes.push_back(node(n).name);
         }
         best_ = Found{cost, std::move(plan)};
     }

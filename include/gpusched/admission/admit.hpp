@@ -73,7 +73,7 @@ struct Admission {
     Plan plan{};
     Cost cost{};
     /// Lower bound: no plan within the limits of the options costs less, in thousandths of a GPU-second.
-    /// Absent = no plan exists.
+    /// Plans with moves onto empty nodes count only if the plan has one. Absent = no plan exists.
     std::optional<std::int64_t> bound{};
     /// The cost equals the bound; without a plan: no plan exists within the limits.
     bool proven = false;
@@ -110,11 +110,11 @@ struct Admission {
 /// a plan or a proof, the search is repeated without some of these means, so that an additional means never
 /// prevents an admission.
 ///
-/// Tasks may move as for `consolidate` (`consolidation::make_scope`), but not to empty nodes. Tasks may be
-/// evicted as for `preempt`, if their priority is lower than that of every pod. A gang that would fall below
-/// its `min_members` is evicted as a whole, and is placed again as a whole or not at all. The gangs of the
-/// pods stay intact. Disruption budgets hold unless they have a price. A preferred level is kept if that
-/// costs no more.
+/// Tasks may move as for `consolidate` (`consolidation::make_scope`), and onto nodes that were empty only if
+/// no other plan was found. Tasks may be evicted as for `preempt`, if their priority is lower than that of
+/// every pod. A gang that would fall below its `min_members` is evicted as a whole, and is placed again as a
+/// whole or not at all. The gangs of the pods stay intact. Disruption budgets hold unless they have a price. A
+/// preferred level is kept if that costs no more.
 ///
 /// @param pods pending tasks, distinct, at least one; the cluster must hold no reservations
 /// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, except if it exceeds
@@ -122,8 +122,9 @@ struct Admission {
 /// @throws InvalidInput as `allocate`, and for options out of range
 /// O(nodes + tasks) plus the steps: at most `search_limit` for each pod, and as many in total again for a
 /// preferred level. A step is O(nodes) and checks at most 2,000 sets of tasks. Without a plan or a proof,
-/// at most 19 searches with fewer means follow. If limits prevent the admission, another
-/// search names them. Deterministic unless a time limit or a cancellation ends the search.
+/// at most 19 searches with fewer means follow, and then as many with moves onto empty nodes. If limits prevent
+/// the admission, another search names them. Deterministic unless a time limit or a cancellation ends the
+/// search.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
 

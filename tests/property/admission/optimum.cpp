@@ -268,7 +268,9 @@ constexpr std::int64_t unlimited = INT64_MAX / 4;
 /// The least cost of any plan: `made`'s, if it is not refuted.
 std::int64_t optimum(const Case& c, const admission::Admission& made) {
     const auto limit = made.admitted ? made.cost.total() : unlimited;
-    const auto better = testing_support::EveryAdmission(c.spec, c.options).cheapest_below(limit);
+    // Tasks move to empty nodes only if nothing else admits the pods.
+    const bool opens = !made.admitted || !made.plan.opened_nodes.empty();
+    const auto better = testing_support::EveryAdmission(c.spec, c.options, opens).cheapest_below(limit);
     if (!better) return limit;
     // A plan beyond a budget is right if it has its price, but the verifier refuses it.
     if (!c.options.prices.budget_price_s) {

@@ -384,9 +384,10 @@ class Check {
             INFO(remedy.text);
             CHECK((!remedy.cost || (last && *last <= *remedy.cost)));
             last = remedy.cost;
+            const auto what = remedy.text.substr(0, remedy.text.find(';'));  // without earlier jobs
             auto changed = spec_;
             if (remedy.kind == admission::RemedyKind::uncordon) {
-                for (const auto& name : split(remedy.text.substr(9))) {
+                for (const auto& name : split(what.substr(9))) {
                     auto& node = changed.nodes[reference::node_index(changed, name)];
                     node.schedulable = true;
                     std::erase_if(node.taints, [](const Taint& taint) { return taint.key == cordon_key; });
@@ -394,9 +395,9 @@ class Check {
                 check_place(changed);
                 ++seen_.uncordoned;
             } else if (remedy.kind == admission::RemedyKind::add_nodes) {
-                const auto count = std::stoi(remedy.text.substr(4));
-                auto node = changed.nodes[reference::node_index(
-                    changed, remedy.text.substr(remedy.text.find("like ") + 5))];
+                const auto count = std::stoi(what.substr(4));
+                auto node =
+                    changed.nodes[reference::node_index(changed, what.substr(what.find("like ") + 5))];
                 node.schedulable = true;
                 node.failed_gpus.clear();
                 std::erase_if(node.taints, is_state);

@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/allocate.hpp>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -141,6 +142,59 @@ TEST_CASE("closeness that is preferred is found among many switches, by eviction
     CHECK(evicted.plan.evictions.size() == 2);
     CHECK(switch_of(important, evicted.pods[0]) == switch_of(important, evicted.pods[1]));
     CHECK(verify::plan(important.cluster.to_spec(), to_spec(evicted.plan, important.cluster)).ok);
+}
+
+TEST_CASE("tasks move to empty nodes only if nothing else admits the job") {
+    struct Case {
+        std::string name;
+        std::function<void(ClusterSpec&, Options&)> change;
+        std::string to;  // of `small`; empty = the job is refused
+    };
+    for (const auto& [name, change, to] :
+         {Case{"an empty node", [](auto&, auto&) {}, "empty"},
+          Case{"another node with room comes first",
+               [](auto& spec, auto&) {
+                   spec.nodes.push_back({.name = "used", .gpu_count = 8});
+                   run(spec, "other", "used", 0, 1).locked = true;
+               },
+               "used"},
+          Case{"it must be large enough", [](auto& spec, auto&) { spec.nodes[1].gpu_count = 3; }, ""},
+          Case{"it is cordoned", [](auto& spec, auto&) { spec.nodes[1].schedulable = false; }, ""},
+          Case{"it is exempt", [](auto&, auto& options) { options.exempt = {NodeId{1}}; }, ""},
+          Case{"without moves", [](auto&, auto& options) { options.moves = false; }, ""}}) {
+        INFO(name);
+        ClusterSpec spec;
+        spec.nodes = {{.name = "only", .gpu_count = 8}, {.name = "empty", .gpu_count = 8}};
+        spec.nodes[0].labels["pool"] = "a";
+        run(spec, "small", "only", 0, 4);
+        spec.tasks.push_back({.name = "pod", .gpu_count = 8, .node_selector = {{"pool", "a"}}});
+        Options options;
+        change(spec, options);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
+        const auto made = testing_support::verified(cluster, {TaskId{1}}, options);
+        INFO(made.reason);
+        CHECK(made.admitted == !to.empty());
+        CHECK(made.proven);
+        REQUIRE(made.plan.moves.size() == (to.empty() ? 0 : 1));
+        if (!to.empty()) CHECK(cluster.name(made.plan.moves[0].to) == to);
+        CHECK(made.plan.opened_nodes.size() == (to == "empty" ? 1 : 0));
+    }
+}
+
+TEST_CASE("a refusal is proven if the pod fits on no node and no task may leave") {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "a", .gpu_count = 1}, {.name = "b", .gpu_count = 1}};
+    auto& member = run(spec, "member", "a", 0, 1);
+    member.groups = {"g"};
+    spec.tasks.push_back({.name = "pod", .gpu_count = 1});
+    spec.tasks.back().near = {{"g", node_level}};
+    for (const bool locked : {true, false}) {
+        spec.tasks.front().locked = locked;  // else it could move to b, but then no GPU is left there
+        const auto made = admit(Cluster::build(spec, IdOrder::as_listed), std::vector{TaskId{1}});
+        CHECK_FALSE(made.admitted);
+        CHECK(made.proven == locked);
+        CHECK(made.bound.has_value() == !locked);
+    }
 }
 
 TEST_CASE("space that only a chain of moves can make") {

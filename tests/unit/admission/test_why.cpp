@@ -6,6 +6,7 @@
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/why.hpp>
 #include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/place.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <numeric>
@@ -126,6 +127,51 @@ TEST_CASE("why names the cause that a change would remove") {
         CHECK(row(found, "not_ready").nodes_alone == 1);
         CHECK(found.impossible == false);
         CHECK_FALSE(remedy(found, RemedyKind::uncordon));
+    }
+    SECTION("nor is it for allocate and admit") {
+        for (const char* const key : {"not-ready", "unreachable", "disk-pressure", "unschedulable"}) {
+            const bool is_cordon = key == std::string("unschedulable");
+            const auto expected = is_cordon ? Obstacle::cordoned : Obstacle::not_ready;
+            n0.taints = n1.taints = {{"node.kubernetes.io/" + std::string(key), "", "NoSchedule"}};
+            n0.schedulable = !is_cordon;
+            const auto cluster = Cluster::build(spec);
+            const auto pods = allocation::pending_pods(cluster, "asks");
+            INFO(key);
+            CHECK(allocation::allocate(cluster, pods).obstacle == expected);
+            CHECK(admit(cluster, pods).obstacle == expected);
+            for (const auto one : allocation::find_obstacles(cluster, pods.front())) CHECK(one == expected);
+        }
+    }
+    SECTION("remedies name jobs that come earlier in the queue and fit there") {
+        asks.priority = 1;
+        asks.start_time = 100;
+        for (auto* n : {&n0, &n1}) {
+            spec.tasks.push_back(running("on-" + n->name, n->name, first(8)));
+            spec.tasks.back().preemptible = n->name == "n0";
+        }
+        spec.tasks.back().terminating = true;
+        const auto add = [&](const char* name, std::int64_t gpus, std::int64_t priority,
+                             std::int64_t created) {
+            auto one = pod(name, gpus);
+            one.priority = priority;
+            one.start_time = created;
+            spec.tasks.push_back(one);
+        };
+        add("older", 1, 1, 50);
+        add("younger", 1, 1, 200);
+        add("lesser", 1, 0, 0);
+        add("urgent", 2, 2, 300);
+        add("larger", 9, 2, 0);
+        add("held", 1, 3, 0);
+        spec.tasks.back().waiting = WaitingReason{WaitingFor::gate, ""};
+        const auto found = why(Cluster::build(spec), "asks");
+        for (const auto kind : {RemedyKind::wait, RemedyKind::evictions, RemedyKind::add_nodes}) {
+            const auto one = remedy(found, kind);
+            REQUIRE(one);
+            CHECK_THAT(one->text, Mentions("urgent (1 pod), older (1 pod)"));
+            for (const char* const other : {"younger", "lesser", "larger", "held"})
+                CHECK_THAT(one->text, !Mentions(other));
+        }
     }
     SECTION("failed GPUs") {
         n0.failed_gpus = {3};
@@ -557,6 +603,20 @@ TEST_CASE("why, allocate and admit name the same cause, and what helps alone or 
     }
 }
 
+TEST_CASE("allocate counts the nodes of the constraint that why names because it costs least") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 4, 64), node("n1", 4, 64), node("n2", 4, 8)};
+    spec.tasks = {pod("asks", 4), running("a", "n0", first(4)), running("b", "n1", first(4)),
+                  running("cores", "n2", {})};
+    spec.tasks[0].cpu_milli = spec.tasks[3].cpu_milli = 8'000;
+    spec.tasks[1].locked = spec.tasks[2].locked = true;
+    const auto cluster = Cluster::build(spec);
+    CHECK(why(cluster, "asks").constraints == std::vector<std::string>{"cpu"});
+    const auto found = allocation::allocate(cluster, allocation::pending_pods(cluster, "asks"));
+    CHECK(found.obstacle == Obstacle::gpu);
+    CHECK_THAT(found.reason, Mentions("2 nodes 'n0' 1 node passes every constraint except cpu"));
+}
+
 TEST_CASE("why does not call impossible what a move of a neighbour makes possible") {
     // The GPU is on n1, the task that the pod must be near on n0; `large` leaves n1 for n0, and `cache` n0 for n1.
     ClusterSpec spec;
@@ -578,9 +638,11 @@ TEST_CASE("why does not call impossible what a move of a neighbour makes possibl
         CHECK(found.impossible == locked);
         CHECK((found.cause_kind == Cause::impossible) == locked);
     }
-    spec.tasks.pop_back();  // n1 is empty: `admit` moves nothing there, but `cache` could go there
+    spec.tasks.pop_back();  // n1 is empty, and `cache` can go there
     spec.tasks[1].locked = false;
-    CHECK(why(Cluster::build(spec), "asks").impossible == false);
+    const auto found = why(Cluster::build(spec), "asks");
+    CHECK(found.impossible == false);
+    CHECK(remedy(found, RemedyKind::moves));
 }
 
 TEST_CASE("a node that is too small for a pod and its neighbour has such a neighbour all the same") {

@@ -361,3 +361,34 @@ TEST_CASE("a job that is not in the snapshot brings its least numbers along") {
     CHECK_THROWS_MESSAGE(with_job(Cluster::build(uneven()), job), InvalidInput,
                          "job 'job': min_members: -1;");
 }
+
+TEST_CASE("a refusal is proven for one pod, and if the nodes without groups hold too few") {
+    ClusterSpec spec;
+    spec.nodes = {node("a", {}), node("b", {})};
+    for (const char* const on : {"a", "b"}) {
+        TaskSpec task{.name = std::string("on-") + on, .gpu_count = 1};
+        task.node = on;
+        task.gpus = {0};
+        task.groups = {"g"};
+        spec.tasks.push_back(task);
+    }
+    struct Case {
+        std::int64_t pods, gpus;
+        bool avoids, placed, proven;
+    };
+    for (const auto& [count, gpus, avoids, placed, proven] :
+         {Case{1, 1, true, false, true}, Case{1, 8, false, false, true}, Case{1, 7, false, true, true},
+          Case{3, 7, false, false, true}, Case{2, 1, true, false, false}}) {
+        INFO(count << " of " << gpus << ", avoids " << avoids);
+        auto request = pods(count, gpus);
+        if (avoids)
+            request.pod.avoid = {{"g", node_level}};
+        else
+            request.pod.near = {{"g", node_level}};
+        const auto with = with_job(Cluster::build(spec), {"job", {request}});
+        const auto found = allocate(with.cluster, with.pods);
+        CHECK(found.placed == placed);
+        CHECK(found.proven == proven);
+        CHECK((found.reason.find("not proven") != std::string::npos) == !proven);
+    }
+}

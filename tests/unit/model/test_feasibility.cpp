@@ -77,6 +77,12 @@ TEST_CASE("each obstacle has its name") {
         REQUIRE(ask(spec, p, 0) == expected);
     };
     finds(Obstacle::cordoned, [](auto& s) { s.nodes[0].schedulable = false; });
+    for (const char* const key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+        finds(Obstacle::not_ready, [&](auto& s) {
+            s.nodes[0].schedulable = false;
+            s.nodes[0].taints = {{key, "", "NoSchedule"}};
+            s.tasks[p].tolerations = {{.key = key, .op = "Exists"}};
+        });
     finds(Obstacle::not_eligible, [](auto& s) { s.tasks[p].gpu_models = {"B", "C"}; });
     finds(Obstacle::not_eligible, [](auto& s) { s.tasks[p].node_selector = {{"k", "v"}}; });
     finds(Obstacle::not_eligible, [](auto& s) { s.nodes[0].taints = {{"k", "v", "NoSchedule"}}; });
@@ -122,7 +128,11 @@ TEST_CASE("eligibility names its obstacle, model first") {
         return find_eligibility_obstacle(Cluster::build(spec, IdOrder::as_listed), TaskId{2}, NodeId{0});
     };
     REQUIRE(reason() == Obstacle::none);
-    spec.nodes[0].taints = {{"k", "v", "NoExecute"}};
+    spec.nodes[0].taints = {{"node.kubernetes.io/disk-pressure", "", "NoSchedule"}};
+    REQUIRE(reason() == Obstacle::not_ready);
+    spec.nodes[0].taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
+    REQUIRE(reason() == Obstacle::cordoned);
+    spec.nodes[0].taints.push_back({"k", "v", "NoExecute"});
     REQUIRE(reason() == Obstacle::taint);
     spec.tasks[p].node_selector = {{"zone", ""}};
     REQUIRE(reason() == Obstacle::node_selector);
