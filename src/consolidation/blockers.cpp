@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the blockers of a cluster, and plans without each of them.
+#include "consolidation/checks.hpp"
 #include "consolidation/explain_parts.hpp"
 
 #include <gpusched/config.hpp>
@@ -433,10 +434,7 @@ GPUSCHED_EXPORT BlockerRanking blockers(const Cluster& cluster, const BlockerOpt
                                         const Context& context) {
     Problems problems;
     check_fields(problems, options);
-    for (const auto node : options.exempt)
-        if (!cluster.contains(node))
-            problems.add("exempt: there is no node " + std::to_string(index(node)) + "; expected less than " +
-                         std::to_string(cluster.node_slots()));
+    detail::check_nodes(problems, "exempt", cluster, options.exempt);
     auto resolved = options;
     resolved.gpu_model = detail::full_gpu_model(problems, cluster, options.gpu_model);
     problems.throw_if_any();

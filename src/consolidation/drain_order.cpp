@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fills batches of nodes to drain one after another, for several orders of the nodes.
+#include "consolidation/checks.hpp"
 #include "consolidation/explain_parts.hpp"
 
 #include <gpusched/config.hpp>
@@ -366,7 +367,7 @@ static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
 // Names the tasks that must stay on a node.
 static Explanation explain_fixed(const Cluster& cluster, const Scope& scope, NodeId node,
                                  const Options& options) {
-    Explanation why{.node = node, .fate = NodeFate::has_fixed, .blockers = {}, .received = {}, .text = {}};
+    Explanation why{.node = node, .fate = NodeFate::has_fixed};
     why.text = "node " + gpusched::quoted(cluster.name(node)) + " stays occupied";
     for (const auto task : cluster.tasks_on(node)) {
         if (cluster.inventory().tasks.daemon[index(task)] || scope.movable[index(task)]) continue;
@@ -381,8 +382,6 @@ static Explanation explain_fixed(const Cluster& cluster, const Scope& scope, Nod
 static Explanation explain_untried(const Cluster& cluster, NodeId node) {
     return {.node = node,
             .fate = NodeFate::not_worthwhile,
-            .blockers = {},
-            .received = {},
             .text = "node " + gpusched::quoted(cluster.name(node)) + " was not tried: the search ended"};
 }
 
@@ -406,19 +405,8 @@ static void sort_nodes(const Cluster& cluster, std::vector<NodeId>& nodes, std::
 static std::string validate_drain(const DrainOptions& options, const Cluster& cluster) {
     Problems problems;
     check_fields(problems, options);
-    auto exempt = options.exempt;
-    std::sort(exempt.begin(), exempt.end());
-    const auto check = [&](const char* field, const std::vector<NodeId>& nodes, bool may_be_exempt) {
-        for (const auto node : nodes)
-            if (!cluster.contains(node))
-                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
-                             "; expected less than " + std::to_string(cluster.node_slots()));
-            else if (!may_be_exempt && std::binary_search(exempt.begin(), exempt.end(), node))
-                problems.add(
-                    bad_value(field, gpusched::quoted(cluster.name(node)), "a node that is not in exempt"));
-    };
-    check("exempt", options.exempt, true);
-    if (options.nodes) check("nodes", *options.nodes, false);
+    check_nodes(problems, "exempt", cluster, options.exempt);
+    if (options.nodes) check_nodes(problems, "nodes", cluster, *options.nodes, options.exempt);
     auto model = full_gpu_model(problems, cluster, options.gpu_model);
     problems.throw_if_any();
     return model;

@@ -103,10 +103,7 @@ class ExactSearch {
         if (extra == 0) {
             const auto mark = cluster_.checkpoint();
             auto order = lifted_;
-            std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-                return std::find(tasks_.begin(), tasks_.end(), a) <
-                       std::find(tasks_.begin(), tasks_.end(), b);
-            });
+            put_hardest_first(snapshot_, order);
             for (const auto task : order) {
                 if (rule_) rule_.leave(cluster_, task, snapshot_.node_of(task));
                 cluster_.remove(task);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explanations of nodes and moves.
+#include "consolidation/checks.hpp"
 #include "consolidation/explain_parts.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -12,7 +13,6 @@
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/gpu_names.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
@@ -62,19 +62,6 @@ bool has_no_controller(const Inventory& inventory, TaskId task) {
     const auto& kinds = inventory.tasks.owner_kind;
     const auto i = index(task);
     return i < kinds.size() && kinds[i] != TaskTable::unknown_kind && inventory.owner_kinds[kinds[i]].empty();
-}
-
-std::string full_gpu_model(Problems& problems, const Cluster& cluster, const std::string& name) {
-    if (name.empty()) return {};
-    const auto models = gpu_models_of_nodes(cluster);
-    const auto matching = matching_gpu_models(name, models);
-    if (matching.empty())
-        problems.add(gpusched::detail::unknown_gpu_model("gpu_model", name, models, ""));
-    else if (matching.size() > 1)
-        problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", name, matching, ""));
-    else
-        return matching.front();
-    return {};
 }
 
 FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
@@ -364,11 +351,7 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
 }
 
 Explanation Explainer::explain_node(NodeId node) {
-    Explanation result{.node = node,
-                       .fate = NodeFate::empty,
-                       .blockers = {},
-                       .received = {},
-                       .text = "node " + gpusched::quoted(cluster_.name(node))};
+    Explanation result{.node = node, .text = "node " + gpusched::quoted(cluster_.name(node))};
     if (cluster_.occupants(node) == 0) {
         result.text += " held no task except daemons before the plan";
         return result;
@@ -459,9 +442,7 @@ Explanation Explainer::explain_node(NodeId node) {
 GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                     const Options& options) {
     validate(options, cluster);
-    if (!cluster.contains(node))
-        throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
-                           std::to_string(cluster.node_slots()));
+    detail::require_node(cluster, node);
     return detail::Explainer(cluster, plan, options).explain_node(node);
 }
 
@@ -617,8 +598,7 @@ std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Opt
 MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,
                              std::span<const ClosedBy> closed, const AnyPlacementRule& rule, TaskId task,
                              NodeId node, const Options& options) {
-    MoveExplanation result{
-        .task = task, .from_node = after.node_of(task), .to_node = node, .victims = {}, .text = {}};
+    MoveExplanation result{.task = task, .from_node = after.node_of(task), .to_node = node};
     if (!after.is_placed(task) || !cluster.is_placed(task)) {
         result.fate = MoveFate::not_placed;
     } else if (result.from_node == node) {
@@ -665,9 +645,7 @@ GPUSCHED_EXPORT MoveExplanation explain_move(const Cluster& cluster, TaskId task
     if (!cluster.contains(task))
         problems.add("task: there is no task " + std::to_string(index(task)) + "; expected less than " +
                      std::to_string(cluster.task_slots()));
-    if (!cluster.contains(node))
-        problems.add("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
-                     std::to_string(cluster.node_slots()));
+    detail::check_nodes(problems, "node", cluster, {node});
     problems.throw_if_any();
     auto after = apply(cluster, plan);
     const auto scope = make_scope(cluster, options);

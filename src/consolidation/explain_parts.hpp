@@ -19,10 +19,6 @@ namespace gpusched::consolidation::detail {
 /// Whether the task is known to have no controller that would recreate it.
 [[nodiscard]] bool has_no_controller(const Inventory& inventory, TaskId task);
 
-/// Returns the cluster's name of the GPU model in the field `gpu_model`; empty if `name` is. Adds a problem
-/// if no model or several have this name.
-[[nodiscard]] std::string full_gpu_model(Problems& problems, const Cluster& cluster, const std::string& name);
-
 /// Returns why the task is fixed.
 [[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options);
 
@@ -44,11 +40,11 @@ namespace gpusched::consolidation::detail {
                                            std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
                                            TaskId task, NodeId node, const Options& options);
 
-/// Returns the text of an explanation.
+/// Returns what becomes of the move, without the name of the task, such as "is on node 'n' already".
 /// @param after_plan whether there is a plan
-/// What becomes of the move, without the name of the task, such as "is on node 'n' already".
 [[nodiscard]] std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e,
                                         const Options& options, bool after_plan);
+/// Returns the text of an explanation.
 [[nodiscard]] std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
                                    bool after_plan);
 

@@ -43,22 +43,23 @@ static StopReason search_frontier(const Cluster& cluster, const Scope& scope, co
     // If many nodes have the same price, the plans before the last of them are points as well.
     std::vector<Cut> cuts;
     const auto gain = [&](std::size_t chains) {
-        return value_milli(joined.weight(chains), 0, 0) - joined.opening(chains);
+        const auto sums = joined.sums(chains);
+        return value_milli(sums.gain, 0, 0) - sums.opening;
     };
-    const auto total = levels.empty() ? 0 : joined.cost(levels.back().chains);
+    const auto total = levels.empty() ? 0 : joined.sums(levels.back().chains).cost;
     std::size_t from = 0;
     std::int64_t next = 0, best = 0;
     for (const auto& level : levels) {
         for (auto chains = from + 1; chains < level.chains; ++chains) {
-            if (joined.cost(chains) < next || gain(chains) <= best) continue;
+            if (joined.sums(chains).cost < next || gain(chains) <= best) continue;
             best = gain(chains);
-            next = joined.cost(chains) + total / static_cast<std::int64_t>(options.points);
+            next = joined.sums(chains).cost + total / static_cast<std::int64_t>(options.points);
             cuts.push_back({chains, level.price});
         }
         if (level.chains > from) {
             cuts.push_back(level);
             best = std::max(best, gain(level.chains));
-            next = joined.cost(level.chains) + total / static_cast<std::int64_t>(options.points);
+            next = joined.sums(level.chains).cost + total / static_cast<std::int64_t>(options.points);
         }
         from = level.chains;
     }
@@ -68,7 +69,7 @@ static StopReason search_frontier(const Cluster& cluster, const Scope& scope, co
     run_parts(executor, budget, cuts.size(), [&](std::size_t i) {
         auto& result = points[known + i].result;
         result = joined.plan(budget, cuts[i].chains);
-        appraise(cluster, policies, cuts[i].price, options.open_price, result);
+        appraise(cluster, policies.node_weight, cuts[i].price, options.open_price, result);
     });
     return joined.stop_reason(budget);
 }

@@ -80,15 +80,9 @@ std::int64_t GoalCount::slots(std::int64_t gpus, std::int64_t cpu, std::int64_t 
     return most;
 }
 
-/// The units that each node would add or, if it is empty, lose.
-struct AddedWeight {
-    std::span<const std::int64_t> added;  // by NodeId
-    std::int64_t operator()(const Cluster&, NodeId node) const noexcept { return added[index(node)]; }
-};
-
 // Searches at descending prices until a plan reaches the goal.
 static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
-                          const GoalCount& goal, const Options& options, const LastPlan* last,
+                          const GoalCount& goal, const Options& options, const std::vector<WantedMove>* last,
                           ExecutorRef executor, Budget& budget, Result& best) {
     static constexpr std::size_t most_prices = 20;
     Options at = options;
@@ -99,12 +93,13 @@ static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyP
     // Finds the first chains that suffice: ordering may drop some, and moves may take slots.
     const auto check = [&] {
         for (auto chains = checked + 1; chains <= joined.chains() && !goal.is_reached_by(best); ++chains) {
-            if (joined.weight(chains) < missing) continue;
+            const auto weight = joined.sums(chains).gain;
+            if (weight < missing) continue;
             auto plan = joined.plan(budget, chains);
-            appraise(cluster, policies, at.price, at.open_price, plan);
+            appraise(cluster, policies.node_weight, at.price, at.open_price, plan);
             const auto after = goal.in(apply(cluster, plan.plan));
             // If tasks take about as many slots as they leave, only some of the chains are checked.
-            missing = joined.weight(chains) + std::max(goal.target() - after, joined.weight(chains) / 8);
+            missing = weight + std::max(goal.target() - after, weight / 8);
             if (after <= best.stats.goal_after) continue;
             plan.stats.goal_before = best.stats.goal_before;
             plan.stats.goal_after = after;
@@ -114,7 +109,7 @@ static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyP
     };
     if (last != nullptr) {
         at.price = std::max<std::int64_t>(1, options.price);
-        last->repeat(rounds, with_limits(policies, at));
+        repeat_moves(rounds, cluster, with_limits(policies, at), *last);
         check();
     }
     // A price of 0 would vacate nodes that add nothing.
@@ -131,7 +126,7 @@ static void search_ladder(const Cluster& cluster, const Scope& scope, const AnyP
         check();
     }
     if (!goal.is_reached_by(best) && joined.chains() > 0) {
-        missing = joined.weight(joined.chains());
+        missing = joined.sums(joined.chains()).gain;
         checked = joined.chains() - 1;
         check();
     }
@@ -205,28 +200,54 @@ static void leave_surplus(const Cluster& cluster, const Scope& scope, const Goal
     }
 }
 
+// Orders the first of the moves that the limits of moves and cost allow. Leaves out completed moves, and the
+// moves of pending tasks.
+static Result order_within(const Cluster& cluster, std::span<const WantedMove> moves, Options options) {
+    options.goal.reset();
+    constexpr auto any = std::numeric_limits<std::int64_t>::max();
+    const auto most_moves = options.max_moves.value_or(any), most_cost = options.max_move_cost.value_or(any);
+    std::vector<WantedMove> wanted;
+    std::vector<std::size_t> last(cluster.task_slots());  // position of the task's last move
+    for (const auto& move : moves) {
+        if (!cluster.is_placed(move.task) || cluster.node_of(move.task) == move.to) continue;
+        last[index(move.task)] = wanted.size();
+        wanted.push_back({move.task, move.to});
+    }
+    std::vector<WantedMove> kept;
+    auto moves_left = most_moves, cost_left = most_cost;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const auto cost = cluster.inventory().tasks.move_cost[index(wanted[i].task)];
+        if (last[index(wanted[i].task)] != i || moves_left == 0 || cost > cost_left) continue;
+        --moves_left;
+        cost_left -= cost;
+        kept.push_back(wanted[i]);
+    }
+    auto found = order_into_waves(cluster, kept, options).result;
+    // Hops count, too.
+    while (!kept.empty() && (found.stats.moves > most_moves || found.stats.move_cost > most_cost)) {
+        kept.pop_back();
+        found = order_into_waves(cluster, kept, options).result;
+    }
+    return found;
+}
+
 // Returns the last plan's moves that are still possible, without moves that the goal does not need. The last
 // moves are left out first.
 template <class Count>
-static Result repeat_for_slots(const GoalCount& goal, const Options& options, const LastPlan& last,
-                               Budget& budget, std::int64_t before, Count&& count) {
+static Result repeat_for_slots(const Cluster& cluster, const GoalCount& goal, const Options& options,
+                               std::vector<WantedMove> moves, Budget& budget, Count&& count) {
     static constexpr std::size_t most_tries = 200;
-    std::set<std::size_t> left_out;
-    const auto ordered = [&](const std::set<std::size_t>& without) {
-        auto found = last.ordered(options, without);
-        found.stats.goal_before = before;
-        count(found);
-        return found;
-    };
-    auto best = ordered(left_out);
-    for (auto i = last.moves; i-- > 0 && last.moves - i <= most_tries && goal.is_reached_by(best);) {
+    auto best = order_within(cluster, moves, options);
+    count(best);
+    for (auto i = moves.size(), tries = most_tries; i-- > 0 && tries-- > 0 && goal.is_reached_by(best);) {
         if (budget.exhausted()) break;
-        auto fewer = left_out;
-        fewer.insert(i);
-        auto found = ordered(fewer);
+        auto fewer = moves;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+        auto found = order_within(cluster, fewer, options);
+        count(found);
         if (!goal.is_reached_by(found)) continue;
         best = std::move(found);
-        left_out = std::move(fewer);
+        moves = std::move(fewer);
     }
     return best;
 }
@@ -244,9 +265,9 @@ static std::vector<WantedMove> final_places(const Plan& plan) {
 
 // Returns the plan that comes closest, with or without opened nodes, as the options say.
 // @param start the empty plan
-static Result search_closest(const Cluster& cluster, const GoalCount& goal, const AddedWeight& weight,
-                             const Options& options, const LastPlan* last, ExecutorRef executor,
-                             Budget& budget, const Result& start) {
+static Result search_closest(const Cluster& cluster, const GoalCount& goal, const AnyNodeWeight& weight,
+                             const Options& options, const std::vector<WantedMove>* last,
+                             ExecutorRef executor, Budget& budget, const Result& start) {
     const auto scope = make_scope(cluster, options);
     const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
     auto best = start;
@@ -254,9 +275,12 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
         const bool closer = closeness(found, goal, options) > closeness(best, goal, options);
         keep_better(best, std::move(found), closer);
     };
-    const auto count_and_keep_closer = [&](Result found) {
+    const auto count = [&](Result& found) {
         found.stats.goal_before = start.stats.goal_before;
         found.stats.goal_after = goal.in(apply(cluster, found.plan));
+    };
+    const auto count_and_keep_closer = [&](Result found) {
+        count(found);
         keep_closer(std::move(found));
     };
     search_ladder(cluster, scope, policies, goal, options, last, executor, budget, best);
@@ -274,13 +298,10 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
     const auto add_slots = [&](Result& found) {
         const auto price = found.stats.price;
         make_slots(cluster, scope, goal, policies, options, budget, found);
-        appraise(cluster, policies, price, options.open_price, found);
+        appraise(cluster, weight, price, options.open_price, found);
     };
     if (last != nullptr && !budget.exhausted()) {
-        auto again =
-            repeat_for_slots(goal, options, *last, budget, start.stats.goal_before, [&](Result& found) {
-                found.stats.goal_after = goal.in(apply(cluster, found.plan));
-            });
+        auto again = repeat_for_slots(cluster, goal, options, *last, budget, count);
         if (!goal.is_reached_by(again)) {
             add_slots(again);
             // Tasks of the repeated moves may move once more: then they move directly, if that is a plan.
@@ -288,14 +309,13 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
                 auto limits = options;
                 limits.goal.reset();
                 auto direct = order_into_waves(cluster, places, limits).result;
-                direct.stats.goal_before = again.stats.goal_before;
-                direct.stats.goal_after = goal.in(apply(cluster, direct.plan));
+                count(direct);
                 if (direct.stats.goal_after >= std::min(again.stats.goal_after, goal.target()) &&
                     direct.stats.moves < again.stats.moves && direct.stats.move_cost <= again.stats.move_cost)
                     again = std::move(direct);
             }
         }
-        appraise(cluster, policies, options.price, options.open_price, again);
+        appraise(cluster, weight, options.price, options.open_price, again);
         if (goal.is_reached_by(again)) return again;
     }
     auto alone = start;
@@ -306,7 +326,7 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
 }
 
 Result search_goal(const Cluster& cluster, const Options& given, const Context& context,
-                   const LastPlan* last) {
+                   const std::vector<WantedMove>* last) {
     auto options = given;
     options.goal = with_full_names(cluster, *given.goal);
     require_lp(options.search.bound_method, context);
@@ -327,11 +347,12 @@ Result search_goal(const Cluster& cluster, const Options& given, const Context& 
                 : std::max<std::int64_t>(0, goal.on_empty(cluster, node) - goal.on(cluster, node));
     if (!goal.is_reached_by(best)) {
         const auto start = best;
+        const auto weight = [&added](const Cluster&, NodeId node) { return added[index(node)]; };
         auto without = options;
         without.open_price.reset();
-        best = search_closest(cluster, goal, {added}, without, last, executor, budget, start);
+        best = search_closest(cluster, goal, weight, without, last, executor, budget, start);
         if (options.open_price) {
-            auto opening = search_closest(cluster, goal, {added}, options, last, executor, budget, start);
+            auto opening = search_closest(cluster, goal, weight, options, last, executor, budget, start);
             const bool closer = closeness(opening, goal, options) > closeness(best, goal, options);
             keep_better(best, std::move(opening), closer);
             if (budget.exhausted()) best.stop_reason = budget.reason();

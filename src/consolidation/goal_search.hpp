@@ -7,6 +7,7 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/rounds.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -14,20 +15,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <set>
+#include <span>
 #include <vector>
 
 namespace gpusched::consolidation::detail {
 
-/// The moves of an earlier plan, for a search that continues from them.
-struct LastPlan {
-    /// Joins the moves that are still possible and vacate nodes of some weight.
-    std::function<void(Rounds&, const AnyPolicies&)> repeat;
-    /// The plan of those of its moves that are still possible, without these, by position.
-    std::function<Result(const Options&, const std::set<std::size_t>&)> ordered;
-    std::size_t moves = 0;  ///< number of moves of tasks and nodes that still exist
-};
+/// Joins the moves of an earlier plan that are still possible and vacate nodes of some weight.
+/// @param moves those of tasks and nodes that still exist
+void repeat_moves(Rounds& rounds, const Cluster& cluster, const AnyPolicies& policies,
+                  std::span<const WantedMove> moves);
 
 /// Counts the units of a goal: empty nodes, or slots of a shape.
 class GoalCount {
@@ -76,12 +72,12 @@ void make_slots(const Cluster& cluster, const Scope& scope, const GoalCount& goa
 /// Slots are also made on nodes that stay in use (make_slots): in addition to that plan if it does not reach
 /// the goal, and without it. The cheaper plan that reaches the goal is returned.
 ///
-/// @param last a plan to continue from; null = none. Its moves come first, as far as they are possible and
-///     serve the goal
+/// @param last moves of an earlier plan to continue from; null = none. They come first, as far as they are
+///     possible and serve the goal
 /// @return the plan; empty if the goal is already reached; else, if the goal is out of reach, the plan with
 ///     most units. Its weight is the number of units that its vacated nodes add, without those that moves
 ///     take
 [[nodiscard]] Result search_goal(const Cluster& cluster, const Options& options, const Context& context,
-                                 const LastPlan* last = nullptr);
+                                 const std::vector<WantedMove>* last = nullptr);
 
 }  // namespace gpusched::consolidation::detail

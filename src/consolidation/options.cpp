@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of options, and the nodes that count for a goal.
+#include "consolidation/checks.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
@@ -17,20 +19,46 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-static void check_goal_names(Problems& problems, const Goal& goal, const Cluster& cluster) {
-    const auto& inv = cluster.inventory();
-    if (!goal.gpu_model.empty()) {
-        const auto models = gpu_models_of_nodes(cluster);
-        const auto found = matching_gpu_models(goal.gpu_model, models);
-        if (found.empty())
-            problems.add(gpusched::detail::unknown_gpu_model("gpu_model", goal.gpu_model, models, "goal"));
-        else if (found.size() > 1)
-            problems.add(gpusched::detail::ambiguous_gpu_model("gpu_model", goal.gpu_model, found, "goal"));
-    }
-    if (!goal.usable_by.empty() && !inv.tasks.names.find(goal.usable_by))
+void check_nodes(Problems& problems, const char* field, const Cluster& cluster,
+                 const std::vector<NodeId>& nodes, const std::vector<NodeId>& exempt) {
+    auto excluded = exempt;
+    std::sort(excluded.begin(), excluded.end());
+    for (const auto node : nodes)
+        if (!cluster.contains(node))
+            problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
+                         "; expected less than " + std::to_string(cluster.node_slots()));
+        else if (std::binary_search(excluded.begin(), excluded.end(), node))
+            problems.add(
+                bad_value(field, gpusched::quoted(cluster.name(node)), "a node that is not in exempt"));
+}
+
+void require_node(const Cluster& cluster, NodeId node) {
+    Problems problems;
+    check_nodes(problems, "node", cluster, {node});
+    problems.throw_if_any();
+}
+
+std::string full_gpu_model(Problems& problems, const Cluster& cluster, const std::string& name,
+                           const std::string& owner) {
+    if (name.empty()) return {};
+    const auto models = gpu_models_of_nodes(cluster);
+    const auto matching = matching_gpu_models(name, models);
+    if (matching.size() == 1) return matching.front();
+    problems.add(matching.empty()
+                     ? gpusched::detail::unknown_gpu_model("gpu_model", name, models, owner)
+                     : gpusched::detail::ambiguous_gpu_model("gpu_model", name, matching, owner));
+    return {};
+}
+
+// Checks the names in a goal. Returns the name of its GPU model in the cluster.
+static std::string check_goal_names(Problems& problems, const Goal& goal, const Cluster& cluster) {
+    const auto& names = cluster.inventory().tasks.names;
+    auto model = full_gpu_model(problems, cluster, goal.gpu_model, "goal");
+    if (!goal.usable_by.empty() && !names.find(goal.usable_by))
         problems.add(
             bad_value("usable_by", gpusched::quoted(goal.usable_by), "a task of the cluster", "goal") +
-            did_you_mean(goal.usable_by, inv.tasks.names));
+            did_you_mean(goal.usable_by, names));
+    return model;
 }
 
 // Checks the goal, and the options that cannot be combined with it.
@@ -48,7 +76,7 @@ static void check_goal(Problems& problems, const Options& options, const Cluster
             problems.add(
                 "goal: slots: all amounts are 0; expected gpu_count, cpu_milli or memory_mib above 0");
     }
-    check_goal_names(problems, goal, cluster);
+    (void)check_goal_names(problems, goal, cluster);
     if (options.preset == Preset::ipc)
         problems.add("preset: ipc cannot be combined with goal; expected fast or best");
     if (options.objective != Objective{}) problems.add("objective cannot be combined with goal");
@@ -57,25 +85,12 @@ static void check_goal(Problems& problems, const Options& options, const Cluster
 
 static void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
     check_fields(problems, options);
-    const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
-        for (const auto node : nodes)
-            if (!cluster.contains(node))
-                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
-                             "; expected less than " + std::to_string(cluster.node_slots()));
-    };
-    if (options.clear) known("clear", *options.clear);
-    known("exempt", options.exempt);
+    if (options.clear) check_nodes(problems, "clear", cluster, *options.clear, options.exempt);
+    check_nodes(problems, "exempt", cluster, options.exempt);
     if (options.goal) check_goal(problems, options, cluster);
     if (!options.clear && options.open_price && *options.open_price >= 0 && *options.open_price < milli)
         problems.add(
             bad_value("open_price", std::to_string(*options.open_price), "at least 1000 without clear"));
-    if (!options.clear || options.exempt.empty()) return;
-    auto exempt = options.exempt;
-    std::sort(exempt.begin(), exempt.end());
-    for (const auto node : *options.clear)
-        if (cluster.contains(node) && std::binary_search(exempt.begin(), exempt.end(), node))
-            problems.add(
-                bad_value("clear", gpusched::quoted(cluster.name(node)), "a node that is not in exempt"));
 }
 
 GPUSCHED_EXPORT void validate_with_policies(const Options& options, const Cluster& cluster,
@@ -110,11 +125,9 @@ GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
 
 GPUSCHED_EXPORT Goal with_full_names(const Cluster& cluster, const Goal& given) {
     Problems problems;
-    detail::check_goal_names(problems, given, cluster);
-    problems.throw_if_any();
     auto goal = given;
-    if (!goal.gpu_model.empty())
-        goal.gpu_model = matching_gpu_models(goal.gpu_model, gpu_models_of_nodes(cluster)).front();
+    goal.gpu_model = detail::check_goal_names(problems, given, cluster);
+    problems.throw_if_any();
     return goal;
 }
 

@@ -173,14 +173,19 @@ std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const 
     return best;
 }
 
-MustStay counting_bound(const BinPacking& packing) {
+// The stakes of a bound on nodes, and of one on GPUs.
+static std::array<Stakes, 2> stakes_of(const BinPacking& packing) {
     std::array<Stakes, 2> stakes;
     for (const auto& bin : packing.bins) {
         const bool at_stake = bin.may_vacate || bin.may_open;
         stakes[0].push_back(at_stake ? 1 : 0);
         stakes[1].push_back(at_stake ? bin.weight : 0);
     }
-    const auto least = least_stay(packing, stakes);
+    return stakes;
+}
+
+MustStay counting_bound(const BinPacking& packing) {
+    const auto least = least_stay(packing, stakes_of(packing));
     return {least[0], least[1]};
 }
 
@@ -440,12 +445,9 @@ MustStay pattern_bound(const BinPacking& packing, MustStay bound, const Inventor
                        const LpSolver& lp, Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;
-    Stakes nodes, gpus;
+    const auto [nodes, gpus] = stakes_of(packing);
     for (const auto& bin : packing.bins) {
-        const bool at_stake = bin.may_vacate || bin.may_open;
-        nodes.push_back(at_stake ? 1 : 0);
-        gpus.push_back(at_stake ? bin.weight : 0);
-        if (!at_stake) continue;
+        if (!bin.may_vacate && !bin.may_open) continue;
         alike = alike && (weight < 0 || weight == bin.weight);
         weight = bin.weight;
     }

@@ -23,19 +23,14 @@ static void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out)
 static void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
                              const std::vector<std::vector<std::uint64_t>>& rank) {
     const auto& inv = cluster.inventory();
-    std::vector<std::size_t> order(nodes.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
         for (Level level = 0; level < inv.network_levels(); ++level) {
             const auto& r = rank[static_cast<std::size_t>(level)];
-            const auto x = r[index(inv.domain(level, nodes[a]))], y = r[index(inv.domain(level, nodes[b]))];
+            const auto x = r[index(inv.domain(level, a))], y = r[index(inv.domain(level, b))];
             if (x != y) return x < y;
         }
-        return a < b;
+        return false;
     });
-    std::vector<NodeId> sorted;
-    for (const auto i : order) sorted.push_back(nodes[i]);
-    nodes = std::move(sorted);
 }
 
 }  // namespace detail

@@ -18,7 +18,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,20 +28,14 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-/// A move of the last plan whose task and destination still exist.
-struct PlannedMove {
-    TaskId task;
-    NodeId to;
-    GpuMask gpus;
-};
-
 static NodeId find_node(const Cluster& cluster, const std::string& name) {
     const auto found = cluster.inventory().nodes.names.find(name);
     return found ? make_id<NodeId>(*found) : none<NodeId>;
 }
 
-static std::vector<PlannedMove> remaining_moves(const Cluster& cluster, const PlanSpec& plan) {
-    std::vector<PlannedMove> moves;
+// Returns the moves of the plan whose task and destination still exist.
+static std::vector<WantedMove> remaining_moves(const Cluster& cluster, const PlanSpec& plan) {
+    std::vector<WantedMove> moves;
     for (const auto& move : plan.moves) {
         const auto task = cluster.inventory().tasks.names.find(move.task);
         const auto to = find_node(cluster, move.to);
@@ -76,25 +70,15 @@ struct PlannedFirst {
     }
 };
 
-/// Orders the nodes that the last plan vacates first, as that plan does; then the other nodes by `others`.
-struct VacatedFirst {
-    std::vector<std::int64_t>
-        turn;  // by NodeId; 0 = the plan does not vacate it, else negative and ascending
-    AnyNodeOrder others;
-
-    std::int64_t operator()(const Cluster& cluster, NodeId node) const {
-        const auto planned = turn[gpusched::index(node)];
-        return planned != 0 ? planned : others(cluster, node);
-    }
-};
-
-// Makes policies prefer the destinations and nodes of the last plan, in one round.
+// Makes policies prefer the destinations of the last plan, and the nodes that it vacates in the order in which
+// it vacates them, in one round.
 static AnyPolicies following(const Cluster& cluster, const PlanSpec& last, AnyPolicies policies) {
     PlannedFirst destinations{std::vector<NodeId>(cluster.task_slots(), none<NodeId>),
                               std::move(policies.destination_ranking)};
-    VacatedFirst order{std::vector<std::int64_t>(cluster.node_slots()), std::move(policies.node_order)};
+    // By NodeId: 0 = the plan does not vacate it, else negative and ascending.
+    std::vector<std::int64_t> turns(cluster.node_slots());
     for (const auto& name : last.vacated_nodes)
-        if (const auto node = find_node(cluster, name); node != none<NodeId>) order.turn[index(node)] = -1;
+        if (const auto node = find_node(cluster, name); node != none<NodeId>) turns[index(node)] = -1;
     // A node's turn is that of the first chain that serves it; without chains, that of the first move that
     // leaves it.
     constexpr auto first = std::numeric_limits<std::int64_t>::min() / 2;
@@ -105,11 +89,14 @@ static AnyPolicies following(const Cluster& cluster, const PlanSpec& last, AnyPo
         if (task && to != none<NodeId>) destinations.planned[*task] = to;
         const auto source = find_node(cluster, move.serves.empty() ? move.from : move.serves);
         if (source == none<NodeId>) continue;
-        auto& turn = order.turn[index(source)];
+        auto& turn = turns[index(source)];
         if (turn != 0) turn = std::min(turn, first + move.chain.value_or(static_cast<std::int64_t>(i)));
     }
     policies.destination_ranking = std::move(destinations);
-    policies.node_order = std::move(order);
+    policies.node_order = [turns = std::move(turns), others = policies.node_order](const Cluster& c,
+                                                                                   NodeId node) {
+        return turns[index(node)] != 0 ? turns[index(node)] : others(c, node);
+    };
     policies.switches.most_rounds = 1;
     policies.switches.several_starts = false;
     policies.switches.exchange_steps = 0;
@@ -127,13 +114,12 @@ class Repetition {
     /// tasks whose node is not vacated to that node. Leaves these moves made on the workspace's cluster.
     /// @return the moves in parts that share no node, each followed by its vacated nodes, without the parts
     ///     that the acceptance refuses
-    std::vector<std::vector<Vacated>> run(const std::vector<PlannedMove>& last,
-                                          std::span<const NodeId> nodes) {
+    std::vector<std::vector<Vacated>> run(std::span<const WantedMove> last, std::span<const NodeId> nodes) {
         work_.index.reset(work_.cluster, nodes, work_.scope);
-        auto waiting = last;
+        std::vector<WantedMove> waiting(last.begin(), last.end());
         for (bool more = true; more && !waiting.empty();) {
             const auto before = waiting.size();
-            std::erase_if(waiting, [&](const PlannedMove& move) { return make(move); });
+            std::erase_if(waiting, [&](const WantedMove& move) { return make(move); });
             more = waiting.size() < before;
         }
         // A task that returns may free the place of another one that returns.
@@ -156,7 +142,7 @@ class Repetition {
                work_.cluster.occupants(node) == 0;
     }
     /// @return whether the move needs no further attempt
-    bool make(const PlannedMove& move) {
+    bool make(const WantedMove& move) {
         const auto& cluster = work_.cluster;
         if (!cluster.is_placed(move.task) || !work_.scope.movable[index(move.task)] ||
             cluster.node_of(move.task) == move.to)
@@ -254,18 +240,23 @@ class Repetition {
     std::vector<NodeId> opened_;
 };
 
-// The rest of the last plan and one round from there, or one round from scratch, if it is better.
-static Result search_after(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
-                           const std::vector<PlannedMove>& last, const Options& options, ExecutorRef executor,
-                           Budget& budget) {
-    Rounds rounds(cluster, scope, options, executor, budget);
+void repeat_moves(Rounds& rounds, const Cluster& cluster, const AnyPolicies& policies,
+                  std::span<const WantedMove> moves) {
     rounds.add([&](Workspace& work, Statistics& counters) {
         const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
-        return Repetition(work, policies, counters).run(last, nodes);
+        return Repetition(work, policies, counters).run(moves, nodes);
     });
+}
+
+// The rest of the last plan and one round from there, or one round from scratch, if it is better.
+static Result search_after(const Cluster& cluster, const Scope& scope, const AnyPolicies& policies,
+                           std::span<const WantedMove> last, const Options& options, ExecutorRef executor,
+                           Budget& budget) {
+    Rounds rounds(cluster, scope, options, executor, budget);
+    repeat_moves(rounds, cluster, policies, last);
     rounds.run(policies);
     auto best = rounds.joined().finish(budget);
-    appraise(cluster, policies, options.price, options.open_price, best);
+    appraise(cluster, policies.node_weight, options.price, options.open_price, best);
     if (!budget.exhausted()) {
         auto fresh = search_from_scratch(cluster, scope, policies, options, executor, budget);
         const bool better = worth(fresh) > worth(best);
@@ -276,57 +267,13 @@ static Result search_after(const Cluster& cluster, const Scope& scope, const Any
     return best;
 }
 
-// Orders the first of the moves that the limits of moves and cost allow.
-static Result order_within(const Cluster& cluster, std::vector<WantedMove> wanted, const Options& options) {
-    constexpr auto any = std::numeric_limits<std::int64_t>::max();
-    const auto most_moves = options.max_moves.value_or(any), most_cost = options.max_move_cost.value_or(any);
-    std::vector<std::size_t> last(cluster.task_slots());  // position of the task's last move
-    for (std::size_t i = 0; i < wanted.size(); ++i) last[index(wanted[i].task)] = i;
-    std::vector<WantedMove> kept;
-    auto moves_left = most_moves, cost_left = most_cost;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const auto cost = cluster.inventory().tasks.move_cost[index(wanted[i].task)];
-        if (last[index(wanted[i].task)] != i || moves_left == 0 || cost > cost_left) continue;
-        --moves_left;
-        cost_left -= cost;
-        kept.push_back(wanted[i]);
-    }
-    auto found = order_into_waves(cluster, kept, options).result;
-    // Hops count, too.
-    while (!kept.empty() && (found.stats.moves > most_moves || found.stats.move_cost > most_cost)) {
-        kept.pop_back();
-        found = order_into_waves(cluster, kept, options).result;
-    }
-    return found;
-}
-
 // Continues from the rest of the last plan towards a goal, or starts from scratch, if that comes closer or is
 // much cheaper.
 static Result replan_goal(const Cluster& cluster, const PlanSpec& last, const Options& options,
                           const Context& context) {
     const Budget clock(context, options.time_limit);
     const auto moves = remaining_moves(cluster, last);
-    const LastPlan earlier{.repeat =
-                               [&](Rounds& rounds, const AnyPolicies& policies) {
-                                   rounds.add([&](Workspace& work, Statistics& counters) {
-                                       const std::vector<NodeId> nodes(cluster.nodes().begin(),
-                                                                       cluster.nodes().end());
-                                       return Repetition(work, policies, counters).run(moves, nodes);
-                                   });
-                               },
-                           .ordered =
-                               [&](const Options& with, const std::set<std::size_t>& left_out) {
-                                   std::vector<WantedMove> wanted;
-                                   for (std::size_t i = 0; i < moves.size(); ++i)
-                                       if (!left_out.contains(i) && cluster.is_placed(moves[i].task) &&
-                                           cluster.node_of(moves[i].task) != moves[i].to)
-                                           wanted.push_back({moves[i].task, moves[i].to});
-                                   auto limits = with;
-                                   limits.goal.reset();
-                                   return order_within(cluster, std::move(wanted), limits);
-                               },
-                           .moves = moves.size()};
-    auto repeated = search_goal(cluster, options, context, &earlier);
+    auto repeated = search_goal(cluster, options, context, &moves);
     if (repeated.stop_reason != StopReason::completed) return repeated;
     auto rest = options;
     if (rest.time_limit) rest.time_limit = std::max(0.0, *rest.time_limit - clock.elapsed_s());

@@ -35,14 +35,10 @@ bool Joiner::try_join(const Vacated& vacated) {
         step.chain = static_cast<std::uint32_t>(chains_.size());
         steps_.push_back(step);
     }
-    const auto before = chains_.size();
-    chains_.push_back({vacated.chains.node, vacated.reopened, steps_.size(),
-                       weight(before) + vacated.chains.gain, cost(before) + vacated.chains.cost,
-                       opening(before) + vacated.chains.opening});
+    chains_.push_back(
+        {vacated.chains.node, vacated.reopened, steps_.size(), sums(chains_.size()) += vacated.chains});
     for (const auto node : vacated.reopened) vacated_[index(node)] = 0;
     if (vacated.chains.node != none<NodeId>) vacated_[index(vacated.chains.node)] = 1;
-    moves_ += vacated.chains.moves;
-    cost_ += vacated.chains.cost;
     return true;
 }
 
@@ -69,12 +65,13 @@ GPUSCHED_EXPORT bool Joiner::join(const std::vector<std::vector<Vacated>>& found
     } else {
         std::vector<std::size_t> next(found.size());
         for (;;) {
+            const auto joined = sums(chains_.size());
             auto best = found.size();
             for (std::size_t g = 0; g < found.size(); ++g) {
                 if (next[g] == found[g].size()) continue;
                 const auto& c = found[g][next[g]].chains;
-                if ((options_.max_moves && moves_ + c.moves > *options_.max_moves) ||
-                    (options_.max_move_cost && cost_ + c.cost > *options_.max_move_cost)) {
+                if ((options_.max_moves && joined.moves + c.moves > *options_.max_moves) ||
+                    (options_.max_move_cost && joined.cost + c.cost > *options_.max_move_cost)) {
                     out_of_budget_ = true;
                     continue;
                 }

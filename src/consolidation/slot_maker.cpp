@@ -58,12 +58,6 @@ struct KeepSlots {
     }
 };
 
-/// Weighs the current node by its gain.
-struct SlotsGained {
-    const CurrentSlots* current = nullptr;
-    std::int64_t operator()(const Cluster&, NodeId) const noexcept { return current->gain; }
-};
-
 /// Any tasks that suffice, the cheapest to move first; one task if none is needed. That task may be worth
 /// more elsewhere: two tasks that exchange their places can make slots.
 struct OneVictimAtLeast : RandomVictims {
@@ -150,7 +144,7 @@ class SlotMaker {
     [[nodiscard]] AnyPolicies for_slots(const AnyPolicies& policies) const {
         auto result = with_limits(policies, options_);
         result.destination_ranking = KeepSlots{&goal_, &current_};
-        result.node_weight = SlotsGained{&current_};
+        result.node_weight = [this](const Cluster&, NodeId) { return current_.gain; };
         return result;
     }
     [[nodiscard]] AnyPolicies with_any_victims(AnyPolicies policies) {

@@ -76,13 +76,8 @@ class WaveBuilder {
         });
     }
 
-    struct Waiting {
-        TaskId task;
-        NodeId to;
-        GpuMask gpus;
-        std::uint32_t chain;
-        bool these_gpus;
-        bool hopped;
+    struct Waiting : Step {
+        bool hopped = false;
     };
 
     /// @return false if dropped chains left nodes empty that must stay in use; these chains are added to
@@ -112,7 +107,7 @@ class WaveBuilder {
             if (std::exchange(seen[index(step->task)], std::uint8_t{1}) ||
                 step->to == cluster_.node_of(step->task))
                 continue;
-            waiting_.push_back({step->task, step->to, step->gpus, step->chain, step->these_gpus, false});
+            waiting_.push_back({*step});
             ++arriving_[index(step->to)];
         }
         std::reverse(waiting_.begin(), waiting_.end());
@@ -333,12 +328,7 @@ class WaveBuilder {
     static constexpr int most_attempts = 8;
     bool may_run_empty_ = true;            // nodes that must stay in use, temporarily
     std::vector<std::uint32_t> left_out_;  // chains, sorted
-    struct Place {
-        TaskId task;
-        NodeId node;
-        GpuMask gpus;
-    };
-    std::vector<Place> left_;  // places that the moves of the waves so far have left
+    std::vector<Placement> left_;          // places that the moves of the waves so far have left
     static constexpr std::uint32_t no_link = 0xFFFFFFFFu;
     // The moves of this wave whose tasks belong to a set of a group.
     struct InSet {
@@ -390,14 +380,6 @@ static void validate_requests(const Cluster& cluster, std::span<const WantedMove
 static bool is_made(const Cluster& after, const Step& step) {
     return after.node_of(step.task) == step.to && (!step.these_gpus || after.gpus_of(step.task) == step.gpus);
 }
-
-/// Weighs nodes by the objective of the options.
-struct ObjectiveWeight {
-    const Options& options;
-    [[nodiscard]] std::int64_t node_weight(const Cluster& cluster, NodeId node) const {
-        return weight_of(cluster, node, options);
-    }
-};
 
 // Explains why a requested move is not made after the others. Nodes that the plan vacates may receive: only
 // its moves vacate them.
@@ -520,8 +502,8 @@ GPUSCHED_EXPORT OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     plan.opened_nodes = opened_nodes(cluster, plan.moves);
     static_cast<PlanStatistics&>(stats) = plan_statistics(cluster, after, plan);
     stats.dropped_chains = static_cast<std::int64_t>(impossible.size());
-    detail::appraise(cluster, detail::ObjectiveWeight{options}, options.price, options.open_price,
-                     ordered.result);
+    const auto weight = [&](const Cluster& of, NodeId node) { return detail::weight_of(of, node, options); };
+    detail::appraise(cluster, weight, options.price, options.open_price, ordered.result);
     auto closed_by = detail::closed_nodes(cluster, after, options);
     std::replace(closed_by.begin(), closed_by.end(), ClosedBy::emptied, ClosedBy::none);
     for (const auto i : impossible)

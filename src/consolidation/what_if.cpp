@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
+#include "consolidation/checks.hpp"
 #include "consolidation/queue.hpp"
 #include "model/node_match.hpp"
 
@@ -201,14 +202,8 @@ static ClusterSpec changed(const Cluster& cluster, const WhatIfOptions& options,
 static void validate_what_if(const WhatIfOptions& options, const Cluster& cluster) {
     Problems problems;
     check_fields(problems, options);
-    const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
-        for (const auto node : nodes)
-            if (!cluster.contains(node))
-                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
-                             "; expected less than " + std::to_string(cluster.node_slots()));
-    };
-    known("remove", options.remove);
-    known("uncordon", options.uncordon);
+    check_nodes(problems, "remove", cluster, options.remove);
+    check_nodes(problems, "uncordon", cluster, options.uncordon);
     problems.throw_if_any();
     for (const auto node : options.uncordon) {
         const auto& inv = cluster.inventory();
@@ -244,9 +239,7 @@ static WhatIfCase describe(const Cluster& cluster, WhatIfState state,
 }  // namespace detail
 
 GPUSCHED_EXPORT AddedNodes nodes_like(const Cluster& cluster, NodeId node, std::int64_t count) {
-    if (!cluster.contains(node))
-        throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
-                           std::to_string(cluster.node_slots()));
+    detail::require_node(cluster, node);
     AddedNodes added{.node = cluster.node_spec(node), .count = count, .daemons = {}};
     added.node.schedulable = true;
     added.node.failed_gpus.clear();

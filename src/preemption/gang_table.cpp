@@ -8,32 +8,27 @@ namespace gpusched::preemption::detail {
 
 GPUSCHED_EXPORT void GangTable::read(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
-    gangs_ = 0;
-    first_.assign(inv.job_names.size(), none<TaskId>);
-    count_.assign(inv.job_names.size(), 0);
-    members_.assign(inv.job_names.size(), 0);
-    job_.assign(cluster.task_slots(), none<JobId>);
-    next_.resize(cluster.task_slots());
-    before_.resize(cluster.task_slots());
-    in_subgroup_.clear();
-    subgroup_.clear();
+    *this = {};
+    grow(cluster);
     for (const auto task : cluster.tasks())
         if (const auto job = inv.tasks.job[index(task)]; job != none<JobId> && cluster.is_placed(task))
             link(inv, job, task);
 }
 
+// Adds entries for new tasks and jobs.
+void GangTable::grow(const Cluster& cluster) {
+    const auto tasks = cluster.task_slots(), jobs = cluster.inventory().job_names.size();
+    job_.resize(tasks, none<JobId>);
+    next_.resize(tasks);
+    before_.resize(tasks);
+    first_.resize(jobs, none<TaskId>);
+    count_.resize(jobs);
+    members_.resize(jobs);
+}
+
 void GangTable::update(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
-    if (job_.size() < cluster.task_slots()) {
-        job_.resize(cluster.task_slots(), none<JobId>);
-        next_.resize(cluster.task_slots());
-        before_.resize(cluster.task_slots());
-    }
-    if (first_.size() < inv.job_names.size()) {
-        first_.resize(inv.job_names.size(), none<TaskId>);
-        count_.resize(inv.job_names.size(), 0);
-        members_.resize(inv.job_names.size(), 0);
-    }
+    if (job_.size() < cluster.task_slots() || first_.size() < inv.job_names.size()) grow(cluster);
     const bool runs = cluster.contains(task) && cluster.is_placed(task);
     const auto job = runs ? inv.tasks.job[index(task)] : none<JobId>;
     const auto before = job_[index(task)];

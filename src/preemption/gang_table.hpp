@@ -62,6 +62,7 @@ class GangTable {
     }
 
   private:
+    void grow(const Cluster& cluster);
     void link(const Inventory& inventory, JobId job, TaskId task);
     void unlink(TaskId task);
     // The subgroup under which the task is counted.

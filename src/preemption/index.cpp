@@ -27,55 +27,32 @@ namespace gpusched::preemption {
 namespace detail {
 
 // All properties of a preemptor that affect the answer, given the options of the index.
-struct ShapeKey {
-    std::uint32_t requirement;
-    std::uint64_t requirement_since;
-    std::uint32_t extras;
-    std::uint64_t extras_since;
-    int gpus, share_milli;
-    std::int64_t gpu_memory_mib, cpu_milli, memory_mib, priority;
-    bool borrows, cpu_local;
-    Qos qos;
-    std::optional<HardwareLevel> level;
-    JobId job;
-    auto operator<=>(const ShapeKey&) const = default;
-};
-
-static ShapeKey shape_key(const Inventory& inventory, const Request& r) {
-    return {.requirement = r.requirement,
-            .requirement_since = Inventory::since(inventory.requirement_since, r.requirement),
-            .extras = r.extras,
-            .extras_since = Inventory::since(inventory.extras_since, r.extras),
-            .gpus = r.gpus,
-            .share_milli = r.share_milli,
-            .gpu_memory_mib = r.gpu_memory_mib,
-            .cpu_milli = r.cpu_milli,
-            .memory_mib = r.memory_mib,
-            .priority = r.priority,
-            .borrows = r.borrows,
-            .cpu_local = r.cpu_local,
-            .qos = r.qos,
-            .level = r.level,
-            .job = r.job};
+static auto shape_key(const Inventory& inventory, const Request& r) {
+    return std::tuple(r.requirement, Inventory::since(inventory.requirement_since, r.requirement), r.extras,
+                      Inventory::since(inventory.extras_since, r.extras), r.gpus, r.share_milli,
+                      r.gpu_memory_mib, r.cpu_milli, r.memory_mib, r.priority, r.borrows, r.cpu_local, r.qos,
+                      r.level, r.job);
 }
+using ShapeKey = decltype(shape_key(std::declval<const Inventory&>(), std::declval<const Request&>()));
 
 /// Ranks by name of the ids at the last rebuild. Later ids are unranked: their names are compared.
 class NameRanks {
   public:
     static constexpr std::uint32_t unranked = 0xFFFFFFFFu;
 
-    template <class Ids, class Name>
-    void rebuild(const Ids& ids, std::size_t slots, Name&& name) {
+    template <class Id, class Ids>
+    void rebuild(const Cluster& cluster, const Ids& ids, std::size_t slots) {
         std::vector<std::size_t> slot_of;
         std::vector<std::string_view> names;
-        for (const auto id : ids) {
+        for (const Id id : ids) {
             slot_of.push_back(index(id));
-            names.emplace_back(name(index(id)));
+            names.emplace_back(cluster.name(id));
         }
         ranks_.assign(slots, unranked);
         std::uint32_t rank = 0;
         for (const auto at : natural_order(names)) ranks_[slot_of[at]] = rank++;
-        generations_.assign(slots, 0);
+        generations_.resize(slots);
+        for (std::size_t i = 0; i < slots; ++i) generations_[i] = cluster.handle(make_id<Id>(i)).generation;
     }
     /// Updates the slot for its current id.
     void renew(std::size_t slot, std::uint32_t generation) {
@@ -87,7 +64,6 @@ class NameRanks {
         generations_[slot] = generation;
         ranks_[slot] = unranked;
     }
-    void set_generation(std::size_t slot, std::uint32_t generation) { generations_[slot] = generation; }
     [[nodiscard]] std::uint32_t operator[](std::size_t slot) const { return ranks_[slot]; }
     [[nodiscard]] const std::uint32_t* data() const { return ranks_.data(); }
 
@@ -123,7 +99,7 @@ struct PreemptionIndex::State {
     std::vector<std::uint64_t> birth;  // by slot: the time at which its shape was created
     std::uint64_t clock = 0;
     std::uint64_t hardware_since = 0;
-    detail::NodeEvaluator problem;
+    detail::NodeEvaluator evaluator;
     detail::GangTable gangs;
     Decision decision;
     bool proven_before = true;  // of decisions by `preempt`
@@ -140,15 +116,8 @@ struct PreemptionIndex::State {
         birth.clear();
         uncached = {};
         const auto nodes = cluster.node_slots(), tasks = cluster.task_slots();
-        rank.rebuild(cluster.nodes(), nodes,
-                     [&](std::size_t i) -> const std::string& { return cluster.name(make_id<NodeId>(i)); });
-        task_rank.rebuild(cluster.tasks(), tasks, [&](std::size_t i) -> const std::string& {
-            return cluster.name(make_id<TaskId>(i));
-        });
-        for (std::size_t i = 0; i < nodes; ++i)
-            rank.set_generation(i, cluster.handle(make_id<NodeId>(i)).generation);
-        for (std::size_t i = 0; i < tasks; ++i)
-            task_rank.set_generation(i, cluster.handle(make_id<TaskId>(i)).generation);
+        rank.rebuild<NodeId>(cluster, cluster.nodes(), nodes);
+        task_rank.rebuild<TaskId>(cluster, cluster.tasks(), tasks);
         shape_of_task.assign(tasks, no_index);
         shape_birth_of_task.assign(tasks, 0);
         leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
@@ -254,14 +223,14 @@ struct PreemptionIndex::State {
         const auto& inv = cluster.inventory();
         if (!cluster.contains(node) || !inv.nodes.receives(node) || !shape.request.may_run_on(inv, node))
             return;
-        problem.read(cluster, shape.request, options.cost, node, &gangs);
+        evaluator.read(cluster, shape.request, options.cost, node, &gangs);
         if (!shape.many.empty()) shape.many.erase(static_cast<std::uint32_t>(index(node)));
-        if (const auto found = problem.locality_now(); found != detail::infeasible)
+        if (const auto found = evaluator.locality_now(); found != detail::infeasible)
             candidate.locality = found;
-        else if (problem.size() > 0) {
-            auto answer = problem.best(options);
+        else if (evaluator.size() > 0) {
+            auto answer = evaluator.best(options);
             candidate = answer;
-            if (problem.has_many() && answer.found())
+            if (evaluator.has_many() && answer.found())
                 shape.many[static_cast<std::uint32_t>(index(node))] = std::move(answer.many);
         }
     }
@@ -353,7 +322,7 @@ struct PreemptionIndex::State {
         shape.marked.clear();
         shape.marked.reserve(cluster.node_slots());
         shape.is_marked.assign(cluster.node_slots(), 0);
-        problem.forget();
+        evaluator.forget();
         fill(cluster, shape);
     }
 };
@@ -383,7 +352,7 @@ GPUSCHED_EXPORT PreemptionIndex& PreemptionIndex::operator=(PreemptionIndex&&) n
 GPUSCHED_EXPORT PreemptionIndex::~PreemptionIndex() = default;
 
 GPUSCHED_EXPORT bool PreemptionIndex::proven() const noexcept {
-    return state_->problem.proven() && state_->proven_before;
+    return state_->evaluator.proven() && state_->proven_before;
 }
 GPUSCHED_EXPORT std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
 
@@ -426,12 +395,12 @@ GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, 
         ~Restore() { at = before; }
     } restore{shape.request.task, shape.request.task};
     shape.request.task = preemptor;
-    s.problem.read(cluster, shape.request, s.options.cost, node, &s.gangs);
+    s.evaluator.read(cluster, shape.request, s.options.cost, node, &s.gangs);
     detail::Answer answer{shape.candidates[winner], {}};
-    if (s.problem.has_many())
+    if (s.evaluator.has_many())
         if (const auto many = shape.many.find(winner); many != shape.many.end()) answer.many = many->second;
-    s.problem.decide(answer, false, s.decision);
-    detail::require_placement(cluster, shape.request, s.decision, cluster.healthy_gpus(node), &s.gangs);
+    s.evaluator.decide(answer, false, s.decision);
+    detail::require_placement(cluster, shape.request, s.decision, &s.gangs);
     if (s.options.replace_victims) detail::replace_victims(cluster, preemptor, s.decision);
     return &s.decision;
 }

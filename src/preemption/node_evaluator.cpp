@@ -43,20 +43,20 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     case Policy::spot_exact:
         break;
     }
-    throw InternalError("no search for victim policy " + std::string(traits.name));
+    throw InternalError("no search for victim policy " + std::string(enum_name(*policy)));
 }
 
 void NodeEvaluator::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
-                         NodeId node, const GangTable* gangs, GpuMask healthy) {
+                         NodeId node, const GangTable* gangs) {
     cluster_ = &cluster;
     request_ = &request;
-    has_many_ = !problem_.read(cluster, request, cost, node, gangs, healthy);
+    has_many_ = !problem_.read(cluster, request, cost, node, gangs);
     if (!has_many_) return;
     if (many_ == nullptr) {
         many_ = std::make_unique<Many>();
         many_->search.watch(budget_);
     }
-    (void)many_->problem.read(cluster, request, cost, node, gangs, healthy);
+    (void)many_->problem.read(cluster, request, cost, node, gangs);
 }
 
 void NodeEvaluator::forget() noexcept {

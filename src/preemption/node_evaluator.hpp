@@ -25,14 +25,8 @@ class NodeEvaluator {
   public:
     /// Reads the node. Allocates if the preemptor has group constraints or there are more than 64 potential
     /// victims.
-    /// @param healthy GPUs that have not failed
     void read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
-              const GangTable* gangs, GpuMask healthy);
-    /// The same with the healthy GPUs of the snapshot.
-    void read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
-              const GangTable* gangs = nullptr) {
-        read(cluster, request, cost, node, gangs, cluster.healthy_gpus(node));
-    }
+              const GangTable* gangs = nullptr);
     /// See NodeProblem.
     void forget() noexcept;
     /// Ends searches when the budget is exhausted.

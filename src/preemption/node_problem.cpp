@@ -21,7 +21,7 @@ namespace gpusched::preemption::detail {
 
 template <class Set>
 bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
-                            NodeId node, const GangTable* gangs, GpuMask healthy) {
+                            NodeId node, const GangTable* gangs) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto& n = inv.nodes;
@@ -101,6 +101,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
              cluster.gpus_of(task) & devices};
         has_low_ = has_low_ || v.priority < 1;
     }
+    const auto healthy = cluster.healthy_gpus(node);
     usable_ = healthy;
     if (!request.fraction && request.gpus > 0)
         for_each_gpu(healthy, [&](int g) {

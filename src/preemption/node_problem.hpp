@@ -199,11 +199,10 @@ class NodeProblem {
     using Argument = SetArgument<Set>;
 
     /// Reads the node. With a VictimSet it allocates only if the preemptor has group constraints.
-    /// @param healthy GPUs that have not failed
     /// @return false if there are more potential victims than the set can hold; then no other function may be
     ///     called
     [[nodiscard]] bool read(const Cluster& cluster, const Request& request, const CostFunction& cost,
-                            NodeId node, const GangTable* gangs, GpuMask healthy);
+                            NodeId node, const GangTable* gangs);
 
     /// Drops the copy of the cluster. Required after a change of the cluster if the preemptor has group
     /// constraints.

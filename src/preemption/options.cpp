@@ -14,7 +14,7 @@ namespace gpusched::preemption {
 std::string detail::policies_with(bool PolicyTraits::*trait) {
     std::vector<std::string> names;
     for (const auto& row : policies)
-        if (row.*trait) names.emplace_back(row.name);
+        if (row.*trait) names.emplace_back(enum_name(row.policy));
     return either_of(names);
 }
 

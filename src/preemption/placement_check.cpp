@@ -128,14 +128,14 @@ static bool victims_may_leave(const Cluster& cluster, const Request& request, co
 }
 
 bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
-                     GpuMask healthy, const GangTable* gangs) {
+                     const GangTable* gangs) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto node = decision.node;
     const auto n = index(node);
     const auto devices = decision.gpus & cluster.devices(node), whole = decision.gpus & ~devices;
     if (gpu_count(whole) != request.gpus) return false;
-    if ((whole & ~healthy) != 0) return false;
+    if ((whole & ~cluster.healthy_gpus(node)) != 0) return false;
     if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return false;
     if (!victims_may_leave(cluster, request, decision, gangs)) return false;
 
@@ -209,8 +209,8 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
 }
 
 void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
-                       GpuMask healthy, const GangTable* gangs) {
-    if (!placement_holds(cluster, request, decision, healthy, gangs))
+                       const GangTable* gangs) {
+    if (!placement_holds(cluster, request, decision, gangs))
         throw InternalError(
             "preemption: the placement of task " + gpusched::quoted(cluster.name(request.task)) +
             " on node " + gpusched::quoted(cluster.name(decision.node)) +

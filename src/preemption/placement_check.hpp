@@ -13,15 +13,14 @@ namespace detail {
 class GangTable;
 
 /// Returns whether the preemptor can run on the GPUs of the decision after its victims have left.
-/// @param healthy GPUs of the node that have not failed
 /// @param gangs running tasks of every job; nullptr = the decision has no victims
 [[nodiscard]] bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
-                                   GpuMask healthy, const GangTable* gangs = nullptr);
+                                   const GangTable* gangs = nullptr);
 
 /// Requires `placement_holds`, in every build: a failed check must not look like "no eviction helps".
 /// @throws InternalError otherwise
 void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
-                       GpuMask healthy, const GangTable* gangs = nullptr);
+                       const GangTable* gangs = nullptr);
 
 }  // namespace detail
 }  // namespace gpusched::preemption

@@ -35,6 +35,19 @@ static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, TaskId task
             allocation::EvictionHistory{}(cluster, task, node)};
 }
 
+// The schedulable nodes that the task accepts and the filter allows.
+static std::vector<NodeId> possible_nodes(const Cluster& cluster, const Request& request,
+                                          const Options& options) {
+    const auto& inv = cluster.inventory();
+    std::vector<NodeId> nodes;
+    nodes.reserve(cluster.node_count());
+    for (const auto node : cluster.nodes())
+        if (inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+            (!options.filter || (*options.filter)(cluster, request.task, node)))
+            nodes.push_back(node);
+    return nodes;
+}
+
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
 static auto importance(const NodeEvaluator& node, const Answer& answer) {
     // Kubernetes raises priorities, so that an additional victim is never an improvement.
@@ -53,19 +66,10 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     const auto& inv = cluster.inventory();
     Result result;
     if (find_waiting(cluster, {&task, 1})) return result;
-    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
+    const auto evaluator = std::make_unique_for_overwrite<detail::NodeEvaluator>();
 
-    std::vector<bool> rejected;
-    if (options.filter) {
-        rejected.resize(cluster.node_slots());
-        for (const auto node : cluster.nodes())
-            rejected[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
-                                    !(*options.filter)(cluster, task, node);
-    }
-    const auto may_run = [&](NodeId node) {
-        return inv.nodes.receives(node) && request.may_run_on(inv, node) &&
-               (rejected.empty() || !rejected[index(node)]);
-    };
+    const auto nodes = detail::possible_nodes(cluster, request, options);
+    result.stats.nodes_considered = std::ssize(nodes);
     const auto earlier = [&](NodeId a, NodeId b) {
         return b == none<NodeId> || comes_before(cluster.name(a), cluster.name(b));
     };
@@ -73,11 +77,9 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     // First without evictions.
     NodeId best = none<NodeId>;
     std::uint8_t closest = detail::infeasible;
-    for (const auto node : cluster.nodes()) {
-        if (!may_run(node)) continue;
-        ++result.stats.nodes_considered;
-        problem->read(cluster, request, options.cost, node);
-        auto found = problem->locality_now();
+    for (const auto node : nodes) {
+        evaluator->read(cluster, request, options.cost, node);
+        auto found = evaluator->locality_now();
         if (found == detail::infeasible) continue;
         if (request.qos == Qos::none) found = 0;
         const auto is_better = [&] {
@@ -93,10 +95,10 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     }
     detail::Answer chosen;
     if (best != none<NodeId>) {
-        problem->read(cluster, request, options.cost, best);
-        chosen.locality = problem->locality_now();
-        problem->decide(chosen, request.spot, result.decision.emplace());
-        detail::require_placement(cluster, request, *result.decision, cluster.healthy_gpus(best));
+        evaluator->read(cluster, request, options.cost, best);
+        chosen.locality = evaluator->locality_now();
+        evaluator->decide(chosen, request.spot, result.decision.emplace());
+        detail::require_placement(cluster, request, *result.decision);
         return result;
     }
     if (request.spot && request.borrows) return result;  // new spot tasks never preempt
@@ -104,22 +106,21 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);
     const auto& policy = detail::traits_of(options.policy);
-    problem->watch(&budget);
+    evaluator->watch(&budget);
     std::int64_t evaluated = 0;
-    for (const auto node : cluster.nodes()) {
-        if (!may_run(node)) continue;
+    for (const auto node : nodes) {
         if (evaluated % 16 == 0) budget.report("preemption", evaluated, result.stats.nodes_considered);
         if (evaluated++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
-        problem->read(cluster, request, options.cost, node, &gangs);
-        if (problem->size() == 0) continue;
-        auto candidate = problem->best(options);
+        evaluator->read(cluster, request, options.cost, node, &gangs);
+        if (evaluator->size() == 0) continue;
+        auto candidate = evaluator->best(options);
         if (!candidate.found()) continue;
         ++result.stats.candidate_nodes;
         if (chosen.found()) {
             if (policy.nodes == detail::NodeChoice::least_important) {
-                const auto now = detail::importance(*problem, candidate);
-                problem->read(cluster, request, options.cost, best, &gangs);
-                const auto before = detail::importance(*problem, chosen);
+                const auto now = detail::importance(*evaluator, candidate);
+                evaluator->read(cluster, request, options.cost, best, &gangs);
+                const auto before = detail::importance(*evaluator, chosen);
                 if (now > before || (now == before && !earlier(node, best))) continue;
             } else if (policy.nodes == detail::NodeChoice::first) {
                 if (candidate.over_budget >= chosen.over_budget) continue;
@@ -132,14 +133,14 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
         chosen = std::move(candidate);
         if (policy.nodes == detail::NodeChoice::first && chosen.over_budget == 0) break;
     }
-    result.stats.sets_checked = problem->steps();
+    result.stats.sets_checked = evaluator->steps();
     result.stop_reason = budget.reason();
-    result.proven = problem->proven() && result.stop_reason == StopReason::completed;
+    result.proven = evaluator->proven() && result.stop_reason == StopReason::completed;
     if (!chosen.found()) return result;
-    problem->read(cluster, request, options.cost, best, &gangs);
+    evaluator->read(cluster, request, options.cost, best, &gangs);
     Decision decision;
-    problem->decide(chosen, request.spot, decision);
-    detail::require_placement(cluster, request, decision, cluster.healthy_gpus(best), &gangs);
+    evaluator->decide(chosen, request.spot, decision);
+    detail::require_placement(cluster, request, decision, &gangs);
     if (options.replace_victims) detail::replace_victims(cluster, task, decision);
     result.decision = std::move(decision);
     return result;
@@ -162,18 +163,18 @@ GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     const auto& inv = cluster.inventory();
     if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) || find_waiting(cluster, {&task, 1}))
         return result;
-    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
+    const auto evaluator = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);
-    problem->read(cluster, request, options.cost, node, &gangs);
+    evaluator->read(cluster, request, options.cost, node, &gangs);
     if (request.spot && request.borrows) {
-        if (problem->locality_now() != detail::infeasible) result.sets.emplace_back();
+        if (evaluator->locality_now() != detail::infeasible) result.sets.emplace_back();
     } else {
         budget.report("minimal victim sets", 0, 1);
-        problem->watch(&budget);
-        problem->minimal_sets(result.sets);
+        evaluator->watch(&budget);
+        evaluator->minimal_sets(result.sets);
     }
-    result.proven = problem->proven();
+    result.proven = evaluator->proven();
     result.stop_reason = budget.reason();
     return result;
 }
@@ -243,7 +244,7 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
     if (const auto waiting = find_waiting(cluster, {&task, 1}))
         return {std::nullopt, Obstacle::waiting, 0, "does not wait for room: " + describe_waiting(*waiting)};
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
+    const auto evaluator = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     const auto describe = [&](NodeId node, const std::string& what) {
         return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
     };
@@ -252,19 +253,16 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
     const bool keeps_budgets = !inv.tasks.budgets.empty() && !options.break_budgets;
     Explanation result;
     std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
-    for (const auto node : cluster.nodes()) {
-        if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) ||
-            (options.filter && !(*options.filter)(cluster, task, node)))
-            continue;
-        problem->read(cluster, request, options.cost, node, &gangs);
-        if (problem->locality_now() != detail::infeasible)
+    for (const auto node : detail::possible_nodes(cluster, request, options)) {
+        evaluator->read(cluster, request, options.cost, node, &gangs);
+        if (evaluator->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};
         const bool no_evictions = request.spot && request.borrows;
-        const auto missing = problem->shortage(!no_evictions);
+        const auto missing = evaluator->shortage(!no_evictions);
         const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
                            static_cast<int>(missing.locality) + (missing.extras != Obstacle::none) +
                            (missing.group != Obstacle::none);
-        if (kinds == 0 && (!problem->is_bound() || problem->best(options).found()))
+        if (kinds == 0 && (!evaluator->is_bound() || evaluator->best(options).found()))
             return {node, Obstacle::none, 0, "fits after evictions"};
         const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
         if (least && *least <= key) continue;
@@ -272,10 +270,10 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
         result = detail::explain_shortage(cluster, node, request, missing);
         result.node = node;
         const std::string before = no_evictions ? std::string("spot tasks evict no tasks, and ")
-                                   : problem->size() == 0
+                                   : evaluator->size() == 0
                                        ? std::string("it has no potential victims, and ")
-                                       : concat("without its ", problem->size(), " potential victim",
-                                                problem->size() == 1 ? "" : "s", ", ");
+                                       : concat("without its ", evaluator->size(), " potential victim",
+                                                evaluator->size() == 1 ? "" : "s", ", ");
         result.text = describe(node, before + result.text);
     }
     if (keeps_budgets && result.node) {

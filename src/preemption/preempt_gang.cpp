@@ -57,7 +57,7 @@ class GangSearch {
         : cluster_(cluster), pods_(pods), options_(options), budget_(budget), now_(cluster),
           spared_(cluster.task_slots(), 0) {
         now_.commit();
-        problem_->watch(&budget);
+        evaluator_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
         // Requests with the same table of localities. Their addresses stay valid: `requests_` is reserved.
@@ -122,7 +122,7 @@ class GangSearch {
     /// Returns whether running members restrict the pods to at most one domain.
     [[nodiscard]] bool is_bound() const noexcept { return bound_; }
 
-    [[nodiscard]] bool proven() const noexcept { return problem_->proven() && fits_known_; }
+    [[nodiscard]] bool proven() const noexcept { return evaluator_->proven() && fits_known_; }
     /// The losses of the last `place`.
     [[nodiscard]] const Losses& losses() const noexcept { return losses_; }
     /// The number of pods that it placed, and the pod that did not fit.
@@ -150,10 +150,10 @@ class GangSearch {
             const auto& request = requests_[i];
             const auto [chosen, at] = choose(request, domain.nodes);
             if (!chosen.found()) return false;
-            problem_->read(now_, request, options_.cost, at, &gangs_);
+            evaluator_->read(now_, request, options_.cost, at, &gangs_);
             auto& decision = made.pods[i];
-            problem_->decide(chosen, request.spot, decision);
-            require_placement(now_, request, decision, now_.healthy_gpus(at), &gangs_);
+            evaluator_->decide(chosen, request.spot, decision);
+            require_placement(now_, request, decision, &gangs_);
             for (const auto victim : decision.victims) {
                 losses_.add_cost(cost_of(cluster_, victim, request.now, options_.cost));
                 made.victims.push_back(victim);
@@ -213,12 +213,12 @@ class GangSearch {
         const auto i = position_.at(at.task);
         const auto& request = requests_[i];
         auto& decision = without_.pods[i];
-        problem_->forget();
-        problem_->read(now_, request, options_.cost, at.node, &gangs_);
+        evaluator_->forget();
+        evaluator_->read(now_, request, options_.cost, at.node, &gangs_);
         Answer as_it_is;
-        as_it_is.locality = problem_->locality_now();
+        as_it_is.locality = evaluator_->locality_now();
         if (as_it_is.locality == infeasible) return false;
-        problem_->decide(as_it_is, request.spot, decision);
+        evaluator_->decide(as_it_is, request.spot, decision);
         if (!chosen && decision.gpus != at.gpus) {
             const auto& inv = now_.inventory();
             const auto h = inv.nodes.hardware[index(at.node)];
@@ -227,7 +227,7 @@ class GangSearch {
             decision.topology = static_cast<topology::GpuLocality>(
                 request.locality(hardware, at.gpus & ~now_.devices(at.node)));
         }
-        if (!placement_holds(now_, request, decision, now_.healthy_gpus(at.node))) return false;
+        if (!placement_holds(now_, request, decision)) return false;
         now_.assign(at.task, at.node, decision.gpus);
         return true;
     }
@@ -311,18 +311,18 @@ class GangSearch {
         const auto by = traits_of(options_.policy).objective;
         Answer chosen;
         NodeId at = none<NodeId>;
-        problem_->forget();
+        evaluator_->forget();
         std::size_t evaluated = 0;
         for (const auto node : nodes) {
             if (evaluated++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
                 return {};
             if (!request.may_run_on(inv, node) || !passes(request.task, node)) continue;
-            problem_->read(now_, request, options_.cost, node, &gangs_);
+            evaluator_->read(now_, request, options_.cost, node, &gangs_);
             Answer candidate;
-            if (const auto found = problem_->locality_now(); found != infeasible)
+            if (const auto found = evaluator_->locality_now(); found != infeasible)
                 candidate.locality = found;
-            else if (problem_->size() > 0 && !(request.spot && request.borrows))
-                candidate = problem_->best(options_);
+            else if (evaluator_->size() > 0 && !(request.spot && request.borrows))
+                candidate = evaluator_->best(options_);
             if (!candidate.found()) continue;
             if (chosen.found()) {
                 const bool fits = candidate.count == 0, did = chosen.count == 0;
@@ -356,7 +356,7 @@ class GangSearch {
     Losses losses_;
     std::size_t placed_ = 0;
     bool bound_ = false;
-    std::unique_ptr<NodeEvaluator> problem_ = std::make_unique_for_overwrite<NodeEvaluator>();
+    std::unique_ptr<NodeEvaluator> evaluator_ = std::make_unique_for_overwrite<NodeEvaluator>();
 };
 
 }  // namespace detail

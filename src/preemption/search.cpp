@@ -392,12 +392,12 @@ void Search<Set>::minimal_sets(const Node& node, const Request& request, std::ve
     order_by_task();
     clear(rest_[size_]);
     for (int i = size_; i-- > 0;) rest_[i] = with(rest_[i + 1], order_[i]);
-    if (node.is_bound()) return list_closed(0, Set{}, found, sets);
-    list(0, Set{}, found.count, request.fraction ? node.usable() : node.contested(), sets);
+    list(0, Set{}, request.fraction ? node.usable() : node.contested(), found, sets);
 }
 
+// Appends the closed sets that contain `chosen` and are as good as `as`.
 template <class Set>
-void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std::vector<Set>& sets) {
+void Search<Set>::list(int at, Argument chosen, GpuMask open, const Candidate& as, std::vector<Set>& sets) {
     if (out_of_steps()) return;
     const auto leaving = node_->closed(chosen);
     if (!is_empty(leaving & staying_) || !node_->allows(leaving)) return;
@@ -412,33 +412,16 @@ void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std:
             limit_ = steps_, proven_ = false;
         return;
     }
-    if (at == size_ || node_->locality(reach(chosen, rest_[at])) == infeasible) return;
-    const int next = order_[at];
-    list_closed(at + 1, with<Set>(chosen, next), as, sets);
-    const auto before = staying_;
-    insert(staying_, next);
-    list_closed(at + 1, chosen, as, sets);
-    staying_ = before;
-}
-
-template <class Set>
-void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets) {
-    if (out_of_steps()) return;
-    if (left == 0) {
-        if (node_->locality(chosen) == infeasible) return;
-        if (static_cast<std::int64_t>(sets.size() + 1) * count_of(chosen) <= request_->search_limit)
-            sets.push_back(chosen);
-        else
-            limit_ = steps_, proven_ = false;
-        return;
-    }
-    if (size_ - at < left) return;
-    if (!can_reach(chosen | rest_[at], open)) return;
+    if (at == size_ || !can_reach(reach(chosen, rest_[at]), open)) return;
     const int next = order_[at];
     if (!prunes_ || (node_->victim(next).gpus & open) != 0)
-        list(at + 1, with<Set>(chosen, next), left - 1, open_with(next, open), sets);
+        list(at + 1, with<Set>(chosen, next), open_with(next, open), as, sets);
     const auto without = open_without(next, open);
-    if (all_free_something(chosen, without)) list(at + 1, chosen, left, without, sets);
+    if (!all_free_something(chosen, without)) return;
+    const auto before = staying_;
+    if (node_->is_bound()) insert(staying_, next);
+    list(at + 1, chosen, without, as, sets);
+    staying_ = before;
 }
 
 // Sorts all victims in `order_` by `before`, then by name.

@@ -80,7 +80,7 @@ class Search {
     void start(const Node& node, const Request& request, Objective objective);
     void order_by_task();
     void descend(int at, Argument chosen, bool previous_chosen, GpuMask open);
-    void list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets);
+    void list(int at, Argument chosen, GpuMask open, const Candidate& as, std::vector<Set>& sets);
     void offer(Argument set, std::uint8_t locality);
     [[nodiscard]] bool out_of_steps();
     [[nodiscard]] bool cannot_improve(int at, Argument chosen, std::uint8_t here,
@@ -88,7 +88,6 @@ class Search {
     [[nodiscard]] bool must_free(int i) const noexcept;
     [[nodiscard]] Choice<Set> or_exact(const Node& node, const Request& request, Choice<Set> found,
                                        Objective objective);
-    void list_closed(int at, Argument chosen, const Candidate& as, std::vector<Set>& sets);
     [[nodiscard]] GpuMask open_without(int staying, GpuMask open) const noexcept;
     [[nodiscard]] GpuMask open_with(int leaving, GpuMask open) const noexcept;
     [[nodiscard]] bool all_free_something(Argument chosen, GpuMask open) const;

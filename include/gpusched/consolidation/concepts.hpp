@@ -70,18 +70,6 @@ concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId 
     { policy(cluster, task, node, movable, victims) } -> std::same_as<bool>;
 };
 
-/// The static constants of an EjectionRule; false if absent.
-template <class P>
-inline constexpr bool may_skip_victims = [] {
-    if constexpr (requires { P::may_skip_victims; }) return static_cast<bool>(P::may_skip_victims);
-    return false;
-}();
-template <class P>
-inline constexpr bool wants_cheapest_first = [] {
-    if constexpr (requires { P::cheapest_first; }) return static_cast<bool>(P::cheapest_first);
-    return false;
-}();
-
 /// The moves that vacate one node. Tasks that have already moved move again at no cost.
 struct ChainSet {
     NodeId node = none<NodeId>;
@@ -148,15 +136,19 @@ template <class P>
 [[nodiscard]] constexpr bool skips_victims(const P& rule) {
     if constexpr (requires { rule.skips_victims(); })
         return rule.skips_victims();
+    else if constexpr (requires { P::may_skip_victims; })
+        return P::may_skip_victims;
     else
-        return may_skip_victims<P>;
+        return false;
 }
 template <class P>
 [[nodiscard]] constexpr bool takes_cheapest_first(const P& rule) {
     if constexpr (requires { rule.takes_cheapest_first(); })
         return rule.takes_cheapest_first();
+    else if constexpr (requires { P::cheapest_first; })
+        return P::cheapest_first;
     else
-        return wants_cheapest_first<P>;
+        return false;
 }
 template <class P>
 [[nodiscard]] constexpr bool takes_limits(const P& policy) {
@@ -180,80 +172,97 @@ template <class P>
 concept HasWithLimits = requires { &P::with_limits; } ||
                         requires(P& policy, const Options& options) { policy.with_limits(options); };
 
-// Checks of policies: the compiler's first message names the mistake. Each returns true.
+// The kinds of policies with their checks: the compiler's first message names the mistake. Each check returns
+// true.
 
-template <class T>
-constexpr bool check_partitioner() {
-    static_assert(
-        Partitioner<T>,
-        "Policies::partitioner is called as `partitioner(const Cluster&, std::size_t partition_size, "
-        "Rng&)`, returns a Partition, and its operator() is const");
-    return true;
-}
+struct PartitionerKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(
+            Partitioner<P>,
+            "Policies::partitioner is called as `partitioner(const Cluster&, std::size_t partition_size, "
+            "Rng&)`, returns a Partition, and its operator() is const");
+        return true;
+    }
+};
 
-template <class T>
-constexpr bool check_node_order() {
-    static_assert(!FloatPerNode<T>, "Policies::node_order returns whole numbers, not floating point; scale "
-                                    "them, for example to thousandths");
-    static_assert(FloatPerNode<T> || NodeOrder<T>,
-                  "Policies::node_order is called as `policy(const Cluster&, NodeId)`, returns a whole "
-                  "number, and its operator() is const");
-    static_assert(!HasForRound<T> || PreparesRounds<T>,
-                  "the hook `for_round` of a node order is `NodeOrder for_round(const Cluster&) const`, "
-                  "which returns a policy of the same type");
-    return true;
-}
+struct NodeOrderKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(!FloatPerNode<P>,
+                      "Policies::node_order returns whole numbers, not floating point; scale them, for "
+                      "example to thousandths");
+        static_assert(FloatPerNode<P> || NodeOrder<P>,
+                      "Policies::node_order is called as `policy(const Cluster&, NodeId)`, returns a whole "
+                      "number, and its operator() is const");
+        static_assert(!HasForRound<P> || PreparesRounds<P>,
+                      "the hook `for_round` of a node order is `NodeOrder for_round(const Cluster&) const`, "
+                      "which returns a policy of the same type");
+        return true;
+    }
+};
 
-template <class T>
-constexpr bool check_node_weight() {
-    static_assert(!FloatPerNode<T>, "Policies::node_weight returns whole numbers, not floating point; scale "
-                                    "them, for example to thousandths");
-    static_assert(FloatPerNode<T> || NodeWeight<T>,
-                  "Policies::node_weight is called as `policy(const Cluster&, NodeId)`, returns a whole "
-                  "number, and its operator() is const");
-    return true;
-}
+struct NodeWeightKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(!FloatPerNode<P>,
+                      "Policies::node_weight returns whole numbers, not floating point; scale them, for "
+                      "example to thousandths");
+        static_assert(FloatPerNode<P> || NodeWeight<P>,
+                      "Policies::node_weight is called as `policy(const Cluster&, NodeId)`, returns a whole "
+                      "number, and its operator() is const");
+        return true;
+    }
+};
 
-template <class T>
-constexpr bool check_destinations() {
-    static_assert(
-        DestinationRanking<T>,
-        "Policies::destination_ranking has the const members `bool visit(const Cluster&, const FreeIndex&, "
-        "TaskId, offer)` and `bool visit_full(...)` with the same parameters; they call `offer` with a "
-        "NodeId");
-    return true;
-}
+struct DestinationRankingKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(
+            DestinationRanking<P>,
+            "Policies::destination_ranking has the const members `bool visit(const Cluster&, const "
+            "FreeIndex&, TaskId, offer)` and `bool visit_full(...)` with the same parameters; they call "
+            "`offer` with a NodeId");
+        return true;
+    }
+};
 
-template <class T>
-constexpr bool check_ejection() {
-    static_assert(
-        EjectionRule<T>,
-        "Policies::ejection_rule is called as `rule(const Cluster&, TaskId, NodeId, std::span<const Victim> "
-        "movable, std::vector<Victim>& victims)`, returns bool, and its operator() is const");
-    return true;
-}
+struct EjectionRuleKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(EjectionRule<P>,
+                      "Policies::ejection_rule is called as `rule(const Cluster&, TaskId, NodeId, "
+                      "std::span<const Victim> movable, std::vector<Victim>& victims)`, returns bool, and "
+                      "its operator() is const");
+        return true;
+    }
+};
 
-template <class T>
-constexpr bool check_acceptance() {
-    static_assert(
-        Acceptance<T>,
-        "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its operator() "
-        "is const");
-    static_assert(
-        !HasWithLimits<T> || TakesLimits<T>,
-        "the hook `with_limits` of an acceptance is `Acceptance with_limits(const Options&) const`, "
-        "which returns a policy of the same type");
-    return true;
-}
+struct AcceptanceKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(
+            Acceptance<P>,
+            "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its operator() "
+            "is const");
+        static_assert(
+            !HasWithLimits<P> || TakesLimits<P>,
+            "the hook `with_limits` of an acceptance is `Acceptance with_limits(const Options&) const`, "
+            "which returns a policy of the same type");
+        return true;
+    }
+};
 
-template <class T>
-constexpr bool check_picker() {
-    static_assert(
-        PurePicker<T>,
-        "Policies::gpu_picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an Rng&, "
-        "returns a GpuMask or a type that converts to it, and its operator() is const");
-    return true;
-}
+struct PurePickerKind {
+    template <class P>
+    static constexpr bool check() {
+        static_assert(
+            PurePicker<P>,
+            "Policies::gpu_picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an Rng&, "
+            "returns a GpuMask or a type that converts to it, and its operator() is const");
+        return true;
+    }
+};
 
 }  // namespace detail
 

@@ -107,9 +107,9 @@ constexpr void visit_fields(std::type_identity<Blocker>, F&& field) {
 struct Explanation {
     NodeId node = none<NodeId>;       ///< the node in question
     NodeFate fate = NodeFate::empty;  ///< the outcome for the node
-    std::vector<Blocker> blockers;    ///< its own tasks that keep it occupied
-    std::vector<TaskId> received;     ///< tasks that the plan moves onto the node or places there
-    std::string text;                 ///< the same in words, with names
+    std::vector<Blocker> blockers{};  ///< its own tasks that keep it occupied
+    std::vector<TaskId> received{};   ///< tasks that the plan moves onto the node or places there
+    std::string text{};               ///< the same in words, with names
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Explanation>, F&& field) {
@@ -163,7 +163,7 @@ struct MoveExplanation {
     /// are easier to place than the task itself (fewer GPUs, or as many GPUs with fewer cores); empty if no
     /// such set suffices. With more than 20,000 sets of that size, it is a set from which no task can be left
     /// out. Whether these tasks find another place is not examined.
-    std::vector<TaskId> victims;
+    std::vector<TaskId> victims{};
     /// Added cost of the plan; negative for a task that returns to its first node and GPUs.
     std::int64_t cost = 0;
     /// Added weight of empty nodes: the weight of `from_node` if the task is the last one there, minus the
@@ -172,7 +172,7 @@ struct MoveExplanation {
     /// Added value: 1000 x `weight` - `price` x `cost`. A node that was empty before the plan counts
     /// `open_price` x its weight.
     std::int64_t value_milli = 0;
-    std::string text;  ///< the same in words, with names
+    std::string text{};  ///< the same in words, with names
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<MoveExplanation>, F&& field) {

@@ -30,30 +30,31 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-/// A policy that is called with these arguments. Wrong return types and calls that are not const pass; the
-/// checks of concepts.hpp name these mistakes.
-template <class P, class Any, class... Arguments>
-concept CalledAs = !std::same_as<P, Any> && std::invocable<P&, Arguments...>;
-
 template <class P>
 concept VisitsNodes = requires(P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
     policy.visit(cluster, index, task, [](NodeId) { return true; });
 };
 
-/// The common part of policies that are one call: the call and the policy's type.
-template <class Answer, class... Arguments>
+/// Any policy of a kind that is one call. Wrong return types and calls that are not const pass the constraint
+/// of the constructor; the checks of the kind name these mistakes.
+template <class Kind, class Answer, class... Arguments>
 class AnyCall {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return Kind::template check<P>();
+    }
+    template <class P>
+        requires(!std::derived_from<P, AnyCall> && std::invocable<P&, Arguments...>)
+    AnyCall(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
+        : type_(&typeid(P)), call_([policy = std::move(policy)](Arguments... arguments) {
+              return static_cast<Answer>(policy(arguments...));
+          }) {
+        static_assert(check<P>());
+    }
     Answer operator()(Arguments... arguments) const { return call_(arguments...); }
     /// The type of the policy.
     [[nodiscard]] const std::type_info& type() const noexcept { return *type_; }
-
-  protected:
-    template <class P>
-    explicit AnyCall(std::in_place_t, P policy)
-        : type_(&typeid(P)), call_([policy = std::move(policy)](Arguments... arguments) {
-              return static_cast<Answer>(policy(arguments...));
-          }) {}
 
   private:
     const std::type_info* type_;
@@ -63,30 +64,21 @@ class AnyCall {
 }  // namespace detail
 
 /// Any partitioner.
-class AnyPartitioner : public detail::AnyCall<Partition, const Cluster&, std::size_t, Rng&> {
-  public:
-    template <class P>
-    static constexpr bool check() {
-        return detail::check_partitioner<P>();
-    }
-    template <detail::CalledAs<AnyPartitioner, const Cluster&, std::size_t, Rng&> P>
-    AnyPartitioner(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : AnyCall(std::in_place, std::move(policy)) {
-        static_assert(check<P>());
-    }
-};
+using AnyPartitioner = detail::AnyCall<detail::PartitionerKind, Partition, const Cluster&, std::size_t, Rng&>;
+
+/// Any weight of nodes.
+using AnyNodeWeight = detail::AnyCall<detail::NodeWeightKind, std::int64_t, const Cluster&, NodeId>;
+
+/// Any GPU picker without random numbers.
+using AnyPurePicker = detail::AnyCall<detail::PurePickerKind, GpuMask, const Cluster&, TaskId, NodeId>;
 
 /// Any node order.
-class AnyNodeOrder : public detail::AnyCall<std::int64_t, const Cluster&, NodeId> {
+class AnyNodeOrder : public detail::AnyCall<detail::NodeOrderKind, std::int64_t, const Cluster&, NodeId> {
   public:
     template <class P>
-    static constexpr bool check() {
-        return detail::check_node_order<P>();
-    }
-    template <detail::CalledAs<AnyNodeOrder, const Cluster&, NodeId> P>
+        requires(!std::same_as<P, AnyNodeOrder> && std::invocable<P&, const Cluster&, NodeId>)
     AnyNodeOrder(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : AnyCall(std::in_place, policy) {
-        static_assert(check<P>());
+        : AnyCall(policy) {
         if constexpr (detail::PreparesRounds<P>)
             for_round_ = [policy = std::move(policy)](const Cluster& cluster) {
                 return AnyNodeOrder(policy.for_round(cluster));
@@ -101,31 +93,13 @@ class AnyNodeOrder : public detail::AnyCall<std::int64_t, const Cluster&, NodeId
     std::function<AnyNodeOrder(const Cluster&)> for_round_;
 };
 
-/// Any weight of nodes.
-class AnyNodeWeight : public detail::AnyCall<std::int64_t, const Cluster&, NodeId> {
-  public:
-    template <class P>
-    static constexpr bool check() {
-        return detail::check_node_weight<P>();
-    }
-    template <detail::CalledAs<AnyNodeWeight, const Cluster&, NodeId> P>
-    AnyNodeWeight(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : AnyCall(std::in_place, std::move(policy)) {
-        static_assert(check<P>());
-    }
-};
-
 /// Any acceptance.
-class AnyAcceptance : public detail::AnyCall<bool, const ChainSet&> {
+class AnyAcceptance : public detail::AnyCall<detail::AcceptanceKind, bool, const ChainSet&> {
   public:
     template <class P>
-    static constexpr bool check() {
-        return detail::check_acceptance<P>();
-    }
-    template <detail::CalledAs<AnyAcceptance, const ChainSet&> P>
+        requires(!std::same_as<P, AnyAcceptance> && std::invocable<P&, const ChainSet&>)
     AnyAcceptance(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : AnyCall(std::in_place, policy) {
-        static_assert(check<P>());
+        : AnyCall(policy) {
         if constexpr (detail::TakesLimits<P>)
             with_limits_ = [policy = std::move(policy)](const Options& options) {
                 return AnyAcceptance(policy.with_limits(options));
@@ -141,36 +115,17 @@ class AnyAcceptance : public detail::AnyCall<bool, const ChainSet&> {
     std::function<AnyAcceptance(const Options&)> with_limits_;
 };
 
-/// Any GPU picker without random numbers.
-class AnyPurePicker : public detail::AnyCall<GpuMask, const Cluster&, TaskId, NodeId> {
-  public:
-    template <class P>
-    static constexpr bool check() {
-        return detail::check_picker<P>();
-    }
-    template <detail::CalledAs<AnyPurePicker, const Cluster&, TaskId, NodeId> P>
-    AnyPurePicker(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : AnyCall(std::in_place, std::move(policy)) {
-        static_assert(check<P>());
-    }
-};
-
 /// Any ejection rule, with its flags.
-class AnyEjectionRule : public detail::AnyCall<bool, const Cluster&, TaskId, NodeId, std::span<const Victim>,
-                                               std::vector<Victim>&> {
+class AnyEjectionRule : public detail::AnyCall<detail::EjectionRuleKind, bool, const Cluster&, TaskId, NodeId,
+                                               std::span<const Victim>, std::vector<Victim>&> {
   public:
     template <class P>
-    static constexpr bool check() {
-        return detail::check_ejection<P>();
-    }
-    template <detail::CalledAs<AnyEjectionRule, const Cluster&, TaskId, NodeId, std::span<const Victim>,
-                               std::vector<Victim>&>
-                  P>
+        requires(!std::same_as<P, AnyEjectionRule> &&
+                 std::invocable<P&, const Cluster&, TaskId, NodeId, std::span<const Victim>,
+                                std::vector<Victim>&>)
     AnyEjectionRule(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : AnyCall(std::in_place, policy), skips_victims_(detail::skips_victims(policy)),
-          takes_cheapest_first_(detail::takes_cheapest_first(policy)) {
-        static_assert(check<P>());
-    }
+        : AnyCall(policy), skips_victims_(detail::skips_victims(policy)),
+          takes_cheapest_first_(detail::takes_cheapest_first(policy)) {}
     [[nodiscard]] bool skips_victims() const noexcept { return skips_victims_; }
     [[nodiscard]] bool takes_cheapest_first() const noexcept { return takes_cheapest_first_; }
 
@@ -185,7 +140,7 @@ class AnyDestinationRanking {
   public:
     template <class P>
     static constexpr bool check() {
-        return detail::check_destinations<P>();
+        return detail::DestinationRankingKind::check<P>();
     }
     template <detail::VisitsNodes P>
         requires(!std::same_as<P, AnyDestinationRanking>)

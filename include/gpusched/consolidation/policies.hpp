@@ -298,13 +298,13 @@ struct Switches {
 /// EjectionRule, Acceptance, NodeWeight and PurePicker (concepts.hpp).
 template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
 struct Policies {
-    static_assert(detail::check_partitioner<P>());
-    static_assert(detail::check_node_order<O>());
-    static_assert(detail::check_destinations<D>());
-    static_assert(detail::check_ejection<E>());
-    static_assert(detail::check_acceptance<A>());
-    static_assert(detail::check_node_weight<W>());
-    static_assert(detail::check_picker<G>());
+    static_assert(detail::PartitionerKind::check<P>());
+    static_assert(detail::NodeOrderKind::check<O>());
+    static_assert(detail::DestinationRankingKind::check<D>());
+    static_assert(detail::EjectionRuleKind::check<E>());
+    static_assert(detail::AcceptanceKind::check<A>());
+    static_assert(detail::NodeWeightKind::check<W>());
+    static_assert(detail::PurePickerKind::check<G>());
 
     P partitioner{};
     O node_order{};

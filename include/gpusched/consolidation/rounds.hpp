@@ -42,17 +42,9 @@ class Joiner {
     [[nodiscard]] std::span<const std::uint8_t> vacated() const noexcept { return vacated_; }
     /// Number of joined chains.
     [[nodiscard]] std::size_t chains() const noexcept { return chains_.size(); }
-    /// Weight of the nodes that the first `chains` chains vacate.
-    [[nodiscard]] std::int64_t weight(std::size_t chains) const {
-        return chains == 0 ? 0 : chains_[chains - 1].weight;
-    }
-    /// Cost of their moves.
-    [[nodiscard]] std::int64_t cost(std::size_t chains) const {
-        return chains == 0 ? 0 : chains_[chains - 1].cost;
-    }
-    /// Cost of the nodes that they open, in thousandths of weight.
-    [[nodiscard]] std::int64_t opening(std::size_t chains) const {
-        return chains == 0 ? 0 : chains_[chains - 1].opening;
+    /// The sums over the first `chains` chains.
+    [[nodiscard]] ChainSet sums(std::size_t chains) const {
+        return chains == 0 ? ChainSet{} : chains_[chains - 1].sums;
     }
 
     /// Why the search ended: the budget's reason, or `move_budget` if the migration budget excluded chains.
@@ -73,10 +65,10 @@ class Joiner {
 
   private:
     struct Chain {
-        NodeId node;                         // that it vacates
-        std::vector<NodeId> reopened;        // that it gives up
-        std::size_t steps;                   // number, with those of all chains before
-        std::int64_t weight, cost, opening;  // likewise
+        NodeId node;                   // that it vacates
+        std::vector<NodeId> reopened;  // that it gives up
+        std::size_t steps;             // number, with those of all chains before
+        ChainSet sums;                 // with all chains before
     };
     bool try_join(const Vacated& vacated);
     Result plan_on(Cluster cluster, const Budget& budget, std::size_t chains) const;
@@ -89,7 +81,6 @@ class Joiner {
     std::vector<Step> steps_;
     std::vector<std::uint8_t> vacated_;
     std::vector<Chain> chains_;
-    std::int64_t moves_ = 0, cost_ = 0;
     bool out_of_budget_ = false;
     Statistics stats_;
 };

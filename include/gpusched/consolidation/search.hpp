@@ -27,12 +27,12 @@ namespace gpusched::consolidation {
 namespace detail {
 
 /// Fills in the plan's value.
-template <class Policies>
-void appraise(const Cluster& cluster, const Policies& policies, std::int64_t price,
+template <class Weight>
+void appraise(const Cluster& cluster, const Weight& node_weight, std::int64_t price,
               std::optional<std::int64_t> open_price, Result& result) {
     const auto weigh = [&](const std::vector<NodeId>& nodes) {
         std::int64_t sum = 0;
-        for (const auto node : nodes) sum += static_cast<std::int64_t>(policies.node_weight(cluster, node));
+        for (const auto node : nodes) sum += static_cast<std::int64_t>(node_weight(cluster, node));
         return sum;
     };
     auto& stats = result.stats;
@@ -87,7 +87,7 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
               const Options& options, ExecutorRef executor, Budget& budget,
               std::optional<std::uint64_t> noise = {}) {
     const auto appraised = [&](Result result) {
-        appraise(cluster, policies, options.price, options.open_price, result);
+        appraise(cluster, policies.node_weight, options.price, options.open_price, result);
         // If chains were dropped, the opened nodes may cost more than the plan gains.
         if (options.open_price && result.stats.value_milli < 0) clear_plan(cluster, result);
         return result;

@@ -50,7 +50,6 @@ enum class NodeChoice : std::uint8_t {
 /// The properties of a policy, except its search on one node (`best_of_node`).
 struct PolicyTraits {
     Policy policy{};
-    const char* name = nullptr;
     Objective objective = Objective::cost;
     NodeChoice nodes = NodeChoice::best;
     bool spot = false;      ///< victims are spot tasks of any priority; otherwise tasks of lower priority
@@ -60,26 +59,12 @@ struct PolicyTraits {
 
 /// In the order of `Policy`.
 inline constexpr auto policies = std::to_array<PolicyTraits>({
-    {.policy = Policy::spot, .name = "spot", .objective = Objective::cost, .spot = true},
-    {.policy = Policy::spot_exact,
-     .name = "spot_exact",
-     .objective = Objective::cost,
-     .spot = true,
-     .searches = true},
-    {.policy = Policy::imp, .name = "imp", .objective = Objective::fewest, .searches = true, .indexed = true},
-    {.policy = Policy::exhaustive,
-     .name = "exhaustive",
-     .objective = Objective::score,
-     .searches = true,
-     .indexed = true},
-    {.policy = Policy::reprieve,
-     .name = "reprieve",
-     .objective = Objective::fewest,
-     .nodes = NodeChoice::least_important},
-    {.policy = Policy::first_fit,
-     .name = "first_fit",
-     .objective = Objective::fewest,
-     .nodes = NodeChoice::first},
+    {.policy = Policy::spot, .objective = Objective::cost, .spot = true},
+    {.policy = Policy::spot_exact, .objective = Objective::cost, .spot = true, .searches = true},
+    {.policy = Policy::imp, .objective = Objective::fewest, .searches = true, .indexed = true},
+    {.policy = Policy::exhaustive, .objective = Objective::score, .searches = true, .indexed = true},
+    {.policy = Policy::reprieve, .objective = Objective::fewest, .nodes = NodeChoice::least_important},
+    {.policy = Policy::first_fit, .objective = Objective::fewest, .nodes = NodeChoice::first},
 });
 
 static_assert([] {
@@ -92,13 +77,6 @@ static_assert([] {
 [[nodiscard]] std::string policies_with(bool PolicyTraits::*trait);
 
 }  // namespace detail
-
-constexpr auto enum_names(Policy) {
-    std::array<EnumName<Policy>, detail::policies.size()> names{};
-    for (std::size_t i = 0; i < names.size(); ++i)
-        names[i] = {detail::policies[i].policy, detail::policies[i].name};
-    return names;
-}
 
 /// A user-defined order of the potential victims of a node: ascending by the returned integer, then by name.
 ///

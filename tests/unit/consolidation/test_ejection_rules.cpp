@@ -112,9 +112,9 @@ TEST_CASE("a share of a GPU is free once enough of the others on it have left") 
 }
 
 TEST_CASE("cheapest victims are the easier ones, compared over all destinations") {
-    static_assert(con::wants_cheapest_first<con::CheapestVictims> &&
-                  !con::wants_cheapest_first<con::EasierVictims> &&
-                  !con::may_skip_victims<con::CheapestVictims>);
+    static_assert(con::detail::takes_cheapest_first(con::CheapestVictims{}) &&
+                  !con::detail::takes_cheapest_first(con::EasierVictims{}) &&
+                  !con::detail::skips_victims(con::CheapestVictims{}));
     for (const auto* wanted : {"wants_3", "wants_4", "wants_8"})
         CHECK(one_two_four().victims(con::CheapestVictims{}, wanted) ==
               one_two_four().victims(con::EasierVictims{}, wanted));

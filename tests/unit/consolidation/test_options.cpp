@@ -51,12 +51,3 @@ TEST_CASE("all problems of the options are reported together") {
                    [&] { con::validate({.search = {.depth = 0, .rounds = -1}}, Cluster()); }),
                MentionsEach({"depth: 0;", "rounds: -1;"}));
 }
-
-TEST_CASE("names of enumerators") {
-    CHECK(std::string(gpusched::enum_name(con::Preset::ipc)) == "ipc");
-    CHECK(std::string(gpusched::enum_name(con::Preset::fast)) == "fast");
-    CHECK(std::string(gpusched::enum_name(con::Preset::best)) == "best");
-    CHECK(std::string(gpusched::enum_name(con::Objective::gpus)) == "gpus");
-    CHECK(std::string(gpusched::enum_name(con::Objective::nodes)) == "nodes");
-    CHECK(std::string(gpusched::enum_name(con::BoundMethod::lp)) == "lp");
-}

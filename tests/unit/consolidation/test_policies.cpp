@@ -70,10 +70,11 @@ struct FlagsSet : AllLeave {
 static_assert(con::Partitioner<OneGroup> && con::NodeOrder<ByName> &&
               con::DestinationRanking<LastNodeFirst> && con::EjectionRule<AllLeave> &&
               con::Acceptance<AtMostTwoMoves> && con::NodeWeight<Same> && allocation::GpuPicker<HighestGpus>);
-static_assert(!con::may_skip_victims<AllLeave> && !con::wants_cheapest_first<AllLeave>);
-static_assert(con::may_skip_victims<FlagsSet> && con::wants_cheapest_first<FlagsSet>);
-static_assert(!con::may_skip_victims<con::EasierVictims> && con::may_skip_victims<con::FirstVictims>);
-static_assert(con::wants_cheapest_first<con::CheapestVictims>);
+static_assert(!con::detail::skips_victims(AllLeave{}) && !con::detail::takes_cheapest_first(AllLeave{}));
+static_assert(con::detail::skips_victims(FlagsSet{}) && con::detail::takes_cheapest_first(FlagsSet{}));
+static_assert(!con::detail::skips_victims(con::EasierVictims{}) &&
+              con::detail::skips_victims(con::FirstVictims{}));
+static_assert(con::detail::takes_cheapest_first(con::CheapestVictims{}));
 
 }  // namespace
 

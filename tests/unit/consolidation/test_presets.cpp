@@ -24,18 +24,8 @@ TEST_CASE("a preset is a set of policies and nothing else") {
          con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
 }
 
-TEST_CASE("a preset's policies behind one type give the preset's plan") {
-    const auto cluster = Cluster::build(generated());
-    con::AnyPolicies any = con::presets::best();
-    CHECK(con::consolidate(cluster, any).plan == con::consolidate(cluster).plan);
-    any = con::presets::ipc();
-    CHECK(con::consolidate(cluster, any).plan ==
-          con::consolidate(cluster, {.preset = con::Preset::ipc}).plan);
-}
-
 TEST_CASE("limits of the options reach every acceptance that takes them, in one way") {
     const auto cluster = Cluster::build(generated());
-    const con::AnyPolicies any = con::presets::best();
     std::vector<NodeId> half;
     for (const auto node : cluster.nodes())
         if (index(node) % 2 == 0) half.push_back(node);
@@ -43,7 +33,6 @@ TEST_CASE("limits of the options reach every acceptance that takes them, in one 
                                         con::Options{.price = 2000}, con::Options{.clear = half}}) {
         const auto by_preset = con::consolidate(cluster, options);
         CHECK(con::consolidate(cluster, con::presets::best(), options).plan == by_preset.plan);
-        CHECK(con::consolidate(cluster, any, options).plan == by_preset.plan);
     }
     const con::PriceLimit mine{.others = 5, .price = 2};
     CHECK(mine.with_limits({}).others == 5);
