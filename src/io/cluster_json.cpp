@@ -61,7 +61,7 @@ static ClusterSpec well_formed_part(const json::Document& document, int version)
 }
 
 static void require_no_other_snapshot(const std::string& where, const FoundSnapshot& found) {
-    if (found.is_not_of(System::unknown))
+    if (found.is_not_of(System::gpusched))
         throw InvalidInput(where + "expected a document of format 'gpusched.cluster', found " +
                            found.description);
 }

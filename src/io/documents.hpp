@@ -203,7 +203,7 @@ class Place {
 /// else.
 [[nodiscard]] std::optional<std::int64_t> read_seconds(std::string_view text);
 
-enum class System : std::uint8_t { unknown, kubernetes, kai, slurm, packed };
+enum class System : std::uint8_t { unknown, gpusched, kubernetes, kai, slurm, packed };
 
 /// The system that wrote a document.
 struct FoundSnapshot {

@@ -610,9 +610,6 @@ class Input {
         const Place root(document, 0);
         if (root.is(json::Kind::array) && !root.items().empty() && root.items().front()["topology"])
             return network(of_yaml(text.text, text.source), text.source);
-        if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
-            return problems_.add(text.source + expected_ + "a document of format " + in_quotes(*format) +
-                                 ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::slurm))
             return problems_.add(text.source + expected_ + found.description);
         if (!JsonRecords::recognises(root))

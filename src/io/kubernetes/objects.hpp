@@ -187,9 +187,6 @@ class Objects {
     /// @param problems receives the reason if the whole document is unreadable
     void take(const json::Document& document, ReportBuilder& report, Problems& problems) {
         const Place root(document, 0);
-        if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
-            return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
-                                in_quotes(*format) + ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::kubernetes))
             return problems.add(root.where() + "expected objects of Kubernetes, found " + found.description);
         if (root["kind"].text() == "Status")
