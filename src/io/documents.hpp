@@ -62,6 +62,12 @@ template <class T>
 [[nodiscard]] std::size_t bytes_of(const T& value) {
     auto bytes = sizeof(T);
     if constexpr (std::is_same_v<T, std::string>) {
+/// The value of a key; a default value if the map lacks it.
+template <class Map, class Key>
+[[nodiscard]] typename Map::mapped_type value_at(const Map& map, const Key& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? typename Map::mapped_type{} : found->second;
+}
         bytes += value.size() > 15 ? value.size() + 16 : 0;
     } else if constexpr (requires { value.has_value(); }) {
         bytes += value ? bytes_of(*value) : 0;
