@@ -206,15 +206,10 @@ inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
 class Volumes {
   public:
     Volumes(const Objects& objects, ClusterSpec& cluster, ReportBuilder& report)
-        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)) {
-        for (const auto& claim : objects.of(Kind::claim)) {
-            claims_.emplace(identity_of(claim, true).full(), claim);
-            report_.exact("PersistentVolumeClaim", "objects");
-        }
-        for (const auto& volume : objects.of(Kind::volume)) {
-            volumes_.emplace(identity_of(volume, false).name, volume);
-            report_.exact("PersistentVolume", "objects");
-        }
+        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)),
+          claims_(objects.by_name(Kind::claim)), volumes_(objects.by_name(Kind::volume)) {
+        report_.exact("PersistentVolumeClaim", "objects", std::ssize(claims_));
+        report_.exact("PersistentVolume", "objects", std::ssize(volumes_));
         each_readable(objects.of(Kind::storage_class), "StorageClass", Errs::neither, report,
                       [&](const Place& object) {
                           if (text_at(object, "volumeBindingMode") != "WaitForFirstConsumer")

@@ -332,9 +332,8 @@ class Groups {
         // kube-scheduler counts no pod for a selector without conditions.
         selector.nothing = selector.nothing || selector.matches.empty();
         Spread rule{.group = named({.names = {pod.id.space}}, selector, true), .level = level_of(constraint)};
-        rule.max_skew = std::clamp<std::int64_t>(integer_at(constraint, "maxSkew", 1), 1, 1'000'000'000);
-        rule.min_domains =
-            std::clamp<std::int64_t>(integer_at(constraint, "minDomains", 1), 1, 1'000'000'000);
+        rule.max_skew = count_at(constraint, "maxSkew", 1, 1);
+        rule.min_domains = count_at(constraint, "minDomains", 1, 1);
         rule.honor_node_affinity = text_at(constraint, "nodeAffinityPolicy") != "Ignore";
         rule.honor_taints = text_at(constraint, "nodeTaintsPolicy") == "Honor";
         add_once(out.spread, rule);
