@@ -94,7 +94,7 @@ template <class T>
     return bytes;
 }
 
-/// Limits the memory for what an input multiplies: a few bytes can stand for a million hosts, and every pod can
+/// Limits the memory that an input can demand: a few bytes can stand for a million hosts, and every pod can
 /// be a member of every other pod's group.
 struct Expansion {
     static constexpr std::size_t of_any_text = std::size_t{96} << 20, of_each_byte = 160;

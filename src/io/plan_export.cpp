@@ -248,7 +248,7 @@ static bool is_slurm_node(std::string_view name) {
 
 /// The running tasks of a job that a plan disturbs.
 struct SlurmJob {
-    std::set<std::string> nodes{}, changed{};  ///< where it runs; its tasks that the plan moves or evicts
+    std::set<std::string> nodes{}, changed{};  ///< of its tasks; tasks that the plan moves or evicts
     std::size_t running = 0;                   ///< tasks
     std::int64_t gpus = 0;
     bool requeues = true, moves = false, evicted = false, twice = false, heterogeneous = false;

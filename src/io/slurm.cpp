@@ -351,7 +351,7 @@ class Reader {
                                  job.id + "_[" + job.array_tasks + "]");
     }
 
-    /// What a pending job waits for, by Slurm's reason; absent if it waits for room.
+    /// The event for which a pending job waits, by Slurm's reason; absent if it waits for resources.
     static std::optional<WaitingReason> waiting_of(const JobRecord& job) {
         const auto& reason = job.reason;
         const auto begins = [&](std::initializer_list<std::string_view> prefixes) {

@@ -368,7 +368,7 @@ class Volumes {
     ReportBuilder& report_;
     std::map<std::string, std::string> reached_;  // the resource that stands for volumes, by reached nodes
     bool read_ = false, zoned_ = true;
-    std::set<std::string> immediate_;  // storage classes whose claims get volumes before their pods get nodes
+    std::set<std::string> immediate_;  // storage classes that create volumes before pods have nodes
     std::map<std::string, Place> claims_, volumes_;
     std::map<std::string, std::vector<std::size_t>> users_;
 };

@@ -167,7 +167,7 @@ inline Share pending_share(const JobRecord& job, std::size_t nodes, ReportBuilde
     return out;
 }
 
-/// Sums of what tasks hold on nodes. Nodes that have less are raised to the sum.
+/// Sums of the resources of tasks, by node. Nodes that have less are raised to the sum.
 class HeldResources {
   public:
     HeldResources(std::vector<NodeSpec>& nodes, ReportBuilder& report)
