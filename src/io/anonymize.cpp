@@ -19,7 +19,9 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace gpusched::io {
+
+namespace detail {
 
 /// Removes leading digits; false if there are none.
 constexpr bool take_digits(std::string_view& text) noexcept {
@@ -78,12 +80,6 @@ constexpr bool is_public_device_class(std::string_view name) noexcept {
     }
     return is_mig_profile(name);
 }
-
-}  // namespace gpusched::io::detail
-
-namespace gpusched::io {
-
-namespace detail {
 
 /// Old names of one kind and their new names. First all are added, then numbered, then looked up.
 class Pseudonyms {

@@ -10,10 +10,8 @@
 #include <gpusched/json/writer.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <algorithm>
 #include <string>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace gpusched::io {
@@ -61,7 +59,7 @@ static ClusterSpec well_formed_part(const json::Document& document, int version)
 }
 
 static void require_no_other_snapshot(const std::string& where, const FoundSnapshot& found) {
-    if (found.is_not_of(System::unknown))
+    if (found.is_not_of(System::gpusched))
         throw InvalidInput(where + "expected a document of format 'gpusched.cluster', found " +
                            found.description);
 }
@@ -70,13 +68,8 @@ static ClusterSpec cluster_of(const json::Document& document, Problems& problems
     require_no_other_snapshot(document.where(0), found_snapshot(Place(document, 0)));
     ClusterSpec spec;
     const int version = json::read_fields(document, {cluster_format, newest_cluster_version}, problems, spec);
-    if (version > 0 && !problems.empty()) {
-        try {
-            static_cast<void>(Cluster::build(well_formed_part(document, version)));
-        } catch (const InvalidInput& error) {
-            for (const auto& problem : error.problems()) problems.add(problem);
-        }
-    }
+    if (version > 0 && !problems.empty())
+        collect(problems, [&] { static_cast<void>(Cluster::build(well_formed_part(document, version))); });
     problems.throw_if_any();
     return spec;
 }

@@ -3,7 +3,6 @@
 #include "io/documents.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/text.hpp>
 #include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/json/writer.hpp>
 

@@ -140,7 +140,10 @@ static FoundSnapshot found_slurm(const std::string& how) {
 }
 
 FoundSnapshot found_snapshot(const Place& root) {
-    if (!root.is(json::Kind::object) || root["format"]) return {};
+    if (!root.is(json::Kind::object)) return {};
+    if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
+        return {System::gpusched, "a document of format " + in_quotes(*format) + ", which needs no import"};
+    if (root["format"]) return {};
     if (root["meta"].is(json::Kind::object))
         for (const char* const key : {"nodes", "jobs", "partitions"})
             if (root[key].is(json::Kind::array)) return found_slurm("as JSON");

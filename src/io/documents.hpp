@@ -3,6 +3,8 @@
 // document, and the report of how its parts were read.
 #pragma once
 
+#include "model/node_match.hpp"
+
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/cluster_reading.hpp>
@@ -21,6 +23,10 @@
 #include <vector>
 
 namespace gpusched::io::detail {
+
+/// The most that a node, and all its tasks together, have of a resource. Rounding up tasks cannot exceed the
+/// largest amount.
+inline constexpr std::int64_t most_of_a_node = largest_quantity / 2;
 
 /// An object, or a part of one, that cannot be read; it is left out and reported.
 struct Unreadable {
@@ -46,10 +52,21 @@ template <class List>
 /// Whether it is an RFC 1123 subdomain: labels joined by dots, at most 253 characters.
 [[nodiscard]] bool is_kubernetes_name(std::string_view name);
 
+/// The taint of a node that is not ready.
+[[nodiscard]] inline Taint not_ready() {
+    return {.key = std::string(gpusched::detail::not_ready_taint), .effect = "NoSchedule"};
+}
+
 /// Whether a list has a value.
 template <class List, class T>
 [[nodiscard]] bool contains(const List& list, const T& value) {
     return std::find(std::begin(list), std::end(list), value) != std::end(list);
+}
+/// The value of a key; a default value if the map lacks it.
+template <class Map, class Key>
+[[nodiscard]] typename Map::mapped_type value_at(const Map& map, const Key& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? typename Map::mapped_type{} : found->second;
 }
 /// Adds a value unless the list has it.
 template <class T>
@@ -77,7 +94,7 @@ template <class T>
     return bytes;
 }
 
-/// Limits the memory for what an input multiplies: a few bytes can stand for a million hosts, and every pod can
+/// Limits the memory that an input can demand: a few bytes can stand for a million hosts, and every pod can
 /// be a member of every other pod's group.
 struct Expansion {
     static constexpr std::size_t of_any_text = std::size_t{96} << 20, of_each_byte = 160;
@@ -107,6 +124,7 @@ class ReportBuilder {
     explicit ReportBuilder(std::size_t examples) : examples_(examples) {}
 
     void exact(std::string_view kind, std::string_view what, std::int64_t count = 1) {
+        if (count == 0) return;
         row(kind, what, Fidelity::exact, Errs::neither, {}).count += count;
     }
     /// Exact, with an example, such as the names of budgets that allow no eviction.
@@ -128,7 +146,14 @@ class ReportBuilder {
     void absent(std::string_view kind, std::string_view undecided) {
         report_.absent.push_back({std::string(kind), std::string(undecided)});
     }
-    [[nodiscard]] const std::vector<ReadingRow>& rows() const { return report_.rows; }
+    /// Why objects of a kind were left out, with an example; empty if none was.
+    [[nodiscard]] std::string why_left_out(std::string_view kind) const {
+        std::string why;
+        for (const auto& row : report_.rows)
+            if (row.kind == kind && row.fidelity == Fidelity::left_out && !row.examples.empty())
+                why = row.examples.front();
+        return why;
+    }
     [[nodiscard]] ReadingReport take() { return std::move(report_); }
 
   private:
@@ -203,7 +228,7 @@ class Place {
 /// else.
 [[nodiscard]] std::optional<std::int64_t> read_seconds(std::string_view text);
 
-enum class System : std::uint8_t { unknown, kubernetes, kai, slurm, packed };
+enum class System : std::uint8_t { unknown, gpusched, kubernetes, kai, slurm, packed };
 
 /// The system that wrote a document.
 struct FoundSnapshot {

@@ -20,6 +20,19 @@ namespace gpusched::io {
 
 namespace detail {
 
+/// A kind of vertex: the collector's type, and the prefix of its ids. The object has no others.
+struct FlexTopoVertex {
+    topology::HardwareKind of;
+    std::string_view type, prefix;
+};
+static constexpr FlexTopoVertex flextopo_vertices[] = {
+    {topology::HardwareKind::socket, "Socket", "socket-"},
+    {topology::HardwareKind::numa_node, "NUMANode", "numa-"},
+    {topology::HardwareKind::core_group, "CoreGroup", "coregroup-"},
+    {topology::HardwareKind::core, "CPUCore", "core-"},
+    {topology::HardwareKind::gpu, "GPU", "gpu-"},
+};
+
 /// Reads the vertices and edges of an object.
 class FlexTopoReader {
   public:
@@ -115,11 +128,9 @@ class FlexTopoReader {
 
     static std::optional<Kind> kind_of(std::string_view type) {
         const auto name = plain(type);
-        if (name == "socket") return Kind::socket;
-        if (name == "numanode" || name == "numa") return Kind::numa_node;
-        if (name == "coregroup" || name == "cpucoregroup") return Kind::core_group;
-        if (name == "cpucore" || name == "core") return Kind::core;
-        if (name == "gpu") return Kind::gpu;
+        if (name == "cpucoregroup") return Kind::core_group;
+        for (const auto& row : flextopo_vertices)
+            if (name == plain(row.type) || name == plain(row.prefix)) return row.of;
         return std::nullopt;
     }
 
@@ -293,18 +304,6 @@ GPUSCHED_EXPORT HardwareReading read_flextopo(const std::string& path, const Har
 
 namespace detail {
 
-/// A kind of vertex: the collector's type, and the prefix of its ids. The object has no others.
-struct FlexTopoVertex {
-    topology::HardwareKind of;
-    std::string_view type, prefix;
-};
-static constexpr FlexTopoVertex flextopo_vertices[] = {
-    {topology::HardwareKind::socket, "Socket", "socket-"},
-    {topology::HardwareKind::numa_node, "NUMANode", "numa-"},
-    {topology::HardwareKind::core_group, "CoreGroup", "coregroup-"},
-    {topology::HardwareKind::core, "CPUCore", "core-"},
-    {topology::HardwareKind::gpu, "GPU", "gpu-"},
-};
 /// A relation: its name in Table 2, and the kind of vertex at the end of its edges. The object has no others.
 struct FlexTopoEdge {
     topology::HardwareRelation of;

@@ -2,13 +2,10 @@
 // Bodies of hardware_parts.hpp.
 #include "io/hardware_parts.hpp"
 
-#include <gpusched/core/checks.hpp>
 #include <gpusched/core/text.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 
 namespace gpusched::io::detail {

@@ -5,7 +5,6 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/hardware_files.hpp>
 
@@ -135,7 +134,7 @@ class HwlocReader {
 
   private:
     static constexpr std::size_t most_numa_nodes = 1024;  // of Linux
-    enum class Place : std::uint8_t { gpu, package, other };
+    enum class Role : std::uint8_t { gpu, package, other };
 
     struct Bridge {
         pugi::xml_node node{};
@@ -187,7 +186,7 @@ class HwlocReader {
         if (cpus) near = *cpus;
         const bool bridge = type == "Bridge";
         if (type == "Package" || type == "Socket") {
-            if (const auto gp = object.attribute("gp_index")) place_of_[gp.value()] = {Place::package, 0};
+            if (const auto gp = object.attribute("gp_index")) role_of_[gp.value()] = {Role::package, 0};
             packages_.push_back(near);
         } else if (type == "NUMANode") {
             const auto id = xml_.integer(object, "os_index", 0, 65535);
@@ -269,9 +268,9 @@ class HwlocReader {
                 "GPUs: numbered by ascending bus id; the text has no index of one kind for all of them");
         }
         for (const auto& gpu : gpus_) {
-            if (const auto gp = gpu.node.attribute("gp_index")) place_of_[gp.value()] = {Place::gpu, gpu.id};
+            if (const auto gp = gpu.node.attribute("gp_index")) role_of_[gp.value()] = {Role::gpu, gpu.id};
             for (const auto& below : gpu.node.children("object"))
-                if (const auto gp = below.attribute("gp_index")) place_of_[gp.value()] = {Place::gpu, gpu.id};
+                if (const auto gp = below.attribute("gp_index")) role_of_[gp.value()] = {Role::gpu, gpu.id};
         }
     }
 
@@ -325,12 +324,10 @@ class HwlocReader {
         std::vector<double> values;
         for (const auto& child : matrix.children()) {
             const std::string_view kind = child.name();
-            std::string_view text = child.child_value();
-            while (!text.empty()) {
-                const auto end = std::min(text.find_first_of(" \n\t"), text.size());
-                const auto word = text.substr(0, end);
-                text.remove_prefix(std::min(end + 1, text.size()));
-                if (word.empty()) continue;
+            std::string text = child.child_value();
+            std::ranges::replace(text, '\n', ' ');
+            std::string_view line = text;
+            for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
                 const auto colon = word.find(':');
                 if (kind == "indexes") names.emplace_back(colon == word.npos ? word : word.substr(colon + 1));
                 if (kind == "u64values") values.push_back(leading_number(word).value_or(-1));
@@ -340,20 +337,20 @@ class HwlocReader {
         if (names.size() != n || values.size() != n * n ||
             std::ranges::any_of(values, [](double v) { return !(v >= 0 && v < 1e15); }))
             return xml_.report(matrix, concat("expected ", n, " indexes and ", n * n, " values >= 0"));
-        const auto place = [&](std::size_t i) {
-            const auto found = place_of_.find(names[i]);
-            return found == place_of_.end() ? std::pair(Place::other, 0) : found->second;
+        const auto role = [&](std::size_t i) {
+            const auto found = role_of_.find(names[i]);
+            return found == role_of_.end() ? std::pair(Role::other, 0) : found->second;
         };
         for (std::size_t i = 0; i < n; ++i)
             for (std::size_t j = 0; j < n; ++j) {
                 const double gb_s = values[i * n + j] / 1000;  // from MB/s
                 if (i == j || gb_s == 0) continue;
-                const auto [a, gpu] = place(i);
-                const auto [b, other] = place(j);
-                if (a == Place::gpu && b == Place::gpu && gpu != other) links.between(gpu, other, gb_s);
-                if (a == Place::gpu && b == Place::other) links.to_switch(gpu, names[j], gb_s);
-                if (a == Place::other && b == Place::other) links.switches(names[i], names[j]);
-                if (a == Place::gpu && b == Place::package)
+                const auto [a, gpu] = role(i);
+                const auto [b, other] = role(j);
+                if (a == Role::gpu && b == Role::gpu && gpu != other) links.between(gpu, other, gb_s);
+                if (a == Role::gpu && b == Role::other) links.to_switch(gpu, names[j], gb_s);
+                if (a == Role::other && b == Role::other) links.switches(names[i], names[j]);
+                if (a == Role::gpu && b == Role::package)
                     for (auto& known : gpus_)
                         if (known.id == gpu) known.cpu_link_gb_s = std::max(known.cpu_link_gb_s, gb_s);
             }
@@ -418,7 +415,7 @@ class HwlocReader {
     std::vector<CpuRanges> packages_, cores_, pus_;
     std::vector<HwlocNuma> numa_;
     std::vector<Gpu> gpus_, on_chip_;
-    std::map<std::string, std::pair<Place, int>> place_of_;  // by gp_index
+    std::map<std::string, std::pair<Role, int>> role_of_;  // by gp_index
     std::map<int, HardwareParts::Vertex> vertex_of_gpu_;
 };
 

@@ -85,7 +85,7 @@ static std::vector<std::string> place_in_network(const Objects& objects, const K
     set_network(cluster, reading);
     std::int64_t placed = 0;
     for (const auto& node : cluster.nodes) placed += node.network.empty() ? 0 : 1;
-    if (placed > 0) report.exact("Node", "network by " + joined(levels.node_labels, ", "), placed);
+    report.exact("Node", "network by " + joined(levels.node_labels, ", "), placed);
     for (const auto& note : reading.notes) report.approximated("Node", "network", Errs::neither, note, "");
     return levels.node_labels;
 }
@@ -209,8 +209,7 @@ class Reader {
                 if (!options_.open_unready_nodes) {
                     spec.schedulable = false;
                     if (!gpusched::detail::is_not_ready(spec.taints))  // as the node controller does
-                        spec.taints.push_back(
-                            {.key = std::string(gpusched::detail::not_ready_taint), .effect = "NoSchedule"});
+                        spec.taints.push_back(not_ready());
                 }
                 report_.approximated("Node", "not ready",
                                      options_.open_unready_nodes ? Errs::neither : Errs::too_strict,
@@ -236,14 +235,11 @@ class Reader {
                     (objects_.of(Kind::pod).size() == 1 ? " pod" : " pods") + ", but no node";
         else if (!objects_.other_kinds().empty())
             found = objects_.other_kinds();
-        std::string why;
-        for (const auto& row : report_.rows())
-            if (row.kind == "Node" && row.fidelity == Fidelity::left_out && !row.examples.empty())
-                why = ": " + row.examples.front();
+        const auto why = report_.why_left_out("Node");
         throw InvalidInput(
             source +
             ": expected at least one Node (kubectl get nodes,pods,pdb,priorityclasses -A -o json), found " +
-            found + why);
+            found + (why.empty() ? "" : ": ") + why);
     }
 
     void read_priorities() {
@@ -251,7 +247,7 @@ class Reader {
                       [&](const Place& object) {
                           const PriorityValue read{integer_at(object, "value", 0),
                                                    text_at(object, "preemptionPolicy") == "Never"};
-                          if (truth_at(object, "globalDefault")) default_priority_ = read;
+                          if (truth_at(object, "globalDefault")) priorities_[""] = read;
                           priorities_[identity_of(object, false).name] = read;
                           report_.exact("PriorityClass", "value");
                       });
@@ -341,7 +337,6 @@ class Reader {
 
     /// The priority of a class, none if it was not read; the empty name is the global default.
     [[nodiscard]] std::optional<std::int64_t> priority_of(const std::string& name) const {
-        if (name.empty()) return default_priority_ ? std::optional(default_priority_->value) : std::nullopt;
         const auto found = priorities_.find(name);
         return found == priorities_.end() ? std::nullopt : std::optional(found->second.value);
     }
@@ -356,20 +351,15 @@ class Reader {
             const auto found = priorities_.find(name);
             if (name == "system-node-critical" || name == "system-cluster-critical") {
                 out.priority = name == "system-node-critical" ? 2'000'001'000 : 2'000'000'000;
-            } else if (name.empty()) {
-                const auto by_default = default_priority_.value_or(PriorityValue{});
-                out.priority = by_default.value;
-                never = never || by_default.never;
             } else if (found != priorities_.end()) {
                 out.priority = found->second.value;
                 never = never || found->second.never;
-            } else {
+            } else if (!name.empty()) {
                 report_.approximated("Pod", "priority", Errs::either, "its PriorityClass was not read: 0",
                                      out.name);
             }
         }
-        constexpr std::int64_t largest = 1'000'000'000'000;
-        out.priority = std::clamp<std::int64_t>(out.priority, -largest, largest);
+        out.priority = std::clamp(out.priority, -largest_quantity, largest_quantity);
         report_.exact("Pod", "priority");
         if (never)
             report_.ignored("Pod", "preemptionPolicy Never", Errs::too_lax, "a plan may evict others for it",
@@ -415,8 +405,7 @@ class Reader {
     std::vector<Node> nodes_;                             // as cluster_.nodes
     std::vector<Pod> pods_;                               // as cluster_.tasks
     std::unordered_map<std::string, std::size_t> index_;  // of nodes, by name
-    std::map<std::string, PriorityValue> priorities_;
-    std::optional<PriorityValue> default_priority_;
+    std::map<std::string, PriorityValue> priorities_;     // of classes, by name; the global default by ""
 };
 
 }  // namespace gpusched::io::detail::kubernetes

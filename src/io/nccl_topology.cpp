@@ -4,7 +4,6 @@
 #include "io/xml.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/file.hpp>
 #include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>

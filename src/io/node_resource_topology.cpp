@@ -34,96 +34,88 @@ static std::optional<int> trailing_number(std::string_view name) {
                                                                         : std::nullopt;
 }
 
+static void read_numa_resources(const Place& resources, NumaResources& numa, Problems& problems) {
+    if (resources && !resources.is(json::Kind::array)) problems.add(resources.expected("an array"));
+    for (const auto& resource : resources.items()) {
+        const auto name = resource["name"].text();
+        if (!name || name->empty()) {
+            problems.add(resource.where() + "expected an object with name");
+            continue;
+        }
+        ResourceAmount amount;
+        const auto quantity = [&](const char* key) -> std::optional<std::int64_t> {
+            const auto place = resource[key];
+            if (!place) return std::nullopt;
+            const auto text = place.text();
+            const auto milli = text ? quantity_milli(*text) : std::nullopt;
+            if (!milli) problems.add(place.expected("a quantity such as 2, 1500m or 64Gi"));
+            return milli;
+        };
+        const auto capacity = quantity("capacity"), allocatable = quantity("allocatable"),
+                   available = quantity("available");
+        if (!capacity && !allocatable && !available)
+            problems.add(resource.where() + "expected capacity, allocatable or available");
+        // An omitted amount counts as the next given one.
+        amount.available_milli = available.value_or(allocatable.value_or(capacity.value_or(0)));
+        amount.allocatable_milli = allocatable.value_or(capacity.value_or(amount.available_milli));
+        amount.capacity_milli = capacity.value_or(amount.allocatable_milli);
+        if (!numa.resources.emplace(*name, amount).second)
+            problems.add(resource.where() + in_quotes(*name) + " occurs twice");
+    }
+}
+
+static void read_costs(const Place& costs, NumaResources& numa, Problems& problems) {
+    if (costs && !costs.is(json::Kind::array)) problems.add(costs.expected("an array"));
+    for (const auto& cost : costs.items()) {
+        const auto name = cost["name"].text();
+        const auto value = cost["value"].number();
+        if (!name || !value || !(std::abs(*value) < 1e9))
+            problems.add(cost.where() + "expected an object with name and value");
+        else
+            numa.costs[*name] = static_cast<std::int64_t>(*value);
+    }
+}
+
 /// Reads one object.
-class NodeResourceReader {
-  public:
-    explicit NodeResourceReader(Problems& problems) : problems_(problems) {}
-
-    NodeResources read(const Place& object) {
-        NodeResources out{.node = object["metadata"]["name"].text().value_or("")};
-        if (out.node.empty()) problems_.add(object.where() + "expected metadata.name");
-        const auto zones = object["zones"];
-        if (!zones.is(json::Kind::array)) problems_.add(object.where() + "expected zones, an array");
-        std::map<std::string, int> sockets;
-        for (const auto& zone : zones.items()) {
-            const auto name = zone["name"].text(), type = zone["type"].text();
-            if (!name || name->empty() || !type) {
-                problems_.add(zone.where() + "expected an object with name and type");
-            } else if (*type == "Package" || *type == "Socket") {
-                const auto number = trailing_number(*name);
-                if (!number)
-                    problems_.add(zone["name"].expected("a name that ends in a number up to 1023"));
-                else if (!sockets.emplace(*name, *number).second)
-                    problems_.add(zone.where() + in_quotes(*name) + " occurs twice");
-            }
-        }
-        std::set<int> ids;
-        for (const auto& zone : zones.items()) {
-            const auto name = zone["name"].text(), type = zone["type"].text();
-            if (!name || (type != "Node" && type != "NUMANode" && type != "NUMA")) continue;
+static NodeResources read_node_resources(const Place& object, Problems& problems) {
+    NodeResources out{.node = object["metadata"]["name"].text().value_or("")};
+    if (out.node.empty()) problems.add(object.where() + "expected metadata.name");
+    const auto zones = object["zones"];
+    if (!zones.is(json::Kind::array)) problems.add(object.where() + "expected zones, an array");
+    std::map<std::string, int> sockets;
+    for (const auto& zone : zones.items()) {
+        const auto name = zone["name"].text(), type = zone["type"].text();
+        if (!name || name->empty() || !type) {
+            problems.add(zone.where() + "expected an object with name and type");
+        } else if (*type == "Package" || *type == "Socket") {
             const auto number = trailing_number(*name);
-            if (!number) {
-                problems_.add(zone["name"].expected("a name that ends in a number up to 1023"));
-                continue;
-            }
-            if (!ids.insert(*number).second)
-                problems_.add(concat(zone.where(), "NUMA node ", *number, " occurs twice"));
-            NumaResources numa{.zone = *name, .id = *number};
-            if (const auto parent = zone["parent"].text(); parent && sockets.contains(*parent))
-                numa.socket = sockets.at(*parent);
-            read_resources(zone["resources"], numa);
-            read_costs(zone["costs"], numa);
-            out.numa_nodes.push_back(std::move(numa));
-        }
-        std::ranges::sort(out.numa_nodes, {}, &NumaResources::id);
-        return out;
-    }
-
-  private:
-    void read_resources(const Place& resources, NumaResources& numa) {
-        if (resources && !resources.is(json::Kind::array)) problems_.add(resources.expected("an array"));
-        for (const auto& resource : resources.items()) {
-            const auto name = resource["name"].text();
-            if (!name || name->empty()) {
-                problems_.add(resource.where() + "expected an object with name");
-                continue;
-            }
-            ResourceAmount amount;
-            const auto quantity = [&](const char* key) -> std::optional<std::int64_t> {
-                const auto place = resource[key];
-                if (!place) return std::nullopt;
-                const auto text = place.text();
-                const auto milli = text ? quantity_milli(*text) : std::nullopt;
-                if (!milli) problems_.add(place.expected("a quantity such as 2, 1500m or 64Gi"));
-                return milli;
-            };
-            const auto capacity = quantity("capacity"), allocatable = quantity("allocatable"),
-                       available = quantity("available");
-            if (!capacity && !allocatable && !available)
-                problems_.add(resource.where() + "expected capacity, allocatable or available");
-            // An omitted amount counts as the next given one.
-            amount.available_milli = available.value_or(allocatable.value_or(capacity.value_or(0)));
-            amount.allocatable_milli = allocatable.value_or(capacity.value_or(amount.available_milli));
-            amount.capacity_milli = capacity.value_or(amount.allocatable_milli);
-            if (!numa.resources.emplace(*name, amount).second)
-                problems_.add(resource.where() + in_quotes(*name) + " occurs twice");
+            if (!number)
+                problems.add(zone["name"].expected("a name that ends in a number up to 1023"));
+            else if (!sockets.emplace(*name, *number).second)
+                problems.add(zone.where() + in_quotes(*name) + " occurs twice");
         }
     }
-
-    void read_costs(const Place& costs, NumaResources& numa) {
-        if (costs && !costs.is(json::Kind::array)) problems_.add(costs.expected("an array"));
-        for (const auto& cost : costs.items()) {
-            const auto name = cost["name"].text();
-            const auto value = cost["value"].number();
-            if (!name || !value || !(std::abs(*value) < 1e9))
-                problems_.add(cost.where() + "expected an object with name and value");
-            else
-                numa.costs[*name] = static_cast<std::int64_t>(*value);
+    std::set<int> ids;
+    for (const auto& zone : zones.items()) {
+        const auto name = zone["name"].text(), type = zone["type"].text();
+        if (!name || (type != "Node" && type != "NUMANode" && type != "NUMA")) continue;
+        const auto number = trailing_number(*name);
+        if (!number) {
+            problems.add(zone["name"].expected("a name that ends in a number up to 1023"));
+            continue;
         }
+        if (!ids.insert(*number).second)
+            problems.add(concat(zone.where(), "NUMA node ", *number, " occurs twice"));
+        NumaResources numa{.zone = *name, .id = *number};
+        if (const auto parent = zone["parent"].text(); parent && sockets.contains(*parent))
+            numa.socket = sockets.at(*parent);
+        read_numa_resources(zone["resources"], numa, problems);
+        read_costs(zone["costs"], numa, problems);
+        out.numa_nodes.push_back(std::move(numa));
     }
-
-    Problems& problems_;
-};
+    std::ranges::sort(out.numa_nodes, {}, &NumaResources::id);
+    return out;
+}
 
 }  // namespace detail
 
@@ -137,7 +129,7 @@ GPUSCHED_EXPORT std::vector<NodeResources> node_resource_topology_from_text(std:
     std::set<std::string> seen;
     for (const auto& object : detail::kubernetes_objects(documents)) {
         if (object["kind"].text() != "NodeResourceTopology") continue;
-        out.push_back(detail::NodeResourceReader(problems).read(object));
+        out.push_back(detail::read_node_resources(object, problems));
         if (!seen.insert(out.back().node).second && !out.back().node.empty())
             problems.add(object.where() + "node " + detail::in_quotes(out.back().node) + " occurs twice");
     }
@@ -159,9 +151,8 @@ GPUSCHED_EXPORT HardwareReading machine_of(const NodeResources& node, const Hard
     std::vector<std::pair<int, int>> gpus;  // index, NUMA node
     std::int64_t next_core = 0, gpu_total = 0;
     for (const auto& numa : node.numa_nodes) {
-        const auto pieces = [&](const char* name) -> std::int64_t {
-            const auto found = numa.resources.find(name);
-            return found == numa.resources.end() ? 0 : found->second.capacity_milli / 1000;
+        const auto pieces = [&](const std::string& name) {
+            return detail::value_at(numa.resources, name).capacity_milli / 1000;
         };
         const auto cores = pieces("cpu") / threads, here = pieces("nvidia.com/gpu") + pieces("amd.com/gpu");
         gpu_total += std::min<std::int64_t>(here, 1 << 20);

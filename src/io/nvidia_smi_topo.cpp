@@ -84,9 +84,8 @@ static std::optional<SmiEntry> smi_entry(std::string_view text) {
 }
 
 static bool is_peer_entry(std::string_view text) {
-    for (const auto* word : {"OK", "CNS", "GNS", "TNS", "NS", "U"})
-        if (text == word) return true;
-    return false;
+    static constexpr std::string_view words[] = {"OK", "CNS", "GNS", "TNS", "NS", "U"};
+    return contains(words, text);
 }
 
 /// `GPU7` -> 7

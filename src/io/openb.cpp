@@ -19,8 +19,6 @@ namespace gpusched::io {
 
 namespace detail {
 
-constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // as in a snapshot
-
 template <std::size_t Columns>
 void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& seen,
                       const std::string& name) {
@@ -40,8 +38,8 @@ static std::vector<NodeSpec> openb_nodes(std::string_view text, const std::strin
         NodeSpec node;
         node.name = table.cell(sn);
         check_openb_name(table, seen, node.name);
-        node.cpu_milli = table.integer(cpu_milli, 0, largest_openb_number);
-        node.memory_mib = table.integer(memory_mib, 0, largest_openb_number);
+        node.cpu_milli = table.integer(cpu_milli, 0, largest_quantity);
+        node.memory_mib = table.integer(memory_mib, 0, largest_quantity);
         node.gpu_count = table.integer(gpu, 0, max_gpus_per_node);
         node.gpu_model = table.cell(model);
         if (node.gpu_count > 0 || !gpu_nodes_only) nodes.push_back(std::move(node));
@@ -93,8 +91,8 @@ static std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
         auto& [task, creation_time, deletion_time, scheduled_time] = pods.emplace_back();
         task.name = table.cell(name);
         check_openb_name(table, seen, task.name);
-        task.cpu_milli = table.integer(cpu_milli, 0, largest_openb_number);
-        task.memory_mib = table.integer(memory_mib, 0, largest_openb_number);
+        task.cpu_milli = table.integer(cpu_milli, 0, largest_quantity);
+        task.memory_mib = table.integer(memory_mib, 0, largest_quantity);
         task.gpu_count = table.integer(num_gpu, 0, max_gpus_per_node);
         // Several GPUs are always whole; without GPUs the share has no meaning.
         const bool fraction_allowed = task.gpu_count == 1;
@@ -113,7 +111,7 @@ static std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
                 "expected LS, LSR, LSE, SYSTEM, Guaranteed, BE, BestEffort, Burstable or nothing, found " +
                     in_quotes(table.cell(qos)));
         const auto time = [&](std::size_t column) {
-            return table.optional_integer(column, -largest_openb_number, largest_openb_number);
+            return table.optional_integer(column, -largest_quantity, largest_quantity);
         };
         const auto creation = time(created);
         creation_time = creation.value_or(0);

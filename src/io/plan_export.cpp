@@ -173,10 +173,6 @@ static std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
     return out;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// "1 node", "2 nodes".
 static std::string counted(std::size_t count, std::string_view noun) {
     return concat(count, " ", noun, count == 1 ? "" : "s");
@@ -252,7 +248,7 @@ static bool is_slurm_node(std::string_view name) {
 
 /// The running tasks of a job that a plan disturbs.
 struct SlurmJob {
-    std::set<std::string> nodes{}, changed{};  ///< where it runs; its tasks that the plan moves or evicts
+    std::set<std::string> nodes{}, changed{};  ///< of its tasks; tasks that the plan moves or evicts
     std::size_t running = 0;                   ///< tasks
     std::int64_t gpus = 0;
     bool requeues = true, moves = false, evicted = false, twice = false, heterogeneous = false;
@@ -361,33 +357,38 @@ static std::string device_class(const TaskSpec& task, const NodeSpec* node, cons
     return task.device_classes.empty() ? std::string() : task.device_classes.front();
 }
 
+/// A line of YAML with a text as value; the key includes the indent.
+static std::string yaml_line(std::string_view key, std::string_view value) {
+    return concat(key, ": ", json_string(value), "\n");
+}
+
 /// The requests of a reservation, as lines of a resource list.
 /// @param devices the class of its devices
 static std::string yaml_requests(const TaskSpec& task, const std::string& devices,
                                  const std::string& indent) {
-    std::string out = indent + "cpu: " + json_string(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
-                      "memory: " + json_string(std::to_string(task.memory_mib) + "Mi") + "\n";
+    std::string out = yaml_line(indent + "cpu", std::to_string(task.cpu_milli) + "m") +
+                      yaml_line(indent + "memory", std::to_string(task.memory_mib) + "Mi");
     for (const auto& [name, amount] : task.resources)
         if (name != "pods")  // not a request of a container
-            out += indent + json_string(name) + ": " + json_string(std::to_string(amount)) + "\n";
+            out += yaml_line(indent + json_string(name), std::to_string(amount));
     if (task.device_count > 0)
-        out += indent + json_string(devices) + ": " + json_string(std::to_string(task.device_count)) + "\n";
+        out += yaml_line(indent + json_string(devices), std::to_string(task.device_count));
     if (task.gpu_count == 0) return out;
     if (task.gpu_share_milli == whole_gpu_milli)
-        return out + indent + "nvidia.com/gpu: " + json_string(std::to_string(task.gpu_count)) + "\n";
-    const auto percent = json_string(std::to_string((task.gpu_share_milli + 9) / 10));
-    return out + indent + "koordinator.sh/gpu-core: " + percent + "\n" + indent +
-           "koordinator.sh/gpu-memory-ratio: " + percent + "\n";
+        return out + yaml_line(indent + "nvidia.com/gpu", std::to_string(task.gpu_count));
+    const auto percent = std::to_string((task.gpu_share_milli + 9) / 10);
+    return out + yaml_line(indent + "koordinator.sh/gpu-core", percent) +
+           yaml_line(indent + "koordinator.sh/gpu-memory-ratio", percent);
 }
 
 static std::string yaml_tolerations(const TaskSpec& task, const std::string& indent) {
     if (task.tolerations.empty()) return {};
     std::string out = indent + "tolerations:\n";
     for (const auto& toleration : task.tolerations) {
-        out += indent + "- operator: " + json_string(toleration.op) + "\n";
-        if (!toleration.key.empty()) out += indent + "  key: " + json_string(toleration.key) + "\n";
-        if (!toleration.value.empty()) out += indent + "  value: " + json_string(toleration.value) + "\n";
-        if (!toleration.effect.empty()) out += indent + "  effect: " + json_string(toleration.effect) + "\n";
+        out += yaml_line(indent + "- operator", toleration.op);
+        if (!toleration.key.empty()) out += yaml_line(indent + "  key", toleration.key);
+        if (!toleration.value.empty()) out += yaml_line(indent + "  value", toleration.value);
+        if (!toleration.effect.empty()) out += yaml_line(indent + "  effect", toleration.effect);
     }
     return out;
 }
@@ -422,17 +423,16 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
         out += "# First, so that nothing else starts on the nodes to be vacated:\n";
     for (const auto& node : plan.vacated_nodes) out += "# kubectl cordon " + node + "\n";
     const auto begin = [&](const std::string& step, std::size_t number, const std::string& wave) {
-        out += "---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: PodMigrationJob\nmetadata:\n  "
-               "name: " +
-               detail::json_string(concat(options.name_prefix, "-", step, "-", number)) +
-               "\n  labels:\n    gpusched/wave: " + detail::json_string(wave) + "\n";
+        out += "---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: PodMigrationJob\nmetadata:\n" +
+               detail::yaml_line("  name", concat(options.name_prefix, "-", step, "-", number)) +
+               "  labels:\n" + detail::yaml_line("    gpusched/wave", wave);
     };
     const auto spec = [&](const std::string& task, bool paused, const char* mode) {
         const auto pod = detail::pod_name(task, options.default_namespace);
-        out += std::string("spec:\n  paused: ") + (paused ? "true" : "false") +
-               "\n  ttl: " + detail::json_string(std::to_string(options.ttl_s) + "s") + "\n  mode: " + mode +
-               "\n  podRef:\n    namespace: " + detail::json_string(pod.space) +
-               "\n    name: " + detail::json_string(pod.name) + "\n";
+        out += concat("spec:\n  paused: ", paused ? "true" : "false", "\n",
+                      detail::yaml_line("  ttl", std::to_string(options.ttl_s) + "s"), "  mode: ", mode,
+                      "\n  podRef:\n", detail::yaml_line("    namespace", pod.space),
+                      detail::yaml_line("    name", pod.name));
     };
     std::size_t number = 0;
     for (const auto& task : plan.evictions) {
@@ -444,27 +444,36 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
         const auto& task = *tasks.at(move->task);
         const auto wave = std::to_string(move->wave);
         begin("wave-" + wave, number++, wave);
-        out += "  annotations:\n    gpusched/from: " + detail::json_string(move->from) +
-               "\n    gpusched/to: " + detail::json_string(move->to) +
-               "\n    gpusched/gpus: " + detail::json_string(detail::joined(move->gpus, " ")) + "\n";
-        if (move->how != MoveMode::copy)
-            out += "    gpusched/how: " + detail::json_string(enum_name(move->how)) + "\n";
-        if (move->chain)
-            out += "    gpusched/chain: " + detail::json_string(std::to_string(*move->chain)) + "\n";
-        if (!move->serves.empty()) out += "    gpusched/for: " + detail::json_string(move->serves) + "\n";
+        out += "  annotations:\n" + detail::yaml_line("    gpusched/from", move->from) +
+               detail::yaml_line("    gpusched/to", move->to) +
+               detail::yaml_line("    gpusched/gpus", detail::joined(move->gpus, " "));
+        if (move->how != MoveMode::copy) out += detail::yaml_line("    gpusched/how", enum_name(move->how));
+        if (move->chain) out += detail::yaml_line("    gpusched/chain", std::to_string(*move->chain));
+        if (!move->serves.empty()) out += detail::yaml_line("    gpusched/for", move->serves);
         spec(move->task, move->wave > 0 || !plan.evictions.empty(), "ReservationFirst");
         const std::string indent(12, ' ');
-        out += "  reservationOptions:\n    template:\n      spec:\n        template:\n          spec:\n" +
-               indent + "schedulerName: " + detail::json_string(options.scheduler_name) + "\n" + indent +
-               "containers:\n" + indent + "- name: reserved\n" + indent + "  resources:\n" + indent +
-               "    requests:\n" +
+        out += R"(  reservationOptions:
+    template:
+      spec:
+        template:
+          spec:
+)" + detail::yaml_line(indent + "schedulerName", options.scheduler_name) +
+               R"(            containers:
+            - name: reserved
+              resources:
+                requests:
+)" +
                detail::yaml_requests(task, detail::device_class(task, find_node(move->to), move->gpus),
                                      indent + "      ") +
-               detail::yaml_tolerations(task, indent) + indent + "affinity:\n" + indent +
-               "  nodeAffinity:\n" + indent + "    requiredDuringSchedulingIgnoredDuringExecution:\n" +
-               indent + "      nodeSelectorTerms:\n" + indent + "      - matchFields:\n" + indent +
-               "        - key: metadata.name\n" + indent + "          operator: In\n" + indent +
-               "          values: [" + detail::json_string(move->to) + "]\n";
+               detail::yaml_tolerations(task, indent) + R"(            affinity:
+              nodeAffinity:
+                requiredDuringSchedulingIgnoredDuringExecution:
+                  nodeSelectorTerms:
+                  - matchFields:
+                    - key: metadata.name
+                      operator: In
+                      values: [)" +
+               detail::json_string(move->to) + "]\n";
     }
     if (!plan.placements.empty()) out += "# Pending pods that now fit:\n";
     for (const auto& placement : plan.placements)

@@ -9,7 +9,6 @@
 #include "io/slurm/values.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
@@ -145,13 +144,13 @@ class Reader {
             }
         }
         if (!nodes_.empty()) return;
-        std::string why = records_.nodes.empty() ? "none" : "none that can be read";
-        for (const auto& row : report_.rows())
-            if (row.kind == "Node" && row.fidelity == Fidelity::left_out && !row.examples.empty())
-                why = "none that can be read: " + row.examples.front();
+        const auto why = report_.why_left_out("Node");
+        std::string found = "none";
+        if (!why.empty() || !records_.nodes.empty())
+            found += " that can be read" + (why.empty() ? "" : ": " + why);
         if (records_.nodes.empty() && !records_.jobs.empty())
-            why += concat(", but ", records_.jobs.size(), records_.jobs.size() == 1 ? " job" : " jobs");
-        throw InvalidInput(source + ": expected at least one node (scontrol show nodes), found " + why);
+            found += concat(", but ", records_.jobs.size(), records_.jobs.size() == 1 ? " job" : " jobs");
+        throw InvalidInput(source + ": expected at least one node (scontrol show nodes), found " + found);
     }
 
     void read_node(NodeRecord& node) {
@@ -193,11 +192,11 @@ class Reader {
             report_.approximated("Node", "state", Errs::too_lax, "unknown: receives tasks", node.name);
         } else if (!why.empty()) {
             out.schedulable = false;
-            if (why != "DRAIN") out.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
+            if (why != "DRAIN") out.taints.push_back(not_ready());
             report_.exact("Node", "state " + why);
         } else if (has_any(state, "RESERVED", "MAINTENANCE") && out.taints.empty()) {
             out.schedulable = false;
-            out.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
+            out.taints.push_back(not_ready());
             report_.approximated("Node", "reserved", Errs::too_strict,
                                  "the jobs of the reservation are unknown: it receives no task", node.name);
         } else {
@@ -234,7 +233,7 @@ class Reader {
             return report_.left_out("Job", "ended", "holds nothing any more", job.id + ": " + state.front());
         }
         for (const auto time : {job.submitted, runs ? job.started : std::nullopt})
-            if (time) latest_ = std::max(latest_, *time);
+            latest_ = std::max(latest_, time.value_or(0));
         for (const auto& request : job.unread)
             report_.ignored(
                 "Job", "request " + request.substr(0, request.find('=')), Errs::too_lax,
@@ -270,7 +269,7 @@ class Reader {
             auto task = task_of(job, i, hosts->size(), rules, shares[i]);
             task.node = (*hosts)[i];
             task.locked = task.terminating = ending;
-            task.start_time = std::min(job.started.value_or(0), most_of_anything);
+            task.start_time = std::min(job.started.value_or(0), largest_quantity);
             if (suspended) task.cpu_milli = 0;
             cards.ask(shares[i].gres, found->second, task);
             if (any_model) task.gpu_models.clear();
@@ -324,7 +323,7 @@ class Reader {
             for (std::size_t i = 0; i < tasks; ++i) {
                 auto task = task_of(one, i, tasks, rules, share);
                 task.start_time =
-                    std::min(one.submitted.value_or(0), most_of_anything);  // its age in the queue
+                    std::min(one.submitted.value_or(0), largest_quantity);  // its age in the queue
                 task.waiting = waiting;
                 cards.ask(share.gres, std::nullopt, task);
                 put(std::move(task), std::nullopt, share.gres, one);
@@ -352,7 +351,7 @@ class Reader {
                                  job.id + "_[" + job.array_tasks + "]");
     }
 
-    /// What a pending job waits for, by Slurm's reason; absent if it waits for room.
+    /// The event for which a pending job waits, by Slurm's reason; absent if it waits for resources.
     static std::optional<WaitingReason> waiting_of(const JobRecord& job) {
         const auto& reason = job.reason;
         const auto begins = [&](std::initializer_list<std::string_view> prefixes) {
@@ -385,8 +384,8 @@ class Reader {
             if (!read_number(take_until(range, '-'), first)) return false;
             last = first;
             if ((!range.empty() && !read_number(range, last)) ||
-                (!item.empty() && !read_number(item, step)) || first < 0 || last > most_of_anything ||
-                step < 1 || step > most_of_anything)
+                (!item.empty() && !read_number(item, step)) || first < 0 || last > largest_quantity ||
+                step < 1 || step > largest_quantity)
                 return false;
             for (; first <= last; first += step)
                 if (!each(std::to_string(first))) return false;
@@ -551,12 +550,6 @@ class Reader {
     std::int64_t latest_ = 0;
 };
 
-}  // namespace gpusched::io::detail::slurm
-
-namespace gpusched::io {
-
-namespace detail::slurm {
-
 /// Whether a text that is not JSON is topology.conf: its first line begins a switch or a block.
 static bool is_topology(std::string_view text) {
     while (!text.empty()) {
@@ -595,7 +588,7 @@ class Input {
     void place(ClusterSpec& cluster) const {
         if (!network_) return report_.absent("topology", "positions of nodes in the network: unknown");
         const auto placed = set_network(cluster, *network_);
-        if (placed > 0) report_.exact("Node", "network", static_cast<std::int64_t>(placed));
+        report_.exact("Node", "network", static_cast<std::int64_t>(placed));
         for (const auto& node : cluster.nodes)
             if (node.network.empty())
                 report_.ignored("Node", "network", Errs::either,
@@ -610,9 +603,6 @@ class Input {
         const Place root(document, 0);
         if (root.is(json::Kind::array) && !root.items().empty() && root.items().front()["topology"])
             return network(of_yaml(text.text, text.source), text.source);
-        if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
-            return problems_.add(text.source + expected_ + "a document of format " + in_quotes(*format) +
-                                 ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::slurm))
             return problems_.add(text.source + expected_ + found.description);
         if (!JsonRecords::recognises(root))
@@ -637,7 +627,9 @@ class Input {
     std::optional<NetworkReading> network_{};
 };
 
-}  // namespace detail::slurm
+}  // namespace gpusched::io::detail::slurm
+
+namespace gpusched::io {
 
 GPUSCHED_EXPORT ClusterReading slurm_from_texts(std::span<const NamedText> texts,
                                                 const SlurmReadOptions& options) {

@@ -4,31 +4,9 @@
 #include <gpusched/topology/boost_graph.hpp>
 #include <gpusched/topology/network_tree.hpp>
 
-#include <boost/graph/depth_first_search.hpp>
-
-#include <algorithm>
 #include <set>
 
 namespace gpusched::topology {
-namespace detail {
-
-// Calls `on_discover` on the way down and `on_finish` on the way up.
-template <class Discover, class Finish>
-struct DepthFirst : boost::default_dfs_visitor {
-    Discover on_discover;
-    Finish on_finish;
-    DepthFirst(Discover d, Finish f) : on_discover(std::move(d)), on_finish(std::move(f)) {}
-    template <class G>
-    void discover_vertex(typename boost::graph_traits<G>::vertex_descriptor v, const G&) {
-        on_discover(v);
-    }
-    template <class G>
-    void finish_vertex(typename boost::graph_traits<G>::vertex_descriptor v, const G&) {
-        on_finish(v);
-    }
-};
-
-}  // namespace detail
 
 GPUSCHED_EXPORT NetworkTree::NetworkTree(const Inventory& inventory) {
     const auto nodes = inventory.living_nodes();
@@ -116,25 +94,28 @@ GPUSCHED_EXPORT void NetworkTree::build(std::vector<Record> records, std::size_t
         graph[i] = {std::move(records[i].name), records[i].node, records[i].domain};
     graph_ = made;
 
+    // Records list parents before their children: first the sums, from the last record to the root, then the
+    // places in depth-first order, from the root to the last record.
     places_.resize(records.size());
+    for (std::size_t i = records.size() - 1; i > 0; --i) {
+        places_[i].node_count += graph[i].node == none<NodeId> ? 0 : 1;
+        places_[records[i].parent].node_count += places_[i].node_count;
+    }
+    order_.resize(places_.front().node_count);
     vertex_of_node_.resize(node_count);
-    order_.reserve(node_count);
-    const auto discover = [&](std::size_t v) {
-        const Vertex id{static_cast<std::uint32_t>(v)};
-        auto& place = places_[v];
-        if (id != root()) place.depth = depth(parent(id)) + 1;
-        place.first_node = static_cast<std::uint32_t>(order_.size());
-        if (graph[v].node == none<NodeId>) return;
-        order_.push_back(graph[v].node);
-        vertex_of_node_[index(graph[v].node)] = id;
-    };
-    const auto finish = [&](std::size_t v) {
-        places_[v].node_count = static_cast<std::uint32_t>(order_.size()) - places_[v].first_node;
-    };
-    std::vector<boost::default_color_type> colour(records.size());
-    boost::depth_first_visit(
-        graph, 0, detail::DepthFirst(discover, finish),
-        boost::make_iterator_property_map(colour.begin(), get(boost::vertex_index, graph)));
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const Vertex v{static_cast<std::uint32_t>(i)};
+        auto next = places_[i].first_node;
+        for (const auto child : children(v)) {
+            auto& place = places_[static_cast<std::size_t>(child)];
+            place.depth = places_[i].depth + 1;
+            place.first_node = next;
+            next += place.node_count;
+        }
+        if (graph[i].node == none<NodeId>) continue;
+        order_[next] = graph[i].node;
+        vertex_of_node_[index(graph[i].node)] = v;
+    }
 
     for (std::size_t i = 1; i < records.size(); ++i) {
         if (graph[i].node != none<NodeId>) continue;

@@ -164,16 +164,13 @@ class Claims {
   public:
     /// @param cards receives the extended resources of DeviceClasses of whole cards
     Claims(const Objects& objects, CardNames& cards, ReportBuilder& report)
-        : report_(report), claims_(named(objects, Kind::resource_claim)),
-          templates_(named(objects, Kind::resource_claim_template)),
-          slices_(objects, allocated_devices(), report) {
-        for (const auto& object : objects.of(Kind::device_class))
-            classes_.emplace(identity_of(object, false).name, object);
+        : report_(report), claims_(objects.by_name(Kind::resource_claim)),
+          templates_(objects.by_name(Kind::resource_claim_template)),
+          classes_(objects.by_name(Kind::device_class)), slices_(objects, allocated_devices(), report) {
         for (const auto& [kind, name] : {std::pair{Kind::resource_claim, "ResourceClaim"},
                                          std::pair{Kind::resource_claim_template, "ResourceClaimTemplate"},
                                          std::pair{Kind::device_class, "DeviceClass"}})
-            if (objects.any(kind))
-                report.exact(name, "objects", static_cast<std::int64_t>(objects.of(kind).size()));
+            report.exact(name, "objects", std::ssize(objects.of(kind)));
         for (const auto& [name, object] : classes_) name_resources(name, object, cards);
     }
 
@@ -185,7 +182,7 @@ class Claims {
         if (found == nullptr) return;
         for (const auto& [resource, devices] : found->devices) {
             const auto counted = name_in_pods(resource);
-            if (counted != resource && !amount_of(node.allocatable, counted).zero())
+            if (counted != resource && !value_at(node.allocatable, counted).zero())
                 report_.approximated("Node", "devices of a plugin and of a driver", Errs::too_lax,
                                      "both count under the extended resource of the driver's class",
                                      name + ": " + counted);
@@ -242,11 +239,6 @@ class Claims {
     }
 
   private:
-    static std::map<std::string, Place> named(const Objects& objects, Kind kind) {
-        std::map<std::string, Place> out;
-        for (const auto& object : objects.of(kind)) out.emplace(identity_of(object, true).full(), object);
-        return out;
-    }
     /// The devices of a claim; absent if it is not allocated.
     static Place results_of(const Place& claim) {
         return claim["status"]["allocation"]["devices"]["results"];

@@ -60,9 +60,8 @@ inline bool is_label_value(std::string_view value) {
            std::ranges::all_of(value, [&](char c) { return plain(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-enum class MatchOn : std::uint8_t { labels, fields };
-/// Reads one condition; none if it is malformed.
-inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
+/// Reads one condition on labels or fields; none if it is malformed.
+inline std::optional<NodeMatch> read_match(const Place& match) {
     NodeMatch out{.key = text_at(match, "key")};
     const auto op = text_at(match, "operator");
     bool known = false;
@@ -74,9 +73,6 @@ inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
         out.values.push_back(*std::move(text));
     }
     if (!known || out.key.empty()) return std::nullopt;
-    if (on == MatchOn::labels &&
-        !std::ranges::all_of(out.values, [](const std::string& v) { return is_label_value(v); }))
-        return std::nullopt;
     const auto count = out.values.size();
     switch (out.op) {
     case MatchOperator::in:
@@ -102,12 +98,12 @@ inline std::vector<NodeTerm> read_node_terms(const Place& selector, bool& malfor
         NodeTerm read;
         bool good = true;
         for (const auto& expression : term["matchExpressions"].items()) {
-            auto match = read_match(expression, MatchOn::labels);
-            good = good && match;
+            auto match = read_match(expression);
+            good = good && match && std::ranges::all_of(match->values, is_label_value);
             if (match) read.match_expressions.push_back(*std::move(match));
         }
         for (const auto& field : term["matchFields"].items()) {
-            auto match = read_match(field, MatchOn::fields);
+            auto match = read_match(field);
             good = good && match && match->key == "metadata.name" &&
                    (match->op == MatchOperator::in || match->op == MatchOperator::not_in);
             if (match) read.match_fields.push_back(*std::move(match));
@@ -201,11 +197,7 @@ inline void read_eligibility(const Pod& pod, TaskSpec& out, ReportBuilder& repor
 inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
     using gpusched::detail::holds;
     const auto tolerated = [&](const Taint& taint) {
-        if (taint.effect == "PreferNoSchedule") return true;
-        return std::ranges::any_of(task.tolerations, [&](const Toleration& t) {
-            return (t.effect.empty() || t.effect == taint.effect) && (t.key.empty() || t.key == taint.key) &&
-                   (t.op == "Exists" || t.value == taint.value);
-        });
+        return taint.effect == "PreferNoSchedule" || Inventory::tolerates(task.tolerations, taint);
     };
     return holds(task.node_selector, node.labels) && holds(task.node_affinity, node.labels, node.name) &&
            std::ranges::all_of(node.taints, tolerated);
@@ -214,15 +206,10 @@ inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
 class Volumes {
   public:
     Volumes(const Objects& objects, ClusterSpec& cluster, ReportBuilder& report)
-        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)) {
-        for (const auto& claim : objects.of(Kind::claim)) {
-            claims_.emplace(identity_of(claim, true).full(), claim);
-            report_.exact("PersistentVolumeClaim", "objects");
-        }
-        for (const auto& volume : objects.of(Kind::volume)) {
-            volumes_.emplace(identity_of(volume, false).name, volume);
-            report_.exact("PersistentVolume", "objects");
-        }
+        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)),
+          claims_(objects.by_name(Kind::claim)), volumes_(objects.by_name(Kind::volume)) {
+        report_.exact("PersistentVolumeClaim", "objects", std::ssize(claims_));
+        report_.exact("PersistentVolume", "objects", std::ssize(volumes_));
         each_readable(objects.of(Kind::storage_class), "StorageClass", Errs::neither, report,
                       [&](const Place& object) {
                           if (text_at(object, "volumeBindingMode") != "WaitForFirstConsumer")
@@ -381,7 +368,7 @@ class Volumes {
     ReportBuilder& report_;
     std::map<std::string, std::string> reached_;  // the resource that stands for volumes, by reached nodes
     bool read_ = false, zoned_ = true;
-    std::set<std::string> immediate_;  // storage classes whose claims get volumes before their pods get nodes
+    std::set<std::string> immediate_;  // storage classes that create volumes before pods have nodes
     std::map<std::string, Place> claims_, volumes_;
     std::map<std::string, std::vector<std::size_t>> users_;
 };

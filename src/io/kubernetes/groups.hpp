@@ -2,9 +2,9 @@
 // Label selectors, and the groups of pods that affinity, spread constraints and host ports refer to.
 #pragma once
 
+#include "io/kubernetes/eligibility.hpp"
 #include "io/kubernetes/objects.hpp"
 #include "io/kubernetes/pods.hpp"
-#include "model/node_match.hpp"
 
 #include <gpusched/model/spec.hpp>
 
@@ -76,24 +76,12 @@ inline Selector read_selector(const Place& place) {
     for (auto& [key, value] : texts_at(place, "matchLabels"))
         out.matches.push_back({key, MatchOperator::in, {value}});
     for (const auto& expression : place["matchExpressions"].items()) {
-        NodeMatch match{.key = text_at(expression, "key")};
-        const auto op = text_at(expression, "operator");
-        for (const auto& value : expression["values"].items()) {
-            const auto text = value.text();
-            if (!text || text->find('\0') != text->npos) throw Unreadable{value.expected("text")};
-            match.values.push_back(*text);
-        }
-        const bool listed = op == "In" || op == "NotIn";
-        if (match.key.empty() || (!listed && op != "Exists" && op != "DoesNotExist") ||
-            listed == match.values.empty())
+        auto match = read_match(expression);
+        if (!match || match->op == MatchOperator::gt || match->op == MatchOperator::lt)
             throw Unreadable{expression.where() +
-                             "expected a key, In or NotIn with values, or Exists or DoesNotExist without"};
-        match.op = op == "In"       ? MatchOperator::in
-                   : op == "NotIn"  ? MatchOperator::not_in
-                   : op == "Exists" ? MatchOperator::exists
-                                    : MatchOperator::does_not_exist;
-        std::ranges::sort(match.values);
-        out.matches.push_back(std::move(match));
+                             "expected a key, In or NotIn with texts, or Exists or DoesNotExist without"};
+        std::ranges::sort(match->values);
+        out.matches.push_back(*std::move(match));
     }
     out.sort();
     return out;
@@ -344,9 +332,8 @@ class Groups {
         // kube-scheduler counts no pod for a selector without conditions.
         selector.nothing = selector.nothing || selector.matches.empty();
         Spread rule{.group = named({.names = {pod.id.space}}, selector, true), .level = level_of(constraint)};
-        rule.max_skew = std::clamp<std::int64_t>(integer_at(constraint, "maxSkew", 1), 1, 1'000'000'000);
-        rule.min_domains =
-            std::clamp<std::int64_t>(integer_at(constraint, "minDomains", 1), 1, 1'000'000'000);
+        rule.max_skew = count_at(constraint, "maxSkew", 1, 1);
+        rule.min_domains = count_at(constraint, "minDomains", 1, 1);
         rule.honor_node_affinity = text_at(constraint, "nodeAffinityPolicy") != "Ignore";
         rule.honor_taints = text_at(constraint, "nodeTaintsPolicy") == "Honor";
         add_once(out.spread, rule);

@@ -16,7 +16,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gpusched::io::detail::kubernetes {
@@ -88,8 +87,7 @@ class Kai {
             report_.approximated("PodGroup", "priority", Errs::either, "its PriorityClass was not read: 50",
                                  found->first + ": " + group.priority_class);
         }
-        constexpr std::int64_t largest = 1'000'000'000'000;
-        priority = std::clamp<std::int64_t>(priority, -largest, largest);
+        priority = std::clamp(priority, -largest_quantity, largest_quantity);
         out.priority = priority;
         const bool preemptible = group.preemptibility.empty() ? priority < first_non_preemptible
                                                               : group.preemptibility == "preemptible";

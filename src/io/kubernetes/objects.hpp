@@ -14,10 +14,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,6 +41,11 @@ inline std::int64_t integer_at(const Place& object, std::string_view key, std::i
     if (!number || *number != std::trunc(*number) || !(std::abs(*number) < 1e15))
         throw Unreadable{place.expected("an integer")};
     return static_cast<std::int64_t>(*number);
+}
+/// The same, clamped to numbers of pods or domains that the model accepts.
+inline std::int64_t count_at(const Place& object, std::string_view key, std::int64_t otherwise,
+                             std::int64_t least = 0) {
+    return std::clamp<std::int64_t>(integer_at(object, key, otherwise), least, 1'000'000'000);
 }
 /// The text; empty if it is absent or has a NUL character, which no name has.
 inline std::string name_of(const std::optional<std::string>& text) {
@@ -134,6 +137,12 @@ inline constexpr KindName kind_names[] = {
     {"storage.k8s.io", "StorageClass", Kind::storage_class},
 };
 
+inline bool is_namespaced(Kind kind) {
+    return kind != Kind::node && kind != Kind::priority_class && kind != Kind::name_space &&
+           kind != Kind::volume && kind != Kind::resource_slice && kind != Kind::device_class &&
+           kind != Kind::topology && kind != Kind::storage_class;
+}
+
 /// An object's names. Namespaced kinds without a namespace belong to `default`.
 struct Identity {
     std::string space, name;
@@ -187,9 +196,6 @@ class Objects {
     /// @param problems receives the reason if the whole document is unreadable
     void take(const json::Document& document, ReportBuilder& report, Problems& problems) {
         const Place root(document, 0);
-        if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
-            return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
-                                in_quotes(*format) + ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::kubernetes))
             return problems.add(root.where() + "expected objects of Kubernetes, found " + found.description);
         if (root["kind"].text() == "Status")
@@ -214,6 +220,13 @@ class Objects {
         return by_kind_[static_cast<std::size_t>(kind)];
     }
     [[nodiscard]] bool any(Kind kind) const { return !of(kind).empty(); }
+    /// The objects of a kind by their full names.
+    [[nodiscard]] std::map<std::string, Place> by_name(Kind kind) const {
+        std::map<std::string, Place> out;
+        for (const auto& object : of(kind))
+            out.emplace(identity_of(object, is_namespaced(kind)).full(), object);
+        return out;
+    }
     /// The apiVersion of the object `of(kind)[place]`: its own, or that of its list.
     [[nodiscard]] const std::string& version_of(Kind kind, std::size_t place) const {
         return versions_[static_cast<std::size_t>(kind)][place];
@@ -266,11 +279,7 @@ class Objects {
 
     void take_known(const Place& object, Kind kind, const std::string& kind_text,
                     const std::string& api_version, ReportBuilder& report) {
-        const bool namespaced = kind != Kind::node && kind != Kind::priority_class &&
-                                kind != Kind::name_space && kind != Kind::volume &&
-                                kind != Kind::resource_slice && kind != Kind::device_class &&
-                                kind != Kind::topology && kind != Kind::storage_class;
-        const auto id = identity_of(object, namespaced);
+        const auto id = identity_of(object, is_namespaced(kind));
         if (id.name.empty())
             return report.left_out(kind_text, "objects", "has no name",
                                    object.where() + "metadata.name is missing");

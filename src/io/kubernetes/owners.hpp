@@ -33,7 +33,7 @@ class Owners {
         const auto read = [&](Kind kind, const std::string& name, const char* replicas) {
             each_readable(objects.of(kind), name, Errs::neither, report, [&](const Place& object) {
                 const auto full = identity_of(object, true).full();
-                replicas_[name + " " + full] = limited(integer_at(object["spec"], replicas, 1));
+                replicas_[name + " " + full] = count_at(object["spec"], replicas, 1);
                 if (kind == Kind::replica_set) {
                     const auto above = controller_of(object);
                     above_[full] = above ? Owner{text_at(above, "kind"), text_at(above, "name")} : Owner{};
@@ -121,10 +121,6 @@ class Owners {
     }
 
   private:
-    static std::int64_t limited(std::int64_t count) {
-        return std::clamp<std::int64_t>(count, 0, 1'000'000'000);
-    }
-
     void protect(const Pod& pod, TaskSpec& out) const {
         const auto stays = [&] {
             out.how = Mobility::none;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <compare>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -131,10 +130,6 @@ inline void add(Quantities& to, const Quantities& more) {
 inline void raise(Quantities& to, const Quantities& at_least) {
     for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
 }
-[[nodiscard]] inline Quantity amount_of(const Quantities& amounts, std::string_view name) {
-    const auto found = amounts.find(name);
-    return found == amounts.end() ? Quantity{} : found->second;
-}
 
 /// The name and quantity of a member. @throws Unreadable if it is not a quantity
 inline Quantities::value_type quantity_at(const Place& member) {
@@ -221,7 +216,7 @@ inline Quantities pod_requests(const Place& spec, const Place& status) {
             counted = in_effect(of_pod, quantities_at(status["resources"], "requests"),
                                 quantities_at(status, "allocatedResources"));
         for (const auto& [name, amount] : of_pod)
-            if (supported(name)) total[name] = amount_of(counted, name);
+            if (supported(name)) total[name] = value_at(counted, name);
     }
     add(total, quantities_at(spec, "overhead"));
     std::erase_if(total, [](const auto& amount) { return amount.second.zero(); });
@@ -233,6 +228,8 @@ struct Node {
     Labels labels{};
     Quantities allocatable{}, capacity{};
     std::string card{};  ///< model of its cards according to their driver
+
+    [[nodiscard]] std::string label(const std::string& key) const { return value_at(labels, key); }
 };
 
 /// A quantity that cannot be read counts as 0, and is reported.
@@ -275,10 +272,7 @@ struct Pod {
     [[nodiscard]] std::string annotation(std::string_view key) const {
         return name_of(object["metadata"]["annotations"][key].text());
     }
-    [[nodiscard]] std::string label(const std::string& key) const {
-        const auto found = labels.find(key);
-        return found == labels.end() ? std::string() : found->second;
-    }
+    [[nodiscard]] std::string label(const std::string& key) const { return value_at(labels, key); }
 };
 
 /// @throws Unreadable

@@ -54,11 +54,6 @@ class CardNames {
     std::set<std::string, std::less<>> more_;
 };
 
-inline std::string label_of(const Node& node, const std::string& key) {
-    const auto found = node.labels.find(key);
-    return found == node.labels.end() ? std::string() : found->second;
-}
-
 /// The model of a node's whole cards: from labels of feature discovery and of cloud providers, else the
 /// resource's name.
 inline std::string card_model(const Node& node, const std::string& resource) {
@@ -67,7 +62,7 @@ inline std::string card_model(const Node& node, const std::string& resource) {
           "gpu.nvidia.com/model", "cloud.google.com/gke-accelerator", "cloud.google.com/gke-tpu-accelerator",
           "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name",
           "alibabacloud.com/gpu-card-model"})
-        if (auto model = label_of(node, key); !model.empty()) return model;
+        if (auto model = node.label(key); !model.empty()) return model;
     return node.card.empty() ? resource : node.card;
 }
 
@@ -75,7 +70,7 @@ inline std::string card_model(const Node& node, const std::string& resource) {
 inline std::int64_t replicas_on(const Node& node) {
     for (const char* const key :
          {"nvidia.com/gpu.replicas", "cloud.google.com/gke-max-shared-clients-per-gpu"})
-        if (std::int64_t replicas = 0; read_number(label_of(node, key), replicas) && replicas > 1)
+        if (std::int64_t replicas = 0; read_number(node.label(key), replicas) && replicas > 1)
             return replicas;
     return 1;
 }
@@ -84,14 +79,14 @@ inline std::int64_t replicas_on(const Node& node) {
 /// under the single MIG strategy, or replicas of cards that are shared under the cards' own name.
 inline std::string form_on(const Node& node, const std::string& resource) {
     if (!resource.starts_with("nvidia.com/")) return {};
-    const auto product = label_of(node, "nvidia.com/gpu.product");
+    const auto product = node.label("nvidia.com/gpu.product");
     const bool renamed =
-        resource != "nvidia.com/gpu.shared" && (!amount_of(node.capacity, "nvidia.com/gpu.shared").zero() ||
-                                                !amount_of(node.allocatable, "nvidia.com/gpu.shared").zero());
+        resource != "nvidia.com/gpu.shared" && (!value_at(node.capacity, "nvidia.com/gpu.shared").zero() ||
+                                                !value_at(node.allocatable, "nvidia.com/gpu.shared").zero());
     const bool shared = (replicas_on(node) > 1 || product.ends_with("-SHARED") ||
-                         !label_of(node, "cloud.google.com/gke-gpu-sharing-strategy").empty()) &&
+                         !node.label("cloud.google.com/gke-gpu-sharing-strategy").empty()) &&
                         !renamed;
-    auto profile = label_of(node, "cloud.google.com/gke-gpu-partition-size");
+    auto profile = node.label("cloud.google.com/gke-gpu-partition-size");
     if (!profile.empty() && shared) profile += "-SHARED";
     if (const auto mig = product.find("-MIG-"); mig != product.npos) profile = product.substr(mig + 5);
     if (!profile.empty()) return resource + " (MIG " + profile + ")";
@@ -102,7 +97,7 @@ inline std::string form_on(const Node& node, const std::string& resource) {
 /// 0 = unknown.
 inline std::int64_t device_memory_mib(const Node& node, const std::string& resource) {
     std::int64_t mib = 0;
-    return read_number(label_of(node, resource + ".memory"), mib) && mib > 0 && mib < 1'000'000'000 ? mib : 0;
+    return read_number(node.label(resource + ".memory"), mib) && mib > 0 && mib < 1'000'000'000 ? mib : 0;
 }
 
 /// Maps device resources to the model. A whole-card resource is the GPUs of a node, or a class of devices
@@ -164,10 +159,7 @@ class Devices {
             missing(0, held, name);
             out.gpu_model = card_model(node, name);
             if (whole_.size() > 1) models_[name].insert(out.gpu_model);
-            std::int64_t memory = 0;
-            if (read_number(label_of(node, "nvidia.com/gpu.memory"), memory) && memory > 0 &&
-                memory < 1'000'000'000)
-                out.gpu_memory_mib = memory;
+            if (const auto mib = device_memory_mib(node, "nvidia.com/gpu"); mib > 0) out.gpu_memory_mib = mib;
             report_.exact("Node", name);
         }
         auto next = out.gpu_count;
@@ -249,9 +241,9 @@ class Devices {
 
     void see(std::size_t n, const std::string& name, const Quantities& used) {
         const auto& node = nodes_[n];
-        const auto healthy = amount_of(node.allocatable, name).rounded_down();
-        const auto there = std::max(amount_of(node.capacity, name).rounded_down(), healthy);
-        const auto count = std::max(there, amount_of(used, name).value());
+        const auto healthy = value_at(node.allocatable, name).rounded_down();
+        const auto there = std::max(value_at(node.capacity, name).rounded_down(), healthy);
+        const auto count = std::max(there, value_at(used, name).value());
         if (count > 0)
             on_[n].emplace(name, Held{is_part_of_card(name) ? name : form_on(node, name), there,
                                       std::min(healthy, count), count});
@@ -385,11 +377,6 @@ class Devices {
 };
 
 inline constexpr std::int64_t bytes_per_mib = std::int64_t{1} << 20;
-/// The most that the model holds of a resource. A node is clipped to half of it, so that rounding up its pods
-/// cannot exceed it.
-inline constexpr std::int64_t most_held = 1'000'000'000'000;
-inline constexpr std::int64_t most_on_a_node = most_held / 2;
-
 /// The unit in which the snapshot counts a resource: thousandths of a core, MiB, or one.
 inline std::int64_t unit_of(std::string_view resource) {
     return resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-")
@@ -458,7 +445,7 @@ class CountedResources {
             const auto asked = counted(name, amount), unit = unit_of(name);
             auto held = rounded_up(asked, unit);
             rounded = rounded || asked % unit != 0;
-            const auto most = node ? most_held - find(held_[*node], name) : most_held;
+            const auto most = node ? largest_quantity - value_at(held_[*node], name) : largest_quantity;
             clipped = clipped || held > most;
             held = std::min(held, most);
             if (name == "cpu")
@@ -490,8 +477,8 @@ class CountedResources {
         for (const auto& [name, amount] : has) {
             if (!is_compared(name)) continue;
             const auto unit = unit_of(name);
-            const auto total = std::min(counted(name, amount), most_on_a_node * unit);
-            const auto exact = find(exact_[n], name), held = find(held_[n], name);
+            const auto total = std::min(counted(name, amount), most_of_a_node * unit);
+            const auto exact = value_at(exact_[n], name), held = value_at(held_[n], name);
             std::int64_t capacity = held;
             if (exact <= total) {
                 capacity += (total - exact) / unit;
@@ -520,10 +507,7 @@ class CountedResources {
     /// Makes every task count as a pod, unless no node could reach its limit on the number of pods.
     void limit_pods(ClusterSpec& cluster) const {
         std::int64_t least = INT64_MAX;
-        for (const auto& node : cluster.nodes) {
-            const auto found = node.resources.find("pods");
-            least = std::min(least, found == node.resources.end() ? 0 : found->second);
-        }
+        for (const auto& node : cluster.nodes) least = std::min(least, value_at(node.resources, "pods"));
         if (static_cast<std::int64_t>(cluster.tasks.size()) <= least) return;
         for (auto& task : cluster.tasks) task.resources["pods"] = 1;
     }
@@ -539,10 +523,6 @@ class CountedResources {
     }
 
     using Amounts = std::map<std::string, std::int64_t, std::less<>>;
-    static std::int64_t find(const Amounts& amounts, std::string_view name) {
-        const auto found = amounts.find(name);
-        return found == amounts.end() ? 0 : found->second;
-    }
     void take(std::size_t n, const std::string& name, std::int64_t exact, std::int64_t held) {
         auto& sum = exact_[n][name];
         sum = sum > INT64_MAX - exact ? INT64_MAX : sum + exact;

@@ -320,7 +320,7 @@ class Cards {
     static void count(const Gres& gres, Resources& out) {
         const auto add = [&](const std::string& name) {
             auto& amount = out[name];
-            amount = std::min(amount + gres.count, most_of_anything / 2);
+            amount = std::min(amount + gres.count, largest_quantity / 2);
         };
         if (gres.count == 0) return;
         add("gres/" + gres.name);

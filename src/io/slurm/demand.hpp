@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -69,10 +67,10 @@ inline std::vector<Share> running_shares(const JobRecord& job, const std::vector
             auto& share = out[i];
             left.take(list.size() * sizeof(Gres));
             share.cpus += part.cpus;
-            share.memory_mib = std::min(share.memory_mib + part.memory_mib, most_of_anything);
+            share.memory_mib = std::min(share.memory_mib + part.memory_mib, largest_quantity);
             share.gres.insert(share.gres.end(), list.begin(), list.end());
             cpus += part.cpus;
-            memory = std::min(memory + part.memory_mib, most_of_anything);
+            memory = std::min(memory + part.memory_mib, largest_quantity);
             gres = gres || !list.empty();
         };
         if (part.nodes.empty()) {
@@ -126,7 +124,7 @@ inline Share pending_share(const JobRecord& job, std::size_t nodes, ReportBuilde
         out.memory_mib = *job.mib_per_node;
     else if (job.mib_per_cpu.value_or(0) > 0)
         out.memory_mib =
-            std::min(*job.mib_per_cpu * std::min<std::int64_t>(out.cpus, 1'000'000), most_of_anything);
+            std::min(*job.mib_per_cpu * std::min<std::int64_t>(out.cpus, 1'000'000), largest_quantity);
     else
         out.memory_mib = each(tres_of(job.requested, "mem", 'M').value_or(0));
     out.gres = gres_or_throw(job.per_node, job);
@@ -137,7 +135,7 @@ inline Share pending_share(const JobRecord& job, std::size_t nodes, ReportBuilde
                            (known.type.empty() || item.type.empty() || known.type == item.type);
                 }))
                 continue;
-            item.count = std::min(item.count, most_of_anything / 1'000'000) * times;
+            item.count = std::min(item.count, largest_quantity / 1'000'000) * times;
             if (of_all) item.count = each(item.count);
             out.gres.push_back(std::move(item));
         }
@@ -154,10 +152,10 @@ inline Share pending_share(const JobRecord& job, std::size_t nodes, ReportBuilde
         std::int64_t most = 0;
         for (const auto& item : gres_or_throw(text, job))
             if (item.name == "gpu") most = std::max(most, item.count);
-        return std::max(has, std::min(most, most_of_anything / 1'000'000) * gpus);
+        return std::max(has, std::min(most, largest_quantity / 1'000'000) * gpus);
     };
     out.cpus = with_gpus(out.cpus, job.cpus_per_gpu);
-    out.memory_mib = std::min(with_gpus(out.memory_mib, job.mib_per_gpu), most_of_anything);
+    out.memory_mib = std::min(with_gpus(out.memory_mib, job.mib_per_gpu), largest_quantity);
     if (parts)
         report.approximated("Job", "request of each node", Errs::too_strict,
                             "a request for all nodes together counts in equal parts, rounded up", job.id);
@@ -169,10 +167,7 @@ inline Share pending_share(const JobRecord& job, std::size_t nodes, ReportBuilde
     return out;
 }
 
-/// A node, and the sum of its tasks, are clipped to this, so that both fit in the model's amounts.
-inline constexpr std::int64_t most_of_a_node = most_of_anything / 2;
-
-/// Sums of what tasks hold on nodes. Nodes that have less are raised to the sum.
+/// Sums of the resources of tasks, by node. Nodes that have less are raised to the sum.
 class HeldResources {
   public:
     HeldResources(std::vector<NodeSpec>& nodes, ReportBuilder& report)
@@ -214,7 +209,7 @@ class HeldResources {
             }
             if (beyond.empty()) continue;
             node.schedulable = false;
-            node.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
+            node.taints.push_back(not_ready());
             report_.approximated(
                 "Node", "over-committed", Errs::too_strict,
                 "its jobs hold more than it has: it gets as much as they hold, and receives no task",

@@ -39,7 +39,7 @@ inline std::optional<std::int64_t> number_at(const Place& object, std::string_vi
     const auto number = place.number();
     if (!number || !std::isfinite(*number) || *number < 0)
         throw Unreadable{place.expected("a number, or an object with set, infinite and number")};
-    return *number >= static_cast<double>(most_of_anything) ? most_of_anything
+    return *number >= static_cast<double>(largest_quantity) ? largest_quantity
                                                             : static_cast<std::int64_t>(std::ceil(*number));
 }
 inline std::optional<bool> truth_at(const Place& object, std::string_view key) {

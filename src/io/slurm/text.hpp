@@ -5,10 +5,8 @@
 #include "io/slurm/values.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,8 +89,7 @@ struct Fields {
     std::string where{};
 
     [[nodiscard]] std::string text(std::string_view key) const {
-        const auto found = values.find(key);
-        return found == values.end() ? std::string() : std::string(value_of(found->second));
+        return std::string(value_of(value_at(values, key)));
     }
     /// @throws Unreadable if it is not an amount
     [[nodiscard]] std::optional<std::int64_t> amount(std::string_view key, char unit = 0) const {
@@ -366,10 +363,7 @@ class TextRecords {
             out.job = whole;
         }
         for (const auto& part : fields.parts) {
-            const auto at = [&](std::string_view key) {
-                const auto found = part.find(key);
-                return found == part.end() ? std::string() : std::string(value_of(found->second));
-            };
+            const auto at = [&](std::string_view key) { return std::string(value_of(value_at(part, key))); };
             const auto cpus = indices_of(at("CPU_IDs"));
             const auto memory = amount_of(at("Mem").empty() ? "0" : at("Mem"), 'M');
             if (!cpus || !memory)

@@ -81,9 +81,6 @@ struct Records {
     std::optional<std::int64_t> now{};
 };
 
-/// Larger amounts are clipped to this, so that sums of a million amounts fit in 64 bits.
-inline constexpr std::int64_t most_of_anything = 1'000'000'000'000;
-
 inline std::string upper_case(std::string_view text) {
     std::string out(text);
     for (auto& c : out)
@@ -135,7 +132,7 @@ inline std::optional<std::int64_t> amount_of(std::string_view text, char unit = 
     if (!text.empty()) return std::nullopt;
     for (; steps > 0; --steps) number *= 1024;
     for (; steps < 0; ++steps) number /= 1024;
-    if (number >= static_cast<double>(most_of_anything)) return most_of_anything;
+    if (number >= static_cast<double>(largest_quantity)) return largest_quantity;
     const auto whole = static_cast<std::int64_t>(number);
     return whole + (static_cast<double>(whole) < number ? 1 : 0);
 }

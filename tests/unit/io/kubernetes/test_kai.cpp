@@ -202,6 +202,7 @@ TEST_CASE("Texts that are no snapshot of KAI-Scheduler are refused", "[io][kai]"
     refused("", "not JSON document");
     refused("[]", "KAI-Scheduler rawObjects found array");
     refused("{}", "rawObjects without them");
+    refused(R"({"format": "gpusched.cluster", "version": 1})", "'gpusched.cluster' needs no import");
     refused(R"({"rawObjects": []})", "rawObjects without them");
     refused(R"({"rawObjects": {}})", "least one Node");
     refused(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "least one Node");
