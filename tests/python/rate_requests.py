@@ -26,7 +26,7 @@ def request(**more: Any) -> dict[str, Any]:
     }
 
 
-def row(deployment: str, workload: str, per_s: float, **more: float) -> dict[str, Any]:
+def row(deployment: str, workload: str, per_s: float, **more: Any) -> dict[str, Any]:
     return {
         "model": "Llama-3-70B",
         "deployment": deployment,
