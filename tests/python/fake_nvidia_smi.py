@@ -89,27 +89,13 @@ def command(path: str, state: dict, a: list[str]) -> int:
     if "-cgi" in a:
         profile, start = map(int, value("-cgi").split(":"))
         size = SIZES[profile]
+        new = {"profile": profile, "id": state["next"], "start": start, "size": size}
+        new |= {"compute": False, "mine": True}
         if state.pop("intrude", False):
-            other = {
-                "profile": profile,
-                "id": 77,
-                "start": start,
-                "size": size,
-                "compute": True,
-                "mine": False,
-            }
-            gpu.append(other)
+            gpu.append(new | {"id": 77, "compute": True, "mine": False})
             save(path, state)
         if any(start < i["start"] + i["size"] and i["start"] < start + size for i in gpu):
             return fail(23, "Unable to create a GPU instance: Insufficient Resources")
-        new = {
-            "profile": profile,
-            "id": state["next"],
-            "start": start,
-            "size": size,
-            "compute": False,
-            "mine": True,
-        }
         state["next"] += 1
         gpu.append(new)
         save(path, state)

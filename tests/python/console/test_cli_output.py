@@ -26,12 +26,10 @@ def test_the_module_runs_and_shows_no_traceback() -> None:
     assert run.returncode == 2 and run.stderr.startswith("gpusched: x.json")
 
 
-def shell(command: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+def shell(command: str) -> subprocess.CompletedProcess[str]:
     """Runs a line of bash in which GPUSCHED is the console script."""
     line = command.replace("GPUSCHED", f"'{sys.executable}' -m gpusched")
-    return subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=120, **keywords
-    )
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.parametrize("lines", [0, 1])
