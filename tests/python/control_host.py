@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import fcntl
+import io
 import json
 import os
 import signal
@@ -14,9 +15,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import fake_nvidia_smi
 import gpusched as gs
 import pytest
+from gpusched import cli
 
 HERE = Path(__file__).resolve().parent
 TWO_G = 14
@@ -63,9 +67,15 @@ class Host:
         return (self.folder / name).read_text(encoding="utf-8")
 
     def gpus(self, instances: list[list[dict[str, Any]]], **more: Any) -> None:
-        with open(self.folder / "smi.json.lock", "w", encoding="utf-8") as lock:
+        with open(self.folder / "smi.state.lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # no `nvidia-smi` that runs writes back what it read before
-            self.write("smi.json", json.dumps({"gpus": instances, "next": 10, "forbidden": False, **more}))
+            self.write("smi.state", repr({"gpus": instances, "next": 10, "forbidden": False, **more}))
+
+    def smi(self) -> dict[str, Any]:
+        """The state of the GPUs; no instance of others has been touched."""
+        state = fake_nvidia_smi.load(str(self.folder / "smi.state"))
+        assert not state["forbidden"]
+        return state
 
     def tick(self, read: int) -> None:
         self.read_bytes += read
@@ -132,21 +142,24 @@ class Host:
             **copy.deepcopy(more),
         }  # fmt: skip
 
-    def command(self, config: dict[str, Any], *more: str) -> tuple[list[str], dict[str, str]]:
+    def arguments(self, config: dict[str, Any], *more: str) -> list[str]:
         self.write("config.json", json.dumps(config))
-        environment = {
-            **os.environ,
+        return ["control", "--config", str(self.folder / "config.json"), *more]
+
+    def environment(self) -> dict[str, str]:
+        """The host's programs are those of the process that has it."""
+        return {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-            "FAKE_SMI_STATE": str(self.folder / "smi.json"),
-            "PYTHONUNBUFFERED": "1",
+            "FAKE_SMI_STATE": str(self.folder / "smi.state"),
         }
-        program = [sys.executable, "-m", "gpusched", "control", "--config", str(self.folder / "config.json")]
-        return [*program, *more], environment
+
+    def command(self, config: dict[str, Any], *more: str) -> tuple[list[str], dict[str, str]]:
+        program = [sys.executable, "-m", "gpusched", *self.arguments(config, *more)]
+        return program, {**os.environ, **self.environment(), "PYTHONUNBUFFERED": "1"}
 
     def borrow_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The host's programs are those of this process."""
-        monkeypatch.setenv("PATH", f"{self.folder / 'bin'}:{os.environ['PATH']}")
-        monkeypatch.setenv("FAKE_SMI_STATE", str(self.folder / "smi.json"))
+        for name, value in self.environment().items():
+            monkeypatch.setenv(name, value)
 
     def start(self, config: dict[str, Any], *more: str) -> subprocess.Popen[str]:
         command, environment = self.command(config, *more)
@@ -155,10 +168,15 @@ class Host:
         )
 
     def run(self, config: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
-        command, environment = self.command(config, *more)
-        return subprocess.run(
-            command, env=environment, text=True, capture_output=True, timeout=60, check=False
-        )
+        """The command to its end, in this process, which starts sooner than a new one."""
+        out, errors, arguments = io.StringIO(), io.StringIO(), self.arguments(config, *more)
+        with (
+            mock.patch.dict(os.environ, self.environment()),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(errors),
+        ):
+            code = cli.main(arguments)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), errors.getvalue())
 
     def run_until(self, config: dict[str, Any], words: str, *more: str) -> str:
         """As `run`, for as many windows as it takes until a line has these words; then asked to end, which it
@@ -192,8 +210,7 @@ class Host:
 
     def require_known(self) -> gs.host.Configuration:
         """T1 has one whole instance, that of the journal; nobody else's was touched."""
-        state = json.loads(self.read("smi.json"))
-        assert not state["forbidden"]
+        state = self.smi()
         others = [i for gpu in state["gpus"] for i in gpu if not i["mine"]]
         assert [(i["id"], i["compute"]) for i in others] == [(2, True), (3, True)]
         mine = [(g, i) for g, gpu in enumerate(state["gpus"]) for i in gpu if i["mine"]]

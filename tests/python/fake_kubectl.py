@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl as far as the script of a plan calls it, on a cluster in a JSON file: `python fake_kubectl.py
-STATE.json ARGUMENT...`. It prints the lines that the script's templates give, so tests/kubernetes tests these
-on a real API server.
+"""kubectl as far as the script of a plan calls it, on a cluster in a file: `python fake_kubectl.py STATE
+ARGUMENT...`. It prints the lines that the script's templates give, so tests/kubernetes tests these on a real API
+server. The file holds a Python literal, because importing json or signal would take half of most calls.
 
 The cluster: `nodes` by name with `gpus`, `unschedulable`, `mark`, `version`; `pods` by namespace/name with
 `uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd` (the marks before the
@@ -9,8 +9,8 @@ labels); `unready` pods never get ready; `leaving` ones have a time of deletion;
 Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
 `slow` listings.
 What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
-answer to each eviction; `down`: so many calls find no server, and answer `error`; `conflicts`: so
-many patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
+answer to each eviction; `down`: the errors of the next calls, which find no server; `conflicts`: so many
+patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
 how many pods they want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks;
 `arrives`: pods by the number of the call that creates them; `uncordons`, `removes`: nodes by the number of the call; `kill`:
 the process group dies at that call, `before` or `after` it takes effect. `log`: the calls; `evicted`: uids;
@@ -18,10 +18,10 @@ the process group dies at that call, `before` or `after` it takes effect. `log`:
 """
 
 import fcntl
-import json
 import os
-import signal
 import sys
+
+SIGKILL = 9
 
 
 class Failure(Exception):
@@ -36,7 +36,7 @@ def main() -> int:
     lock = open(path + ".lock", "w")  # noqa: SIM115
     fcntl.flock(lock, fcntl.LOCK_EX)
     with open(path) as file:
-        state = json.load(file)
+        state = eval(file.read())
     state["clock"] = state.get("clock", 0) + 1
     space = ""
     if arguments[0] == "-n":
@@ -50,19 +50,24 @@ def main() -> int:
         except Failure as failure:
             code, err = 1, str(failure)
     with open(path + ".new", "w") as file:
-        json.dump(state, file)
+        file.write(repr(state))
     os.replace(path + ".new", path)
     if dies:
-        os.killpg(os.getpgid(0), signal.SIGKILL)
+        os.killpg(os.getpgid(0), SIGKILL)
     sys.stdout.write(out)
     sys.stderr.write(err)
     return code
 
 
+def parsed(text: str) -> dict:
+    import json
+
+    return json.loads(text)
+
+
 def act(state: dict, space: str, arguments: list[str]) -> str:
-    if state.get("down", 0) > 0:
-        state["down"] -= 1
-        raise Failure("down", state.get("error", "The connection to the server was refused"))
+    if state.get("down"):
+        raise Failure("down", state["down"].pop(0))
     state["pods"].update(state.get("arrives", {}).pop(str(state["clock"]), {}))
     if node := state.get("uncordons", {}).pop(str(state["clock"]), ""):
         state["nodes"][node]["unschedulable"] = False
@@ -72,9 +77,9 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
         return "prod\n"
     if verb == "apply":
         with open(rest[-1]) as file:
-            return apply(state, [json.loads(one) for one in file.read().split("---") if one])
+            return apply(state, [parsed(one) for one in file.read().split("---") if one])
     if verb == "create":
-        body = json.load(sys.stdin)
+        body = parsed(sys.stdin.read())
         return evict(state, body) if body["kind"] == "Eviction" else create_lease(state, body)
     if verb == "delete":
         state["lease"] = None
@@ -82,8 +87,8 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
     if verb == "patch":
         if rest[0] == "lease":
             with open(rest[-1]) as file:
-                return patch_lease(state, json.load(file))
-        return release(state, rest[1 : rest.index("--type")], json.loads(rest[-1]))
+                return patch_lease(state, parsed(file.read()))
+        return release(state, rest[1 : rest.index("--type")], parsed(rest[-1]))
     if rest[0] == "lease":
         return lease_line(state)
     if rest[0] == "nodes":

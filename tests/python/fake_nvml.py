@@ -9,14 +9,13 @@ over all calls), before the call has its effect or after.
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pynvml
-from fake_nvidia_smi import MIB, save
+from fake_nvidia_smi import MIB, load, save
 from gpusched import control
 
 OK, INVALID, NOT_SUPPORTED, NOT_FOUND, TOO_SMALL, IN_USE, INSUFFICIENT = 0, 2, 3, 6, 7, 19, 23
@@ -76,7 +75,7 @@ class FakeNvml:
     # ---- the file ----
 
     def load(self) -> dict[str, Any]:
-        return dict(json.loads(self.state.read_text(encoding="utf-8")))
+        return load(str(self.state))
 
     def save(self, state: dict[str, Any]) -> None:
         save(str(self.state), state)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scontrol and squeue as far as the script of a plan calls them, on a cluster in a JSON file:
-`python fake_scontrol.py STATE.json scontrol|squeue ARGUMENT...`. Records have the layout that scontrol prints.
+"""scontrol and squeue as far as the script of a plan calls them, on a cluster in a file:
+`python fake_scontrol.py STATE scontrol|squeue ARGUMENT...`. Records have the layout that scontrol prints. The file
+holds a Python literal, because importing json or signal would take half of each call.
 
 The cluster: `nodes` by name with `cpus` (jobs that fit), `state`, `reason`; `jobs` by id with `state`, `nodes`,
 `priority`, `requeue`, `comment`; `clock` counts calls. A requeued job is COMPLETING for one call, then PENDING; a
@@ -10,16 +11,16 @@ it answers instead; `ends`: by job the state it takes instead of PENDING; `kill`
 call; `log`: the calls.
 """
 
-import json
 import os
-import signal
 import sys
+
+SIGKILL = 9
 
 
 def main() -> int:
     path, program, *arguments = sys.argv[1:]
     with open(path) as file:
-        state = json.load(file)
+        state = eval(file.read())
     state["clock"] = state.get("clock", 0) + 1
     state["log"].append(" ".join(arguments))
     schedule(state)
@@ -29,9 +30,9 @@ def main() -> int:
         error = f"Node {arguments[2]} not found"
     out = None if error else queue(state, arguments[2]) if program == "squeue" else control(state, *arguments)
     with open(path, "w") as file:
-        json.dump(state, file)
+        file.write(repr(state))
     if state["clock"] == state.get("kill"):
-        os.killpg(os.getpgid(0), signal.SIGKILL)
+        os.killpg(os.getpgid(0), SIGKILL)
     if out is None:
         sys.stderr.write(f"{error or 'slurm_load_jobs error: Invalid job id specified'}\n")
         return 1

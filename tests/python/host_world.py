@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -59,11 +58,11 @@ class World:
         self.after = (
             Configuration(1, "2g", 4, cpus="4-5") if disjoint else Configuration(0, "4g", 0, cpus="4-5")
         )
-        self.state = folder / "smi.json"
+        self.state = folder / "smi.state"
         gpus = [[self.gi("2g", 1, 0, True), self.gi("1g", 2, 6, False)], [self.gi("3g", 3, 0, False)]]
         if not disjoint:
             gpus[0].append(self.gi("2g", 4, 4, False))
-        fake_nvidia_smi.save(str(self.state), {"gpus": gpus, "next": 10, "forbidden": False})
+        self.save({"gpus": gpus, "next": 10, "forbidden": False})
         (folder / "cg/t1").mkdir(parents=True)
         (folder / "cg/t2").mkdir(parents=True)
         self.write("cg/t1/cpuset.cpus", "\n")
@@ -93,7 +92,10 @@ class World:
         return (self.folder / name).read_text(encoding="utf-8")
 
     def load(self) -> dict[str, Any]:
-        return dict(json.loads(self.state.read_text(encoding="utf-8")))
+        return fake_nvidia_smi.load(str(self.state))
+
+    def save(self, state: dict[str, Any]) -> None:
+        fake_nvidia_smi.save(str(self.state), state)
 
     # ---- work ----
 
@@ -269,10 +271,7 @@ class FakePrograms(Programs):
     def smi(self, arguments: list[str]) -> Result:
         fails = self.calls == self.fail_at
         self.calls += 1
-        # INSUFFICIENT_RESOURCES means that nothing was made.
-        if fails and (
-            self.fault in ("code", "hang", "garbage") or (self.fault == "code_after" and self.code == 23)
-        ):
+        if fails and self.fault in ("code", "hang", "garbage"):
             return {"hang": Result(137, "", True), "garbage": Result(0, "|   0  x |\n")}.get(
                 self.fault, Result(self.code)
             )
@@ -286,7 +285,7 @@ class FakePrograms(Programs):
             return Result(code, output.getvalue())
         if self.fault == "partial" and state["next"] != before:  # the GPU instance, and no compute instance
             state["gpus"][int(arguments[-1])][-1]["compute"] = False
-            fake_nvidia_smi.save(str(self.world.state), state)
+            self.world.save(state)
             return Result(self.code, output.getvalue())
         return Result(self.code)
 
@@ -304,7 +303,7 @@ class FakePrograms(Programs):
                     )
                     one["client"] = arguments[0] == "switch" and place == wanted and one["compute"]
                     code = 0 if one["client"] else code
-        fake_nvidia_smi.save(str(self.world.state), state)
+        self.world.save(state)
         if arguments[0] == "switch" and self.failing_switches > 0:
             self.failing_switches -= 1
             return Result(1, "moving\nwarm-up failed\n")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 import gpusched as gs
 import pytest
+from gpusched import cli
 
 
 def naming(words: str) -> str:
@@ -36,6 +37,15 @@ def mentions(text: str | Sequence[str], words: str) -> bool:
 def mention(texts: Sequence[str], words: Sequence[str]) -> bool:
     """There are as many texts as entries of `words`, and each has the words of its entry in this order."""
     return len(texts) == len(words) and all(map(mentions, texts, words))
+
+
+def refused(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The problems of a command that the console script refuses before it prints anything."""
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr()
+    lines = printed.err.splitlines()
+    assert printed.out == "" and all(line.startswith("gpusched: ") for line in lines)
+    return [line.removeprefix("gpusched: ") for line in lines]
 
 
 def _whole(word: str) -> str:

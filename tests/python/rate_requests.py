@@ -3,13 +3,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 SHAPES = {"chat": (500, 250), "code": (1500, 30)}
 
 
@@ -31,7 +26,7 @@ def request(**more: Any) -> dict[str, Any]:
     }
 
 
-def row(deployment: str, workload: str, per_s: float, **more: float) -> dict[str, Any]:
+def row(deployment: str, workload: str, per_s: float, **more: Any) -> dict[str, Any]:
     return {
         "model": "Llama-3-70B",
         "deployment": deployment,
@@ -39,7 +34,3 @@ def row(deployment: str, workload: str, per_s: float, **more: float) -> dict[str
         "requests_per_s": per_s,
         **more,
     }
-
-
-def validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads((SCHEMAS / f"gpusched.{name}.schema.json").read_text()))

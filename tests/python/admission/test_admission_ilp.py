@@ -171,40 +171,20 @@ def test_costs_are_those_of_an_integer_program() -> None:
 def full_case(seed: int, pods: int) -> dict[str, Any]:
     """Eight nodes whose GPUs are all taken by tasks with work to lose, and pods of higher priority."""
     rng = random.Random(seed)
-    nodes = [
-        {"name": f"n{n}", "gpu_count": 8, "cpu_milli": 128_000, "memory_mib": 1_048_576} for n in range(8)
-    ]
+    size = {"gpu_count": 8, "cpu_milli": 128_000, "memory_mib": 1_048_576}
+    nodes = [{"name": f"n{n}", **size} for n in range(8)]
+    runs = {"move_cost": 1, "priority": 0, "preemptible": True, "locked": False}
     tasks: list[dict[str, Any]] = []
     for node in nodes:
         used = 0
         while used < 8:
             gpus = min(rng.choice([1, 1, 2, 2, 4]), 8 - used)
-            task = {
-                "name": f"t{len(tasks)}",
-                "node": node["name"],
-                "gpu_count": gpus,
-                "gpus": list(range(used, used + gpus)),
-            }
-            task |= {
-                "cpu_milli": 8_000 * gpus,
-                "memory_mib": 65_536 * gpus,
-                "start_time": rng.randrange(90_000),
-                "move_cost": 1,
-                "priority": 0,
-            }
-            tasks.append({**task, "preemptible": True, "locked": False})
+            task = {"name": f"t{len(tasks)}", "node": node["name"], "start_time": rng.randrange(90_000)}
+            task |= {"gpu_count": gpus, "gpus": list(range(used, used + gpus))}
+            tasks.append({**task, "cpu_milli": 8_000 * gpus, "memory_mib": 65_536 * gpus, **runs})
             used += gpus
-    tasks += [
-        {
-            "name": f"p{p}",
-            "job": "waits",
-            "gpu_count": 8,
-            "cpu_milli": 64_000,
-            "memory_mib": 524_288,
-            "priority": 10,
-        }
-        for p in range(pods)
-    ]
+    pod = {"job": "waits", "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 524_288, "priority": 10}
+    tasks += [{"name": f"p{p}", **pod} for p in range(pods)]
     return {"format": "gpusched.cluster", "version": 1, "now": 100_000, "nodes": nodes, "tasks": tasks}
 
 

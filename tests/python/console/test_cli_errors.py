@@ -9,7 +9,7 @@ import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
 from gpusched import cli
-from messages import mention, mentions
+from messages import mention, mentions, refused
 
 Files = dict[str, str]
 
@@ -24,15 +24,6 @@ def files(cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def words(line: str, files: Files) -> list[str]:
     return [files.get(word, word) for word in line.split()]
-
-
-def problems_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What a command says of its input, which it refuses before it prints anything."""
-    assert cli.main(arguments) == 2
-    printed = capsys.readouterr()
-    lines = printed.err.splitlines()
-    assert printed.out == "" and all(line.startswith("gpusched: ") for line in lines)
-    return [line.removeprefix("gpusched: ") for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +106,7 @@ def test_all_options_that_cannot_be_parsed_are_reported(
 def test_all_options_out_of_range_are_reported(
     arguments: str, parts: list[str], files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert mention(problems_of(words(arguments, files), capsys), parts)
+    assert mention(refused(words(arguments, files), capsys), parts)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +134,7 @@ def test_bad_documents_of_every_command_that_reads_one(
     if suffix == "json":
         commands += [["allocate", str(cluster), str(bad)], ["control", "--config", str(bad), "--dry-run"]]
     for command in commands:
-        (problem, *_) = problems_of(command, capsys)
+        (problem, *_) = refused(command, capsys)
         assert problem.startswith(str(bad)) and mentions(problem, part)
 
 
@@ -154,7 +145,7 @@ def test_a_bad_job_is_reported_with_its_file(tmp_path: Path, capsys: pytest.Capt
     pod = {"count": 1, "cpu_milli": 1, "memory_mib": 1, "gpu_count": 1}
     one.write_text(json.dumps({"name": "one", "pods": [{**pod, "cpu_milli": "x"}]}))
     two.write_text(json.dumps({"name": "two", "pods": [{**pod, "count": 0.5}], "size": 1}))
-    found = problems_of(["allocate", str(cluster), str(one), str(two)], capsys)
+    found = refused(["allocate", str(cluster), str(one), str(two)], capsys)
     assert mentions(found[0], f'{one}: /pods/0/cpu_milli: integer, found "x"')
     assert mentions(found[1], f"{two}: /pods/0/count: expected an integer")
     assert mentions(found[2], f"{two}: /size: unknown field;")
@@ -200,5 +191,5 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(
 def test_options_that_would_be_ignored_are_refused(
     arguments: str, parts: list[str], files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert mention(problems_of(words(arguments, files), capsys), parts)
+    assert mention(refused(words(arguments, files), capsys), parts)
     assert not Path(files["OUTPUT"]).exists()

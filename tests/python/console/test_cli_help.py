@@ -4,6 +4,7 @@ plural.
 """
 
 import argparse
+import contextlib
 import inspect
 import shutil
 import subprocess
@@ -97,15 +98,22 @@ def test_unknown_commands_and_names_get_the_nearest_ones(capsys):
         assert mentions(told(capsys, *line.split()), words)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_scripts(shell, tmp_path, capsys):
+@pytest.fixture(scope="module")
+def completion(tmp_path_factory):
+    """The scripts of completion by shell."""
     pytest.importorskip("shtab")
-    assert cli.main(["completion", shell]) == 0
-    script = tmp_path / "completion"
-    script.write_text(capsys.readouterr().out)
+    scripts = {shell: tmp_path_factory.mktemp("completion") / shell for shell in ("bash", "zsh")}
+    for shell, script in scripts.items():
+        with script.open("w") as file, contextlib.redirect_stdout(file):
+            assert cli.main(["completion", shell]) == 0
+    return scripts
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_scripts(shell, completion):
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
-    subprocess.run([shell, "-n", str(script)], check=True)
+    subprocess.run([shell, "-n", str(completion[shell])], check=True)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +129,11 @@ def test_completion_scripts(shell, tmp_path, capsys):
         (["gpusched", "generate", ""], ["asi", "constrained", "flextopo-4090", "openb"]),
     ],
 )
-def test_bash_completes(words, expected, tmp_path, capsys):
-    pytest.importorskip("shtab")
-    cli.main(["completion", "bash"])
-    script = tmp_path / "completion"
-    script.write_text(capsys.readouterr().out)
+def test_bash_completes(words, expected, tmp_path, completion):
     (tmp_path / "cluster.json").write_text("")
     quoted = " ".join(f"'{word}'" for word in words)
     line = (
-        f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
+        f"source {completion['bash']}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
         'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; _shtab_gpusched; printf \'%s\\n\' "${COMPREPLY[@]}"'
     )
     run = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,27 +26,24 @@ def test_the_module_runs_and_shows_no_traceback() -> None:
     assert run.returncode == 2 and run.stderr.startswith("gpusched: x.json")
 
 
-def shell(command: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+def shell(command: str) -> subprocess.CompletedProcess[str]:
     """Runs a line of bash in which GPUSCHED is the console script."""
     line = command.replace("GPUSCHED", f"'{sys.executable}' -m gpusched")
-    return subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=120, **keywords
-    )
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.parametrize("lines", [0, 1])
-def test_a_closed_pipe_ends_the_command_silently(cluster_file: str, tmp_path: Path, lines: int) -> None:
-    plan = tmp_path / "plan.json"
-    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
-    for arguments in (f"report '{cluster_file}'", f"export '{plan}'"):
-        # A reader of nothing is gone before the first line is written; `sleep` gives it the time.
-        run = shell(f"(sleep 0.3; GPUSCHED {arguments}) | head -n {lines}; exit ${{PIPESTATUS[0]}}")
-        assert run.stderr == "" and run.returncode in ((141,) if lines == 0 else (0, 141)), run
+def test_a_closed_pipe_ends_the_command_silently(cluster_file: str, lines: int) -> None:
+    # A reader of nothing is gone before the first line is written; `sleep` gives it the time.
+    line = f"(sleep 0.3; GPUSCHED report '{cluster_file}') | head -n {lines}; exit ${{PIPESTATUS[0]}}"
+    run = shell(line)
+    assert run.stderr == "" and run.returncode in ((141,) if lines == 0 else (0, 141)), run
 
 
 @pytest.mark.parametrize(
     ("arguments", "file"),
     [
+        ("export PLAN", "PLAN"),
         ("consolidate CLUSTER -o plan.json", "plan.json"),
         ("generate --nodes 3 -o new.json", "new.json"),
         ("drain-order CLUSTER --all -o batches", "batches/batches.csv"),
@@ -53,40 +52,54 @@ def test_a_closed_pipe_ends_the_command_silently(cluster_file: str, tmp_path: Pa
     ],
 )
 def test_a_closed_pipe_does_not_lose_the_result(
-    cluster_file: str, tmp_path: Path, arguments: str, file: str
+    cluster_file: str,
+    tmp_path: Path,
+    arguments: str,
+    file: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     pod = {"count": 1, "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
-    (tmp_path / "JOB.json").write_text(json.dumps({"name": "new", "pods": [pod]}))
-    line = "GPUSCHED " + arguments.replace("CLUSTER", f"'{cluster_file}'")
-    run = shell(
-        f"cd '{tmp_path}'; export PYTHONUNBUFFERED=1; (sleep 0.3; {line}) | head -n 0; exit ${{PIPESTATUS[0]}}"
-    )
-    assert run.returncode == 141 and (tmp_path / file).stat().st_size > 0, run
+    Path("JOB.json").write_text(json.dumps({"name": "new", "pods": [pod]}))
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json("PLAN")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with io.TextIOWrapper(os.fdopen(writer, "wb", 0), write_through=True) as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert cli.main([cluster_file if word == "CLUSTER" else word for word in arguments.split()]) == 141
+    assert Path(file).stat().st_size > 0 and capfd.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_output_that_cannot_be_written_is_2_and_one_line(cluster_file: str, tmp_path: Path) -> None:
-    plan = tmp_path / "plan.json"
+def test_output_that_cannot_be_written_is_2_and_one_line(
+    cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "gpusched: standard output: cannot be written: No space left on device\n"
+    run = shell(f"GPUSCHED report '{cluster_file}' >/dev/full")
+    assert (run.returncode, run.stderr) == (2, told)
+    plan = str(tmp_path / "plan.json")
     gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
-    for arguments in (
-        f"report '{cluster_file}'",
-        f"topology show '{cluster_file}' --dot",
-        f"export '{plan}'",
-        "report --help",
-    ):
-        run = shell(f"GPUSCHED {arguments} >/dev/full")
-        assert run.returncode == 2
-        assert run.stderr == "gpusched: standard output: cannot be written: No space left on device\n"
-    assert shell("GPUSCHED report missing.json 2>/dev/full").returncode == 2
-    run = shell(f"GPUSCHED consolidate '{cluster_file}' -o /dev/full")
-    assert run.returncode == 2 and run.stderr.startswith("gpusched: /dev/full: cannot be written"), run
+    for arguments in (["topology", "show", cluster_file, "--dot"], ["export", plan], ["report", "--help"]):
+        with monkeypatch.context() as patch, open("/dev/full", "w") as full:
+            patch.setattr(sys, "stdout", full)
+            assert cli.main(arguments) == 2
+        assert capsys.readouterr().err == told
+    with monkeypatch.context() as patch, open("/dev/full", "w") as full:
+        patch.setattr(sys, "stderr", full)
+        assert cli.main(["report", "missing.json"]) == 2
+    assert cli.main(["consolidate", cluster_file, "-o", "/dev/full"]) == 2
+    assert capsys.readouterr().err.startswith("gpusched: /dev/full: cannot be written")
 
 
-def test_closed_standard_output(cluster_file: str, tmp_path: Path) -> None:
+def test_closed_standard_output(
+    cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = shell(f"GPUSCHED report '{cluster_file}' >&-")
     assert run.stderr == "gpusched: standard output: cannot be written: Bad file descriptor\n"
     assert run.returncode == 2
-    assert shell(f"GPUSCHED topology show '{tmp_path}' >&-").returncode == 2
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["topology", "show", str(tmp_path)]) == 2
 
 
 def test_output_paths_are_looked_at_before_the_work(

@@ -6,11 +6,10 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from gpusched import cli
 
 CASES = Path(__file__).resolve().parents[2] / "golden" / "cli"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/command"))
@@ -31,36 +30,31 @@ def test_there_are_cases():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_case(name, tmp_path):
+def test_case(name, tmp_path, monkeypatch, capsys):
     case = CASES / name
     folder = tmp_path / name
     shutil.copytree(case, folder, ignore=shutil.ignore_patterns("expected", "stdout.txt", "stderr.txt"))
     words = shlex.split((case / "command").read_text(encoding="utf-8"))
     assert words[0] == "gpusched"
-    done = subprocess.run(
-        [sys.executable, "-m", "gpusched.cli", *words[1:]],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+    monkeypatch.chdir(folder)
+    status = cli.main(words[1:])
+    done = capsys.readouterr()
     stderr, code, expected = case / "stderr.txt", case / "exit_code", case / "expected"
 
     if UPDATE:
-        (case / "stdout.txt").write_text(done.stdout, encoding="utf-8")
-        if stderr.exists() or done.stderr:
-            stderr.write_text(done.stderr, encoding="utf-8")
-        if code.exists() or done.returncode:
-            code.write_text(f"{done.returncode}\n", encoding="utf-8")
+        (case / "stdout.txt").write_text(done.out, encoding="utf-8")
+        if stderr.exists() or done.err:
+            stderr.write_text(done.err, encoding="utf-8")
+        if code.exists() or status:
+            code.write_text(f"{status}\n", encoding="utf-8")
         for file in expected.rglob("*"):
             if file.is_file():
                 shutil.copy(folder / file.relative_to(expected), file)
 
-    assert done.returncode == (int(code.read_text()) if code.exists() else 0), done.stderr
-    assert done.stdout == content(case / "stdout.txt")
+    assert status == (int(code.read_text()) if code.exists() else 0), done.err
+    assert done.out == content(case / "stdout.txt")
     if stderr.exists():
-        assert done.stderr == content(stderr)
+        assert done.err == content(stderr)
     for file in expected.rglob("*"):
         if file.is_file():
             wanted, found = content(file), content(folder / file.relative_to(expected))

@@ -17,6 +17,7 @@ import pytest
 from control_documents import config, window
 from gpusched import cli
 from messages import mentions, naming, refuses
+from schemas import validator
 
 
 def test_layouts_are_values() -> None:
@@ -451,10 +452,8 @@ def test_timeline(tmp_path: Path) -> None:
 
 
 def test_the_schema_agrees_with_the_reader() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    here = Path(__file__).resolve().parents[3] / "docs" / "schema" / "gpusched.control.v1.schema.json"
-    schema = json.loads(here.read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(schema)
+    reader = validator("control.v1")
+    schema = reader.schema
 
     def accepted(document: dict[str, Any]) -> bool:
         try:
@@ -464,7 +463,7 @@ def test_the_schema_agrees_with_the_reader() -> None:
         return True
 
     complete = gs.control.Controller(config()).config
-    validator.validate(complete)
+    reader.validate(complete)
     # Defaults and fields are the library's.
     for part, where in (("flags", "flags"), ("options", "options")):
         fields = schema["$defs"][where]["properties"]
@@ -487,7 +486,7 @@ def test_the_schema_agrees_with_the_reader() -> None:
             # The schema does not see that a lease is no shorter than a window.
             beside = {"window_s": {"lease_s": 300}, "lease_s": {"window_s": 0.1}}.get(name, {})
             document = config(options={name: value, **beside})
-            assert validator.is_valid(document) == accepted(document), (name, value)
+            assert reader.is_valid(document) == accepted(document), (name, value)
     for change in (
         {"surprise": 1},
         {"version": 2},
@@ -497,7 +496,7 @@ def test_the_schema_agrees_with_the_reader() -> None:
         {"host": {**complete["host"], "tenants": [{"name": ""}]}},
     ):
         document = {**config(), **change}
-        assert not validator.is_valid(document) and not accepted(document), change
+        assert not reader.is_valid(document) and not accepted(document), change
 
 
 def test_layout_counts_are_the_golden_ones() -> None:

@@ -169,13 +169,6 @@ def test_counts(mixed: gs.Cluster) -> None:
     assert gs.fragmentation.fragment_rate(mixed, gpus=4) == pytest.approx(2.5 / 14.5)
 
 
-def test_entropy_of_an_even_split() -> None:
-    nodes = [make_node(f"n{i}", network=["c", f"s{i}"]) for i in range(2)]
-    tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(2)]
-    entropies = gs.fragmentation.job_entropies(gs.Cluster.from_json(document(nodes, tasks)))
-    assert entropies == {"j": pytest.approx(0.6931471805599453)}
-
-
 def test_entropies_of_one_job_and_of_parts() -> None:
     nodes = [make_node(f"n{i}", network=["c", f"s{i // 2}"]) for i in range(4)]
     tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(4)]

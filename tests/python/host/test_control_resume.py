@@ -4,7 +4,6 @@ a folder.
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import threading
@@ -111,7 +110,7 @@ def moves(host: Host) -> list[str]:
 
 def remove_destination(host: Host) -> None:
     """As an operator does."""
-    state = json.loads(host.read("smi.json"))
+    state = host.smi()
     left = [
         [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
     ]
@@ -234,7 +233,7 @@ def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_in_use_by_nvidia_smi(host: Host) -> None:
     out = host.start_again(host.config())
     assert "T1: memory in use 10" in out and " MiB, by nvidia-smi" in out
-    host.gpus(json.loads(host.read("smi.json"))["gpus"], used_mib=None)
+    host.gpus(host.smi()["gpus"], used_mib=None)
     out = host.start_again(host.config())
     assert "T1: memory in use not known to nvidia-smi: not_found; while it is not" in out
-    assert not json.loads(host.read("smi.json"))["forbidden"]
+    host.smi()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -328,7 +327,7 @@ def test_instances_of_others_are_refused(tmp_path: Path, backend: str) -> None:
         # An instance without its compute instance gets it back.
         state = world.load()
         state["gpus"][0][0]["compute"] = False
-        world.state.write_text(json.dumps(state), encoding="utf-8")
+        world.save(state)
         mig.complete(BEFORE.instance)
         assert world.load()["gpus"][0][0]["compute"] and not world.load()["forbidden"]
         if backend == "nvidia-smi":

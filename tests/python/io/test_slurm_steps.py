@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import os
 import subprocess
 import sys
@@ -17,6 +17,7 @@ from messages import mentions
 
 FAKE = Path(__file__).resolve().parents[1] / "fake_scontrol.py"
 WHERE = {"17": ["n0", "n1"], "20_4": ["n0"], "5": ["n2"]}
+COMMENTS = ("", "ask Ann = first, then 17", "gpusched:other")
 
 
 def plan(**fields: Any) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def cluster() -> gs.Cluster:
 class Case:
     def __init__(self, folder: Path, document: dict[str, Any] | None = None, **state: Any) -> None:
         folder.mkdir(exist_ok=True)
-        self.script, self.file = folder / "plan.sh", folder / "cluster.json"
+        self.script, self.file = folder / "plan.sh", folder / "cluster"
         made = gs.Plan.from_json(document or plan())
         self.script.write_text(gs.io.plan_to_slurm_steps(made, cluster()))
         jobs = {
@@ -55,17 +56,20 @@ class Case:
         nodes = {f"n{i}": {"cpus": 2, "state": "MIXED", "reason": ""} for i in range(5)} | state.pop(
             "nodes", {}
         )
-        self.file.write_text(json.dumps({"jobs": jobs, "nodes": nodes, "log": [], "requeued": [], **state}))
+        self.write({"jobs": jobs, "nodes": nodes, "log": [], "requeued": [], **state})
 
     def read(self) -> dict[str, Any]:
-        return json.loads(self.file.read_text())
+        return ast.literal_eval(self.file.read_text())
+
+    def write(self, state: dict[str, Any]) -> None:
+        self.file.write_text(repr(state))
 
     def drained(self) -> list[str]:
         return [name for name, node in self.read()["nodes"].items() if "DRAIN" in node["state"]]
 
     def run(self, *arguments: str, answer: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         command = f"{sys.executable} -IS {FAKE} {self.file}"
-        settings = {"SCONTROL": f"{command} scontrol", "SQUEUE": f"{command} squeue", "GPUSCHED_POLL_S": "0",
+        settings = {"SCONTROL": f"{command} scontrol", "SQUEUE": f"{command} squeue", "GPUSCHED_POLL_S": "0.1",
                     "GPUSCHED_WAIT_S": "20"}  # fmt: skip
         return subprocess.run(
             ["sh", str(self.script), *arguments], input=answer, capture_output=True, text=True, check=False,
@@ -146,7 +150,7 @@ def test_it_goes_on_only_if_it_knows(
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
     said = run.stdout + run.stderr
     assert run.returncode == code and mentions(said, says) and case.read()["requeued"] == requeued, said
-    case.file.write_text(json.dumps(case.read() | {"fails": {}}))
+    case.write(case.read() | {"fails": {}})
     assert case.run("undo").returncode == 0
     gone = case.read().get("removed", ())
     assert [node for node in case.drained() if node not in gone] == []
@@ -191,8 +195,9 @@ def test_the_question_counts_the_jobs_that_it_requeues(
     assert mentions(run.stdout, says) if says else not mentions(run.stdout, "to be requeued")
 
 
-@pytest.mark.parametrize("comment", ["", "ask Ann = first, then 17", "gpusched:other"])
-@pytest.mark.parametrize("kill", [None, *range(14, 26, 2)])
+@pytest.mark.parametrize(("kill", "comment"), [
+    *((None, comment) for comment in COMMENTS), *zip(range(14, 26, 2), 2 * COMMENTS),
+])  # fmt: skip
 def test_comments_of_administrators_stay(comment: str, kill: int | None, tmp_path: Path) -> None:
     job = {"state": "RUNNING", "nodes": ["n0", "n1"], "count": 2, "priority": 9, "requeue": 1, "comment": comment}
     case = Case(tmp_path, jobs={"17": job}, kill=kill)

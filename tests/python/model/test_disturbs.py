@@ -5,55 +5,25 @@ from __future__ import annotations
 import pickle
 import runpy
 from pathlib import Path
-from typing import Any
 
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
+from kubernetes_objects import a_list, node, pod
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def pod(name: str, node: str | None, owner: tuple[str, str] | None, gpus: int) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": name, "namespace": "ml"}
-    if owner is not None:
-        kind, owner_name = owner
-        reference = {"kind": kind, "name": owner_name, "controller": True, "apiVersion": "v1", "uid": "u"}
-        metadata["ownerReferences"] = [reference]
-    requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(gpus)}
-    container = {"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}
-    spec: dict[str, Any] = {"containers": [container], "priority": 0, "schedulerName": "default-scheduler"}
-    if node:
-        spec["nodeName"] = node
-    status = {"phase": "Running" if node else "Pending"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
-
-
 @pytest.fixture(scope="module")
 def imported() -> gs.Cluster:
-    """Two nodes; a node with a pod of a Job and one of a Deployment can be emptied."""
-    room = {"cpu": "32", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
-    nodes = [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
-            "spec": {},
-            "status": {
-                "allocatable": room,
-                "capacity": room,
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        }
-        for name in ("a", "b")
-    ]
+    """Two nodes; a node with a pod of a Job and one of a StatefulSet can be emptied."""
     pods = [
-        pod("train-0", "a", ("Job", "train"), 2),
-        pod("web-1", "a", ("StatefulSet", "web"), 1),
-        pod("bare", "b", None, 4),
-        pod("other", "b", ("Job", "other"), 1),
+        pod("train-0", 2, "a", "Job"),
+        pod("web-1", 1, "a", "StatefulSet"),
+        pod("bare", 4, "b"),
+        pod("other", 1, "b", "Job"),
     ]
-    return gs.io.read_kubernetes([{"kind": "List", "apiVersion": "v1", "items": nodes + pods}]).cluster
+    return gs.io.read_kubernetes(a_list(node("a"), node("b"), *pods)).cluster
 
 
 def test_owners_are_those_of_the_objects(imported: gs.Cluster) -> None:

@@ -1,38 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clusters, plans and explanations as notebooks show them, for pandas, for Arrow and for networkx."""
 
-from html.parser import HTMLParser
-
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
+from html_page import Page
 from messages import mentions
 
 
-class Tags(HTMLParser):
-    """Raises where a tag is closed that is not open; collects the texts of cells."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.cells = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == "td":
-            self.cells.append(data)
-
-
 def parsed(html):
-    tags = Tags()
-    tags.feed(html)
-    tags.close()
-    assert tags.open == []
-    return tags.cells
+    """The cells of the tables below their headers."""
+    return sum(Page(html).rows[1:], [])
 
 
 @pytest.fixture
@@ -103,10 +81,10 @@ def test_explanations(tiny):
     frame = why.to_pandas()
     assert list(frame.columns)[:3] == ["node", "fate", "task"] and len(frame) == len(why.blockers)
     assert "Node n1" in why._repr_html_()
-    parsed(why._repr_html_())
+    Page(why._repr_html_())
     why = gs.preemption.explain(tiny, make_task("huge", gpu_count=16))
     assert why.to_pandas()["obstacle"].tolist() == [why.obstacle]
-    parsed(why._repr_html_())
+    Page(why._repr_html_())
 
 
 def test_columns_have_the_names_that_they_have_in_frames(mixed):

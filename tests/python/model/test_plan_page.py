@@ -6,51 +6,14 @@ import json
 import re
 import shlex
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task
 from gpusched import cli
+from html_page import Page
 from messages import refuses
-
-
-class Reader(HTMLParser):
-    """The tags, which must match, the text, and the tables of a page."""
-
-    VOID = {"meta", "br", "hr", "img", "link", "input"}
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: set[str] = set()
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self.rows: list[list[str]] = []
-        self.feed(page)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-        self.attributes += attributes
-        if tag not in self.VOID:
-            self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" in self.open:
-            return
-        self.text += data
-        if {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +33,7 @@ def test_the_page_says_what_the_plan_does(cluster: gs.Cluster) -> None:
     plan = gs.consolidate(cluster, goal={"empty_nodes": 2}, clear=["n0"])
     assert plan.goal_reached
     page = gs.plan_page(plan, cluster)
-    read = Reader(page)
+    read = Page(page)
     assert "Plan for 2 empty nodes" in read.text and "snapshot of 2026-11-22 15:24 UTC" in read.text
     assert "2 empty nodes: reached: 1 before the plan, 2 after it." in read.text
     assert str(plan.disturbs) in read.text
@@ -92,7 +55,7 @@ def test_the_page_says_what_the_plan_does(cluster: gs.Cluster) -> None:
 
 def test_the_page_needs_nothing_else(cluster: gs.Cluster) -> None:
     page = gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)
-    read = Reader(page)
+    read = Page(page)
     assert not read.tags & {"script", "link", "img", "iframe", "object"}
     assert not {name for name, _ in read.attributes} & {"src", "href", "onclick"}
     assert not re.search(r"url\(|@import|https?:", page)
@@ -105,7 +68,7 @@ def test_plans_that_start_pods(cluster: gs.Cluster) -> None:
         cluster, {"name": "big", "pods": [{"count": 2, "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}
     )
     assert made.admitted
-    read = Reader(gs.plan_page(made.plan, cluster))
+    read = Page(gs.plan_page(made.plan, cluster))
     assert "Plan to start 2 pods of big" in read.text
     assert {row[0] for row in read.rows if row[-1] == "pending"} == {"big-0", "big-1"}
 
@@ -148,7 +111,7 @@ def test_pods_that_come_earlier_may_take_the_freed_nodes(
     made = gs.admit(state, "b-ours", evictions=False)
     assert [move.task for move in made.plan.moves] == ["small"]
     risk = "come earlier in the queue"
-    text = Reader(gs.plan_page(made.plan, state)).text
+    text = Page(gs.plan_page(made.plan, state)).text
     assert (risk in text) == (earlier is not None)
     state.to_json(tmp_path / "c.json")
     assert cli.main(["admit", str(tmp_path / "c.json"), "b-ours", "--no-evictions"]) == 0
@@ -165,7 +128,7 @@ def test_gated_pods_of_a_job_take_nothing(gated: list[str], earlier: str | None)
     pods = [{"name": name, "job": "p", "start_time": 40} for name in ("p-0", "p-1")]
     content = queue({"name": "b-ours"}, *(pod | (GATED if pod["name"] in gated else {}) for pod in pods)).to_json()
     state = gs.Cluster.from_json({**content, "jobs": [{"name": "p", "min_members": 1}]})
-    text = Reader(gs.plan_page(gs.admit(state, "b-ours", evictions=False).plan, state)).text
+    text = Page(gs.plan_page(gs.admit(state, "b-ours", evictions=False).plan, state)).text
     assert f"may take them: {earlier}" in text if earlier else "come earlier" not in text
 
 
@@ -173,10 +136,10 @@ def test_a_new_job_comes_last_in_the_queue() -> None:
     state = queue({"name": "other", "start_time": 10**10})
     job = {"name": "new", "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1, "priority": 5}]}
     made = gs.admit(state, job, evictions=False)
-    assert "may take them: other (1)" in Reader(gs.plan_page(made.plan, state)).text
+    assert "may take them: other (1)" in Page(gs.plan_page(made.plan, state)).text
     job["pods"][0]["priority"] = 6  # type: ignore[index]
     made = gs.admit(state, job, evictions=False)
-    assert "come earlier" not in Reader(gs.plan_page(made.plan, state)).text
+    assert "come earlier" not in Page(gs.plan_page(made.plan, state)).text
 
 
 @pytest.mark.parametrize(
@@ -195,7 +158,7 @@ def test_jobs_that_stop_in_part(kind: str | None, how: str, text: str | None) ->
         for i, node in enumerate(["n0", "n0", "n1"])
     ]
     state = gs.Cluster.from_json({**document([make_node("n0"), make_node("n1")], tasks), "version": 2})
-    page = Reader(gs.plan_page(gs.consolidate(state, clear=["n0"]), state)).text
+    page = Page(gs.plan_page(gs.consolidate(state, clear=["n0"]), state)).text
     assert ("only some pods" in page.lower()) == (text is not None)
     assert text is None or text in page
     whole = gs.consolidate(gs.apply(state, gs.consolidate(state, clear=["n0"])))
@@ -207,10 +170,10 @@ def test_requests_for_gpus_that_the_snapshot_lacks(cluster: gs.Cluster) -> None:
     row = {"kind": "Pod", "what": "annotation gpu-fraction", "errs": "too_lax", "count": 2, "how": "x"}
     for examples, named in ((["web/c", "web/d"], True), (["web/<b>", "web/d"], False), (["web/d"], False)):
         report = {"rows": [{**row, "examples": examples}]}
-        text = Reader(gs.plan_page(plan, cluster, report=report)).text
+        text = Page(gs.plan_page(plan, cluster, report=report)).text
         assert ("nodes that receive pods: web/c" in text) == named
         assert ("does not name 1 of them" in text) == (len(examples) == 1)
-    assert "gpu-fraction" not in Reader(gs.plan_page(plan, cluster)).text
+    assert "gpu-fraction" not in Page(gs.plan_page(plan, cluster)).text
     with refuses("report expected a reading report"):
         gs.plan_page(plan, cluster, report=plan)
 
@@ -227,11 +190,11 @@ def test_bad_plans_are_refused_or_named(cluster: gs.Cluster, tmp_path: Path) -> 
     with refuses("unknown node 'n9'"):
         gs.plan_page({**plan, "moves": [{**plan["moves"][0], "to": "n9"}]}, cluster)
     wrong = {**plan, "vacated_nodes": []}  # it can be executed, but does not verify
-    assert "The plan breaks 1 constraint" in Reader(gs.plan_page(wrong, cluster)).text
+    assert "The plan breaks 1 constraint" in Page(gs.plan_page(wrong, cluster)).text
     with pytest.raises(gs.BackendError, match="cannot be written"):
         gs.plan_page(plan, cluster, tmp_path / "no" / "page.html")
     empty = {**plan, "moves": [], "vacated_nodes": [], "waves": 0}
-    read = Reader(gs.plan_page(empty, cluster))
+    read = Page(gs.plan_page(empty, cluster))
     assert "No running pod" in read.text and "Start 0" not in read.text
 
 
@@ -241,7 +204,7 @@ def test_owners_have_their_kinds(cluster: gs.Cluster) -> None:
         if task.get("job") == "ml/a":
             task["x-owner-kind"] = "Deployment"
     known = gs.Cluster.from_json(content)
-    rows = Reader(gs.plan_page(gs.consolidate(known, clear=["n0"]), known)).rows
+    rows = Page(gs.plan_page(gs.consolidate(known, clear=["n0"]), known)).rows
     assert "kind" in sum(rows, [])
     assert {row[2] for row in rows if row[1:2] == ["ml/a-0"]} == {"Deployment a"}
 
@@ -265,7 +228,7 @@ def test_evicted_pods_are_down_in_every_wave() -> None:
     move = {"task": "b", "from": "n0", "to": "n1", "gpus": [1], "wave": 0, "how": "restart"}
     plan = {"format": "gpusched.plan", "version": 2, "waves": 1, "moves": [move], "evictions": ["a"]}
     plan |= {"placements": [], "vacated_nodes": ["n0"], "stats": {}}
-    text = Reader(gs.plan_page(plan, cluster)).text
+    text = Page(gs.plan_page(plan, cluster)).text
     assert "Wave 0 uses up disruption budget both: 2 pods of it may be down" in text
     assert "The eviction at the start uses up" not in text
 
@@ -277,7 +240,7 @@ def test_failed_gpus_are_not_in_use() -> None:
         make_task("b", node="n1", gpus=[0, 1], gpu_count=2),
     ]
     cluster = gs.Cluster.from_json(document(nodes, tasks))
-    rows = Reader(gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)).rows
+    rows = Page(gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)).rows
     assert ["n0", "A100", "1", "0", " 1 of 8", " 0 of 8"] in rows
 
 
@@ -296,7 +259,7 @@ def test_commands_quote_the_names_of_files(cluster: gs.Cluster, tmp_path: Path, 
     plan_file, cluster_file = tmp_path / f"{name}.json", tmp_path / f"{name} c.json"
     gs.consolidate(cluster).to_json(str(plan_file))
     cluster.to_json(str(cluster_file))
-    text = Reader(gs.plan_page(str(plan_file), str(cluster_file))).text
+    text = Page(gs.plan_page(str(plan_file), str(cluster_file))).text
     words = [shlex.split(line) for line in text.splitlines() if line.startswith("gpusched ")]
     files = [cluster_file.name, plan_file.name]
     assert [word.removeprefix("./") for word in words[0][2:]] == files
@@ -315,7 +278,7 @@ def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capt
     cluster.to_json(paths["c 1.json"])
     gs.consolidate(cluster).to_json(paths["p.json"])
     assert cli.main(["plan-page", paths["p.json"], paths["c 1.json"], "-o", paths["page.html"]]) == 0
-    text = Reader(Path(paths["page.html"]).read_text()).text
+    text = Page(Path(paths["page.html"]).read_text()).text
     assert "gpusched verify 'c 1.json' p.json" in text  # the names of the files
     capsys.readouterr()
     assert cli.main(["plan-page", paths["p.json"], paths["c 1.json"]]) == 0

@@ -20,7 +20,7 @@ ENDLESS = "gs.consolidate(cluster, preset='best', depth=16, rounds=10**6, polish
 
 @pytest.fixture(scope="module")
 def packed() -> gs.Cluster:
-    return gs.sim.generate_cluster(nodes=5000, layout="packed", seed=1)
+    return gs.sim.generate_cluster(nodes=1000, layout="packed", seed=1)
 
 
 def test_other_threads_run_meanwhile(packed: gs.Cluster) -> None:
@@ -107,7 +107,7 @@ def test_progress_must_be_callable(tiny: gs.Cluster) -> None:
         gs.consolidate(tiny, progress=3)  # type: ignore[arg-type]
 
 
-PACKED = "cluster = gs.sim.generate_cluster(layout='packed', seed=1)"
+PACKED = "cluster = gs.sim.generate_cluster(nodes=2000, layout='packed', seed=1)"
 spec = importlib.util.spec_from_file_location(
     "interrupt", Path(__file__).parents[3] / "benchmarks" / "package" / "interrupt.py"
 )
@@ -131,7 +131,7 @@ def stops_soon(call: str, setup: str = PACKED) -> bool:
         interrupt.CALLS["consolidate, two pools"][::-1],
         interrupt.CALLS["preempt"][::-1],
         ("[gs.sim.generate_cluster(nodes=10**5) for _ in range(100)]", ""),
-        ("[gs.consolidation.bound(cluster, 'lp') for _ in range(100)]", PACKED),
+        ("[gs.consolidation.bound(cluster, 'lp') for _ in range(10**4)]", PACKED),
     ],
 )
 def test_ctrl_c_stops_calls_soon(call: str, setup: str) -> None:

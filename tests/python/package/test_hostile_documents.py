@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import subprocess
@@ -162,6 +163,7 @@ def changed(document: Any, at: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
+@functools.cache
 def cluster() -> gs.Cluster:
     return gs.Cluster.from_json(CLUSTER)
 

@@ -167,7 +167,10 @@ def test_the_console_compares_policies(tmp_path, capsys):
     )
     options = {"times": times, "ttft_s": 2.0, "tpot_s": 0.06}
     fixed = gs.serving.fewest_fixed(told, **options)
-    assert found["static"]["gpu_hours"] == simulate(told, "fixed", start=fixed, **options).gpu_h
+    static = simulate(told, "fixed", start=fixed, **options)
+    assert found["static"]["gpu_hours"] == static.gpu_h
+    assert found["static"]["windows_met_pct"] == 100 * static.windows_met
+    assert found["static"]["requests_met_pct"] == 100 * static.both_met
     assert cli.main(f"autoscale {azure} --mean-rate 2 --hours 2 --days 2 --policies forecast".split()) == 0
     assert "means of 2 days" in capsys.readouterr().out
 

@@ -12,13 +12,12 @@ from typing import Any
 import gpusched as gs
 import pytest
 from gpusched import cli, serving
-from jsonschema import Draft202012Validator
 from messages import mention, mentions, naming, refuses
+from schemas import validator
 from solvers import needs_solver
 
 MEASURED = {"prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
 TABLE = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, **MEASURED}
-SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
 
 KINDS = {
@@ -256,22 +255,18 @@ def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     asked, out, again = (str(tmp_path / name) for name in ("request.json", "plan.json", "again.json"))
     document = {"format": "gpusched.serving-request", "version": 1, **request()}
     Path(asked).write_text(json.dumps(document))
-    schema = {
-        name: Draft202012Validator(json.loads((SCHEMAS / f"gpusched.{name}.schema.json").read_text()))
-        for name in ("serving-request.v1", "serving-plan.v2")
-    }
-    schema["serving-request.v1"].validate(document)
-    assert not schema["serving-request.v1"].is_valid({**document, "budget": -1})
+    validator("serving-request.v1").validate(document)
+    assert not validator("serving-request.v1").is_valid({**document, "budget": -1})
     solver = ["--solver", "cbc"] if gs.milp.available_solvers() else []
     assert cli.main(["plan-serving", asked, "-o", out, *solver]) == 0
     printed = capsys.readouterr().out
     assert "proven best" in printed and "$/h" in printed
     costs = [replicas["cost"] for replicas in json.loads(Path(out).read_text())["replicas"]]
     assert all(f" {cost:.2f} " in printed for cost in costs)
-    schema["serving-plan.v2"].validate(json.loads(Path(out).read_text()))
+    validator("serving-plan.v2").validate(json.loads(Path(out).read_text()))
     assert cli.main(["plan-serving", asked, "--replan-from", out, "-o", again]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
-    schema["serving-plan.v2"].validate(json.loads(Path(again).read_text()))
+    validator("serving-plan.v2").validate(json.loads(Path(again).read_text()))
     ignored = ["--deadline", "100", "--composition", "uniform"]
     ignored += ["--routing", "round_robin", "--uniform-tp"]
     assert cli.main(["plan-serving", asked, "--replan-from", out, *ignored]) == 2

@@ -15,14 +15,9 @@ from gpusched import cli, serving
 from gpusched._commands import serving as commands
 from gpusched._commands.serving import restarts
 from messages import mention, mentions, problems_in
+from rate_requests import row
 
 pytestmark = pytest.mark.usefixtures("solver")
-
-
-def row(
-    deployment: str, workload: str, per_s: float, model: str = "Llama-3-70B", **more: float
-) -> dict[str, Any]:
-    return {"model": model, "deployment": deployment, "workload": workload, "requests_per_s": per_s, **more}
 
 
 def request(kinds: dict[str, float], **more: Any) -> dict[str, Any]:
@@ -39,7 +34,7 @@ def request(kinds: dict[str, float], **more: Any) -> dict[str, Any]:
 def two_models() -> dict[str, Any]:
     asked = request({"chat": 3.0, "code": 1.0})
     asked["models"]["Llama-3-8B"] = {"workloads": {"chat": {"input": 500, "output": 250, "rate": 5.0}}}
-    asked["measured"].append(row("H100 1x1", "chat", 10.0, "Llama-3-8B"))
+    asked["measured"].append(row("H100 1x1", "chat", 10.0, model="Llama-3-8B"))
     return asked
 
 

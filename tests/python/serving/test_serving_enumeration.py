@@ -72,8 +72,11 @@ def enumerated(
     def extend(at: int, copies: list[tuple[int, list[float]]], used: dict[str, int]) -> None:
         nonlocal best
         cost = sum(costs[name][n] for name, n in used.items())
-        if cost < best and cost <= budget * (1 + 1e-9) and serves(rates, copies):
+        if cost >= best or cost > budget * (1 + 1e-9):
+            return  # further replicas cost no less
+        if serves(rates, copies):
             best = cost
+            return
         for c in range(at, len(configurations)):
             gpus, per_s = configurations[c]
             for n in itertools.count(1):

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 from gpusched import cli, serving
-from jsonschema import Draft202012Validator
-from messages import mention, mentions, problems_in, refuses
-from referencing import Registry, Resource
+from messages import mention, mentions, problems_in, refused, refuses
+from schemas import validator
 from solvers import needs_solver
-
-SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
 
 def request() -> dict[str, Any]:
@@ -29,19 +26,11 @@ def request() -> dict[str, Any]:
     }
 
 
-def problems_of(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
-    """What the command says of a file that it refuses: each problem with the file."""
-    assert cli.main(["plan-serving", str(path), *options]) == 2
-    printed = capsys.readouterr()
-    lines = printed.err.splitlines()
-    assert printed.out == "" and all(line.startswith("gpusched: ") for line in lines)
-    return [line.removeprefix("gpusched: ") for line in lines]
-
-
 def test_mistakes_are_reported_with_their_file_and_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked, plan = tmp_path / "request.json", tmp_path / "plan.json"
+    command = ["plan-serving", str(asked)]
     document = request()
     document["gpus"]["A40"]["available"] = -1
     document["models"]["Llama-3-8B"]["workloads"]["chat"]["output"] = "x"
@@ -51,13 +40,13 @@ def test_mistakes_are_reported_with_their_file_and_place(
         f"{asked}: /gpus/A40/available: from 0 to 2147483647, found -1",
         f'{asked}: /models/Llama-3-8B/workloads/chat/output: integer, found "x"',
     ]
-    assert mention(problems_of(asked, capsys, "--budgets", "3,6"), of_request)
+    assert mention(refused([*command, "--budgets", "3,6"], capsys), of_request)
     of_plan = [
         f"{plan}: /replicas/0/model: string, found 3",
         f"{plan}: /replicas/0/count: from 0 to 2147483647, found -1",
         f'{plan}: /replicas/1: object, found "none"',
     ]
-    found = problems_of(asked, capsys, "--replan-from", str(plan), "--deadline", "3")
+    found = refused([*command, "--replan-from", str(plan), "--deadline", "3"], capsys)
     assert mention(found, ["--deadline: not with --replan-from", *of_request, *of_plan])
 
 
@@ -89,14 +78,7 @@ def test_budgets_on_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["plan-serving", str(asked), "--budgets", "6,0.1,3", "-o", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     document = json.loads(out.read_text())
-    schemas = {
-        name: json.loads((SCHEMAS / f"gpusched.serving-{name}.v2.schema.json").read_text())
-        for name in ("plan", "sweep")
-    }
-    registry: Registry[Any] = Registry().with_resource(
-        schemas["plan"]["$id"], Resource.from_contents(schemas["plan"])
-    )
-    sweep = Draft202012Validator(schemas["sweep"], registry=registry)
+    sweep = validator("serving-sweep.v2")
     sweep.validate(document)
     broken = copy.deepcopy(document)
     broken["plans"][0]["plan"]["makespan"] = "x"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from gpusched import serving
 from messages import mention, mentions
-from rate_requests import SHAPES, request, row, validator
+from rate_requests import SHAPES, request, row
+from schemas import validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 

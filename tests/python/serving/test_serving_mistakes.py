@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from gpusched import cli, serving
 from messages import mention, mentions, problems_in, refuses
-from rate_requests import request, row, validator
+from rate_requests import request, row
+from schemas import validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from gpusched import serving
-from rate_requests import request, row, validator
+from rate_requests import request, row
+from schemas import validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 

@@ -15,15 +15,10 @@ import numpy as np
 import pytest
 from gpusched import _core, serving
 from gpusched._commands.serving import read_plan, read_request
-from jsonschema import Draft202012Validator
 from messages import refuses
+from schemas import validator
 
-SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 TARGETS = [f"{latency}_p{percent}_s" for latency in ("ttft", "tpot") for percent in (50, 90, 99)]
-
-
-def validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads((SCHEMAS / f"gpusched.{name}.schema.json").read_text()))
 
 
 def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
