@@ -110,7 +110,7 @@ constexpr void visit_fields(std::type_identity<WaitingJob>, F&& field) {
 
 /// One state of the cluster, before jobs start.
 struct WhatIfCase {
-    WhatIfState state = WhatIfState::now;
+    WhatIfState state = WhatIfState::now;           ///< the state
     std::int64_t jobs = 0;                          ///< jobs that wait
     std::int64_t starts = 0;                        ///< jobs that start in the order of the queue
     std::int64_t alone = 0;                         ///< jobs that would start if no other job were waiting
@@ -130,15 +130,14 @@ struct WhatIf {
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 
-/// Tells which pending jobs would start without evictions if nodes were added, removed or uncordoned.
+/// Tells which pending jobs would start without evictions if nodes were added, removed or uncordoned; without a
+/// change, what starts now.
 ///
-/// Jobs come in the order of the queue. `allocate` places each in what those before it leave; a job that does
-/// not fit lets the next one pass. A gang (`min_members` > 1) starts if it reaches `min_members` with the members
-/// that already run; pods beyond start one by one. Any other job starts if all its pods fit; if `min_members` is 1,
-/// those that fit take their places also if others do not. The same is asked
-/// for each job alone, and again after a consolidation, which empties nodes for large jobs.
+/// In the order of the queue, `allocate` places each job in what those before it leave; a job that does not fit
+/// lets the next one pass. A gang (`min_members` > 1) starts if it reaches `min_members` with the members that
+/// already run. Any other job starts if all its pods fit; if `min_members` is 1, those that fit take their places
+/// also if others do not. The same is asked for each job alone, and again after a consolidation.
 ///
-/// Without a change, the question is what starts now.
 /// @throws InvalidInput for options out of range, unknown nodes, a node in `uncordon` that is not cordoned or
 ///     that is removed, and nodes to add that the cluster rejects
 /// @note same input gives the same result for any number of threads, unless a time limit or a cancellation
