@@ -60,7 +60,7 @@ constexpr void visit_fields(std::type_identity<DrainOptions>, F&& field) {
 
 /// Nodes that are down together.
 struct DrainBatch {
-    std::vector<NodeId> nodes;  ///< ascending
+    std::vector<NodeId> nodes;  ///< the nodes, ascending
     /// Empties the nodes, in the cluster as the batches before leave it.
     Plan plan;
     std::vector<JobId> restarted_again;  ///< jobs that it restarts after an earlier batch did, ascending
@@ -68,7 +68,7 @@ struct DrainBatch {
 
 /// Batches in order, and the nodes that cannot be drained.
 struct DrainOrder {
-    std::vector<DrainBatch> batches;  ///< in order
+    std::vector<DrainBatch> batches;  ///< the batches, in order
     /// The nodes that cannot be drained, ascending, each with the tasks that keep it occupied. A task that
     /// may move is judged in the cluster as the last batch leaves it. A node that was not tried before the
     /// search was stopped is `not_worthwhile`, without tasks.

@@ -110,7 +110,7 @@ constexpr void visit_fields(std::type_identity<WaitingJob>, F&& field) {
 
 /// One state of the cluster, before jobs start.
 struct WhatIfCase {
-    WhatIfState state = WhatIfState::now;           ///< the state
+    WhatIfState state = WhatIfState::now;           ///< the state of the cluster
     std::int64_t jobs = 0;                          ///< jobs that wait
     std::int64_t starts = 0;                        ///< jobs that start in the order of the queue
     std::int64_t alone = 0;                         ///< jobs that would start if no other job were waiting
@@ -119,12 +119,12 @@ struct WhatIfCase {
     std::int64_t empty_nodes = 0;                   ///< schedulable nodes with GPUs that hold daemons at most
     std::int64_t moves = 0;                         ///< moves of the consolidation
     fragmentation::Report fragmentation{};          ///< idle GPUs that requests of each shape cannot use
-    std::vector<PlanSpec::Placement> placements{};  ///< of the pods, in the order in which they start
+    std::vector<PlanSpec::Placement> placements{};  ///< places of the pods, in the order in which they start
 };
 
 /// The answer: states in the order of `WhatIfState`, and jobs in the order of the queue.
 struct WhatIf {
-    std::vector<WhatIfCase> states;  ///< now; changed, if there is a change; consolidated, if requested
+    std::vector<WhatIfCase> states;  ///< `now`; `changed`, if there is a change; `consolidated`, if requested
     std::vector<WaitingJob> jobs;    ///< highest priority first, then the oldest, then by name
     std::vector<std::string> lost;   ///< tasks of removed nodes that nothing starts again
     StopReason stop_reason = StopReason::completed;  ///< why the search ended

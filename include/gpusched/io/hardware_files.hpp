@@ -112,8 +112,8 @@ enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
 /// are left out. Cores have the number of their first CPU. Host bridges are PCIe roots, the bridges above a
 /// GPU PCIe switches with the current speed of their link. GPUs are PCI devices of class 0302, 0380 or 1200
 /// (docs/io-machines.md) and devices of NVML, RSMI, CUDA, Level Zero or OpenCL; they have the index of the first of
-/// these that knows them, else by ascending bus id. A GPU is near a NUMA node if the CPUs next to it belong to that node alone. Matrices of links
-/// (NVLinkBandwidth, XGMIBandwidth) are read.
+/// these that knows them, else by ascending bus id. A GPU is near a NUMA node if the CPUs next to it belong to
+/// that node alone. Matrices of links (NVLinkBandwidth, XGMIBandwidth) are read.
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML or of another
 ///         kind, attributes that are missing or out of range, CPUs of two NUMA nodes, more than 64 GPUs; and
 ///         for options out of range
