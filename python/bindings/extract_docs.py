@@ -22,7 +22,7 @@ SCOPE = re.compile(
 )
 CONCEPT = re.compile(r"^\s*concept\s+(\w+)")
 FUNCTION = re.compile(r"(?:^|[\s*&])(operator\S+|~?\w+)\s*\(")
-FIELD = re.compile(r"(\w+)\s*(?:=[^=].*|\{.*\})?[;,]\s*$")
+FIELD = re.compile(r"(\w+)\s*(?:=[^=].*|\{.*)?[;,]\s*$")
 ENUMERATOR = re.compile(r"^\s*(\w+)\s*(?:=.*)?,?\s*$")
 SECTIONS = {
     "param": "Parameters",

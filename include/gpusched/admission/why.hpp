@@ -114,20 +114,20 @@ struct Remedy {
 /// The result of `why`.
 struct Why {
     std::vector<TaskId> pods{};               ///< the pending pods that it is about
-    std::optional<WaitingFor> waiting_for{};  ///< absent = it waits for room
+    std::optional<WaitingFor> waiting_for{};  ///< such as `gate`; absent = it waits for room
     bool fits = false;                        ///< all pods find a place as it is
     std::int64_t places = 0;                  ///< pods that find a place together
     std::vector<WhyKind> kinds{};             ///< by kind of pod, the largest first
     std::vector<WhyDomain> domains{};         ///< with cause `topology`: all domains, most places first
-    Cause cause_kind = Cause::none;
-    std::vector<std::string> constraints{};  ///< those to blame, as in the tables
-    std::string cause{};                     ///< the cause in one sentence, with its figures
+    Cause cause_kind = Cause::none;           ///< the kind of the cause; the constraints are in `constraints`
+    std::vector<std::string> constraints{};   ///< the constraints to blame, as in the tables
+    std::string cause{};                      ///< the cause in one sentence, with its figures
     /// True: proven that the nodes would not hold the pods if all tasks left except daemons and locked ones. Cordoned
     /// nodes and nodes that are not ready count. False: a placement on the emptied nodes was found. Absent: a limit
     /// ended the search.
     std::optional<bool> impossible{};
-    std::vector<Remedy> remedies{};  ///< the cheapest first
-    StopReason stop_reason = StopReason::completed;
+    std::vector<Remedy> remedies{};                  ///< the cheapest first
+    StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 
 /// Says why a pending task, or the pending tasks of a job, do not run.

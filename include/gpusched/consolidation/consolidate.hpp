@@ -11,22 +11,15 @@ namespace gpusched::consolidation {
 
 /// Plans moves that vacate nodes, with the preset of the options.
 ///
-/// Running tasks spread over half-empty machines strand the rest of those machines. The search moves tasks
-/// off sparsely used nodes onto nodes in use, moves further tasks out of the way if needed (ejection chains),
-/// and orders the moves into make-before-break waves: a moving task holds its old and its new place until its
-/// wave ends. Section 4 (IPC, Algorithm 1) of the ASI heterogeneity-at-hyperscale paper defines the problem
-/// and the preset `ipc`.
+/// Tasks move off sparsely used nodes onto nodes in use, and further tasks move out of their way (ejection
+/// chains). The moves come in make-before-break waves: a moving task holds both places until its wave ends.
+/// Section 4 (IPC, Algorithm 1) of the ASI heterogeneity-at-hyperscale paper defines the problem and `ipc`.
 ///
 /// Locked, standby and daemon tasks and tasks bound to local cores stay. Nothing moves onto a node that was
-/// empty before the plan or that the plan vacates. Every constraint holds at every moment for both copies of
-/// a moving task.
-///
-/// With `options.goal` the plan reaches a number of empty nodes or slots at low cost; `Plan::goal_reached`
-/// says whether it does.
+/// empty before the plan or that the plan vacates. Every constraint holds at every moment for both copies.
 ///
 /// @param context executor, stop token, clock and progress hook
-/// @return a valid plan, whatever the stop reason; empty for an empty snapshot and for a goal that is already
-///     reached
+/// @return a valid plan, whatever the stop reason; `Plan::goal_reached` says whether it reaches `options.goal`
 /// @throws InvalidInput for options out of range
 /// @note same snapshot, options and seed give the same plan for any number of threads, unless a time limit or
 ///     a cancellation ends the search. Distinct calls may run at once.

@@ -60,7 +60,7 @@ constexpr void visit_fields(std::type_identity<DrainOptions>, F&& field) {
 
 /// Nodes that are down together.
 struct DrainBatch {
-    std::vector<NodeId> nodes;  ///< ascending
+    std::vector<NodeId> nodes;  ///< the nodes, ascending
     /// Empties the nodes, in the cluster as the batches before leave it.
     Plan plan;
     std::vector<JobId> restarted_again;  ///< jobs that it restarts after an earlier batch did, ascending
@@ -68,7 +68,7 @@ struct DrainBatch {
 
 /// Batches in order, and the nodes that cannot be drained.
 struct DrainOrder {
-    std::vector<DrainBatch> batches;
+    std::vector<DrainBatch> batches;  ///< the batches, in order
     /// The nodes that cannot be drained, ascending, each with the tasks that keep it occupied. A task that
     /// may move is judged in the cluster as the last batch leaves it. A node that was not tried before the
     /// search was stopped is `not_worthwhile`, without tasks.
@@ -85,14 +85,12 @@ struct DrainOrder {
 
 /// Plans the order in which nodes are drained for an upgrade, in batches.
 ///
-/// Each batch is emptied onto the rest of the cluster by a plan as `consolidate` makes it: the tasks of the
-/// batch move, and other tasks move out of their way. Then the nodes of the batch are down; nothing moves
-/// onto them. Before the next batch they return, empty, and receive tasks. A cordoned node does not receive.
+/// Each batch is emptied onto the rest of the cluster by a plan as `consolidate` makes it. Then its nodes are
+/// down; nothing moves onto them. Before the next batch they return, empty, and receive tasks. A cordoned node
+/// does not receive.
 ///
 /// The order with the fewest nodes that cannot be drained is the best; then that with the fewest batches, the
-/// lowest cost of moves, and the fewest tasks that move in more than one batch. The search is a heuristic:
-/// it fills one batch after another, prefers destinations that need not be drained later, and tries several
-/// orders of the nodes.
+/// lowest cost of moves, and the fewest tasks that move in more than one batch. The search is a heuristic.
 ///
 /// @return batches whose plans are valid one after another; a node without tasks is drained without moves
 /// @throws InvalidInput for options out of range, unknown nodes, and nodes in both `nodes` and `exempt`

@@ -49,19 +49,16 @@ struct Frontier {
 /// Finds plans along the trade-off between vacated nodes and the cost of moves, by one search.
 ///
 /// The search passes through descending prices, from the highest at which any node is worth its moves to
-/// `options.price`. At each price it continues from the plan before, as `consolidate` at that price: first
-/// the nodes whose moves cost the least for their weight, then exchanges. If many nodes have the same price,
-/// plans in between are points as well. The plan of `consolidate` at `options.price` is included, so no plan
-/// at that price is worth more than the last point. With `open_price` the search runs with and without it:
-/// for every plan of the search without it there is one that costs no more and gains no less, before `points`
-/// thins them.
+/// `options.price`. At each price it continues from the plan before, as `consolidate` at that price. If many
+/// nodes have the same price, plans in between are points as well. The plan of `consolidate` at `options.price`
+/// is included, so no plan at that price is worth more than the last point. With `open_price` the search runs
+/// with and without it.
 ///
 /// Each point has a Lagrangian bound: the maximum weight that any plan vacates at the same cost.
 ///
-/// @param options `bound_method` for the bounds; the others as in `consolidate`
 /// @return points that differ; with a time limit or a migration budget those that were reached
-/// @throws InvalidInput as `consolidate`, and for a `polish_time` or a `goal`; BackendError for `lp` without
-///     a solver
+/// @throws InvalidInput as `consolidate`, and for a `polish_time` or a `goal`; BackendError for `lp` without a
+///     solver
 /// @note deterministic for any number of threads, as `consolidate`
 [[nodiscard]] Frontier frontier(const Cluster& cluster, const FrontierOptions& options = {},
                                 const Context& context = {});

@@ -14,25 +14,21 @@
 
 namespace gpusched::consolidation {
 
-/// Makes a new plan from the plan of an earlier snapshot of the same cluster: for example, while a plan waits
-/// for approval or is half done.
+/// Makes a new plan from the plan of an earlier snapshot of the same cluster, in a small part of the time of
+/// `best`.
 ///
 /// It repeats the moves of the last plan that are still possible and still vacate nodes, then searches one
-/// round for further nodes. If one round from scratch gives a better plan, that one is returned. So the plan
-/// is worth at least as much as the rest of the last plan, and takes a small part of the time of `best`.
-/// Changes since the last plan are read from `cluster`; unknown names and completed moves are ignored.
-///
-/// With at most 1,000 nodes the complete search of the preset runs as well: the plan is worth at least 99.5 %
-/// of a new one. With more nodes that is not guaranteed (figures in docs/consolidation.md).
+/// round for further nodes. If one round from scratch gives a better plan, that one is returned. With at most
+/// 1,000 nodes the complete search of the preset runs as well: the plan is worth at least 99.5 % of a new one.
 ///
 /// With a goal, the moves of the last plan that are still possible and serve it come first, and the search
 /// continues until the goal is reached. A plan from scratch is returned if it comes closer to the goal, or as
 /// close at less than 90 % of the cost.
 ///
 /// @param last the last plan; if its moves name their chains (`SearchOptions::record_chains`), their order is
-///     kept
+///     kept; unknown names and completed moves are ignored
 /// @param options as for `consolidate`
-/// @return, throws, determinism: as `consolidate(cluster, options, context)`
+/// @return as `consolidate`, which also tells errors and determinism
 [[nodiscard]] Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options = {},
                             const Context& context = {});
 

@@ -110,7 +110,7 @@ constexpr void visit_fields(std::type_identity<WaitingJob>, F&& field) {
 
 /// One state of the cluster, before jobs start.
 struct WhatIfCase {
-    WhatIfState state = WhatIfState::now;
+    WhatIfState state = WhatIfState::now;           ///< the state of the cluster
     std::int64_t jobs = 0;                          ///< jobs that wait
     std::int64_t starts = 0;                        ///< jobs that start in the order of the queue
     std::int64_t alone = 0;                         ///< jobs that would start if no other job were waiting
@@ -119,26 +119,25 @@ struct WhatIfCase {
     std::int64_t empty_nodes = 0;                   ///< schedulable nodes with GPUs that hold daemons at most
     std::int64_t moves = 0;                         ///< moves of the consolidation
     fragmentation::Report fragmentation{};          ///< idle GPUs that requests of each shape cannot use
-    std::vector<PlanSpec::Placement> placements{};  ///< of the pods, in the order in which they start
+    std::vector<PlanSpec::Placement> placements{};  ///< places of the pods, in the order in which they start
 };
 
 /// The answer: states in the order of `WhatIfState`, and jobs in the order of the queue.
 struct WhatIf {
-    std::vector<WhatIfCase> states;  ///< now; changed, if there is a change; consolidated, if requested
+    std::vector<WhatIfCase> states;  ///< `now`; `changed`, if there is a change; `consolidated`, if requested
     std::vector<WaitingJob> jobs;    ///< highest priority first, then the oldest, then by name
     std::vector<std::string> lost;   ///< tasks of removed nodes that nothing starts again
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 
-/// Tells which pending jobs would start without evictions if nodes were added, removed or uncordoned.
+/// Tells which pending jobs would start without evictions if nodes were added, removed or uncordoned; without a
+/// change, what starts now.
 ///
-/// Jobs come in the order of the queue. `allocate` places each in what those before it leave; a job that does
-/// not fit lets the next one pass. A gang (`min_members` > 1) starts if it reaches `min_members` with the members
-/// that already run; pods beyond start one by one. Any other job starts if all its pods fit; if `min_members` is 1,
-/// those that fit take their places also if others do not. The same is asked
-/// for each job alone, and again after a consolidation, which empties nodes for large jobs.
+/// In the order of the queue, `allocate` places each job in what those before it leave; a job that does not fit
+/// lets the next one pass. A gang (`min_members` > 1) starts if it reaches `min_members` with the members that
+/// already run. Any other job starts if all its pods fit; if `min_members` is 1, those that fit take their places
+/// also if others do not. The same is asked for each job alone, and again after a consolidation.
 ///
-/// Without a change, the question is what starts now.
 /// @throws InvalidInput for options out of range, unknown nodes, a node in `uncordon` that is not cordoned or
 ///     that is removed, and nodes to add that the cluster rejects
 /// @note same input gives the same result for any number of threads, unless a time limit or a cancellation

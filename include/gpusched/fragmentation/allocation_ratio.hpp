@@ -24,14 +24,12 @@ enum class Accounting : std::uint8_t {
 
 /// A node's capacity and the requests of its tasks by class, in thousandths of a GPU and of a core.
 ///
-/// Uses the definitions of the public ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026:
-/// build_aggregates.py, schema.md). One snapshot replaces the GPU-hours of an hour. With G = `gpus`, C =
-/// `cpu`, A = `hp_active`, S = `hp_standby` and L = `lp`:
+/// Uses the definitions of the public ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026: schema.md); one
+/// snapshot replaces an hour. With G = `gpus`, C = `cpu`, A = `hp_active`, S = `hp_standby` and L = `lp`:
 ///   r = `unborrowed` = max(S - L, 0)
 ///   idle GPUs  = max(G - (A + r), 0)
 ///   idle cores = max(C - cores requested by HP tasks, 0)
-/// Failed GPUs, which the trace does not have, belong to G. Tasks that are neither HP nor LP hold nothing,
-/// like pods of class Other in the trace.
+/// Failed GPUs belong to G. Tasks that are neither HP nor LP hold nothing.
 struct NodeRequests {
     std::int64_t gpus = 0, cpu = 0;  ///< capacity
     std::int64_t hp_active = 0;      ///< GPUs of HP tasks that are not Standby
@@ -158,13 +156,10 @@ struct ServerRatios {
 /// Returns the published allocation ratios and the use of Standby GPUs, with A, S, L, G and r as in
 /// `NodeRequests`.
 ///
-/// Every server has the same weight, regardless of its size. `allocation_ratio`, by contrast, weighs by GPUs,
-/// and counts a GPU once if it is lent and used. Means over no servers are 0. Cordoned nodes and failed GPUs
-/// count.
-///
+/// Every server has the same weight, regardless of its size; `allocation_ratio` weighs by GPUs, and counts a GPU
+/// once if it is lent and used. Means over no servers are 0. Cordoned nodes and failed GPUs count.
 /// @return one row per GPU model in order of first appearance, then "*"
-///
-/// O(nodes + tasks). Deterministic: sums are added in the order of the nodes.
+/// O(nodes + tasks). Deterministic.
 [[nodiscard]] std::vector<ServerRatios> server_ratios(const Cluster& cluster);
 
 }  // namespace gpusched::fragmentation

@@ -54,18 +54,16 @@ struct FgdChoice {
 
 /// Computes the expected fragmentation F of nodes for one workload, and the change that a placement causes.
 ///
-/// Defined by Weng et al., "Beware of Fragmentation" (USENIX ATC '23). F(node) is a sum over task shapes m:
-/// popularity(m) times the idle GPUs of the node that m cannot use. If m requests no GPU or cannot run on the
-/// node (GPU, CPU or model), all idle GPUs are unusable. Otherwise the GPUs with a free share below m's
-/// demand per GPU are unusable. Their scheduling policy places every task such that F grows least.
+/// Weng et al., "Beware of Fragmentation" (USENIX ATC '23): F(node) is a sum over task shapes m: popularity(m)
+/// times the idle GPUs of the node that m cannot use. These are all idle GPUs if m requests no GPU or cannot run
+/// on the node (GPU, CPU or model), otherwise those with a free share below m's demand per GPU.
 ///
 /// Capacity is idle if a task without spot (LP) rights could take it now: failed GPUs and Standby claims are
 /// not idle. Memory, labels, taints and affinities are ignored.
 ///
-/// F is an integer in thousandths of a GPU times the workload's total weight; `to_gpus` converts it. Sums are
-/// exact in any order. The constructor converts the shapes to tables, so F(node) costs one binary search and
-/// one look-up per GPU for any number of shapes. Models NodeMetric. An object is built for one
-/// inventory: GPU models added later count as no model until `renew`. Safe to read from several threads.
+/// F is an integer in thousandths of a GPU times the workload's total weight; `to_gpus` converts it. F(node)
+/// costs one binary search and one look-up per GPU. Models NodeMetric. GPU models added later count as no model
+/// until `renew`. Safe to read from several threads.
 class Fgd {
   public:
     /// @throws InvalidInput if the workload is empty, or a shape or its weight is out of range

@@ -103,19 +103,17 @@ struct SwitchSlotRow {
 /// Measures the fourth cause of fragmentation, network topology (ASI paper, section 4.1 and Fig. 14).
 ///
 /// A node offers slots: GPUs that a pod of the job could use. A cluster or a switch can run floor(slots /
-/// `gpus`) jobs; each row is the sum of these. Without `gpus_per_pod`, slots are the paper's estimate,
-///   min(max(GPUs - floor(GPUs requested on the node), 0), max(floor(idle cores / cores_per_gpu), 0)),
-/// in which a partly used GPU counts as a whole one. With `gpus_per_pod` = g, slots are exact: g times the
-/// number of pods that fit on the node, each with g fully idle GPUs and g x cores_per_gpu cores.
+/// `gpus`) jobs; each row is the sum of these. Without `gpus_per_pod`, slots are the paper's estimate, in which a
+/// partly used GPU counts as a whole one:
+///   min(max(GPUs - floor(GPUs requested on the node), 0), max(floor(idle cores / cores_per_gpu), 0))
+/// With it, slots are exact: `gpus_per_pod` times the pods that fit on the node.
 ///
-/// Capacity is idle if a task without spot (LP) rights could take it now: failed GPUs, Standby claims and
-/// cordoned nodes are not idle. A node of unknown position is its own domain. With accounting `hp`, as in the
-/// paper's figure, requested GPUs and cores are the requests of HP tasks, including Standby tasks. Only nodes
-/// with an HP task and a known switch count then. `gpus_per_pod` cannot be combined with accounting `hp`.
+/// Failed GPUs, Standby claims and cordoned nodes are not idle. A node of unknown position is its own domain. With
+/// accounting `hp`, as in the figure, only the requests of HP tasks and nodes with an HP task and a known switch
+/// count; `gpus_per_pod` must be absent then.
 ///
 /// @return one row per GPU model in order of first appearance, then "*"
 /// @throws InvalidInput if an option is out of range
-///
 /// O(nodes log nodes).
 [[nodiscard]] std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
                                                       const SwitchSlotOptions& options = {});

@@ -110,11 +110,10 @@ enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
 ///
 /// Packages are sockets, in their order. NUMA nodes keep their OS index; those without CPUs (memory of GPUs)
 /// are left out. Cores have the number of their first CPU. Host bridges are PCIe roots, the bridges above a
-/// GPU PCIe switches with the speed of their link at the time of the reading. GPUs are the PCI devices of
-/// class 0302, 0380 or 1200 (the last two of AMD or NVIDIA) and those for which hwloc found a device of CUDA,
-/// NVML, RSMI, Level Zero or OpenCL; they have the index of NVML, else of RSMI, CUDA, Level Zero or OpenCL,
-/// else by ascending bus id. A GPU is near a NUMA node if the CPUs next to it belong to that node alone. The
-/// matrices NVLinkBandwidth and XGMIBandwidth give the links.
+/// GPU PCIe switches with the current speed of their link. GPUs are PCI devices of class 0302, 0380 or 1200
+/// (docs/io-machines.md) and devices of NVML, RSMI, CUDA, Level Zero or OpenCL; they have the index of the first of
+/// these that knows them, else by ascending bus id. A GPU is near a NUMA node if the CPUs next to it belong to
+/// that node alone. Matrices of links (NVLinkBandwidth, XGMIBandwidth) are read.
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML or of another
 ///         kind, attributes that are missing or out of range, CPUs of two NUMA nodes, more than 64 GPUs; and
 ///         for options out of range
@@ -143,18 +142,15 @@ enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
 /// their users.
 ///
 /// The id of a vertex ends in its number. The kinds of its two ends give an edge its meaning, in either
-/// direction: those of the paper (socket hosts core group, core group contains core, core group or core
-/// localized to NUMA node, GPU nearby NUMA node) and those that the collector writes (socket contains NUMA
-/// node, which contains core groups). Attributes may be text or numbers; their names are compared without
-/// case and underscores: status (free; used, allocated; failed, unhealthy), usedBy, uuid, name or model,
-/// memoryTotal or memory (MiB).
+/// direction: those of the paper and those that the collector writes (docs/io-machines.md). Attributes may be
+/// text or numbers; their names are compared without case and underscores: status (free; used, allocated; failed,
+/// unhealthy), usedBy, uuid, name or model, memoryTotal or memory (MiB).
 ///
 /// If no GPU has an edge, GPUs are spread evenly over the NUMA nodes by ascending number, and `notes` says
-/// so; `HardwareGraph::reconcile` with another reading corrects it. Of `options`, only the bandwidths are
-/// used.
+/// so. Of `options`, only the bandwidths are used.
 /// @throws InvalidInput with every problem, each with source and JSON pointer: no FlexTopo object or several,
-///         such as the definition of the resource; ids without a number, unknown types, edges between
-///         unrelated vertices; cores in no group, groups near no NUMA node; and for options out of range
+///         ids without a number, unknown types, edges between unrelated vertices, cores in no group, groups near
+///         no NUMA node; and for options out of range
 /// @throws BackendError if the file cannot be read, and for YAML if the library was built without libyaml
 [[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
 /// Reads a text as `read_flextopo` reads a file.

@@ -110,13 +110,10 @@ constexpr void visit_fields(std::type_identity<JointModel>, F&& field) {
 /// their part of all GPUs, or of all pods if no job has GPUs.
 ///
 /// A binary z(j, s, n) states that job j has n pods on switch s. With counts as binaries the entropy is an
-/// exact cost per column. A placed job counts -(ln S + 1), more than all entropies together.
-///
-/// Columns: sum over jobs and switches of min(pods, slots) + 1 if that is above 0 (for `required`: 2 if slots
-/// >= pods, else none), and one `placed` per job. Rows: `count` one per job and switch with columns, `gang`
-/// one per job, `capacity` one per switch and shape: a pod takes as many slots of the shape as pods of it fit
-/// in its place. Exact if all jobs have one shape; otherwise a relaxation, since GPUs and cores of a node may
-/// not divide as the rows allow.
+/// exact cost per column. A placed job counts -(ln S + 1), more than all entropies together. Rows: `count` one
+/// per job and switch with columns, `gang` one per job, `capacity` one per switch and shape: a pod takes as
+/// many slots of the shape as pods of it fit in its place. Exact if all jobs have one shape; otherwise a
+/// relaxation, since GPUs and cores of a node may not divide as the rows allow.
 /// @throws InvalidInput for pods below 1, names that appear twice, and shapes with lists of the wrong size or
 ///     negative numbers
 [[nodiscard]] JointModel joint_allocation(const JointProblem& problem);

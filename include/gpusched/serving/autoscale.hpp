@@ -221,20 +221,19 @@ constexpr void visit_fields(std::type_identity<PoolWindow>, F&& field) {
 /// Returns the fewest replicas of both pools that meet the targets at a steady rate, by queueing formulas.
 ///
 /// Prefill: a load of a = rate E[S] on c servers waits with probability P(W > t) = C(c, a) exp(-(c - a) t /
-/// (E[S] (1 + cv^2) / 2)), C being Erlang's formula. A request is late if W + S exceeds the target. A fifth
-/// of the requests that the percentile allows can be late, which leaves room for bursts. Prompts that alone
-/// take longer than the target are always late. They occupy servers of their own; k of them in the sample count
-/// as k - sqrt(k), so that a single one does not scale the pool.
+/// (E[S] (1 + cv^2) / 2)), C being Erlang's formula. A request is late if W + S exceeds the target; a fifth
+/// of the requests that the percentile allows can be late. Prompts that alone take longer than the target occupy
+/// servers of their own.
 ///
 /// Decode: a step of b requests takes s(b) = base + b x per-request. Each of d replicas holds b = x base / (1
 /// - x per-request) requests, with x = rate E[output - 1] / d. The batch that is exceeded with the same
-/// probability, by the normal approximation, must meet the target.
+/// probability must meet the target.
 /// @param sample typical requests, at least one
 /// @param rate requests/s, >= 0
 /// @param variation squared coefficient of variation of the gaps between arrivals, 0 .. 1000; 1 = a Poisson
 ///     process
 /// @return at least one of each, at most `max_replicas`
-/// @throws InvalidInput for malformed arguments Complexity: O(requests of the sample x log max_replicas).
+/// @throws InvalidInput for malformed arguments
 [[nodiscard]] PoolSizes pool_sizes(std::span<const Arrival> sample, double rate,
                                    const AutoscaleOptions& options, double variation = 1);
 

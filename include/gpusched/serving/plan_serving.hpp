@@ -312,11 +312,10 @@ struct ServingInstance {
 /// early as possible within the budget; with a deadline, at the lowest cost.
 ///
 /// With rates, the plan is the cheapest rental that serves them within the targets, or serves the highest
-/// multiple of them within the budget. The rate of a replica within the targets comes from a simulation of
-/// this replica, or from measured latencies. A mixed-integer program finds the rental. Then the complete plan
-/// is simulated with its own arrivals. If it misses a target, replicas get less load (`capacity`, by
-/// bisection) or serve one kind of requests each. The cheapest plan that meets the targets is then improved by
-/// local search. `cost_bound` is the bound of the program, which ignores queueing.
+/// multiple of them within the budget. A mixed-integer program finds the rental, with rates of replicas from
+/// simulations or measured latencies. Then the complete plan is simulated with its own arrivals. If it misses a
+/// target, replicas get less load or serve one kind of requests each. `cost_bound` is the bound of the program,
+/// which ignores queueing.
 ///
 /// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are additions.
 /// @throws InvalidInput with every problem; BackendError if the solver is missing

@@ -42,7 +42,7 @@ constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
     field("minimise_cost", &ServingMilpOptions::minimise_cost);
 }
 
-/// A serving model and the meaning of its columns.
+/// A serving model and the meaning of its columns; docs/serving-milp.md has the rows of each form.
 ///
 /// Let C, W, N be the numbers of configurations, workloads with requests and GPU types, K_c the most replicas
 /// of c, P their sum, X the number of pairs (c, w) with a throughput (at most C W), and S the sum of K_c over
@@ -54,10 +54,6 @@ constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
 /// | fixed_makespan | C + X | W + C + X + 1 + N |
 /// | mccormick | 1 + X + 2 P | W + C + X + 2 P + sum of max(0, K_c - 1) + 1 + N |
 /// | rates | 1 + C + X | W + C + X + 1 + N |
-///
-/// `rates` divides the problem by T. With z = x unit / T and r = unit / T it maximises r subject to sum_c
-/// z_cw = r, sum_w f_w / (h_cw unit) z_cw <= y_c, z_cw <= y_c, and (5) and (6) unchanged. This is linear
-/// without a binary per copy. The unit is `closed_form_bound`, so r is at most 1.
 struct ServingMilp : milp::Model {
     ServingForm form = ServingForm::copies;  ///< the linear form
     int makespan_column = -1;                ///< column of T; -1 for `fixed_makespan` and `rates`

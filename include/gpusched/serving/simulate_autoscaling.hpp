@@ -82,21 +82,18 @@ using ScalingPolicy = std::function<PoolSizes(const PoolWindow&)>;
 
 /// Simulates requests one by one, event by event. It shares no formula with the policies.
 ///
-/// Prompts wait in one queue for idle prefill replicas. At the end of its prefill a request has its first
-/// token. Then its KV cache is transferred, and it joins the decode replica with the fewest requests, or
-/// waits for room. All requests of a decode replica get their next token together; a step takes longer the
-/// more they are.
+/// Prompts wait in one queue for idle prefill replicas. At the end of its prefill a request has its first token.
+/// Then its KV cache is transferred, and it joins the decode replica with the fewest requests, or waits for room.
+/// All requests of a decode replica get their next token together.
 ///
-/// A replica serves `start_s` after the request for it, and costs from then on. A stopped replica takes no
-/// further requests and is released when it is empty; it is the first to return if the pool grows. Of
-/// starting replicas the last is cancelled first. The simulation ends when all requests have ended; replicas
-/// cost until the last interval that begins before the end of the arrivals.
-///
+/// A replica serves `start_s` after the request for it, and costs from then on. A stopped replica is released when
+/// it is empty; it is the first to return if the pool grows. Of starting replicas the last is cancelled first.
+/// Replicas cost until the last interval that begins before the end of the arrivals.
 /// @param arrivals by time, within `most_intervals`
 /// @param options targets, times, delays, initial sizes
 /// @param policy called at the end of every interval; sizes below one count as one
-/// @throws InvalidInput for malformed arguments Determinism: the same arguments give the same result.
-///     Complexity: O(n (d + log n)) for n requests and d decode replicas.
+/// @throws InvalidInput for malformed arguments
+/// @note the same arguments give the same result
 [[nodiscard]] AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
                                                      const AutoscaleOptions& options,
                                                      const ScalingPolicy& policy,

@@ -102,22 +102,17 @@ void validate(const GeneratorOptions& options);
 /// Generates a loaded cluster with network, priorities, spot (LP) tasks and checkpoints.
 ///
 /// The numbers of nodes and GPUs are those of the ASI paper. Kinds of nodes, shares of allocated GPUs and
-/// task shapes are assumptions based on its figures; docs/sim.md has the tables.
+/// task shapes are assumptions based on its figures; docs/sim-clusters.md has the tables.
 ///
-/// A stream of jobs fills every GPU model (openb: the whole cluster) to its target. Then tasks churn: 1 to 4
-/// random tasks leave and the stream refills, until three times the number of tasks has left. This scatters
-/// the free capacity as in a cluster that has run for a while. If 100 jobs in a row find no room, a target
-/// counts as unreachable and filling stops short of it.
+/// A stream of jobs fills every GPU model (openb: the whole cluster) to its target. Then 1 to 4 random tasks leave
+/// and the stream refills, until three times the number of tasks has left, which scatters the free capacity. If 100
+/// jobs in a row find no room, filling stops short of the target.
 ///
-/// An access switch holds 32 to 64 nodes of one kind; the last switch of a kind may hold fewer. An
-/// aggregation switch joins 16 access switches. `network` is {"cluster-0", "agg-i", "asw-j"}.
-/// `Cluster::build` accepts the result.
-///
+/// `network` is {"cluster-0", "agg-i", "asw-j"}. `Cluster::build` accepts the result.
 /// @param context stop token, clock and progress hook; a cancelled call returns the cluster generated so far
 /// @throws InvalidInput for options out of range
-///
-/// Complexity: about O(tasks) with small constants; the default takes about a second. The same options give
-/// the same bits on every platform.
+/// @note the same options give the same bits on every platform
+/// About O(tasks) with small constants; the default takes about a second.
 [[nodiscard]] ClusterSpec generate_cluster(const GeneratorOptions& options = {}, const Context& context = {});
 
 }  // namespace gpusched::sim

@@ -210,31 +210,18 @@ constexpr void visit_fields(std::type_identity<SpotReplayResult>, F&& field) {
 
 /// Replays HP and spot jobs as ASI schedules them (section 4.2), with the chosen policies.
 ///
-/// A job runs when all its pods are placed. Waiting HP jobs come first, then LP jobs, each by arrival. A job
-/// that does not fit is overtaken.
-///
-/// A pod goes to the best-ranked node with room. An HP pod without such a node evicts LP pods. One evicted
-/// pod stops its whole gang: the gang frees its other places, too, and waits again under its original arrival
-/// time. If one pod of the HP job still finds no place, no pod is evicted and the job waits. Work since the
-/// last checkpoint is lost. HP jobs and LP jobs that finish are never disturbed.
-///
-/// Pods of a job may have to share a network domain (`network_affinity`, required). Among the domains with
-/// room for all of them, the job gets that of the best-ranked node. If there is none, an HP job gets the
-/// domain that loses the least work (`preemption::preempt_gang`); with `random`, any suitable domain.
-///
-/// With `cpu_slowdown_milli` or `offline_slowdown_milli` pods interfere: when neighbours come or go, the job
-/// continues at another pace, and its end moves. Checkpoints come at intervals of work, not of time.
+/// Waiting HP jobs come first, then LP jobs, each by arrival; a job that does not fit is overtaken. A job runs
+/// when all its pods are placed, each on the best-ranked node with room. An HP pod without such a node evicts LP
+/// pods. One evicted pod stops its whole gang, which waits again under its original arrival time; work since the
+/// last checkpoint is lost. If one pod of the HP job still finds no place, no pod is evicted.
 ///
 /// The replay ends when all measured jobs have finished, when no event remains, or at 10^9 s with
-/// StopReason::time_limit. Every change except a job's end is a plan. The observer sees each plan first;
-/// `verify::plan` accepts it.
+/// StopReason::time_limit. Every change except a job's end is a plan that `verify::plan` accepts; the observer sees
+/// it first.
 ///
 /// @param known the registered rankers, filters and GPU pickers; rankers see the current cluster
 /// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build`
 ///     rejects
-///
-/// Complexity: one ranking of all nodes per waiting pod and event that freed resources. The same trace,
-/// options and seed give the same result everywhere, except `decision_us`.
 [[nodiscard]] SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options = {},
                                            const Context& context = {},
                                            const allocation::Registries& known = allocation::registries());

@@ -93,18 +93,15 @@ constexpr void visit_fields(std::type_identity<SpotListOptions>, F&& field) {
 ///
 /// Nodes: `node_name`, `gpu_model`, `gpu_capacity_num`, `cpu_num` (cores). Jobs: `job_name`, `gpu_model`,
 /// `cpu_request` (cores) and `gpu_request`, both of each worker, `worker_num`, `submit_time`, `duration`
-/// (seconds), `job_type` (HP or Spot), and `organization`, which is ignored. Columns may come in any order.
+/// (seconds), `job_type` (HP or Spot). Columns may come in any order; `organization` is ignored.
 ///
 /// A job is a gang of its workers and runs on its model only. HP becomes priority 1000, Spot becomes LP with
-/// priority 200, as in generated spot traces. Jobs are sorted by `submit_time`; jobs of the same second keep
-/// the order of the list. The lists contain neither memory (0) nor network positions (unknown). A
-/// `gpu_request` below 1 is a fraction of one GPU, and a `duration` of 0 counts as one second. Jobs that fit
-/// on no node stay in the trace.
-///
+/// priority 200. Jobs are sorted by `submit_time`, then in the order of the list. Those that fit on
+/// no node stay in the trace. Memory is 0, network positions are unknown. A `gpu_request` below
+/// 1 is a fraction of one GPU, and a `duration` of 0 counts as one second.
 /// @throws BackendError when a file cannot be read
-/// @throws InvalidInput when an option is out of range, and with every problem (the first 100), each with
-///     file, line and column name: missing or unknown columns, invalid or out-of-range numbers, duplicate
-///     names
+/// @throws InvalidInput when an option is out of range, and with every problem (the first 100), each with file,
+///     line and column name
 [[nodiscard]] SpotTrace read_spot_trace(const std::string& node_csv, const std::string& job_csv,
                                         const SpotListOptions& options = {});
 

@@ -54,43 +54,19 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 
 /// Replays `plan` step by step and reports every constraint that it violates.
 ///
-/// The replay works on names and on the snapshot as data. It shares no code with `Cluster`, the feasibility
-/// functions or any algorithm, so that it can check them. Evictions come first, then wave after wave, then
-/// placements.
+/// It shares no code with `Cluster`, the feasibility functions or any algorithm. Evictions come first, then wave
+/// after wave, then placements. All destinations of a wave are taken while every source of that wave is still
+/// held, except those of tasks that restart. docs/verify.md lists the checks of arrivals and of the plan.
 ///
-/// All destinations of a wave are taken while every source of that wave is still held. Each arrival must
-/// satisfy:
-/// - CPU, memory, named resources, named GPUs (number, range, health, free share, memory if the node models
-///   it, guaranteed NUMA node or socket), devices (number, one accepted class, health), claims of Standby
-///   tasks (LP tasks may overlap them);
-/// - GPU model, node selector, node affinity, taints, cordon;
-/// - groups (anti-affinity, affinity, avoid, near, spread) and required network domains. The old copy of a
-///   moving task counts for network domains only; both copies of all other moving tasks count.
-///
-/// A move starts at its task's node and leads to another node. That node held a non-daemon task before the
-/// plan, or is listed as opened, and is not listed as vacated. The task is not locked, daemon or Standby,
-/// moves as its `how` allows and once per wave. The job's `max_disrupted` and the rule of the options hold.
-/// Moves of one chain serve one node, which is vacated.
-///
-/// A task that restarts leaves its source when its wave starts and is down until the wave ends; an evicted
-/// task is down until its placement. At no moment are more tasks of a disruption budget down than the budget
-/// allows.
-///
-/// Waves are 0 to waves - 1 without gaps. `vacated_nodes`, `opened_nodes` and `goal_reached` are exact.
-/// Evicted tasks are preemptible, placed tasks do not run. For a plan with moves only, vacated minus opened
-/// nodes must be within its bound, and likewise their GPUs.
-///
-/// A step that violates a constraint is executed nevertheless, so that later steps are checked in context. A
-/// step that cannot be executed (unknown name, impossible GPU) is skipped. Only steps are checked, never the
-/// placements before the plan. The checker does not count cores: a step that places a `cpu_local` task is
-/// reported as one that cannot be checked.
+/// A step that violates a constraint is executed nevertheless. A step that cannot be executed (unknown name,
+/// impossible GPU) is skipped. The placements before the plan are not checked. A step that places a `cpu_local` task
+/// is reported as one that cannot be checked.
 ///
 /// @param snapshot a valid snapshot (`Cluster::build` accepts it)
 /// @param plan any plan
 /// @return the report; each violation names its step, task, node and constraint
-/// @throws InvalidInput if the snapshot cannot be replayed (duplicate or unknown names, a task with GPUs that
-///     its node lacks), or if `max_violations` is 0
-///
+/// @throws InvalidInput if the snapshot cannot be replayed (duplicate or unknown names, a task with GPUs that its
+///     node lacks), or if `max_violations` is 0
 /// O(size of the snapshot + steps x residents of a node in the worst case). Deterministic; thread-safe.
 [[nodiscard]] Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options = {});
 

@@ -17,6 +17,7 @@ void bind_why(py::module_& m);
 
 namespace {
 
+/// The result of `admit`. True if the job is admitted.
 struct NamedAdmission {
     /// True if all pods are admitted.
     bool admitted = false;
@@ -72,6 +73,8 @@ constexpr void visit_fields(std::type_identity<NamedAdmission>, F&& field) {
 using AdmittedJob = Typed<"Mapping[str, Any] | str | Task | Iterable[str | Task]">;
 
 struct AdmitArguments : admission::Options {
+    /// Additional constraint on the target nodes of pods and of displaced tasks: a name (`filter_names`) or a
+    /// callable (cluster, task, node) -> bool that gets the unchanged snapshot. None: no constraint.
     Typed<"str | Callable[[Cluster, Task, Node], bool] | None"> own_filter = py::none();
     ProgressLike progress = py::none();
 };
@@ -123,73 +126,65 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
     return out;
 }
 
+/// Admits a job at the lowest cost. Returns an `Admission` with one plan.
+///
+/// If the job does not fit, the plan moves tasks (make before break), evicts tasks with or without a new
+/// placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the same tasks as `consolidate`
+/// and evict the same tasks as `preempt`. Costs are in GPU-seconds. A plan for a job given as a dict contains
+/// its pods, so `verify.plan(cluster, plan)` and `apply(cluster, plan)` accept it.
+///
+/// `job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of names of pending
+/// tasks.
+NamedAdmission admit(const Keywords<AdmitArguments>& keywords, const char* function,
+                     const ClusterPtr& cluster, const py::object& job, const py::kwargs& given,
+                     bool moves_alone) {
+    Problems problems;
+    const auto in = job_to_admit(cluster, job);
+    // Names become ids of the cluster with the new pods, because these pods shift the ids of the caller's
+    // cluster.
+    auto options = keywords.read(function, given, problems, in.cluster.get());
+    if (moves_alone && given.contains("evictions") && py::object(given["evictions"]).ptr() == Py_True)
+        problems.add("evictions: True; expected False, because make_room only moves tasks");
+    options.evictions = options.evictions && !moves_alone;
+    collect(problems, [&] { admission::validate(options, *in.cluster); });
+    problems.throw_if_any();
+    if (!options.own_filter.is_none())
+        options.filter = chosen_filter("filter", "filter", options.own_filter, in.cluster);
+    if (!options.level) options.level = in.options.level;
+    if (!options.mode) options.mode = in.options.mode;
+    return Call(options.progress).run([&](const Context& context) {
+        return named_admission(in, admission::admit(*in.cluster, in.pods, options, context));
+    });
+}
+
 }  // namespace
 
 void bind_admission(py::module_& parent) {
     auto m = submodule(parent, "admission");
-    using R = NamedAdmission;
-    auto type = bind_record<R>(m, "Admission", "The result of `admit`. True if the job is admitted.");
-    type.def("__bool__", [](const R& r) { return r.admitted; });
+    auto type = bind_record<NamedAdmission>(m, "Admission");
+    type.def("__bool__", [](const NamedAdmission& r) { return r.admitted; });
     const auto keywords =
         Keywords<AdmitArguments>()
             .fields<admission::Options>()
-            .field("filter", &AdmitArguments::own_filter,
-                   "Additional constraint on the target nodes of pods and of displaced tasks: a name "
-                   "(`filter_names`) or a callable (cluster, task, node) -> bool that gets the unchanged "
-                   "snapshot. None: no constraint.")
+            .field("filter", &AdmitArguments::own_filter, doc("python::AdmitArguments::own_filter"))
             .field("progress", &AdmitArguments::progress, progress_text)
             .group("search", "Options of the search for experts.", {"depth", "search_limit"})
             .shared_as("admission.admit");
-    const auto decide = [keywords](const char* name, const ClusterPtr& cluster, const py::object& job,
-                                   const py::kwargs& given, bool moves_alone) {
-        Problems problems;
-        const auto in = job_to_admit(cluster, job);
-        // Names become ids of the cluster with the new pods, because these pods shift the ids of the caller's
-        // cluster.
-        auto options = keywords.read(name, given, problems, in.cluster.get());
-        if (moves_alone && given.contains("evictions") && py::object(given["evictions"]).ptr() == Py_True)
-            problems.add("evictions: True; expected False, because make_room only moves tasks");
-        options.evictions = options.evictions && !moves_alone;
-        collect(problems, [&] { admission::validate(options, *in.cluster); });
-        problems.throw_if_any();
-        if (!options.own_filter.is_none())
-            options.filter = chosen_filter("filter", "filter", options.own_filter, in.cluster);
-        if (!options.level) options.level = in.options.level;
-        if (!options.mode) options.mode = in.options.mode;
-        return Call(options.progress).run([&](const Context& context) {
-            return named_admission(in, admission::admit(*in.cluster, in.pods, options, context));
-        });
-    };
     m.def(
         "admit",
-        [decide](const ClusterPtr& cluster, const AdmittedJob& job, const py::kwargs& given) {
-            return decide("admit", cluster, job, given, false);
+        [keywords](const ClusterPtr& cluster, const AdmittedJob& job, const py::kwargs& given) {
+            return admit(keywords, "admit", cluster, job, given, false);
         },
-        py::arg("cluster"), py::arg("job"),
-        keywords.documented(
-            "Admits a job at the lowest cost. Returns an `Admission` with one plan.\n"
-            "\n"
-            "If the job does not fit, the plan moves tasks (make before break), evicts tasks with or "
-            "without a new placement, and lets LP tasks borrow GPUs from Standby tasks. It may move the "
-            "same tasks as `consolidate` and evict the same tasks as `preempt`. Costs are in "
-            "GPU-seconds. "
-            "A plan for a job given as a dict contains its pods, so `verify.plan(cluster, plan)` and "
-            "`apply(cluster, plan)` accept it.\n"
-            "\n"
-            "`job`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
-            "names of pending tasks."));
+        py::arg("cluster"), py::arg("job"), keywords.documented(doc("python::admit")));
     m.def(
         "make_room",
-        [decide](const ClusterPtr& cluster, const AdmittedJob& job,
-                 const py::kwargs& given) -> Typed<"Plan | None"> {
-            auto made = decide("make_room", cluster, job, given, true);
+        [keywords](const ClusterPtr& cluster, const AdmittedJob& job,
+                   const py::kwargs& given) -> Typed<"Plan | None"> {
+            auto made = admit(keywords, "make_room", cluster, job, given, true);
             if (!made.admitted) return py::none();
             return py::cast(std::move(made.plan));
         },
-        py::arg("cluster"), py::arg("job"),
-        keywords.documented(
-            "Plans moves that make space for all pods of a job: the plan of `admit` without evictions. "
-            "Returns None if moves do not suffice; `admit` gives the reason."));
+        py::arg("cluster"), py::arg("job"), keywords.documented(doc("admission::make_room")));
     bind_why(m);
 }
 

@@ -1,14 +1,14 @@
 // The module gpusched.allocation: placement of one task.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"
-#include "fragmentation/workload.hpp"
+#include "fragmentation/fragmentation.hpp"
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
+#include "support/documents.hpp"
 #include "support/keywords.hpp"
 #include "support/python_function.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
@@ -55,18 +55,25 @@ namespace {
 namespace a = allocation;
 
 struct ObstaclesArguments {
+    /// For a running task: it "stays" and holds its resources until the new copy runs, or it "leaves" first.
     a::OldCopy old_copy = a::OldCopy::stays;
 };
 
 /// Policies: names, or Python functions.
 struct PlaceArguments {
-    std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
-        py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
+    /// Rankers in order of precedence; each breaks the ties of the ones before. Names (`ranker_names`) or
+    /// callables (cluster, task, node) -> integer; at least one.
+    std::vector<RankerChoice> rankers{py::str("packing"), py::str("homogeneous"),
+                                      py::str("eviction_history")};
+    /// Filters that a node must pass. Names (`filter_names`) or callables (cluster, task, node) -> bool.
     std::vector<FilterChoice> filters;
+    /// Chooses the GPUs of the node: a name (`gpu_picker_names`), a `ByLinks`, or a callable
+    /// (cluster, task, node) -> list of GPUs.
     Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
         py::str(a::PlaceOptions{}.gpu_picker);
+    /// Expected workload of "fgd" and "expected_fill": a `fragmentation.Workload` or a source of one. None:
+    /// the tasks of the cluster, which takes O(tasks) per call.
     Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
-    /// Seed of random choices.
     std::uint64_t seed = 0;
 
     [[nodiscard]] bool any_python() const {
@@ -93,8 +100,15 @@ struct PythonPicker : PythonPolicy {
     }
 };
 
-Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py::object& task,
-                                            const PlaceArguments& arguments) {
+/// Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.
+///
+/// `task`: a dict as in the cluster format, or a pending task of the cluster (its name or `Task`).
+///
+/// Feasible nodes that pass the filters are ranked; remaining ties go to the first node of the cluster. The
+/// default is ASI's non-preemptive scheduling. The cluster is not changed. A task given as a dict takes as
+/// long as building the snapshot.
+Typed<"tuple[str, list[int]] | None"> place(const PlaceArguments& arguments, const ClusterPtr& cluster,
+                                            const TaskLike& task) {
     if (arguments.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
     const auto [with_task, id] = task_argument(cluster, task);
     if (with_task->is_placed(id))
@@ -152,26 +166,26 @@ std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field,
     return out;
 }
 
+using Graphs = Typed<"Mapping[str, HardwareGraph]">;
+
+/// A `gpu_picker` for `place` that prefers well-connected GPUs.
+///
+/// `by_gpu_model`, `by_node`: dicts from GPU models and from nodes to `gpusched.topology.HardwareGraph`s; a
+/// node's own graph takes precedence. Holders and failures of GPUs are read from the cluster, not from the
+/// graphs.
+a::ByLinks make_by_links(const ClusterPtr& cluster, const Graphs& by_gpu_model, const Graphs& by_node) {
+    Problems problems;
+    a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
+                              graphs_by_name("by_node", by_node, problems)};
+    problems.throw_if_any();
+    return a::ByLinks(cluster->inventory(), std::move(machines));
+}
+
 void bind_by_links(py::module_& m) {
-    using Graphs = Typed<"Mapping[str, HardwareGraph]">;
     py::class_<a::ByLinks>(m, "ByLinks", doc("allocation::ByLinks"))
-        .def(py::init([](const ClusterPtr& cluster, const Graphs& by_gpu_model, const Graphs& by_node) {
-                 Problems problems;
-                 a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
-                                           graphs_by_name("by_node", by_node, problems)};
-                 problems.throw_if_any();
-                 return a::ByLinks(cluster->inventory(), std::move(machines));
-             }),
-             py::arg("cluster"), py::kw_only(), py::arg("by_gpu_model") = py::dict(),
-             py::arg("by_node") = py::dict(),
-             documented("A `gpu_picker` for `place` that prefers well-connected GPUs.\n"
-                        "\n"
-                        "by_gpu_model, by_node\n"
-                        "    dicts from GPU models and from nodes to `gpusched.topology.HardwareGraph`s; a "
-                        "node's own "
-                        "graph takes precedence. Holders and failures of GPUs are read from the cluster, not "
-                        "from the "
-                        "graphs."))
+        .def(py::init(&make_by_links), py::arg("cluster"), py::kw_only(),
+             py::arg("by_gpu_model") = py::dict(), py::arg("by_node") = py::dict(),
+             documented(doc("python::make_by_links")))
         .def("__repr__", [](const a::ByLinks&) { return "<gpusched.allocation.ByLinks>"; })
         .def("__copy__", [](const a::ByLinks& p) { return p; })
         .def(
@@ -246,36 +260,13 @@ void bind_allocation(py::module_& parent) {
         "placement_names", [] { return name_list(a::placements().names()); },
         documented(doc("allocation::placements")));
 
-    const auto options =
-        Keywords<PlaceArguments>()
-            .field("rankers", &PlaceArguments::rankers,
-                   "Rankers in order of precedence; each breaks the ties of the ones before. Names "
-                   "(`ranker_names`) or callables (cluster, task, node) -> integer; at least one.")
-            .field(
-                "filters", &PlaceArguments::filters,
-                "Filters that a node must pass. Names (`filter_names`) or callables (cluster, task, node) -> "
-                "bool.")
-            .field("gpu_picker", &PlaceArguments::gpu_picker,
-                   "Chooses the GPUs of the node: a name (`gpu_picker_names`), a `ByLinks`, or a callable "
-                   "(cluster, task, node) -> list of GPUs.")
-            .field("seed", &PlaceArguments::seed, doc("allocation::PlaceOptions::seed"))
-            .field(
-                "workload", &PlaceArguments::workload,
-                "Expected workload of \"fgd\" and \"expected_fill\": a `fragmentation.Workload` or a source "
-                "of one. None: the tasks of the cluster, which takes O(tasks) per call.");
-    m.def(
-        "place",
-        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
-            return place(cluster, task, options.read("place", keywords));
-        },
-        py::arg("cluster"), py::arg("task"),
-        options.documented(
-            "Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.\n\n"
-            "`task`: a dict as in the cluster format, or a pending task of the cluster (its name or "
-            "`Task`).\n\n"
-            "Feasible nodes that pass the filters are ranked; remaining ties go to the first node of the "
-            "cluster. The default is ASI's non-preemptive scheduling. The cluster is not changed. A task "
-            "given as a dict takes as long as building the snapshot."));
+    Keywords<PlaceArguments>()
+        .field("rankers", &PlaceArguments::rankers)
+        .field("filters", &PlaceArguments::filters)
+        .field("gpu_picker", &PlaceArguments::gpu_picker)
+        .field("seed", &PlaceArguments::seed, doc("allocation::PlaceOptions::seed"))
+        .field("workload", &PlaceArguments::workload)
+        .def(m, "place", &place, doc("python::place"), py::arg("cluster"), py::arg("task"));
     m.def(
         "feasible_nodes",
         [](const ClusterPtr& cluster, const TaskLike& task) {
@@ -290,24 +281,22 @@ void bind_allocation(py::module_& parent) {
             doc("allocation::feasible_nodes") +
             "\n\nReturns an array of positions in `cluster.nodes`, which indexes its columns. `task`: as "
             "for `place`, or a running task."));
-    const auto obstacles = Keywords<ObstaclesArguments>().field(
-        "old_copy", &ObstaclesArguments::old_copy,
-        "For a running task: it \"stays\" and holds its resources until the "
-        "new copy runs, or it \"leaves\" first.");
-    obstacles.def(
-        m, "find_obstacles",
-        [](const ObstaclesArguments& given, const ClusterPtr& cluster, const TaskLike& task) -> Strings {
-            const auto [with_task, id] = task_argument(cluster, task);
-            const auto found =
-                unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
-            py::list names;
-            for (const auto obstacle : found) names.append(obstacle);
-            return names;
-        },
-        doc("allocation::find_obstacles") +
-            "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
-            "fits. `task`: as for `place`, or a running task.",
-        py::arg("cluster"), py::arg("task"));
+    Keywords<ObstaclesArguments>()
+        .field("old_copy", &ObstaclesArguments::old_copy)
+        .def(
+            m, "find_obstacles",
+            [](const ObstaclesArguments& given, const ClusterPtr& cluster, const TaskLike& task) -> Strings {
+                const auto [with_task, id] = task_argument(cluster, task);
+                const auto found =
+                    unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
+                py::list names;
+                for (const auto obstacle : found) names.append(obstacle);
+                return names;
+            },
+            doc("allocation::find_obstacles") +
+                "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
+                "fits. `task`: as for `place`, or a running task.",
+            py::arg("cluster"), py::arg("task"));
     bind_by_links(m);
     bind_slowdown(m);
     bind_switch_counts(m);

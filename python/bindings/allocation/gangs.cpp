@@ -18,6 +18,7 @@ namespace {
 namespace a = allocation;
 using Gpus = std::variant<std::int64_t, double>;
 
+/// Placement of a job; see `allocate`.
 struct NamedAllocation {
     /// Name of the job.
     std::string job;
@@ -76,6 +77,7 @@ Gpus gpus_of(std::int64_t milli) {
     return static_cast<double>(milli) / 1000;
 }
 
+/// Placements of several jobs; see `allocate_many`.
 struct NamedJointAllocation {
     /// One `Allocation` per job, in the given order.
     std::vector<Typed<"Allocation">> jobs;
@@ -109,7 +111,10 @@ constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field)
 
 /// Reads the job's description and the keywords. A keyword overrides the field of the same name.
 struct AllocateArguments : a::AllocateOptions {
+    /// Preferences at other levels: a list of {"level", "mode"}; None = as in the job's dict.
     Typed<"Sequence[Mapping[str, Any]] | None"> further_dicts = py::none();
+    /// Traffic between groups of pods: a symmetric matrix; None = as in the job's dict. Groups of a job given
+    /// by name are its pending pods with equal requests, in the order of their first pods.
     Typed<"Sequence[Sequence[float]] | None"> traffic_rows = py::none();
     ProgressLike progress = py::none();
 };
@@ -118,12 +123,8 @@ Keywords<AllocateArguments> allocate_keywords() {
     using A = AllocateArguments;
     return Keywords<A>()
         .fields<a::AllocateOptions>()
-        .field("further", &A::further_dicts,
-               "Preferences at other levels: a list of {\"level\", \"mode\"}; None = as in the job's dict.")
-        .field("traffic", &A::traffic_rows,
-               "Traffic between groups of pods: a symmetric matrix; None = as in the job's dict. Groups of a "
-               "job given by name are its pending pods with equal requests, in the order of their first "
-               "pods.")
+        .field("further", &A::further_dicts, doc("python::AllocateArguments::further_dicts"))
+        .field("traffic", &A::traffic_rows, doc("python::AllocateArguments::traffic_rows"))
         .field("progress", &A::progress, progress_text)
         .shared_as("allocation.allocate");
 }
@@ -142,43 +143,57 @@ a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywo
     return own;
 }
 
-void bind_joint(py::module_& m) {
-    using J = NamedJointAllocation;
-    auto result = bind_record<J>(m, "JointAllocation", "Placements of several jobs; see `allocate_many`.");
-    keywords_with_progress<a::JointOptions>()
-        .shared_as("allocation.allocate_many")
-        .def(
-            m, "allocate_many",
-            [](const WithProgress<a::JointOptions>& o, const ClusterPtr& cluster,
-               const Typed<"Iterable[Mapping[str, Any] | str]">& jobs) {
-                require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
-                const auto arguments = job_arguments(jobs, cluster);
-                const auto with = in_cluster(cluster, arguments);
-                std::vector<a::GangRequest> requests;
-                for (std::size_t j = 0; j < arguments.size(); ++j) {
-                    requests.push_back({with.jobs[j].pods, arguments[j].options});
-                    requests.back().options.groups = with.jobs[j].groups;
-                }
-                const auto found = Call(o.progress).run([&](const Context& context) {
-                    return a::allocate_many(*with.cluster, requests, o, context);
-                });
-                J out{{},
-                      std::vector<int>(found.order.begin(), found.order.end()),
-                      found.placed,
-                      found.entropy,
-                      found.cross_traffic,
-                      found.proven,
-                      found.trials,
-                      found.stop_reason};
-                for (std::size_t j = 0; j < arguments.size(); ++j)
-                    out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
-                return out;
-            },
-            "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
-            "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
-            "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
-            "`jobs`: as for `allocate`. The cluster is not changed.",
-            py::arg("cluster"), py::arg("jobs"));
+/// Places several jobs, each completely or not at all. Returns a `JointAllocation`.
+///
+/// Maximises the number of placed jobs, then minimises the traffic between domains, then the entropy weighted
+/// by GPUs. Starts with the jobs sorted by size and improves this result. `jobs`: as for `allocate`. The
+/// cluster is not changed.
+NamedJointAllocation allocate_many(const WithProgress<a::JointOptions>& o, const ClusterPtr& cluster,
+                                   const Typed<"Iterable[Mapping[str, Any] | str]">& jobs) {
+    require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
+    const auto arguments = job_arguments(jobs, cluster);
+    const auto with = in_cluster(cluster, arguments);
+    std::vector<a::GangRequest> requests;
+    for (std::size_t j = 0; j < arguments.size(); ++j) {
+        requests.push_back({with.jobs[j].pods, arguments[j].options});
+        requests.back().options.groups = with.jobs[j].groups;
+    }
+    const auto found = Call(o.progress).run([&](const Context& context) {
+        return a::allocate_many(*with.cluster, requests, o, context);
+    });
+    NamedJointAllocation out{{},
+                             {found.order.begin(), found.order.end()},
+                             found.placed,
+                             found.entropy,
+                             found.cross_traffic,
+                             found.proven,
+                             found.trials,
+                             found.stop_reason};
+    for (std::size_t j = 0; j < arguments.size(); ++j)
+        out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
+    return out;
+}
+
+/// Places all pods of a job without moving or evicting tasks, or none. Returns an `Allocation`.
+///
+/// `job`: the name of a job of the cluster with pending tasks, or a dict with "name" and "pods", a list of
+/// groups; a group is a task as in the cluster format with a "count". Optional keys: "min_members" and
+/// "subgroups" (as in the cluster format; a group names its "subgroup"), "mode" ("required": one domain of
+/// `level`, or not placed; "preferred", the default: minimal entropy), "level", "further" (a list of
+/// {"level", "mode"} for other levels) and "traffic" (a symmetric matrix between groups; traffic between
+/// domains is minimised).
+///
+/// Keywords override the dict. The cluster is not changed. A job given as a dict takes as long as building
+/// the snapshot. See docs/allocation.md.
+Typed<"Allocation"> allocate(const AllocateArguments& k, const ClusterPtr& cluster, const JobLike& job) {
+    const auto argument = job_argument(job, cluster.get());
+    const auto with = in_cluster(cluster, {argument});
+    auto o = merged(argument.options, k);
+    o.groups = with.jobs.front().groups;
+    const auto found = Call(k.progress).run([&](const Context& context) {
+        return a::allocate(*with.cluster, with.jobs.front().pods, o, context);
+    });
+    return named_allocation(*with.cluster, argument.name, found);
 }
 
 }  // namespace
@@ -214,34 +229,14 @@ void bind_gangs(py::module_& m) {
             static_cast<void>(job_argument(job, cluster.get()));
         },
         py::arg("job"), py::arg("cluster"));
-    using A = NamedAllocation;
-    bind_record<A>(m, "Allocation", "Placement of a job; see `allocate`.");
-    const auto options = allocate_keywords();
-    options.def(
-        m, "allocate",
-        [](const AllocateArguments& k, const ClusterPtr& cluster, const JobLike& job) -> Typed<"Allocation"> {
-            const auto argument = job_argument(job, cluster.get());
-            const auto with = in_cluster(cluster, {argument});
-            auto o = merged(argument.options, k);
-            o.groups = with.jobs.front().groups;
-            const auto found = Call(k.progress).run([&](const Context& context) {
-                return a::allocate(*with.cluster, with.jobs.front().pods, o, context);
-            });
-            return named_allocation(*with.cluster, argument.name, found);
-        },
-        "Places all pods of a job without moving or evicting tasks, or none. Returns an "
-        "`Allocation`.\n\n"
-        "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
-        "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
-        "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
-        "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
-        "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
-        "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
-        "between domains is minimised).\n\n"
-        "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
-        "as building the snapshot. See docs/allocation.md.",
-        py::arg("cluster"), py::arg("job"));
-    bind_joint(m);
+    bind_record<NamedAllocation>(m, "Allocation");
+    allocate_keywords().def(m, "allocate", &allocate, doc("python::allocate"), py::arg("cluster"),
+                            py::arg("job"));
+    bind_record<NamedJointAllocation>(m, "JointAllocation");
+    keywords_with_progress<a::JointOptions>()
+        .shared_as("allocation.allocate_many")
+        .def(m, "allocate_many", &allocate_many, doc("python::allocate_many"), py::arg("cluster"),
+             py::arg("jobs"));
     m.def(
         "with_job",
         [](const ClusterPtr& cluster, const py::Args<JobLike>& jobs) {
@@ -260,9 +255,7 @@ void bind_gangs(py::module_& m) {
             return names;
         },
         py::arg("cluster"), py::arg("job"),
-        documented(
-            "Returns the names of a job's pending tasks, in snapshot order: those that wait for room if they "
-            "can start without the others, else all."));
+        documented(doc("allocation::pending_pods") + "\n\nReturns their names."));
     m.def(
         "with_task",
         [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {

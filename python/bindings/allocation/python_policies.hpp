@@ -50,6 +50,7 @@ Any policy(const char* field, const std::string& name, const py::object& which, 
     return Python{{cluster, shared_object(which), name}};
 }
 
+using RankerChoice = Typed<"str | Callable[[Cluster, Task, Node], int]">;
 using FilterChoice = Typed<"str | Callable[[Cluster, Task, Node], bool]">;
 
 /// A filter from its name, or from a Python function.

@@ -20,9 +20,7 @@ namespace gpusched::python {
 
 // The parts of the module in other files.
 void bind_frontier(py::module_& m);
-void bind_blockers(py::module_& m);
-void bind_drain_order(py::module_& m);
-void bind_what_if(py::module_& m);
+void bind_maintenance(py::module_& m);
 void bind_waves(py::module_& m);
 
 namespace c = consolidation;
@@ -32,6 +30,9 @@ namespace {
 using PolicyChoice = Typed<"Mapping[str, str | Callable[[Cluster], numpy.typing.ArrayLike]] | None">;
 
 struct ConsolidateArguments : c::Options {
+    /// Policies that replace the preset's, such as {"node_order": "fewest_pods"}; `policy_names()` lists kinds
+    /// and names. A node_order, a partitioner and a node_weight can be a callable (cluster) that returns an
+    /// integer per node: its order (lower first), its group (negative = none), its value (at least 0).
     PolicyChoice policies = py::none();
     RuleChoice own_rule = py::none();
     ProgressLike progress = py::none();
@@ -136,16 +137,9 @@ void bind_consolidation(py::module_& parent) {
                            .group("search", "Options of the search for experts.",
                                   {"partition_size", "depth", "rounds", "polish_time", "max_others",
                                    "bound_method", "record_chains"});
-    const auto keywords =
-        Keywords(again)
-            .field(
-                "policies", &ConsolidateArguments::policies,
-                "Policies that replace the preset's, such as {\"node_order\": \"fewest_pods\"}; "
-                "`policy_names()` lists kinds and names. A node_order, a partitioner and a node_weight can "
-                "be "
-                "a callable (cluster) that returns an integer per node: its order (lower first), its group "
-                "(negative = none), its value (at least 0).")
-            .shared_as("consolidation.consolidate");
+    const auto keywords = Keywords(again)
+                              .field("policies", &ConsolidateArguments::policies)
+                              .shared_as("consolidation.consolidate");
     const auto judged = explain_keywords();
     Keywords<Goal>().fields().shared_as("model.Goal");  // not a function: the fields of the console's --goal
     Keywords<SlotShape>().fields().shared_as("model.SlotShape");
@@ -230,9 +224,7 @@ void bind_consolidation(py::module_& parent) {
     bind_waves(m);
     bind_value_report(m);
     bind_frontier(m);
-    bind_blockers(m);
-    bind_drain_order(m);
-    bind_what_if(m);
+    bind_maintenance(m);
 }
 
 }  // namespace gpusched::python

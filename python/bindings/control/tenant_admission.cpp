@@ -67,11 +67,8 @@ const control::Observation& last_window(const Controller& controller) {
 }
 
 void bind_records(py::module_& m) {
-    static const auto options = Keywords<Newcomer>().fields();
-    py::class_<Newcomer> newcomer(m, "Newcomer", doc("control::Newcomer"));
-    newcomer.def(py::init([](const py::kwargs& keywords) { return options.read("Newcomer", keywords); }),
-                 options.documented(doc("control::Newcomer")));
-    define_record(newcomer);
+    auto newcomer = bind_record<Newcomer>(m, "Newcomer");
+    Keywords<Newcomer>().fields().def_init(newcomer);
     bind_record<NamedPlace>(m, "AdmissionPlace", doc("control::AdmissionPlace"));
     auto answer = bind_record<NamedAnswer>(m, "AdmissionAnswer", doc("control::AdmissionAnswer"));
     answer.def(

@@ -1,6 +1,5 @@
 // The module gpusched.fragmentation.
-#include "fragmentation/report_table.hpp"
-#include "fragmentation/workload.hpp"
+#include "fragmentation/fragmentation.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
 #include "support/fields.hpp"

@@ -4,7 +4,6 @@
 #include "support/documents.hpp"
 #include "support/keywords.hpp"
 #include "support/records.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/cluster_reading.hpp>
@@ -54,11 +53,8 @@ using io::ReadingReport;
 using io::ReadingRow;
 
 void bind_import_report(py::module_& m) {
-    const auto of = [](const char* name) { return doc(std::string("io::") + name); };
     auto row = bind_record<ReadingRow>(m, "ReadingRow");
-    const auto fields = Keywords<ReadingRow>().fields();
-    row.def(py::init([fields](const py::kwargs& given) { return fields.read("ReadingRow", given); }),
-            fields.documented(of("ReadingRow")));
+    Keywords<ReadingRow>().fields().def_init(row);
     bind_record<AbsentKind>(m, "AbsentKind");
     auto report = bind_record<ReadingReport>(m, "ReadingReport");
     report

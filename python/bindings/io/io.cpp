@@ -2,8 +2,8 @@
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "model/trace.hpp"
+#include "support/documents.hpp"
 #include "support/keywords.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/openb.hpp>

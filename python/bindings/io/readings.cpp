@@ -3,7 +3,6 @@
 #include "support/documents.hpp"
 #include "support/keywords.hpp"
 #include "support/records.hpp"
-#include "support/sources.hpp"
 #include "support/values.hpp"
 
 #include <gpusched/io/hardware_files.hpp>

@@ -1,7 +1,6 @@
 // JSON documents for the package's own modules. There is no public module gpusched.json.
 #include "support/arguments.hpp"
 #include "support/documents.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/json/document.hpp>
 

@@ -1,7 +1,6 @@
 // The module gpusched.milp: builders of spot scheduling and consolidation. Builders about jobs are in
 // milp/jobs.cpp.
 #include "milp/milp.hpp"
-#include "milp/placements.hpp"
 #include "support/arrays.hpp"
 #include "support/fields.hpp"
 #include "support/struct_states.hpp"

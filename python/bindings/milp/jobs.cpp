@@ -1,7 +1,6 @@
 // The module gpusched.milp: builders about pending jobs (joint allocation, priority packing).
 #include "allocation/gangs.hpp"
 #include "milp/milp.hpp"
-#include "milp/placements.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
 #include "support/fields.hpp"
@@ -99,6 +98,25 @@ milp::JointProblem read_joint_problem(const ClusterPtr& cluster, py::handle jobs
     return milp::joint_problem(*with.cluster, samples, level);
 }
 
+/// Builds a model that places the most complete jobs, then minimises the total entropy of their spread over
+/// the domains of a level, by default the deepest. Jobs are weighted by their part of all GPUs, or of all pods
+/// if no job has GPUs. docs/milp.md describes rows and exactness.
+///
+/// `jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: {"name", "pods": [{"count",
+/// "gpu_count", "cpu_milli", "memory_mib", "gpu_models", ...}], "mode"}. A pod without "cpu_milli" and
+/// "memory_mib" asks for none. With "mode" "required" all pods are in one domain. The slots of a domain are the
+/// pods that its nodes can host in addition to all running tasks. A node of unknown position is a domain with
+/// its own name, with " (node)" after it if another domain has this name.
+/// @throws InvalidInput for an unknown level, pods below 1, names that appear twice, and jobs in group
+///     constraints, which the model does not support
+std::shared_ptr<milp::JointModel> joint_allocation(const ClusterPtr& cluster,
+                                                   const Typed<"Iterable[Mapping[str, Any]]">& jobs,
+                                                   const OptionalLevel& level) {
+    require_list("jobs", jobs, "a list of dicts");
+    return std::make_shared<milp::JointModel>(
+        milp::joint_allocation(read_joint_problem(cluster, jobs, read_optional_level("level", level))));
+}
+
 void bind_joint_model(py::module_& m) {
     using M = milp::JointModel;
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel"));
@@ -146,23 +164,8 @@ void bind_joint_model(py::module_& m) {
             },
             py::arg("allocation"), documented(doc("milp::JointModel::encode")));
     define_value(model);
-    m.def(
-        "joint_allocation",
-        [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
-           const OptionalLevel& level) {
-            require_list("jobs", jobs, "a list of dicts");
-            const auto p = read_joint_problem(cluster, jobs, read_optional_level("level", level));
-            return std::make_shared<M>(milp::joint_allocation(p));
-        },
-        py::arg("cluster"), py::arg("jobs"), py::arg("level") = py::none(),
-        documented(
-            doc("milp::joint_allocation") +
-            "\n\n`jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: "
-            "{\"name\", \"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", "
-            "\"gpu_models\", ...}], \"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for "
-            "none. With \"mode\" \"required\" all pods are on one switch. The slots of a switch are the "
-            "pods that its nodes host: " +
-            doc("milp::joint_problem")));
+    m.def("joint_allocation", joint_allocation, py::arg("cluster"), py::arg("jobs"),
+          py::arg("level") = py::none(), documented(doc("python::joint_allocation")));
 }
 
 void bind_packing_model(py::module_& m) {

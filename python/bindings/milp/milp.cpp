@@ -2,9 +2,9 @@
 #include "milp/milp.hpp"
 
 #include "support/arrays.hpp"
+#include "support/documents.hpp"
 #include "support/fields.hpp"
 #include "support/records.hpp"
-#include "support/sources.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/core/budget.hpp>

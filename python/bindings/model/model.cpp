@@ -1,9 +1,9 @@
 // The module gpusched.model: the cluster.
 #include "model/cluster_views.hpp"
+#include "model/task_argument.hpp"
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
 #include "support/fields.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -46,6 +46,35 @@ ClusterSpec read_cluster(const py::object& source, const char* argument, const c
     if (!is_mapping(source)) bad_type(argument, source, expectation);
     const auto document = to_document(source, "<dict>");
     return unlocked([&] { return io::cluster_from_json(document); });
+}
+
+namespace {
+
+py::object name_of(py::handle value) {
+    if (py::isinstance<NodeView>(value) || py::isinstance<TaskView>(value)) return value.attr("name");
+    return py::reinterpret_borrow<py::object>(value);
+}
+
+}  // namespace
+
+py::object names_of(py::handle value) {
+    if (py::isinstance<py::str>(value) || is_mapping(value) || !py::isinstance<py::iterable>(value))
+        return name_of(value);
+    py::list names;
+    for (const auto item : value) names.append(name_of(item));
+    return names;
+}
+
+NodeId node_of(const Cluster& cluster, const NodeArgument& node) {
+    const auto* const object = std::get_if<NodeView>(&node);
+    return cluster.find_node(object != nullptr ? object->cluster->name(object->id)
+                                               : std::get<std::string>(node));
+}
+
+TaskId task_of(const Cluster& cluster, const TaskArgument& task) {
+    const auto* const object = std::get_if<TaskView>(&task);
+    return cluster.find_task(object != nullptr ? object->cluster->name(object->id)
+                                               : std::get<std::string>(task));
 }
 
 // The parts of the module in other files.

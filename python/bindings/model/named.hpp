@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/cluster_views.hpp"
+#include "model/plan.hpp"
 #include "support/records.hpp"
 
 #include <cstddef>
@@ -27,6 +28,23 @@ template <class Id>
 struct Shown<Id> {
     using type = std::string;
     static type of(const Cluster& cluster, Id id) { return id == none<Id> ? type() : cluster.name(id); }
+};
+template <>
+struct Shown<JobId> {
+    using type = std::string;
+    static type of(const Cluster& cluster, JobId id) { return cluster.inventory().job_names[index(id)]; }
+};
+template <>
+struct Shown<PlanSpec::Placement> {
+    using type = PlanSpec::Placement;
+    static const type& of(const Cluster&, const type& placement) { return placement; }
+};
+template <>
+struct Shown<Plan> {
+    using type = NamedPlan;
+    static type of(const Cluster& cluster, const Plan& plan) {
+        return {to_spec(plan, cluster), StopReason::completed};
+    }
 };
 template <class V>
 struct Shown<std::optional<V>> {

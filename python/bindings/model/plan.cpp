@@ -3,9 +3,9 @@
 
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
+#include "support/documents.hpp"
 #include "support/fields.hpp"
 #include "support/records.hpp"
-#include "support/sources.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/consolidation/result.hpp>

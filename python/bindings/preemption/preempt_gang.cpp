@@ -1,5 +1,6 @@
 // The module gpusched.preemption: preemption for gangs, and decisions as plans.
 #include "allocation/gangs.hpp"
+#include "model/named.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
 #include "support/call.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 namespace p = preemption;
 
+/// Placements of all pods of a gang, and the tasks to evict for them.
 struct NamedGangDecision {
     /// One `Decision` per pod, with the victims that this pod adds.
     std::vector<NamedDecision> pods;
@@ -47,6 +49,8 @@ constexpr void visit_fields(std::type_identity<NamedGangDecision>, F&& field) {
 using GangLike = Typed<"Mapping[str, Any] | str | Task | Iterable[str | Task]">;
 
 struct GangOptions : DecisionArguments {
+    /// First criterion for comparing domains: "cost", least lost work, or "lost_gangs", fewest gangs that lose
+    /// their work.
     p::GangObjective objective = p::GangObjective::cost;
 };
 
@@ -82,65 +86,60 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) 
     return out;
 }
 
+/// Finds space for all pods of a gang, with evictions if necessary. Returns a `GangDecision`, or None if a pod
+/// cannot be placed; no task is evicted then.
+///
+/// The pods go into one domain of the network level that they require ("mode": "required" of a dict,
+/// `network_affinity` of tasks); if members already run, into their domain. The policy chooses the node of each
+/// pod exactly; the whole is a heuristic. The cluster is not changed; `allocation.with_job` returns the cluster
+/// with the pods of a dict.
+///
+/// `pods`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of names of pending
+/// tasks.
+std::optional<NamedGangDecision> preempt_gang(GangOptions o, const ClusterPtr& cluster,
+                                              const GangLike& pods) {
+    const auto gang = gang_argument(cluster, pods);
+    use_functions(o, gang.cluster);
+    const auto found = Call().run([&](const Context& context) {
+        return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
+    });
+    if (!found.decision) {
+        if (!found.proven) warn_of_limit(found.stop_reason, "evictions may still help");
+        return std::nullopt;
+    }
+    const auto& decision = *found.decision;
+    NamedGangDecision out;
+    for (std::size_t i = 0; i < gang.pods.size(); ++i)
+        out.pods.push_back(named_decision(*gang.cluster, gang.pods[i], decision.pods[i], found.proven));
+    out.victims = with_names(*gang.cluster, decision.victims);
+    out.vacated_nodes = with_names(*gang.cluster, decision.vacated_nodes);
+    out.broken_budgets = named_budgets(*gang.cluster, decision.broken_budgets);
+    out.replaced = named_placements(*gang.cluster, decision.replaced);
+    out.lost_gangs = decision.lost_gangs;
+    out.cost = static_cast<double>(decision.cost) / 1000;
+    return out;
+}
+
+/// Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that does not fit there;
+/// or why the pods do not wait for room. Returns an empty text if it finds something.
+std::string explain_gang(GangOptions o, const ClusterPtr& cluster, const GangLike& pods) {
+    const auto gang = gang_argument(cluster, pods);
+    use_functions(o, gang.cluster);
+    return Call().run([&](const Context& context) {
+        return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
+    });
+}
+
 }  // namespace
 
 void bind_preempt_gang(py::module_& m) {
-    using G = NamedGangDecision;
-    bind_record<G>(m, "GangDecision", "Placements of all pods of a gang, and the tasks to evict for them.");
-    const auto options = decision_options<GangOptions>().field(
-        "objective", &GangOptions::objective,
-        "First criterion for comparing domains: \"cost\", least lost work, or \"lost_gangs\", fewest "
-        "gangs that lose their work.");
+    bind_record<NamedGangDecision>(m, "GangDecision");
+    const auto options = decision_options<GangOptions>().field("objective", &GangOptions::objective);
     options.shared_as("preemption.preempt_gang")
-        .def(
-            m, "preempt_gang",
-            [](GangOptions o, const ClusterPtr& cluster,
-               const GangLike& pods) -> std::optional<NamedGangDecision> {
-                const auto gang = gang_argument(cluster, pods);
-                use_functions(o, gang.cluster);
-                const auto found = Call().run([&](const Context& context) {
-                    return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
-                });
-                if (!found.decision) {
-                    if (!found.proven) warn_of_limit(found.stop_reason, "evictions may still help");
-                    return std::nullopt;
-                }
-                NamedGangDecision out;
-                for (std::size_t i = 0; i < gang.pods.size(); ++i)
-                    out.pods.push_back(
-                        named_decision(*gang.cluster, gang.pods[i], found.decision->pods[i], found.proven));
-                for (const auto victim : found.decision->victims)
-                    out.victims.push_back(gang.cluster->name(victim));
-                for (const auto node : found.decision->vacated_nodes)
-                    out.vacated_nodes.push_back(gang.cluster->name(node));
-                out.broken_budgets = named_budgets(*gang.cluster, found.decision->broken_budgets);
-                out.replaced = named_placements(*gang.cluster, found.decision->replaced);
-                out.lost_gangs = found.decision->lost_gangs;
-                out.cost = static_cast<double>(found.decision->cost) / 1000;
-                return out;
-            },
-            "Finds space for all pods of a gang, with evictions if necessary. Returns a `GangDecision`, "
-            "or None if a pod cannot be placed; no task is evicted then.\n\n"
-            "The pods go into one domain of the network level that they require (\"mode\": \"required\" "
-            "of a dict, `network_affinity` of tasks); if members already run, into their domain. The "
-            "policy chooses the node of each pod exactly; the whole is a heuristic. The cluster is not "
-            "changed; `allocation.with_job` returns the cluster with the pods of a dict.\n\n"
-            "`pods`: a job as for `allocate` (a dict, or the name of a job of the cluster), or a list of "
-            "names of pending tasks.",
-            py::arg("cluster"), py::arg("pods"));
-    options.def(
-        m, "explain_gang",
-        [](GangOptions o, const ClusterPtr& cluster, const GangLike& pods) {
-            const auto gang = gang_argument(cluster, pods);
-            use_functions(o, gang.cluster);
-            return Call().run([&](const Context& context) {
-                return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
-            });
-        },
-        "Explains in words why `preempt_gang` finds nothing: the closest domain, and the pod that "
-        "does not fit there; or why the pods do not wait for room. Returns an empty text if it finds "
-        "something.",
-        py::arg("cluster"), py::arg("pods"));
+        .def(m, "preempt_gang", &preempt_gang, doc("python::preempt_gang"), py::arg("cluster"),
+             py::arg("pods"));
+    options.def(m, "explain_gang", &explain_gang, doc("python::explain_gang"), py::arg("cluster"),
+                py::arg("pods"));
     m.def(
         "_waits_for_room",
         [](const ClusterPtr& cluster, const GangLike& pods) {

@@ -56,12 +56,22 @@ struct PythonOrder : PythonOfTask {
 
 /// Options of the index, in addition to the options of decisions.
 struct IndexArguments : DecisionArguments {
+    /// Maximum number of request shapes to keep, at least 1; the least recently used one is dropped.
     std::size_t most_shapes = 64;
 };
 
-/// The given time, or the time of the snapshot.
-std::int64_t time_or_now(const Cluster& cluster, const std::optional<std::int64_t>& now) {
-    return now.value_or(cluster.inventory().now);
+/// Returns the default lost work of evicting a task in GPU-seconds: its number of GPUs and other devices, times
+/// the seconds since its last checkpoint or, without one, its start; 0 for times in the future. This is ASI's
+/// C_t of one pod.
+double lost_work(const Cluster& cluster, TaskId task, std::int64_t now) {
+    return static_cast<double>(p::lost_work(cluster, task, now)) / 1000;
+}
+
+/// Returns the lost work of evicting a task together with its gang, in GPU-seconds: the sum of `lost_work` over
+/// all running tasks of its job. It is the task's own lost work if the job and its subgroup keep their
+/// `min_members` without it, or if it has no job.
+double gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) {
+    return static_cast<double>(p::gang_lost_work(cluster, task, now)) / 1000;
 }
 
 GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpus) {
@@ -70,6 +80,37 @@ GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpu
                            gpusched::quoted(cluster.name(node)));
     };
     return gpu_mask(gpus, cluster.gpu_count(node) + gpu_count(cluster.devices(node)), bad, bad);
+}
+
+/// Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no allowed eviction
+/// helps; warns (RuntimeWarning) if a limit ended the search before that was certain.
+///
+/// `task`: a dict as in the cluster format, or the name of a pending task of the cluster. A dict takes as long
+/// as building the snapshot. The cluster is not changed. docs/preemption.md describes policies, possible
+/// victims and tie-breaking.
+std::optional<NamedDecision> preempt(DecisionArguments o, const ClusterPtr& cluster, const TaskLike& task) {
+    const auto [with_task, id] = task_argument(cluster, task);
+    use_functions(o, with_task);
+    const auto result = Call().run(
+        [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
+    if (result.decision) return named_decision(*with_task, id, *result.decision, result.proven);
+    if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
+    return std::nullopt;
+}
+
+/// Returns all minimal sets of victims on one node (IMP's result R), as lists of names in snapshot order:
+/// [[]] if the task fits without evictions, [] if no eviction helps. If the hardware is unknown, the sets are
+/// as under "guaranteed".
+std::vector<std::vector<std::string>> minimal_victim_sets(MinimalSetsArguments o, const ClusterPtr& cluster,
+                                                          const TaskLike& task, const NodeArgument& node) {
+    const auto [with_task, id] = task_argument(cluster, task);
+    o.policy = chosen_policy(o.policy_choice, with_task);
+    const auto at = node_of(*with_task, node);
+    const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
+        return p::minimal_victim_sets(*c, t, at, o, context);
+    });
+    if (!found.proven) warn_of_limit(found.stop_reason, "sets may be missing");
+    return with_names(*with_task, found.sets);
 }
 
 /// A decision that a caller gives by names.
@@ -88,9 +129,8 @@ p::Decision decision_of(const Cluster& cluster, const NamedDecision& named) {
 
 void bind_index(py::module_& m) {
     using Index = p::OnlinePreemption;
-    const auto options = decision_options<IndexArguments>().field(
-        "most_shapes", &IndexArguments::most_shapes,
-        "Maximum number of request shapes to keep, at least 1; the least recently used one is dropped.");
+    const auto options =
+        decision_options<IndexArguments>().field("most_shapes", &IndexArguments::most_shapes);
     const auto of = [](const char* name) {
         return documented(doc(std::string("preemption::OnlinePreemption::") + name));
     };
@@ -236,55 +276,13 @@ void bind_preemption(py::module_& parent) {
 
     const auto options = decision_options();
     options.shared_as("preemption.preempt")
-        .def(
-            m, "preempt",
-            [](DecisionArguments o, const ClusterPtr& cluster,
-               const TaskLike& task) -> std::optional<NamedDecision> {
-                const auto [with_task, id] = task_argument(cluster, task);
-                use_functions(o, with_task);
-                const auto result = Call().run([&, c = with_task, t = id](const Context& context) {
-                    return p::preempt(*c, t, o, context);
-                });
-                if (!result.decision) {
-                    if (!result.proven) warn_of_limit(result.stop_reason, "evictions may still help");
-                    return std::nullopt;
-                }
-                return named_decision(*with_task, id, *result.decision, result.proven);
-            },
-            "Finds space for a task, with evictions if necessary. Returns a `Decision`, or None if no "
-            "allowed eviction helps; warns (RuntimeWarning) if a limit ended the search before that was "
-            "certain.\n\n"
-            "`task`: a dict as in the cluster format, or the name of a pending task of the cluster. A "
-            "dict takes as long as building the snapshot. The cluster is not changed. docs/preemption.md "
-            "describes policies, possible victims and tie-breaking.",
-            py::arg("cluster"), py::arg("task"));
-    const auto of_sets = Keywords<MinimalSetsArguments>()
-                             .field("policy", &MinimalSetsArguments::policy_choice,
-                                    "Determines the possible victims: LP tasks for spot policies, tasks of "
-                                    "lower priority for the others and for a callable.")
-                             .fields<p::MinimalSetsOptions>();
-    of_sets.def(
-        m, "minimal_victim_sets",
-        [](MinimalSetsArguments o, const ClusterPtr& cluster, const TaskLike& task,
-           const NodeArgument& node) {
-            const auto [with_task, id] = task_argument(cluster, task);
-            o.policy = chosen_policy(o.policy_choice, with_task);
-            const auto at = node_of(*with_task, node);
-            const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
-                return p::minimal_victim_sets(*c, t, at, o, context);
-            });
-            if (!found.proven) warn_of_limit(found.stop_reason, "sets may be missing");
-            std::vector<std::vector<std::string>> names;
-            for (const auto& set : found.sets) {
-                auto& out = names.emplace_back();
-                for (const auto victim : set) out.push_back(with_task->name(victim));
-            }
-            return names;
-        },
-        "Returns all minimal sets of victims on one node (IMP's result R), as lists of names in "
-        "snapshot order: [[]] if the task fits without evictions, [] if no eviction helps. If the "
-        "hardware is unknown, the sets are as under \"guaranteed\".",
-        py::arg("cluster"), py::arg("task"), py::arg("node"));
+        .def(m, "preempt", &preempt, doc("python::preempt"), py::arg("cluster"), py::arg("task"));
+    Keywords<MinimalSetsArguments>()
+        .field("policy", &MinimalSetsArguments::policy_choice,
+               doc("python::MinimalSetsArguments::policy_choice"))
+        .fields<p::MinimalSetsOptions>()
+        .def(m, "minimal_victim_sets", &minimal_victim_sets, doc("python::minimal_victim_sets"),
+             py::arg("cluster"), py::arg("task"), py::arg("node"));
     options.def(
         m, "explain",
         [](DecisionArguments o, const ClusterPtr& cluster, const TaskLike& task) {
@@ -292,29 +290,21 @@ void bind_preemption(py::module_& parent) {
             use_functions(o, with_task);
             return with_names(*with_task, p::explain(*with_task, id, o));
         },
-        "Explains why no eviction helps. Returns an `Explanation` with the closest node and the "
-        "resources that it lacks without all potential victims.",
-        py::arg("cluster"), py::arg("task"));
-    const auto work = [&m](const char* name, auto work_of, const std::string& text) {
+        doc("preemption::explain"), py::arg("cluster"), py::arg("task"));
+    const auto work = [&m](const char* name, auto work_of) {
         m.def(
             name,
             [work_of](const ClusterPtr& cluster, const TaskArgument& task,
                       const std::optional<std::int64_t>& now) {
                 const auto id = task_argument(cluster, py::cast(task)).second;
-                return static_cast<double>(work_of(*cluster, id, time_or_now(*cluster, now))) / 1000;
+                return work_of(*cluster, id, now.value_or(cluster->inventory().now));
             },
             py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
-            documented(text +
+            documented(doc(std::string("python::") + name) +
                        "\n\n`task`: a name or a `Task`. `now`: seconds, None = time of the snapshot."));
     };
-    work("lost_work", &p::lost_work,
-         "Returns the default lost work of evicting a task in GPU-seconds: its number of GPUs and "
-         "other devices, times the seconds since its last checkpoint or, without one, its start; 0 for "
-         "times in the future. This is ASI's C_t of one pod.");
-    work("gang_lost_work", &p::gang_lost_work,
-         "Returns the lost work of evicting a task together with its gang, in GPU-seconds: the sum of "
-         "`lost_work` over all running tasks of its job. It is the task's own lost work if the job and "
-         "its subgroup keep their `min_members` without it, or if it has no job.");
+    work("lost_work", &lost_work);
+    work("gang_lost_work", &gang_lost_work);
     m.def("priority_weight", &p::priority_weight, py::arg("priority"),
           documented(doc("preemption::priority_weight")));
     m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,

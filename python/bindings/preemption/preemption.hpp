@@ -99,12 +99,19 @@ struct OptionType<VictimPolicyLike> {
 
 /// Options of decisions. The functions become options later, because they are called with a snapshot.
 struct DecisionArguments : preemption::Options {
+    /// Policy that chooses victims and node. A callable (cluster, task, now) returns an integer for a `Task` and
+    /// a time in seconds: potential victims are evicted in ascending order until the task fits, unnecessary ones
+    /// are kept, and the node with the least cost wins. The result must depend only on the arguments.
     VictimPolicyLike policy_choice;
+    /// Lost work of an eviction: a callable (cluster, task, now) that returns GPU-seconds, at least 0, for a
+    /// `Task` and a time in seconds; None for `lost_work`. The result must depend only on the arguments.
     Typed<"Callable[[Cluster, Task, int], float] | None"> cost_function = py::none();
 };
 
 /// Options of `minimal_victim_sets`.
 struct MinimalSetsArguments : preemption::MinimalSetsOptions {
+    /// Determines the possible victims: LP tasks for spot policies, tasks of lower priority for the others and
+    /// for a callable.
     VictimPolicyLike policy_choice;
 };
 
@@ -120,16 +127,9 @@ void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster);
 template <class O = DecisionArguments>
 Keywords<O> decision_options() {
     return Keywords<O>()
-        .field("policy", &DecisionArguments::policy_choice,
-               "Policy that chooses victims and node. A callable (cluster, task, now) returns an integer for "
-               "a `Task` and a time in seconds: potential victims are evicted in ascending order until the "
-               "task fits, unnecessary ones are kept, and the node with the least cost wins. The result must "
-               "depend only on the arguments.")
+        .field("policy", &DecisionArguments::policy_choice, doc("python::DecisionArguments::policy_choice"))
         .template fields<preemption::Options>()
-        .field("cost", &DecisionArguments::cost_function,
-               "Lost work of an eviction: a callable (cluster, task, now) that returns GPU-seconds, at least "
-               "0, for a `Task` and a time in seconds; None for `lost_work`. The result must depend only on "
-               "the arguments.");
+        .field("cost", &DecisionArguments::cost_function, doc("python::DecisionArguments::cost_function"));
 }
 
 /// Warns that a limit ended the search.

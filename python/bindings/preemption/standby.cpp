@@ -14,6 +14,7 @@ namespace {
 namespace p = preemption;
 using EvictionTimeline = p::EvictionModel::Timeline;
 
+/// A task that runs on GPUs of a Standby task.
 struct NamedBorrower {
     /// Name of the borrower.
     std::string task;
@@ -74,6 +75,7 @@ p::EvictionModel eviction_model(const std::optional<std::vector<std::int64_t>>& 
 }
 
 struct ModelKeywords : p::EvictionModel {
+    /// 21 quantiles in milliseconds at 0, 5, ..., 100 %, ascending; None = the published figures.
     std::optional<std::vector<std::int64_t>> quantiles{};
 };
 
@@ -82,9 +84,7 @@ void bind_evictions(py::module_& m) {
     bind_record<EvictionTimeline>(m, "EvictionTimeline", "Timeline of one eviction in milliseconds.");
     const auto options =
         Keywords<ModelKeywords>()
-            .field(
-                "shutdown_ms", &ModelKeywords::quantiles,
-                "21 quantiles in milliseconds at 0, 5, ..., 100 %, ascending; None = the published figures.")
+            .field("shutdown_ms", &ModelKeywords::quantiles, doc("python::ModelKeywords::quantiles"))
             .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
     auto model = bind_record<E>(m, "EvictionModel");
     model
@@ -104,10 +104,8 @@ void bind_evictions(py::module_& m) {
 }
 
 void bind_lease(py::module_& m) {
-    using B = NamedBorrower;
-    bind_record<B>(m, "Borrower", "A task that runs on GPUs of a Standby task.");
-    const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
-    const auto lease = [&of](const char* name) { return of(name); };
+    bind_record<NamedBorrower>(m, "Borrower");
+    const auto lease = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
     py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease"))
         .def(py::init([](const std::string& owner, const std::string& node, const Integers& gpus,
                          const std::optional<p::EvictionModel>& model, const Integer& seed) {

@@ -81,12 +81,14 @@ std::vector<s::Arrival> read_arrivals(const std::string& field, const py::object
 }
 
 struct SizingArguments : s::AutoscaleOptions {
+    /// Squared coefficient of variation of the times between arrivals, 0 to 1000; 1 for a Poisson process.
     double variation = 1;
 };
 
 struct SimulationArguments : s::AutoscaleOptions, s::AutoscalingWorld {};
 
 struct FixedArguments : SimulationArguments {
+    /// Part of the windows that must meet both targets, 0 to 1.
     double windows_met = 0.99;
 };
 
@@ -98,16 +100,10 @@ Keywords<O> simulation_keywords() {
 void bind_scaling_records(py::module_& m) {
     bind_record<s::Arrival>(m, "Arrival");
     bind_record<s::PoolSizes>(m, "PoolSizes");
-    py::class_<s::ReplicaTimes> times(m, "ReplicaTimes", doc("serving::ReplicaTimes"));
-    const auto fields = Keywords<s::ReplicaTimes>().fields();
-    times.def(py::init([fields](const py::kwargs& given) { return fields.read("ReplicaTimes", given); }),
-              fields.documented(doc("serving::ReplicaTimes")));
-    define_record(times);
-    py::class_<s::PoolWindow> window(m, "PoolWindow", doc("serving::PoolWindow"));
-    const auto seen = Keywords<s::PoolWindow>().fields();
-    window.def(py::init([seen](const py::kwargs& given) { return seen.read("PoolWindow", given); }),
-               seen.documented(doc("serving::PoolWindow")));
-    define_record(window);
+    auto times = bind_record<s::ReplicaTimes>(m, "ReplicaTimes");
+    Keywords<s::ReplicaTimes>().fields().def_init(times);
+    auto window = bind_record<s::PoolWindow>(m, "PoolWindow");
+    Keywords<s::PoolWindow>().fields().def_init(window);
     bind_record<s::AutoscalingResult>(m, "AutoscalingResult");
 }
 
@@ -151,9 +147,7 @@ void bind_scaling(py::module_& m) {
         .def("__repr__", [](const s::Autoscaler&) { return "<gpusched.serving.Autoscaler>"; })
         .def("step", &s::Autoscaler::step, py::arg("window"), documented(doc("serving::Autoscaler::step")));
     auto sizing = Keywords<SizingArguments>().fields<s::AutoscaleOptions>();
-    sizing.field("variation", &SizingArguments::variation,
-                 "Squared coefficient of variation of the times between arrivals, 0 to 1000; 1 for a Poisson "
-                 "process.");
+    sizing.field("variation", &SizingArguments::variation);
     sizing.def(
         m, "pool_sizes",
         [](const SizingArguments& o, const RequestRows& sample, const Number& rate) {
@@ -203,8 +197,7 @@ void bind_simulation(py::module_& m) {
             "a function of a `PoolWindow` that returns the sizes.",
         py::arg("arrivals"), py::arg("policy") = "forecast");
     auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
-    fixed.field("windows_met", &FixedArguments::windows_met,
-                "Part of the windows that must meet both targets, 0 to 1.");
+    fixed.field("windows_met", &FixedArguments::windows_met);
     fixed.def(
         m, "fewest_fixed",
         [](const FixedArguments& o, const RequestRows& arrivals) {

@@ -1,7 +1,7 @@
 // The module gpusched.serving: GPU types, models, deployments, estimates and profiles.
 #include "serving/serving.hpp"
+#include "support/documents.hpp"
 #include "support/records.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/serving/estimate.hpp>
 

@@ -244,6 +244,7 @@ serving::ServingAllocation read_allocation(const serving::ServingProblem& p, con
 }
 
 struct ServingArguments : serving::ServingSearchOptions, SolverArguments {
+    /// Finds the cheapest plan within this time in seconds, instead of the fastest plan.
     std::optional<double> deadline{};
 };
 
@@ -339,8 +340,7 @@ void bind_serving_problem(py::module_& m) {
         .def("__repr__", repr_of_attributes({"status", "makespan", "rented"}));
     define_value(plan);
     const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
-        "deadline", &ServingArguments::deadline,
-        "Finds the cheapest plan within this time in seconds, instead of the fastest plan.");
+        "deadline", &ServingArguments::deadline);
     options.def(
         m, "solve_serving_plan",
         [](ServingArguments arguments, const Configurations& configs, const JsonObject& workloads,

@@ -26,6 +26,8 @@ namespace {
 
 using Rate = Typed<"float | Mapping[str, float] | None">;
 struct RateArguments {
+    /// Requests per second: of all kinds together, in the proportions of the request, or a dict by kind:
+    /// 'KIND', or 'MODEL/KIND' if several models have the kind. None: the rates of the request.
     Rate rate = py::none();
 };
 struct PlanArguments : s::PlannerOptions, SolverArguments, RateArguments {};
@@ -34,10 +36,7 @@ struct ReplanArguments : s::ReplanOptions, SolverArguments, RateArguments {};
 /// The keywords of a solver call, and `rate`.
 template <class Arguments, Described Options>
 Keywords<Arguments> planner_keywords() {
-    return solver_keywords<Arguments, Options>().field(
-        "rate", &Arguments::rate,
-        "Requests per second: of all kinds together, in the proportions of the request, or a dict by kind: "
-        "'KIND', or 'MODEL/KIND' if several models have the kind. None: the rates of the request.");
+    return solver_keywords<Arguments, Options>().field("rate", &RateArguments::rate);
 }
 
 struct NamedReplan : s::ReplanResult {
@@ -68,6 +67,13 @@ Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
+/// Returns a request as a document of the format `gpusched.serving-request` v2 (docs/schema), with all values
+/// from the catalogue, Table 1 or defaults. `available` counts GPUs, and targets for all kinds are repeated at
+/// each kind. The document is equivalent to the request, for every version of its format.
+Typed<"dict[str, Any]"> request_to_dict(const Request& request) {
+    return write_serving_request(read_serving_request(request));
+}
+
 py::dict calibration_dict(const s::Calibration& calibration) {
     py::dict result;
     result["factors"] = dicts_from(calibration.factors);
@@ -75,7 +81,9 @@ py::dict calibration_dict(const s::Calibration& calibration) {
     return result;
 }
 
-/// The price ranges in which the plan stays the cheapest; computed at the first access.
+/// For plans of `plan_serving` with rates and goal 'cheapest': for each GPU type, the ranges of its on-demand
+/// and spot price in which this plan stays the cheapest of the plans with the same `capacity` and `separate`.
+/// Computed at the first access with a few mixed-integer programs per price.
 const std::vector<s::PriceRange>& price_ranges_of(PlannedServing& plan) {
     if (plan.asked.empty()) return plan.price_ranges;
     if (!plan.found_ranges) {
@@ -124,10 +132,7 @@ void bind_planner(py::module_& m) {
             doc("serving::ServingPlan::calibration"))
         .def_property_readonly(
             "price_ranges", [](P& p) -> JsonObjects { return dicts_from(price_ranges_of(p)); },
-            "For plans of `plan_serving` with rates and goal 'cheapest': for each GPU type, the ranges of "
-            "its on-demand and spot price in which this plan stays the cheapest of the plans with the "
-            "same `capacity` and `separate`. Computed at the first access with a few mixed-integer "
-            "programs per price.")
+            doc("python::price_ranges_of"))
         .def_readonly("solver", &P::solver, "Name of the solver.")
         .def_property_readonly("rented", &rented_by_name, "Rented GPUs: {GPU type: count}.")
         .def_property_readonly(
@@ -236,16 +241,8 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"), documented(doc("serving::calibrate") + more));
 
-    m.def(
-        "request_to_dict", [](const Request& request) -> Typed<"dict[str, Any]"> {
-            return write_serving_request(read_serving_request(request));
-        },
-        py::arg("request"),
-        documented(
-            "Returns a request as a document of the format `gpusched.serving-request` v2 (docs/schema), "
-            "with all values from the catalogue, Table 1 or defaults. `available` counts GPUs, and "
-            "targets for all kinds are repeated at each kind. The document is equivalent to the request, "
-            "for every version of its format."));
+    m.def("request_to_dict", &request_to_dict, py::arg("request"),
+          documented(doc("python::request_to_dict")));
 
     m.def(
         "_curve_to_dict",

@@ -1,8 +1,8 @@
 // The module gpusched.sim: the simulated host of the controller, and queueing formulas.
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"
+#include "support/documents.hpp"
 #include "support/fields.hpp"
-#include "support/sources.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/control/config.hpp>
@@ -34,8 +34,14 @@ constexpr void visit_fields(std::type_identity<OverriddenScenario>, F&& field) {
 
 struct HostArguments {
     control::Variant variant = control::Variant::full;
+    /// Simulated seconds, above 0.
     double duration_s = HostScenario{}.duration_s;
     sim::HostScenarioName scenario = sim::HostScenarioName::table3;
+    /// Fields of the scenario that differ: a dict with the names and units of C++'s `HostScenario`, such as
+    /// t2_weight, mmpp_rates (two, per second), pause_mode ("shed", "queue" or "mbb"), tau_ms (target),
+    /// threshold_ms (default: the target), window_s, persistence and dwell (windows), quota_levels (%,
+    /// descending), io_levels_mb_s (descending), classes (rows of share, bytes, compute_ms) and llm_requests
+    /// (rows as from read_llm_trace).
     Typed<"Mapping[str, Any] | None"> overrides = py::none();
 
     [[nodiscard]] HostScenario read() const {
@@ -48,6 +54,7 @@ struct HostArguments {
 };
 
 struct SeededArguments : HostArguments {
+    /// Integers. With the same seed, two variants serve the same requests.
     Typed<"Iterable[int]"> seeds = py::make_tuple(0, 1, 2, 3, 4, 5, 6);
 };
 
@@ -57,17 +64,10 @@ Keywords<O> host_options() {
     using A = HostArguments;
     Keywords<O> options;
     options.field("variant", &A::variant, doc("control::Variant"));
-    if constexpr (std::is_same_v<O, SeededArguments>)
-        options.field("seeds", &O::seeds,
-                      "Integers. With the same seed, two variants serve the same requests.");
-    options.field("duration_s", &A::duration_s, "Simulated seconds, above 0.")
+    if constexpr (std::is_same_v<O, SeededArguments>) options.field("seeds", &O::seeds);
+    options.field("duration_s", &A::duration_s)
         .field("scenario", &A::scenario, doc("sim::HostScenarioName"))
-        .field("overrides", &A::overrides,
-               "Fields of the scenario that differ: a dict with the names and units of C++'s `HostScenario`, "
-               "such as t2_weight, mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or "
-               "\"mbb\"), tau_ms (target), threshold_ms (default: the target), window_s, persistence and "
-               "dwell (windows), quota_levels (%, descending), io_levels_mb_s (descending), classes (rows of "
-               "share, bytes, compute_ms) and llm_requests (rows as from read_llm_trace).");
+        .field("overrides", &A::overrides);
     return options;
 }
 

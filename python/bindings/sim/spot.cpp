@@ -11,7 +11,6 @@
 #include "support/keywords.hpp"
 #include "support/python_function.hpp"
 #include "support/records.hpp"
-#include "support/sources.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/io/cluster_forms.hpp>
@@ -34,15 +33,17 @@ using sim::Spread;
 using Numbers = std::vector<std::int64_t>;
 using SpotTracePtr = std::shared_ptr<SpotTrace>;
 
-using RankerLike = Typed<"str | Callable[[Cluster, Task, Node], int]">;
-
 struct SpotReplayArguments : sim::SpotReplayOptions {
-    std::vector<RankerLike> ranking = [] {
-        const sim::SpotReplayOptions defaults;
-        return std::vector<RankerLike>(defaults.rankers.begin(), defaults.rankers.end());
-    }();
+    /// Rankers in order of precedence, 1 to 6: names of `allocation.ranker_names()` that need no workload, or
+    /// callables (cluster, task, node) -> integer, which get a copy of the current cluster. Here,
+    /// "eviction_history" counts the pods evicted from a node so far. The default is ASI's.
+    std::vector<RankerChoice> ranking{};
     ProgressLike progress = py::none();
+    /// Called with every plan before its execution: (now_s, cluster, plan), with a copy of the current cluster.
+    /// An exception ends the replay and is raised.
     Typed<"Callable[[int, Cluster, Plan], object] | None"> watcher = py::none();
+
+    SpotReplayArguments() : ranking(rankers.begin(), rankers.end()) {}
 };
 
 /// A ranker written in Python. For each task, it gets its own copy of the current cluster.
@@ -111,6 +112,10 @@ constexpr void visit_fields(std::type_identity<SpotJobDocument>, F&& field) {
     field("work_s", &SpotJobDocument::work_s);
 }
 
+/// Makes a custom trace.
+///
+/// `nodes`: dicts as in the cluster format. `jobs`: dicts of pending tasks as in the cluster format, with
+/// additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1).
 SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
                         const py::typing::List<JsonObject>& jobs) {
     ClusterSpec spec;
@@ -175,11 +180,7 @@ void bind_spot_trace(py::module_& m) {
         const auto& [document, times] = from;
         return make_spot_trace(io::cluster_from_json(document.cast<std::string>(), "<pickle>"), times);
     });
-    type.def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
-             documented(
-                 "Makes a custom trace.\n\n"
-                 "`nodes`: dicts as in the cluster format. `jobs`: dicts of pending tasks as in the cluster "
-                 "format, with additional keys `pods` (default 1), `arrival_s` (0) and `work_s` (1)."))
+    type.def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"), documented(doc("python::from_dicts")))
         .def_property_readonly(
             "node_count", [](const SpotTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(
@@ -256,19 +257,11 @@ void bind_spot_jobs(py::module_& m) {
     bind_spot_trace(m);
     bind_spot_result(m);
     using A = SpotReplayArguments;
-    const auto options =
-        Keywords<A>()
-            .field(
-                "rankers", &A::ranking,
-                "Rankers in order of precedence, 1 to 6: names of `allocation.ranker_names()` that need no "
-                "workload, or callables (cluster, task, node) -> integer, which get a copy of the current "
-                "cluster. Here, \"eviction_history\" counts the pods evicted from a node so far. The default "
-                "is ASI's.")
-            .fields<sim::SpotReplayOptions>()
-            .field("observer", &A::watcher,
-                   "Called with every plan before its execution: (now_s, cluster, plan), with a copy of the "
-                   "current cluster. An exception ends the replay and is raised.")
-            .field("progress", &A::progress, progress_text);
+    const auto options = Keywords<A>()
+                             .field("rankers", &A::ranking, doc("python::SpotReplayArguments::ranking"))
+                             .fields<sim::SpotReplayOptions>()
+                             .field("observer", &A::watcher, doc("python::SpotReplayArguments::watcher"))
+                             .field("progress", &A::progress, progress_text);
     options.def(
         m, "replay_spot",
         [](A arguments, const SpotTracePtr& trace) {

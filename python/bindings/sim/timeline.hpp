@@ -20,8 +20,7 @@ void bind_timeline(py::module_& m, const char* name, const char* text, const cha
     py::class_<T, Shared> type(m, name, text);
     visit_fields(std::type_identity<T>{}, [&](const char* column, auto member, const auto&...) {
         type.def_property_readonly(
-            column, [member](const Shared& t) { return view((*t).*member, t); },
-            doc(detail::documented_name<T>() + "::" + column));
+            column, [member](const Shared& t) { return view((*t).*member, t); }, doc(member, column));
     });
     const auto columns = [](const T& t) {
         py::list values;

@@ -146,6 +146,11 @@ std::optional<std::int64_t> time_of(const std::string& field, py::handle value) 
     bad_option(field, value, "whole seconds from 0 to " + std::to_string(largest_quantity));
 }
 
+/// Makes a custom trace.
+///
+/// `nodes`: dicts as in the cluster format. `tasks`: dicts of pending tasks as in the cluster format, with an
+/// additional `arrival` and, unless the task never ends, a `duration`, both in whole seconds. `to_pandas` shows
+/// other keys as columns, None if missing. NaN counts as None.
 TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
                           const Typed<"Iterable[Mapping[str, Any]]">& tasks) {
     Problems problems;
@@ -246,14 +251,8 @@ TracePtr trace_from_state(const TraceState& state) {
 void bind_trace(py::module_& m) {
     py::class_<NamedTrace, TracePtr> type(m, "Trace", doc("Trace"));
     define_value(type, &trace_state, &trace_from_state);
-    type.def(
-            py::init(&trace_from_dicts), py::arg("nodes"), py::arg("tasks"),
-            documented(
-                "Makes a custom trace.\n\n"
-                "`nodes`: dicts as in the cluster format. `tasks`: dicts of pending tasks as in the cluster "
-                "format, with an additional `arrival` and, unless the task never ends, a `duration`, both in "
-                "whole seconds. `to_pandas` shows other keys as columns, None if missing. NaN counts as "
-                "None."))
+    type.def(py::init(&trace_from_dicts), py::arg("nodes"), py::arg("tasks"),
+             documented(doc("python::trace_from_dicts")))
         .def_property_readonly(
             "node_count", [](const NamedTrace& t) { return t.nodes.size(); }, "Number of nodes.")
         .def_property_readonly(

@@ -70,6 +70,18 @@ using ArrowTable = Typed<"pyarrow.Table">;
 using ArrowTables = Typed<"tuple[pyarrow.Table, pyarrow.Table]">;
 using BoundDict = Typed<"gpusched._types.Bound">;
 
+/// Adds the text of an object, its table and its HTML, which the functions `text`, `to_pandas` and `html` of a
+/// Python module compute.
+/// @param functions prefix of their names, such as `_views.maintenance.drain_`
+/// @param rows of the table, in words
+template <class Class>
+void define_views(Class& type, const std::string& functions, const std::string& rows) {
+    define_in_python<py::str>(type, "__str__", functions + "text", "The text, as the console prints it.");
+    define_in_python<Frame>(type, "to_pandas", functions + "to_pandas",
+                            "A pandas DataFrame with " + rows + ".");
+    define_in_python<py::str>(type, "_repr_html_", functions + "html", "The HTML, for notebooks.");
+}
+
 /// None for infinity and NaN.
 inline OptionalNumber finite_or_none(double value) {
     return std::isfinite(value) ? py::object(py::float_(value)) : py::none();

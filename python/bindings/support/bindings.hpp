@@ -97,6 +97,12 @@ std::string documented_name() {
 
 }  // namespace detail
 
+/// The documentation of a field, from the struct that declares it.
+template <class V, class T>
+const std::string& doc(V T::*, const char* name) {
+    return doc(detail::documented_name<T>() + "::" + name);
+}
+
 /// The docstring of a function, as the last argument of its `def`. The function's signature precedes the text,
 /// such as `place(cluster, task, *, rankers=None)`; Python shows it in `help` and `inspect.signature`.
 struct Docstring {

@@ -1,8 +1,7 @@
-// Converts between JSON documents and Python objects. The library's readers read all dicts of callers and all
+// Converts between JSON documents and Python objects, and reads paths. The library's readers read all dicts of callers and all
 // files of the console script.
 #include "support/documents.hpp"
 #include "support/arguments.hpp"
-#include "support/sources.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
@@ -211,6 +210,25 @@ bool is_mapping(py::handle value) {
 void require_list(const char* argument, py::handle value, const char* expected) {
     if (py::isinstance<py::str>(value) || is_mapping(value) || !py::isinstance<py::iterable>(value))
         bad_type(argument, value, expected);
+}
+
+bool is_path(const py::object& source) {
+    return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
+}
+
+std::string path_text(const py::object& source, const char* argument) {
+    if (!is_path(source) && !py::isinstance<py::bytes>(source))
+        bad_type(argument, source, "a path: a string or an os.PathLike");
+    std::string path;
+    try {
+        path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_UnicodeEncodeError)) throw;
+        bad_option(argument, source, "text, found half of a surrogate pair");
+    }
+    // The system reads a path up to the first NUL, which would name another file.
+    if (path.find('\0') != path.npos) bad_option(argument, source, "no NUL character");
+    return path;
 }
 
 json::Document to_document(py::handle value, std::string source) {

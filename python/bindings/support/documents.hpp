@@ -1,4 +1,4 @@
-// Converts between JSON documents and Python objects.
+// Converts between JSON documents and Python objects, and reads paths.
 #pragma once
 
 #include "support/bindings.hpp"
@@ -22,6 +22,14 @@ json::Document to_document(py::handle value, std::string source);
 
 /// A document as JSON text, on one line.
 std::string json_text(const json::Document& document);
+
+/// True for a string or an object with `__fspath__`.
+bool is_path(const py::object& source);
+
+/// A path in the encoding of the file system.
+/// @param argument name of the argument in messages
+/// @throws InvalidInput for other objects
+std::string path_text(const py::object& source, const char* argument = "path");
 
 /// Whether a Python object corresponds to a JSON object.
 bool is_mapping(py::handle value);

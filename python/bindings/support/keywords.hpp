@@ -129,16 +129,7 @@ class Keywords {
     /// @param names only these fields; empty = all
     template <Described Base = O>
     Keywords& fields(std::initializer_list<std::string_view> names = {}) {
-        visit_fields(std::type_identity<Base>{}, [&](const char* name, auto member, const auto&... rules) {
-            if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...)) {
-                inlined([member](auto& options) -> auto& { return options.*member; }, names);
-            } else if (is_wanted(name, names)) {
-                if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, IsLevel> || ...))
-                    level(name, member);
-                else
-                    add_field(name, member, {}, {}, rules...);
-            }
-        });
+        add_fields<Base>([](auto& options) -> auto& { return options; }, names);
         return *this;
     }
 
@@ -153,10 +144,12 @@ class Keywords {
         return *this;
     }
 
-    /// Adds one field. Its documentation comes from the header unless `text` is given.
+    /// Adds one field. Unless `text` is given, its documentation is that of the member with the keyword's name.
     template <class T, class Base>
-    Keywords& field(const char* name, T Base::*member, std::string text = {}, std::string type = {}) {
-        return add_field(name, member, std::move(text), std::move(type));
+    Keywords& field(const char* name, T Base::*member, std::string text = {}) {
+        return add<T>(
+            name, [member](auto& options) -> auto& { return options.*member; },
+            text.empty() ? doc(member, name) : std::move(text));
     }
 
     /// Adds a keyword for a dict of other keywords, which can still be given directly, but not both ways.
@@ -174,22 +167,15 @@ class Keywords {
     /// @throws InvalidInput for bad values, all at once; TypeError for unknown keywords
     [[nodiscard]] O read(const char* function, const py::kwargs& given,
                          const Cluster* cluster = nullptr) const {
-        return read(function, given, defaults_, cluster);
-    }
-    [[nodiscard]] O read(const char* function, const py::kwargs& given, O result,
-                         const Cluster* cluster = nullptr) const {
         Problems problems;
-        result = read(function, given, problems, std::move(result), cluster);
+        auto result = read(function, given, problems, cluster);
         problems.throw_if_any();
         return result;
     }
     /// The same for callers that collect more problems. Options with bad values keep their defaults.
     [[nodiscard]] O read(const char* function, const py::kwargs& given, Problems& problems,
                          const Cluster* cluster = nullptr) const {
-        return read(function, given, problems, defaults_, cluster);
-    }
-    [[nodiscard]] O read(const char* function, const py::kwargs& given, Problems& problems, O result,
-                         const Cluster* cluster = nullptr) const {
+        auto result = defaults_;
         for (const auto& [key, value] : given) {
             const auto name = OptionType<std::string>::read("keyword", key);
             const auto* found = find(name);
@@ -230,6 +216,15 @@ class Keywords {
                documented(std::move(text)));
     }
 
+    /// Adds a constructor with these keywords to the class of `O`.
+    void def_init(py::class_<O>& type) const {
+        const auto name = type.attr("__name__").template cast<std::string>();
+        type.def(py::init([keywords = *this, name](const py::kwargs& given) {
+                     return keywords.read(name.c_str(), given);
+                 }),
+                 documented(doc(detail::documented_name<O>())));
+    }
+
     /// Publishes these keywords for the console script under the function's Python name, such as
     /// `fragmentation.report`.
     const Keywords& shared_as(const char* function) const {
@@ -244,18 +239,31 @@ class Keywords {
         scope.def(
             name,
             [keywords = *this, name, function](Arguments... arguments, const py::kwargs& given) -> Result {
-                return function(keywords.read(name, given), std::forward<Arguments>(arguments)...);
+                return function(keywords.read(name, given, cluster_of(arguments...)),
+                                std::forward<Arguments>(arguments)...);
             },
             extra...);
     }
 
-    template <class T, class Base, class... Rules>
-    Keywords& add_field(const char* name, T Base::*member, std::string text, std::string type,
-                        const Rules&... rules) {
-        if (text.empty()) text = doc(detail::documented_name<Base>() + "::" + name);
-        return add<T>(
-            name, [member](auto& options) -> auto& { return options.*member; }, std::move(text),
-            std::move(type), rules...);
+    /// The cluster of a call, if it is the first argument.
+    template <class First, class... Rest>
+    static const Cluster* cluster_of(const First& first, const Rest&...) {
+        if constexpr (std::is_same_v<First, std::shared_ptr<Cluster>>) return first.get();
+        return nullptr;
+    }
+    static const Cluster* cluster_of() { return nullptr; }
+
+    /// Adds the fields of a struct. `of` returns the struct of an `O`.
+    template <class Struct, class Of>
+    void add_fields(Of of, std::initializer_list<std::string_view> names) {
+        visit_fields(std::type_identity<Struct>{}, [&](const char* name, auto member, const auto&... rules) {
+            const auto inner = [of, member](auto& options) -> auto& { return of(options).*member; };
+            using T = std::remove_cvref_t<decltype(inner(defaults_))>;
+            if constexpr (gpusched::detail::has_mark<Inlined, decltype(rules)...>)
+                add_fields<T>(inner, names);
+            else if (is_wanted(name, names))
+                add<T>(name, inner, doc(member, name), rules...);
+        });
     }
 
     void read_group(const Keyword& group, py::handle value, const py::kwargs& given, Problems& problems,
@@ -277,16 +285,20 @@ class Keywords {
 
     /// @param of returns the value of an `O`
     template <class T, class Of, class... Rules>
-    Keywords& add(const char* name, Of of, std::string text, std::string type, const Rules&... rules) {
+    Keywords& add(const char* name, Of of, std::string text, const Rules&... rules) {
+        constexpr bool is_level = gpusched::detail::has_mark<IsLevel, Rules...>;
+        std::string type = is_level ? "int | Literal['node'] | None" : detail::type_of<T>();
+        if (is_level) text += "; \"node\" = each node separately";
         std::string literal = "None";
         if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
-        if (type.empty()) type = detail::type_of<T>();
         auto range = detail::range_of(rules...);
         text = detail::with_range(std::move(text), range);
         keywords_.push_back({name, std::move(type), std::move(literal), std::move(text), std::move(range)});
         detail::add_field_names<T>(keywords_.back().fields);
         setters_.push_back([name, of, rules...](O& options, py::handle value, const Cluster* cluster) {
-            if constexpr (detail::names_of_cluster<T>)
+            if constexpr (is_level)
+                of(options) = read_optional_level(name, value);
+            else if constexpr (detail::names_of_cluster<T>)
                 of(options) = OptionType<T>::read(name, names_of(value), *cluster);
             else
                 of(options) = detail::read_field<T>(name, value, rules...);
@@ -298,31 +310,6 @@ class Keywords {
     bool is_wanted(std::string_view name, std::initializer_list<std::string_view> names) const {
         return find(name) == nullptr &&
                (names.size() == 0 || std::find(names.begin(), names.end(), name) != names.end());
-    }
-
-    /// The fields of a struct within `O`.
-    template <class Of>
-    void inlined(Of of, std::initializer_list<std::string_view> names) {
-        using Inner = std::remove_cvref_t<decltype(of(defaults_))>;
-        visit_fields(std::type_identity<Inner>{}, [&](const char* name, auto member, const auto&... rules) {
-            const auto inner = [of, member](auto& options) -> auto& { return of(options).*member; };
-            using T = std::remove_cvref_t<decltype(inner(defaults_))>;
-            if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
-                inlined(inner, names);
-            else if (is_wanted(name, names))
-                add<T>(name, inner, doc(detail::documented_name<Inner>() + "::" + name), {}, rules...);
-        });
-    }
-
-    template <class Base>
-    Keywords& level(const char* name, std::optional<Level> Base::*member) {
-        keywords_.push_back(
-            {name, "int | Literal['node'] | None", "None",
-             doc(detail::documented_name<Base>() + "::" + name) + "; \"node\" = each node separately"});
-        setters_.push_back([name, member](O& options, py::handle value, const Cluster*) {
-            options.*member = read_optional_level(name, value);
-        });
-        return *this;
     }
 
     /// A hint for an unknown keyword: the keyword with a field of this name, or the nearest names.

@@ -54,7 +54,7 @@ template <Described Table, class T, class... Rest>
 void define_fields(py::class_<T, Rest...>& type, std::initializer_list<std::string_view> names) {
     visit_fields(std::type_identity<Table>{}, [&](const char* name, auto member, const auto&...) {
         if (std::find(names.begin(), names.end(), name) != names.end())
-            type.def_readonly(name, member, doc(detail::documented_name<Table>() + "::" + name));
+            type.def_readonly(name, member, doc(member, name));
     });
 }
 
@@ -69,18 +69,6 @@ inline auto repr_of_attributes(std::vector<std::string> names) {
     };
 }
 
-namespace detail {
-
-/// The class that a pointer to a member belongs to.
-template <class M>
-struct OwnerOf;
-template <class V, class T>
-struct OwnerOf<V T::*> {
-    using type = T;
-};
-
-}  // namespace detail
-
 /// Adds to `type` a read-only attribute per field of its table, with the header's documentation, and
 /// equality, copies, pickling and `repr`.
 template <class T>
@@ -88,9 +76,7 @@ void define_record(py::class_<T>& type) {
     using R = RecordOf<T>;
     std::vector<std::string> names;
     visit_fields(std::type_identity<typename R::Table>{}, [&](const char* name, auto member, const auto&...) {
-        using Owner = typename detail::OwnerOf<decltype(member)>::type;
-        type.def_property_readonly(name, R::attribute(names.size(), member),
-                                   doc(detail::documented_name<Owner>() + "::" + name));
+        type.def_property_readonly(name, R::attribute(names.size(), member), doc(member, name));
         names.emplace_back(name);
     });
     type.def("__repr__", repr_of_attributes(std::move(names)));

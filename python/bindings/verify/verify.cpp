@@ -13,6 +13,8 @@ namespace gpusched::python {
 namespace {
 
 struct VerifyArguments : verify::Options {
+    /// Additional constraint: a callable (task, node) of two names that returns True if the task may run on the
+    /// node; called for every move and placement.
     Typed<"Callable[[str, str], bool] | None"> own_rule = py::none();
 };
 
@@ -43,10 +45,7 @@ void bind_verify(py::module_& parent) {
     const auto options =
         Keywords<VerifyArguments>()
             .fields<verify::Options>()
-            .field(
-                "rule", &VerifyArguments::own_rule,
-                "Additional constraint: a callable (task, node) of two names that returns True if the task "
-                "may run on the node; called for every move and placement.")
+            .field("rule", &VerifyArguments::own_rule, doc("python::VerifyArguments::own_rule"))
             .shared_as("verify.plan");
     m.def(
         "plan",
@@ -70,12 +69,11 @@ void bind_verify(py::module_& parent) {
             return verify::plan(snapshot, named.spec, o);
         },
         py::arg("cluster"), py::arg("plan"),
-        options.documented(doc("verify::plan") + "\n\n"
-                                                 "`cluster`: a `Cluster`, the path of a file, or a dict. "
-                                                 "For a file or a dict, the check does "
-                                                 "not depend on the class `Cluster` at all. Pods that a "
-                                                 "plan of `admit` adds are added to the "
-                                                 "cluster if it lacks them."));
+        options.documented(
+            doc("verify::plan") +
+            "\n\n`cluster`: a `Cluster`, the path of a file, or a dict. For a file or a dict, the check does "
+            "not depend on the class `Cluster` at all. Pods that a plan of `admit` adds are added to the "
+            "cluster if it lacks them."));
 }
 
 }  // namespace gpusched::python

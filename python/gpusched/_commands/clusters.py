@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import allocation, fragmentation, io, sim
 from .._views.summary import idle_gpus, is_not_ready, largest_jobs, pending_jobs
-from .._views.tables import Table, counted, format_table
+from .._views.tables import Table, counted, format_table, listed
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, library_option, names, shapes
@@ -128,22 +128,16 @@ def generate(args: argparse.Namespace) -> int:
     return OK
 
 
-NODES_SHOWN = 5
-"""Cordoned nodes named in a message."""
-
-
 def say_excluded(cluster: Cluster, args: argparse.Namespace) -> None:
     """Prints the GPUs that the table of idle GPUs excludes: on cordoned nodes, and parts of GPUs."""
     cordoned = [node for node in cluster.nodes if not node.schedulable and node.gpu_count > 0]
     idle = sum(node.idle_gpu_count for node in cordoned)
     if cordoned and not args.include_cordoned:
-        named = ", ".join(node.name for node in cordoned[:NODES_SHOWN])
-        more = f" and {len(cordoned) - NODES_SHOWN:,} more" if len(cordoned) > NODES_SHOWN else ""
         not_ready = bool(is_not_ready(cluster).any())
         closed = counted(len(cordoned), "node" if not_ready else f"{cluster._closed_word} node")
         closed += f" {cluster._closed_word} or not ready" * not_ready
         excluded = f"{counted(idle, 'idle GPU')} on {closed}"
-        say(f"excluded (see --include-cordoned): {excluded}: {named}{more}")
+        say(f"excluded (see --include-cordoned): {excluded}: {listed(node.name for node in cordoned)}")
     devices: dict[str, tuple[int, int]] = {}
     for node in cluster.nodes:
         first, free = node.gpu_count, set(node.free_devices)
@@ -226,9 +220,7 @@ def say_unusable_nodes(args: argparse.Namespace, cluster: Cluster) -> None:
         request = f"{counted(gpus, 'GPU')} and {counted(cores, 'core')}"
         say(f"\nNodes with idle GPUs that a request of {request} cannot use: {len(table):,}")
         for row in list(table)[: args.nodes]:
-            tasks = ", ".join(row.tasks[:TASKS_SHOWN])
-            more = f" and {len(row.tasks) - TASKS_SHOWN:,} others" if len(row.tasks) > TASKS_SHOWN else ""
-            runs = f"runs {tasks}{more}" if row.tasks else "runs no tasks"
+            runs = f"runs {listed(row.tasks, TASKS_SHOWN, 'others')}" if row.tasks else "runs no tasks"
             say(f"  {row.node}: {counted(row.gpus, 'GPU')}, {CAUSES[row.cause]}; {runs}")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _core, admission, allocation, preemption
-from .._views.tables import counted
+from .._views.tables import counted, listed
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag, level, library_option, names
@@ -195,8 +195,7 @@ def why_not_pending(name: str, cluster: Cluster) -> str | None:
     with contextlib.suppress(InvalidInput):
         return admission.why(cluster, name).cause.removeprefix("it ")
     similar = [job for job in pending if name in job] or list(pending)
-    more = f" and {len(similar) - JOBS_NAMED:,} others" if len(similar) > JOBS_NAMED else ""
-    named = f"; pending jobs: {', '.join(similar[:JOBS_NAMED]) or 'none'}{more}"
+    named = f"; pending jobs: {listed(similar, JOBS_NAMED, 'others') or 'none'}"
     raise InvalidInput(f"job: {name!r}; expected a job or a task of the cluster, or a file JOB.json{named}")
 
 

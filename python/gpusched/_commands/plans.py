@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import consolidation, io, model, verify
 from .._views.risks import risk_texts
-from .._views.tables import counted
+from .._views.tables import counted, listed
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, Repeatable, choices, goal, library_option, names
@@ -244,10 +244,6 @@ def resolve_user(cluster: Cluster, goal: dict[str, Any]) -> None:
     goal["usable_by"] = (pending or pods or [name])[0]
 
 
-NODES_SHOWN = 5
-"""Nodes named for each set of taints."""
-
-
 def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
     """One text per set of taints that repel tasks and that not all open nodes of a GPU model have."""
 
@@ -267,11 +263,7 @@ def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
         if taints := repelling(node) - shared.get(node.gpu_model, set()):
             found.setdefault(", ".join(sorted(taints)), []).append(name)
 
-    def shown(nodes: list[str]) -> str:
-        more = f" and {len(nodes) - NODES_SHOWN:,} more" if len(nodes) > NODES_SHOWN else ""
-        return ", ".join(nodes[:NODES_SHOWN]) + more
-
-    return [f"{taints} ({shown(tainted)})" for taints, tainted in found.items()]
+    return [f"{taints} ({listed(tainted)})" for taints, tainted in found.items()]
 
 
 def print_taints(cluster: Cluster, plan: Plan) -> None:
@@ -320,8 +312,7 @@ def print_dropped(cluster: Cluster, last: str, plan: Plan, options: dict[str, An
     parts += [f"{changed:,} with another target"] * bool(changed)
     say(f"{', '.join(parts)}:")
     for reason, tasks in by_reason.items():
-        more = f" and {len(tasks) - DROPPED_SHOWN:,} more" if len(tasks) > DROPPED_SHOWN else ""
-        say(f"  - {', '.join(tasks[:DROPPED_SHOWN])}{more}: {reason}")
+        say(f"  - {listed(tasks, DROPPED_SHOWN)}: {reason}")
 
 
 REFUSED = "refused_by_"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,143 +16,85 @@ if TYPE_CHECKING:
     from .. import consolidation, preemption
     from ..model import Cluster, Plan
 
-Columns = Mapping[str, Any]
-"""Values by column name, one entry per row."""
+Columns = Mapping[str, tuple[str, Any]]
+"""Kind and values by column name.
 
-
-# The type of a column must not depend on its values, because it may be empty. numpy arrays have a type;
-# others get a class.
-
-
-class Texts(list[Any]):
-    """A column of texts or None."""
-
-
-class Categories(Texts):
-    """A column with few different texts, or None."""
-
-
-class Wholes(list[Any]):
-    """A column of integers."""
-
-
-class Numbers(list[Any]):
-    """A column of floating-point numbers or None."""
-
-
-class Gpus(list[Any]):
-    """A column of lists of GPUs."""
-
-
-class TextLists(list[Any]):
-    """A column of lists of texts."""
-
-
-KINDS: dict[str, type[list[Any]]] = {
-    "text": Texts,
-    "whole": Wholes,
-    "number": Numbers,
-    "texts": TextLists,
-    "any": list,
-}
-"""Column classes by the kinds of tables.
-
-Pandas and Arrow infer the type of an "any" column from its values.
+The kind decides the type, because a column may be empty. An "any" column has the type of its array or values.
 """
 
 
 def to_pandas(columns: Columns) -> pd.DataFrame:
     pd = require("pandas", "io")
 
-    def series(values: Any) -> Any:
-        if isinstance(values, Categories):
+    def series(kind: str, values: Any) -> Any:
+        if kind == "any":
+            return values
+        if kind == "category":
             names = sorted({value for value in values if value is not None})
             return pd.Categorical(values, categories=pd.Index(names, dtype=object))
-        if isinstance(values, Wholes):
+        if kind == "whole":
             return np.array(values, dtype=np.int64)
-        if isinstance(values, Numbers):
+        if kind == "number":
             return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-        if isinstance(values, (Texts, Gpus, TextLists)):
-            return pd.Series(list(values), dtype=object)
-        return values
+        return pd.Series(values, dtype=object)
 
-    return pd.DataFrame({name: series(values) for name, values in columns.items()}, columns=list(columns))
+    return pd.DataFrame({name: series(*column) for name, column in columns.items()}, columns=list(columns))
 
 
 def to_arrow(columns: Columns) -> pa.Table:
     pa = require("pyarrow", "arrow")
+    text, whole = pa.string(), pa.int64()
+    types = {"text": text, "category": text, "whole": whole, "number": pa.float64()}
+    types |= {"wholes": pa.list_(whole), "texts": pa.list_(text)}
 
-    def array(values: Any) -> Any:
-        if isinstance(values, Categories):
-            return pa.array(values, pa.string()).dictionary_encode()
-        if isinstance(values, Texts):
-            return pa.array(values, pa.string())
-        if isinstance(values, Wholes):
-            return pa.array(values, pa.int64())
-        if isinstance(values, Numbers):
-            return pa.array(values, pa.float64())
-        if isinstance(values, Gpus):
-            return pa.array(values, pa.list_(pa.int64()))
-        if isinstance(values, TextLists):
-            return pa.array(values, pa.list_(pa.string()))
-        return pa.array(values)
+    def array(kind: str, values: Any) -> Any:
+        made = pa.array(values, types.get(kind))
+        return made.dictionary_encode() if kind == "category" else made
 
-    return pa.table({name: array(values) for name, values in columns.items()})
+    return pa.table({name: array(*column) for name, column in columns.items()})
+
+
+def by_column(kinds: Mapping[str, str], rows: Iterable[tuple[Any, ...]]) -> Columns:
+    cells = list(rows)
+    return {name: (kind, [row[at] for row in cells]) for at, (name, kind) in enumerate(kinds.items())}
+
+
+def frame(kinds: Mapping[str, str], rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
+    return to_pandas(by_column(kinds, rows))
+
+
+NODE_KINDS = {"name": "text", "gpu_model": "category"}
+TASK_KINDS = {"name": "text", "job": "text", "priority_class": "category"}
 
 
 def node_columns(c: Cluster) -> Columns:
     n = c.nodes
-    columns: dict[str, Any] = {
-        "name": Texts(n.name),
-        "gpu_model": Categories(n.gpu_model),
-        "gpu_count": n.gpu_count,
-        "cpu_milli": n.cpu_milli,
-        "memory_mib": n.memory_mib,
-        "schedulable": n.schedulable,
-        "occupants": n.occupants,
-        "gpu_free_milli": n.gpu_free_milli,
-        "cpu_free_milli": n.cpu_free_milli,
-        "memory_free_mib": n.memory_free_mib,
-        "idle_gpu_count": n.idle_gpu_count,
-        "failed_gpu_count": n.failed_gpu_count,
-    }
+    shown = "name gpu_model gpu_count cpu_milli memory_mib schedulable occupants gpu_free_milli "
+    shown += "cpu_free_milli memory_free_mib idle_gpu_count failed_gpu_count"
     if n.device_count.any():
-        columns["device_count"] = n.device_count
-        columns["free_device_count"] = n.free_device_count
+        shown += " device_count free_device_count"
     if n.eviction_count.any():
-        columns["eviction_count"] = n.eviction_count
+        shown += " eviction_count"
+    columns = {name: (NODE_KINDS.get(name, "any"), getattr(n, name)) for name in shown.split()}
     for name in n.resource_names:
-        columns[f"resource {name}"] = n.resource(name)
-        columns[f"free {name}"] = n.resource_free(name)
+        columns[f"resource {name}"] = ("any", n.resource(name))
+        columns[f"free {name}"] = ("any", n.resource_free(name))
     for level in range(c.network_levels):
-        columns[f"network_{level}"] = Categories(n.domain(level))
+        columns[f"network_{level}"] = ("category", n.domain(level))
     return columns
 
 
 def task_columns(c: Cluster) -> Columns:
     t = c.tasks
     names = np.array([*c.nodes.name, None], dtype=object)
-    columns: dict[str, Any] = {
-        "name": Texts(t.name),
-        "job": Texts(t.job),
-        "node": Texts(names[t.node_index]),
-        "gpu_count": t.gpu_count,
-        "gpu_share_milli": t.gpu_share_milli,
-        "cpu_milli": t.cpu_milli,
-        "memory_mib": t.memory_mib,
-        "priority": t.priority,
-        "priority_class": Categories(t.priority_class),
-        "locked": t.locked,
-        "preemptible": t.preemptible,
-        "standby": t.standby,
-        "daemon": t.daemon,
-        "start_time": t.start_time,
-        "move_cost": t.move_cost,
-        "eviction_count": t.eviction_count,
-    }
+    shown = "name job node gpu_count gpu_share_milli cpu_milli memory_mib priority priority_class locked "
+    shown += "preemptible standby daemon start_time move_cost eviction_count"
     if t.device_count.any():
-        columns["device_count"] = t.device_count
-    return columns
+        shown += " device_count"
+    return {
+        name: ("text", names[t.node_index]) if name == "node" else (TASK_KINDS.get(name, "any"), getattr(t, name))
+        for name in shown.split()
+    }
 
 
 def cluster_to_pandas(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -161,10 +103,6 @@ def cluster_to_pandas(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def cluster_to_arrow(c: Cluster) -> tuple[pa.Table, pa.Table]:
     return to_arrow(node_columns(c)), to_arrow(task_columns(c))
-
-
-def by_column(kinds: Mapping[str, type[list[Any]]], rows: list[tuple[Any, ...]]) -> Columns:
-    return {name: kind(row[at] for row in rows) for at, (name, kind) in enumerate(kinds.items())}
 
 
 def plan_columns(plan: Plan) -> Columns:
@@ -184,20 +122,9 @@ def plan_columns(plan: Plan) -> Columns:
         row("place", -1, place.task, None, place.node, place.gpus, None, -1, None)
         for place in plan.placements
     ]
-    kinds: dict[str, type[list[Any]]] = {
-        "step": Categories,
-        "wave": Wholes,
-        "task": Texts,
-        "from": Texts,
-        "to": Texts,
-        "gpus": Gpus,
-        "how": Categories,
-        "chain": Wholes,
-        "for": Texts,
-        "namespace": Categories,
-        "owner_kind": Categories,
-        "task_gpus": Numbers,
-    }
+    kinds = {"step": "category", "wave": "whole", "task": "text", "from": "text", "to": "text"}
+    kinds |= {"gpus": "wholes", "how": "category", "chain": "whole", "for": "text"}
+    kinds |= {"namespace": "category", "owner_kind": "category", "task_gpus": "number"}
     return by_column(kinds, rows)
 
 
@@ -209,18 +136,16 @@ def plan_to_arrow(plan: Plan) -> pa.Table:
     return to_arrow(plan_columns(plan))
 
 
-def explanation_columns(why: consolidation.Explanation) -> Columns:
-    """One row per task that keeps the node occupied."""
-    rows = [
-        (why.node, why.fate, b.task, b.fixed_by, b.obstacle, b.nodes_with_obstacle, b.nodes_looked_at)
-        for b in why.blockers
-    ]
-    texts = dict.fromkeys(("node", "fate", "task", "fixed_by", "obstacle"), Texts)
-    return by_column({**texts, "nodes_with_obstacle": Wholes, "nodes_looked_at": Wholes}, rows)
-
-
 def explanation_to_pandas(why: consolidation.Explanation) -> pd.DataFrame:
-    return to_pandas(explanation_columns(why))
+    """One row per task that keeps the node occupied."""
+    kinds = dict.fromkeys(("node", "fate", "task", "fixed_by", "obstacle"), "text")
+    return frame(
+        {**kinds, "nodes_with_obstacle": "whole", "nodes_looked_at": "whole"},
+        [
+            (why.node, why.fate, b.task, b.fixed_by, b.obstacle, b.nodes_with_obstacle, b.nodes_looked_at)
+            for b in why.blockers
+        ],
+    )
 
 
 FRONTIER_COLUMNS = (
@@ -237,13 +162,10 @@ FRONTIER_COLUMNS = (
 
 
 def frontier_to_pandas(frontier: consolidation.Frontier) -> pd.DataFrame:
-    columns: dict[str, list[Any]] = {
-        name: Wholes(getattr(point, name) for point in frontier.points) for name in FRONTIER_COLUMNS
-    }
-    columns["vacated_gpus_at_most"] = Numbers(point.vacated_gpus_at_most for point in frontier.points)
-    return to_pandas(columns)
+    kinds = {**dict.fromkeys(FRONTIER_COLUMNS, "whole"), "vacated_gpus_at_most": "number"}
+    return frame(kinds, [tuple(getattr(point, name) for name in kinds) for point in frontier.points])
 
 
 def preemption_explanation_to_pandas(why: preemption.Explanation) -> pd.DataFrame:
-    row = (why.node, why.obstacle, why.missing, why.text)
-    return to_pandas(by_column({"node": Texts, "obstacle": Texts, "missing": Wholes, "text": Texts}, [row]))
+    kinds = {"node": "text", "obstacle": "text", "missing": "whole", "text": "text"}
+    return frame(kinds, [(why.node, why.obstacle, why.missing, why.text)])

@@ -73,7 +73,7 @@ def plan(p: Plan) -> str:
     columns = plan_columns(p)
     rows = [
         tuple("" if value is None or value == -1 else _list(value) for value in row)
-        for row in zip(*columns.values())
+        for row in zip(*(values for _, values in columns.values()))
     ]
     return _titled("Plan", ", ".join(head)) + _table(list(columns), rows)
 

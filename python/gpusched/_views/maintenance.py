@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .frames import KINDS, by_column, to_pandas
+from .frames import frame
 from .html import _table, _text, _titled
-from .tables import counted, format_table
+from .tables import counted, format_table, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +38,7 @@ KIND_TEXTS = {
 
 
 def names(found: Sequence[str], most: int = NAMED) -> str:
-    """Names separated by commas; a number stands for those after the first ones."""
-    more = f" and {len(found) - most:,} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    return listed(found, most)
 
 
 def lines(found: Sequence[str], most: int = SHOWN) -> list[str]:
@@ -297,7 +295,3 @@ def what_if_to_pandas(answer: consolidation.WhatIf) -> pd.DataFrame:
 def what_if_html(answer: consolidation.WhatIf) -> str:
     tables = _table(STATE_COLUMNS, state_rows(answer)) + _table(*fragmentation_rows(answer))
     return _titled("What if", what_if_head(answer)) + tables
-
-
-def frame(kinds: dict[str, str], rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
-    return to_pandas(by_column({name: KINDS[kind] for name, kind in kinds.items()}, list(rows)))

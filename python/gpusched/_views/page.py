@@ -14,7 +14,7 @@ from .._core.model import Cluster, Plan, apply
 from ..errors import InvalidInput, explained
 from .compare import read
 from .risks import risk_texts
-from .tables import counted, format_value, rounded
+from .tables import counted, format_value, listed, rounded
 
 if TYPE_CHECKING:
     from ..io import ReadingReport
@@ -179,11 +179,6 @@ def items(texts: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def whole(number: float) -> int | float:
     return int(number) if float(number).is_integer() else number
 
@@ -255,7 +250,7 @@ class Page:
         jobs = [self.facts[task][2] for task in tasks]
         joint = " of " if all(jobs) else ": "
         names = dict.fromkeys(job or task for job, task in zip(jobs, tasks))
-        return counted(len(tasks), noun) + joint + listed(list(names))
+        return counted(len(tasks), noun) + joint + listed(names)
 
     def goal_text(self) -> str:
         goal = self.plan.goal or {}

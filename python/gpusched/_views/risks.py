@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import allocation
 from .._core.model import Plan, apply
+from .tables import listed
 
 if TYPE_CHECKING:
     from ..model import Cluster
-
-NAMED = 5
-"""Jobs named in one sentence."""
 
 SERVICES = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
 """Kinds of owners with pods that serve independently of each other."""
@@ -35,12 +32,6 @@ def risk_texts(cluster: Cluster, plan: Plan) -> list[str]:
             + listed(f"{stopped:,} of {pods:,} of {job}" for job, (stopped, pods) in partly.items())
         )
     return texts
-
-
-def listed(texts: Iterable[str]) -> str:
-    named = list(texts)
-    more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
-    return ", ".join(named[:NAMED]) + more
 
 
 def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from .. import _core
 from .._drawing import draw_fragmentation_bars
@@ -98,7 +98,7 @@ class Table(Sequence[Row]):
     def __init__(self, columns: Mapping[str, Kind] | Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         if isinstance(columns, Mapping):
             self.kinds = dict(columns)
-            known = list(frames.KINDS)
+            known = get_args(Kind)
             problems = [
                 f"columns[{name!r}]: {kind!r}; expected one of {', '.join(known)}"
                 + _core.did_you_mean(str(kind), known)
@@ -161,7 +161,7 @@ class Table(Sequence[Row]):
         return frames.to_arrow(self._typed())
 
     def _typed(self) -> frames.Columns:
-        return {name: frames.KINDS[kind](self.column(name)) for name, kind in self.kinds.items()}
+        return frames.by_column(self.kinds, self._rows)
 
     def to_csv(self) -> str:
         """The table as CSV text."""
@@ -213,6 +213,13 @@ def counted(count: Any, one: str, several: str | None = None) -> str:
     """A number with its noun: `1 node`, `2,000 nodes`, `0.5 cores`."""
     number = f"{int(count):,}" if int(count) == count else f"{count:g}"
     return f"{number} {one if count == 1 else several or one + 's'}"
+
+
+def listed(names: Iterable[str], most: int = 5, rest: str = "more") -> str:
+    """Names separated by commas; a number stands for those after the first ones."""
+    names = list(names)
+    more = f" and {len(names) - most:,} {rest}" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def format_value(value: Any) -> str:

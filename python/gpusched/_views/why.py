@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .frames import Texts, Wholes, by_column
-from .frames import to_pandas as columns_to_pandas
+from .frames import frame
 from .html import _table, _text, _titled
 from .tables import counted, format_table
 
@@ -47,19 +46,13 @@ def text(why: Why) -> str:
 
 
 def to_pandas(why: Why) -> pd.DataFrame:
-    kinds = {
-        "pod": Texts,
-        "constraint": Texts,
-        "nodes_first": Wholes,
-        "nodes_alone": Wholes,
-        "best_node": Texts,
-    }
+    kinds = {"pod": "text", "constraint": "text", "nodes_first": "whole", "nodes_alone": "whole"}
     cells = [
         (kind.pod, row.constraint, row.nodes_first, row.nodes_alone, row.best_node)
         for kind in why.kinds
         for row in kind.table
     ]
-    return columns_to_pandas(by_column(kinds, cells))
+    return frame({**kinds, "best_node": "text"}, cells)
 
 
 def html(why: Why) -> str:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._views.tables import counted, format_table
+from .._views.tables import counted, format_table, listed
 from ..errors import BackendError, InvalidInput
 from ._api import METADATA_ONLY, Api, Discovery, Forbidden, Unavailable, read_list, versions_by_name
 
@@ -183,10 +183,9 @@ def change_lines(read: ListRead) -> list[str]:
     lines = []
     for change, names in (("changed", read.changed), ("created", read.created), ("deleted", read.deleted)):
         if names:
-            more = f" and {len(names) - NAMES_SHOWN:,} others" if len(names) > NAMES_SHOWN else ""
             lines.append(
                 f"{read.resource}: {counted(len(names), 'object')} {change} while other lists were read: "
-                f"{', '.join(names[:NAMES_SHOWN])}{more}"
+                + listed(names, NAMES_SHOWN, "others")
             )
     return lines
 
