@@ -109,7 +109,7 @@ struct Expansion {
         if (bytes > left)
             throw InvalidInput(concat(place, "the input up to here stands for more than ", of_any_text >> 20,
                                       " MiB plus ", of_each_byte,
-                                      " times its size; leave out pending jobs, or shorten lists of hosts"));
+                                      " times its size; leave out jobs or pods, or shorten lists of hosts"));
         left -= bytes;
     }
     /// Names that are about to be written.

@@ -105,16 +105,17 @@ class Reader {
         name_absent_kinds();
         read_nodes(source);
         read_priorities();
-        read_pods();
+        read_pods(source);
         const PodIndex index(pods_);
         const Namespaces namespaces(objects_, index, report_);
         const Owners owners(objects_, options_, report_);
         Gangs gangs(objects_, report_, kai_ != nullptr);
-        Volumes volumes(objects_, cluster_, report_);
+        Volumes volumes(objects_, cluster_, left_, report_);
         cluster_.tasks.resize(pods_.size());
         for (std::size_t i = 0; i < pods_.size(); ++i) {
             const auto& pod = pods_[i];
             auto& task = cluster_.tasks[i];
+            left_.place = concat(source, ": pod ", pod.id.full(), ": ");
             read_state(pod, task);
             if (!pod.readable) {
                 task.how = Mobility::none;
@@ -133,14 +134,17 @@ class Reader {
             if (kai_ != nullptr)
                 kai_->decide(
                     pod, [&](const std::string& name) { return priority_of(name); }, task);
+            left_.take(2 * bytes_of(task));  // the built cluster holds a copy of most
         }
         gangs.jobs(cluster_);
-        fill_resources();
+        fill_resources(source);
         Groups groups(pods_, index, namespaces, cluster_, left_, report_);
         for (std::size_t i = 0; i < pods_.size(); ++i) {
             left_.place = concat(source, ": affinity, spread and ports up to pod ", pods_[i].id.full(), ": ");
-            if (pods_[i].readable)
-                part(pods_[i], "pod affinity and spread", [&] { groups.fill(pods_[i], cluster_.tasks[i]); });
+            auto& task = cluster_.tasks[i];
+            if (!pods_[i].readable) continue;
+            part(pods_[i], "pod affinity and spread", [&] { groups.fill(pods_[i], task); });
+            left_.take(2 * (bytes_of(task.near) + bytes_of(task.avoid) + bytes_of(task.spread)));
         }
         left_.place = source + ": host ports of pods: ";
         groups.list_members();
@@ -253,7 +257,7 @@ class Reader {
                       });
     }
 
-    void read_pods() {
+    void read_pods(const std::string& source) {
         each_readable(objects_.of(Kind::pod), "Pod", Errs::too_lax, report_, [&](const Place& object) {
             auto pod = read_pod_or_requests(object);
             const auto name = pod.id.full();
@@ -267,6 +271,8 @@ class Reader {
                                  name + " on " + pod.node, Errs::either);
             } else {
                 part(pod, "resource claims", [&] { claims_.fill(pod); });
+                left_.place = concat(source, ": resource claims of pod ", name, ": ");
+                left_.take(bytes_of(pod.requests));
                 pods_.push_back(std::move(pod));
             }
         });
@@ -366,7 +372,7 @@ class Reader {
                             out.name);
     }
 
-    void fill_resources() {
+    void fill_resources(const std::string& source) {
         std::vector<Quantities> used(nodes_.size());
         std::vector<std::optional<std::size_t>> home(pods_.size());
         for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -388,6 +394,9 @@ class Reader {
             const auto counted = devices.fill(
                 pods_[i], home[i], task, [&](std::size_t n) { return is_eligible(task, cluster_.nodes[n]); });
             resources.fill(counted, home[i], task);
+            left_.place = concat(source, ": resources of pod ", pods_[i].id.full(), ": ");
+            left_.take(
+                2 * (bytes_of(task.resources) + bytes_of(task.gpu_models) + bytes_of(task.device_classes)));
         }
         if (kai_ != nullptr) kai_->fill_parts(pods_, home, cluster_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) resources.fill(n, cluster_.nodes[n]);

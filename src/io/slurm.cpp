@@ -76,6 +76,7 @@ class Reader {
     void read_partitions(const std::string& source) {
         std::set<std::int64_t> tiers;
         bool some_on = false, some_off = false;
+        for (const auto& node : records_.nodes) partitions_of_[node.name];
         for (const auto& partition : records_.partitions) {
             if (!is_name(partition.name)) {
                 report_.left_out("Partition", "objects", "has no name", "", Errs::too_lax);
@@ -95,8 +96,10 @@ class Reader {
             left_.place = source + ": partition " + partition.name + ": ";
             if (auto names = host_list(partition.nodes, left_))
                 for (const auto& name : *names) {
+                    const auto found = partitions_of_.find(name);
+                    if (found == partitions_of_.end()) continue;
                     left_.take(100 + bytes_of(partition.name));
-                    nodes_of_partitions_[name].push_back(partition.name);
+                    found->second.push_back(partition.name);
                 }
             else if (!value_of(partition.nodes).empty())
                 report_.ignored(
@@ -154,8 +157,7 @@ class Reader {
     }
 
     void read_node(NodeRecord& node) {
-        if (const auto found = nodes_of_partitions_.find(node.name); found != nodes_of_partitions_.end())
-            for (const auto& name : found->second) add_once(node.partitions, name);
+        for (const auto& name : partitions_of_[node.name]) add_once(node.partitions, name);
         NodeSpec out{.name = node.name};
         const auto cpus =
             std::min(node.effective_cpus.value_or(node.cpus.value_or(0)), most_of_a_node / 1000);
@@ -251,6 +253,8 @@ class Reader {
     void read_running(const JobRecord& job, bool ending, bool suspended, const Cards& cards,
                       Eligibility& eligibility) {
         auto hosts = host_list(job.nodes, left_);
+        constexpr std::size_t bytes_of_indices = 120;  // by name, here and in running_shares
+        if (hosts) left_.take(hosts->size() * (sizeof(Share) + bytes_of_indices));
         std::unordered_set<std::string> known;
         if (hosts) std::erase_if(*hosts, [&](const std::string& name) { return !known.insert(name).second; });
         if (!hosts)
@@ -439,7 +443,7 @@ class Reader {
         if (has_any(job.sharing, "USER", "MCS", "TOPO"))
             report_.ignored("Job", "shares nodes with its like only", Errs::too_lax,
                             "shares them with any job", job.id);
-        left_.take(bytes_of(task) + gres.size() * sizeof(Gres) + 400);
+        left_.take(bytes_of(task) + bytes_of(gres) + 400);
         cluster_.tasks.push_back(std::move(task));
         home_.push_back(home);
         requested_.push_back(gres);
@@ -540,8 +544,8 @@ class Reader {
     std::vector<std::vector<Gres>> gres_, drained_, used_;  // by node
     std::unordered_map<std::string, std::size_t> index_;    // of nodes, by name
     std::map<std::string, const PartitionRecord*> partitions_;
-    std::unordered_map<std::string, std::vector<std::string>> nodes_of_partitions_;
-    std::map<std::int64_t, std::int64_t> rank_;  // of tiers
+    std::unordered_map<std::string, std::vector<std::string>> partitions_of_;  // by node
+    std::map<std::int64_t, std::int64_t> rank_;                                // of tiers
     bool protects_ = false;
     std::unordered_set<std::string> seen_;
     std::vector<std::optional<std::size_t>> home_;  // node, by task

@@ -32,13 +32,14 @@ class GroupEditor {
     explicit GroupEditor(Inventory& inventory) : GroupEditor(inventory, Empty{}) { adopt(); }
 
     /// Makes the sets and profiles of all tasks from scratch.
-    static void build(Inventory& inventory) {
+    /// @return false, with unusable sets, if these have more than `most_members` members together
+    static bool build(Inventory& inventory, std::size_t most_members = SIZE_MAX) {
         inventory.group_sets.clear();
         inventory.memberships_.clear();
         inventory.profiles_.clear();
         inventory.near_rules.clear();
         inventory.spread_rules.clear();
-        GroupEditor(inventory, Empty{}).build_all();
+        return GroupEditor(inventory, Empty{}).build_all(most_members);
     }
 
     /// Makes the task, whose row is written, a member of its sets. Returns false and changes nothing if the
@@ -108,15 +109,20 @@ class GroupEditor {
                 free_profiles_.give(p);
     }
 
-    void build_all() {
+    bool build_all(std::size_t most_members) {
         const auto& names = out_.tasks.names;
         for (std::size_t i = 0; i < names.size(); ++i)
             if (!names[i].empty())
                 open_sets(i, [](GroupSet& set, std::uint32_t limit, bool) { set.limits.push_back(limit); });
         for (auto& set : out_.group_sets) count_limits(set);
         out_.tasks.profile.assign(names.size(), 0);
-        for (std::size_t i = 0; i < names.size(); ++i)
-            if (!names[i].empty()) out_.tasks.profile[i] = enter_sets(i);
+        std::size_t members = 0;
+        for (std::size_t i = 0; i < names.size() && members <= most_members; ++i) {
+            if (names[i].empty()) continue;
+            out_.tasks.profile[i] = enter_sets(i);
+            members += joined_.size();
+        }
+        return members <= most_members;
     }
 
     // Replaces one limit per term that names the set by the distinct limits and their numbers of terms.

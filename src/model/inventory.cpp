@@ -53,7 +53,7 @@ struct InventoryBuilder {
         // After a problem the inventory is not used, but placements are still checked. They need only one
         // empty profile.
         if (problems.empty()) {
-            GroupEditor::build(out);
+            groups();
             BudgetEditor(out).build(spec.budgets);
             out.eligible_.build(out);
         } else {
@@ -61,20 +61,21 @@ struct InventoryBuilder {
         }
     }
 
+    /// Every node has an entry for every name of the field.
+    void limit_names(const char* field, std::size_t names) const {
+        constexpr std::size_t most_names = 512, most_entries = std::size_t{1} << 23;
+        if (names <= most_names || spec.nodes.size() <= most_entries / names) return;
+        problems.add(concat(field, ": ", names, " names on ", spec.nodes.size(), " nodes; expected at most ",
+                            std::max(most_names, most_entries / spec.nodes.size()), " names"));
+        problems.throw_if_any();
+    }
+
     void nodes() {
         auto& t = out.nodes;
         // All columns exist before the first row is written.
         for (const auto& node : spec.nodes) (void)extras.add_columns(node.resources);
         for (const auto& task : spec.tasks) (void)extras.add_columns(task.resources);
-        // Every node has an amount of every resource.
-        constexpr std::size_t most_names = 512, most_amounts = std::size_t{1} << 23;
-        if (const auto names = out.resource_names.size();
-            names > most_names && spec.nodes.size() > most_amounts / names) {
-            problems.add(concat("resources: ", names, " names on ", spec.nodes.size(),
-                                " nodes; expected at most ",
-                                std::max(most_names, most_amounts / spec.nodes.size()), " names"));
-            problems.throw_if_any();
-        }
+        limit_names("resources", out.resource_names.size());
         LabelKeys selected;
         for (const auto& task : spec.tasks) add_class_keys(task, selected);
         SharedValues attributes(out.node_attributes);
@@ -169,6 +170,7 @@ struct InventoryBuilder {
     }
 
     void label_levels() {
+        limit_names("label_levels", spec.label_levels.size());
         check.label_levels(spec.label_levels);
         for (const auto& key : spec.label_levels) out.label_levels.push_back({key, {}, {}});
         LabelDomains domains(out);
@@ -218,6 +220,15 @@ struct InventoryBuilder {
                 affinities.acquire(affinities_of(task, group_terms.acquire(group_terms_of(task)).first))
                     .first;
         }
+    }
+
+    void groups() {
+        // Few bytes can name many groups of many tasks, and every constraint counts the members of its group.
+        constexpr std::size_t of_any_cluster = std::size_t{1} << 19, of_each_task = 64;
+        if (GroupEditor::build(out, of_any_cluster + of_each_task * spec.tasks.size())) return;
+        problems.add(concat("groups: expected at most ", of_any_cluster, " plus ", of_each_task,
+                            " per task pairs of a task and a constraint on its groups, found more"));
+        problems.throw_if_any();
     }
 
     void budgets() {

@@ -120,12 +120,14 @@ inline constexpr std::size_t most_terms = 256;
 
 /// Requires `more` in addition to `to`.
 /// @return false, with `to` unchanged, if the result would have more than `most_terms` terms
-inline bool require_also(std::vector<NodeTerm>& to, const std::vector<NodeTerm>& more) {
+/// @throws InvalidInput if the result is larger than what is left
+inline bool require_also(std::vector<NodeTerm>& to, const std::vector<NodeTerm>& more, Expansion& left) {
     if (to.empty()) {
         to = more;
         return true;
     }
     if (to.size() * more.size() > most_terms) return false;
+    left.take(to.size() * bytes_of(more) + more.size() * bytes_of(to));
     std::vector<NodeTerm> both;
     const auto impossible = [](const NodeTerm& term) {
         return term.match_expressions.empty() && term.match_fields.empty();
@@ -205,8 +207,8 @@ inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
 
 class Volumes {
   public:
-    Volumes(const Objects& objects, ClusterSpec& cluster, ReportBuilder& report)
-        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)),
+    Volumes(const Objects& objects, ClusterSpec& cluster, Expansion& left, ReportBuilder& report)
+        : cluster_(cluster), left_(left), report_(report), read_(objects.any(Kind::claim)),
           claims_(objects.by_name(Kind::claim)), volumes_(objects.by_name(Kind::volume)) {
         report_.exact("PersistentVolumeClaim", "objects", std::ssize(claims_));
         report_.exact("PersistentVolume", "objects", std::ssize(volumes_));
@@ -304,10 +306,11 @@ class Volumes {
         bool good = true, malformed = false;
         std::vector<NodeTerm> reach;
         if (const auto required = volume["spec"]["nodeAffinity"]["required"])
-            good = require_also(reach, read_node_terms(required, malformed));
-        if (const auto zones = zones_of(volume); !zones.empty()) good = require_also(reach, zones) && good;
+            good = require_also(reach, read_node_terms(required, malformed), left_);
+        if (const auto zones = zones_of(volume); !zones.empty())
+            good = require_also(reach, zones, left_) && good;
         if (!reach.empty() && !(spreads && require_by_resource(bound_to, reach, out)))
-            good = require_also(out.node_affinity, reach) && good;
+            good = require_also(out.node_affinity, reach, left_) && good;
         if (!good)
             report_.approximated(
                 "PersistentVolume", "node affinity", Errs::too_lax,
@@ -328,15 +331,18 @@ class Volumes {
             if (node.name == out.node && reached.back() == '0') return false;
         }
         const auto [known, is_new] = reached_.try_emplace(std::move(reached), "volumes like " + volume);
-        for (std::size_t i = 0; is_new && i < cluster_.nodes.size(); ++i)
-            if (known->first[i] == '1') cluster_.nodes[i].resources[known->second] = 1'000'000'000;
+        for (std::size_t i = 0; is_new && i < cluster_.nodes.size(); ++i) {
+            if (known->first[i] != '1') continue;
+            left_.take_names(1, known->second.size() + 48);
+            cluster_.nodes[i].resources[known->second] = 1'000'000'000;
+        }
         out.resources[known->second] = 1;
         return true;
     }
 
     /// Terms for the zones and regions in a volume's labels, of which one must hold; none if it has no such
     /// label.
-    [[nodiscard]] std::vector<NodeTerm> zones_of(const Place& volume) const {
+    [[nodiscard]] std::vector<NodeTerm> zones_of(const Place& volume) {
         const auto labels = texts_at(volume["metadata"], "labels");
         std::vector<NodeTerm> out;
         for (const auto& [key, newer] : zone_labels) {
@@ -354,7 +360,7 @@ class Volumes {
             if (newer != nullptr)  // the new label counts if a node lacks the old one
                 either.push_back({.match_expressions = {{.key = key, .op = MatchOperator::does_not_exist},
                                                         {.key = newer, .values = match.values}}});
-            static_cast<void>(require_also(out, either));  // at most 4 terms
+            static_cast<void>(require_also(out, either, left_));  // at most 4 terms
         }
         if (out.empty() || zoned_) return out;
         NodeTerm unlabelled;  // a node without such labels reaches every zone
@@ -365,6 +371,7 @@ class Volumes {
     }
 
     ClusterSpec& cluster_;
+    Expansion& left_;
     ReportBuilder& report_;
     std::map<std::string, std::string> reached_;  // the resource that stands for volumes, by reached nodes
     bool read_ = false, zoned_ = true;

@@ -217,18 +217,20 @@ class Groups {
             for (const auto& [i, address] : users) {
                 auto& task = cluster_.tasks[i];
                 add_once(task.groups, port_group(port, address));
-                const auto avoid = [&](const std::string& other) {
-                    left_.take_names(1, port.size() + other.size() + 32);
-                    add_once(task.avoid, Avoid{port_group(port, other), node_level});
+                // The wildcard conflicts with every address, and each address with itself and the wildcard.
+                if (address != any_address && users.contains({i, any_address})) continue;
+                const auto avoid = [&](const std::string& other) -> Avoid {
+                    auto name = port_group(port, other);
+                    left_.take_names(1, 2 * name.size() + bytes_of_constraint);
+                    return {std::move(name), node_level};
                 };
-                // Every address conflicts with itself and the wildcard; the wildcard conflicts with every
-                // address.
-                avoid(address);
+                task.avoid.push_back(avoid(address));
                 if (address != any_address) {
-                    if (addresses_[port].contains(any_address)) avoid(any_address);
-                } else {
-                    for (const auto& other : addresses_[port]) avoid(other);
+                    if (addresses_[port].contains(any_address)) add_once(task.avoid, avoid(any_address));
+                    continue;
                 }
+                for (const auto& other : addresses_[port])
+                    if (other != any_address) task.avoid.push_back(avoid(other));
             }
     }
 
@@ -248,6 +250,9 @@ class Groups {
     }
 
   private:
+    /// Memory of a task's part in a constraint, in addition to the name of the group: in the snapshot and in
+    /// the cluster that is built from it.
+    static constexpr std::size_t bytes_of_constraint = 200;
     /// A label added to all nodes, so that the cluster is one domain.
     static constexpr const char* everywhere = "gpusched/cluster";
     static constexpr const char* hostname = "kubernetes.io/hostname";
@@ -317,7 +322,7 @@ class Groups {
             found->second = index_.selected(scope, selector);
             if (without_terminating)
                 std::erase_if(found->second, [&](std::size_t i) { return pods_[i].terminating; });
-            left_.take_names(found->second.size(), name.size() + sizeof(std::size_t));
+            left_.take_names(found->second.size(), 2 * name.size() + bytes_of_constraint);
         }
         return name;
     }

@@ -65,7 +65,7 @@ inline std::vector<Share> running_shares(const JobRecord& job, const std::vector
         const auto list = gres_or_throw(part.gres, job);
         const auto add = [&](std::size_t i) {
             auto& share = out[i];
-            left.take(list.size() * sizeof(Gres));
+            left.take(bytes_of(list));
             share.cpus += part.cpus;
             share.memory_mib = std::min(share.memory_mib + part.memory_mib, largest_quantity);
             share.gres.insert(share.gres.end(), list.begin(), list.end());
@@ -95,7 +95,7 @@ inline std::vector<Share> running_shares(const JobRecord& job, const std::vector
         if (gres) continue;
         for (auto item : all_gres) {
             split = true;
-            left.take(sizeof(Gres));
+            left.take(bytes_of(item));
             item.count = part_of(item.count, i, out.size());
             out[i].gres.push_back(std::move(item));
         }

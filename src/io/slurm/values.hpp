@@ -7,12 +7,14 @@
 #include <gpusched/core/text.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -200,11 +202,13 @@ inline std::optional<std::vector<int>> indices_of(std::string_view text) {
     return out;
 }
 
-/// "01-03,7" -> 01 02 03 7. False if it is malformed.
-inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std::string>& out) {
+/// Adds the names that begin with `begin` and end with a number of a list: n and "01-03,7" -> n01 n02 n03 n7.
+/// False if the list is malformed.
+inline bool add_numbered(const std::string& begin, std::string_view list, Expansion& left,
+                         std::vector<std::string>& out) {
     while (true) {
-        const auto comma = std::min(text.find(','), text.size());
-        const auto part = text.substr(0, comma);
+        const auto comma = std::min(list.find(','), list.size());
+        const auto part = list.substr(0, comma);
         const auto dash = std::min(part.find('-'), part.size());
         const auto low = part.substr(0, dash), high = dash == part.size() ? low : part.substr(dash + 1);
         std::uint32_t first = 0, last = 0;
@@ -212,14 +216,18 @@ inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std
             return digits.size() <= 9 && read_number(digits, value);
         };
         if (!number(low, first) || !number(high, last) || last < first) return false;
-        left.take_names(last - first + 1, high.size());
+        left.take_names(last - first + 1, begin.size() + high.size());
         for (auto value = first; value <= last; ++value) {
-            auto digits = std::to_string(value);
-            if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
-            out.push_back(std::move(digits));
+            char digits[10];
+            const auto size =
+                static_cast<std::size_t>(std::to_chars(digits, std::end(digits), value).ptr - digits);
+            const auto zeros = low.size() - std::min(low.size(), size);
+            auto& name = out.emplace_back();
+            name.reserve(begin.size() + zeros + size);
+            name.append(begin).append(zeros, '0').append(digits, size);
         }
-        if (comma == text.size()) return true;
-        text.remove_prefix(comma + 1);
+        if (comma == list.size()) return true;
+        list.remove_prefix(comma + 1);
     }
 }
 
@@ -245,16 +253,14 @@ inline bool host_numbers(std::string_view text, Expansion& left, std::vector<std
                 continue;
             }
             const auto end = text.find(']');
-            std::vector<std::string> numbers, longer;
-            if (end == text.npos || !host_numbers(text.substr(1, end - 1), left, numbers))
-                return std::nullopt;
-            left.take_names(names.size() * numbers.size(), names.back().size() + numbers.back().size());
-            for (const auto& name : names)
-                for (const auto& number : numbers) {
-                    auto& both = longer.emplace_back();
-                    both.reserve(name.size() + number.size());
-                    both.append(name).append(number);
-                }
+            if (end == text.npos) return std::nullopt;
+            std::vector<std::string> longer;
+            for (const auto& name : names) {
+                if (!add_numbered(name, text.substr(1, end - 1), left, longer)) return std::nullopt;
+                // The product is refused before it is written.
+                if (&name == &names.front())
+                    left.take_names(names.size() * longer.size(), longer.back().size());
+            }
             names = std::move(longer);
             text.remove_prefix(end + 1);
         }
@@ -288,6 +294,13 @@ struct Gres {
     std::int64_t count = 0;
     std::string detail{};  ///< the text in parentheses
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Gres>, F&& field) {
+    field("name", &Gres::name);
+    field("type", &Gres::type);
+    field("count", &Gres::count);
+    field("detail", &Gres::detail);
+}
 
 /// A list of generic resources of a node or a job, or a request: `gpu:h100:8`, `gres/gpu:2`, `gres:gpu`,
 /// `gres/gpu:a100=2`. Other resources, such as `cpu=4`, are skipped.

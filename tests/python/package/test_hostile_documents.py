@@ -234,19 +234,128 @@ JOBS_ON_ALL_NODES = "".join(f"NodeName=a{i}\n" for i in range(1000)) + "".join(
 )
 
 
-@pytest.mark.parametrize(
-    ("reader", "text"),
-    [
-        ("read_slurm_topology", "SwitchName=d Nodes=n[0-99999][0-9]"),
-        ("read_slurm_topology", "SwitchName=d Nodes=n[0-99999]"),
-        ("read_slurm_topology", f"SwitchName={'s' * 10_000} Nodes=n[0-99999]"),
-        ("read_slurm_topology", f"SwitchName=s Nodes={'n' * 1000}[0-49999]"),
-        ("read_slurm", JOBS_ON_ALL_NODES),
-        ("read_slurm", "NodeName=a\nPartitionName=p Nodes=n[0-999999]\n"),
-        ("read_flextopo", json.dumps({"kind": "FlexTopo", "spec": {"nodes": SOCKETS}})),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
+def kubernetes_object(kind: str, name: str, **parts: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "d", **parts.pop("metadata", {})}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **parts}
+
+
+def many_pods(*others: dict[str, Any], count: int = 3000, **spec: Any) -> str:
+    """A list with a node, other objects, and pods that all refer to them."""
+    pods = [kubernetes_object("Pod", f"p{i}", spec=spec) for i in range(count)]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [KUBERNETES_NODE, *others, *pods]})
+
+
+def volume(expressions: int = 0, zones: int = 0) -> list[dict[str, Any]]:
+    """A claim and its volume, with large requirements on nodes."""
+    matches = [{"key": f"k{i}", "operator": "DoesNotExist"} for i in range(expressions)]
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": matches}]}} if matches else {}
+    labels = {"topology.kubernetes.io/zone": "__".join(f"z{i}" for i in range(zones))} if zones else {}
+    claim = kubernetes_object("PersistentVolumeClaim", "c", spec={"volumeName": "v"})
+    pv = kubernetes_object("PersistentVolume", "v", metadata={"labels": labels}, spec={"nodeAffinity": affinity})
+    return [claim, pv]
+
+
+def pods_with_a_volume(terms: int = 0, count: int = 3000, **size: int) -> str:
+    term = {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term] * terms}}
+    affinity = {"nodeAffinity": required} if terms else {}
+    uses = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    return many_pods(*volume(**size), count=count, volumes=uses, affinity=affinity)
+
+
+def pods_with_a_claim_template() -> str:
+    requests = [{"name": f"r{i}", "exactly": {"deviceClassName": f"gpu.a{i}"}} for i in range(3000)]
+    template = kubernetes_object(
+        "ResourceClaimTemplate", "t", spec={"spec": {"devices": {"requests": requests}}}
+    )
+    template["apiVersion"] = "resource.k8s.io/v1"
+    return many_pods(template, resourceClaims=[{"name": "c", "resourceClaimTemplateName": "t"}])
+
+
+def pods_apart_in_all_namespaces() -> str:
+    spaces = [kubernetes_object("Namespace", f"{i:04}{'n' * 200}") for i in range(2000)]
+    term = {
+        "labelSelector": {"matchLabels": {"a": "b"}},
+        "namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]},
+        "topologyKey": "zone",
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return many_pods(*spaces, affinity={"podAntiAffinity": required})
+
+
+def pods_for_cards(product: str) -> str:
+    """Pods that accept the cards of all nodes, of which each has another product."""
+    nodes = [
+        kubernetes_object(
+            "Node",
+            f"n{i}",
+            metadata={"labels": {"nvidia.com/gpu.product": f"{product}{i}"}},
+            status={"allocatable": {"nvidia.com/gpu": "1"} if i > 0 else {"amd.com/gpu": "1"}},
+        )
+        for i in range(3000)
+    ]
+    containers = [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]
+    return many_pods(*nodes, containers=containers)
+
+
+def pods_with_host_ports() -> str:
+    ports = [[{"hostPort": 80, "hostIP": f"10.0.{i // 250}.{i % 250}"}] for i in range(2000)]
+    pods = [
+        kubernetes_object("Pod", f"p{i}", spec={"containers": [{"name": "c", "ports": port}]})
+        for i, port in enumerate(ports + [[{"hostPort": 80}]] * 2000)
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [KUBERNETES_NODE, *pods]})
+
+
+def pods_spread_by_selectors() -> str:
+    """Every pod selects all pods, in words of its own."""
+    pods = []
+    for i in range(1500):
+        selector = {"matchExpressions": [{"key": f"k{i}", "operator": "DoesNotExist"}]}
+        spread = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+        pods.append(kubernetes_object("Pod", f"p{i}", spec={"topologySpreadConstraints": [spread]}))
+    nodes = [kubernetes_object("Node", f"n{i}", metadata={"labels": {"zone": f"z{i}"}}) for i in range(2000)]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]})
+
+
+def pods_apart_at_many_levels() -> str:
+    pods = []
+    for i in range(3000):
+        term = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": f"k{i}"}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        metadata = {"labels": {"a": "b"}}
+        pods.append(kubernetes_object("Pod", f"p{i}", metadata=metadata, spec={"affinity": affinity}))
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [KUBERNETES_NODE, *pods]})
+
+
+AMPLIFYING = {
+    "a range of ranges": ("read_slurm_topology", "SwitchName=d Nodes=n[0-99999][0-9]"),
+    "a range": ("read_slurm_topology", "SwitchName=d Nodes=n[0-99999]"),
+    "a long switch": ("read_slurm_topology", f"SwitchName={'s' * 10_000} Nodes=n[0-99999]"),
+    "long hosts": ("read_slurm_topology", f"SwitchName=s Nodes={'n' * 1000}[0-49999]"),
+    "jobs": ("read_slurm", JOBS_ON_ALL_NODES),
+    "a partition": ("read_slurm", "NodeName=a\nPartitionName=p Nodes=n[0-999999]\n"),
+    "a partition within the limit": ("read_slurm", "NodeName=a\nPartitionName=p Nodes=n[0-599999]\n"),
+    "nodes of a job": ("read_slurm", "NodeName=a\nJobId=1 JobState=RUNNING NodeList=n[0-999999]\n"),
+    "a long type of cards": (
+        "read_slurm",
+        f"NodeName=a\nJobId=1 JobState=RUNNING NodeList=n[0-9999] AllocTRES=gres/gpu:{'t' * 100_000}=9999\n",
+    ),
+    "sockets": ("read_flextopo", json.dumps({"kind": "FlexTopo", "spec": {"nodes": SOCKETS}})),
+    "a claim template": ("read_kubernetes", pods_with_a_claim_template()),
+    "a volume": ("read_kubernetes", pods_with_a_volume(expressions=3000)),
+    "zones of a volume": ("read_kubernetes", pods_with_a_volume(zones=20_000)),
+    "a volume and many terms": ("read_kubernetes", pods_with_a_volume(256, 1, expressions=30_000)),
+    "namespaces": ("read_kubernetes", pods_apart_in_all_namespaces()),
+    "models of cards": ("read_kubernetes", pods_for_cards("M")),
+    "profiles of cards": ("read_kubernetes", pods_for_cards("M-MIG-")),
+    "host ports": ("read_kubernetes", pods_with_host_ports()),
+    "selectors": ("read_kubernetes", pods_spread_by_selectors()),
+    "levels": ("read_kubernetes", pods_apart_at_many_levels()),
+}
+
+
+@pytest.mark.parametrize(("reader", "text"), AMPLIFYING.values(), ids=AMPLIFYING)
 def test_memory_of_readers_is_bounded(reader: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text(text)

@@ -354,12 +354,18 @@ TEST_CASE("a plan moves devices, and a plan that takes one twice is refused", "[
     CHECK_THROWS_MESSAGE(apply(cluster, plan), InvalidInput, "move #0 GPUs node 'n0' lacks");
 }
 
-TEST_CASE("thousands of names of resources are refused, because every node has an amount of each",
+TEST_CASE("thousands of names of resources or levels are refused, because every node has an entry for each",
           "[model]") {
-    ClusterSpec spec;
-    for (int n = 0; n < 3'000; ++n)
+    ClusterSpec spec, levels;
+    for (int n = 0; n < 3'000; ++n) {
         spec.nodes.push_back({.name = "n" + std::to_string(n), .resources = {{"r" + std::to_string(n), 1}}});
+        levels.nodes.push_back({.name = "n" + std::to_string(n)});
+        levels.label_levels.push_back("l" + std::to_string(n));
+    }
     CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput, "resources 3000 names 2796");
+    CHECK_THROWS_MESSAGE(Cluster::build(levels), InvalidInput, "label_levels 3000 names 2796");
+    levels.label_levels.resize(500);
+    CHECK(Cluster::build(levels).node_count() == 3'000);
     spec.nodes.resize(1);
     for (int r = 0; r < 3'000; ++r) spec.nodes[0].resources["r" + std::to_string(r)] = 1;
     CHECK(Cluster::build(spec).node_count() == 1);

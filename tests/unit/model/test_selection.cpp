@@ -348,3 +348,38 @@ TEST_CASE("groups that others select follow changes of membership", "[model]") {
     CHECK(cluster.inventory().changes.regroupings == 2);
     CHECK(look(cluster, "w3").fits == "a0 a1 b0 c0");
 }
+
+TEST_CASE("a few tasks with thousands of constraints on each other's groups are refused", "[model]") {
+    struct Case {
+        const char* kind;
+        std::function<void(TaskSpec&, int)> constrain;
+    };
+    const Case cases[] = {
+        {"avoid at many levels",
+         [](TaskSpec& task, int i) {
+             task.groups = {"g"};
+             task.avoid = {{"g", first_label_level + i}};
+         }},
+        {"spread by many rules",
+         [](TaskSpec& task, int i) {
+             task.groups = {"g"};
+             task.spread = {{.group = "g", .level = zone, .max_skew = i + 1}};
+         }},
+        {"anti-affinity at many levels",
+         [](TaskSpec& task, int i) {
+             task.anti_affinity = {{.group = "g", .level = first_label_level + i, .limit = 1}};
+         }},
+    };
+    for (const auto& [kind, constrain] : cases) {
+        CAPTURE(kind);
+        ClusterSpec spec;
+        spec.nodes = {{.name = "n", .cpu_milli = 64'000, .memory_mib = 64'000}};
+        for (int i = 0; i < 1'000; ++i) {
+            spec.label_levels.push_back("l" + std::to_string(i));
+            constrain(add(spec, "t" + std::to_string(i), "", {}), i);
+        }
+        CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput, "groups 524288 64 per task");
+        spec.tasks.resize(200);
+        CHECK(Cluster::build(spec).task_count() == 200);
+    }
+}

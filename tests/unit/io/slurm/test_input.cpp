@@ -163,7 +163,7 @@ TEST_CASE("A text that stands for far more than it holds is refused", "[io][slur
         running += "JobId=" + number + " JobState=RUNNING NodeList=a[0-999]\n";
         pending += "JobId=" + number + " JobState=PENDING NumNodes=1000\n";
     }
-    const auto partition = "PartitionName=" + std::string(3'000, 'p') + " Nodes=a[0-99999]\n";
+    const auto partition = "PartitionName=" + std::string(200'000, 'p') + " Nodes=a[0-999]\n";
     const std::string excluded = "JobId=1 JobState=PENDING NumNodes=1000 ExcNodeList=a[0-998]\n";
     const std::string array = "JobId=1 ArrayJobId=1 ArrayTaskId=0-99 JobState=PENDING NumNodes=1000\n";
     const std::string outside = "JobId=1 JobState=PENDING NumNodes=1 ExcNodeList=x[0-9999999]\n";
