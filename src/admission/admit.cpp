@@ -246,7 +246,7 @@ static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const 
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
             made.reason += made.obstacle == Obstacle::near
                                ? tally.refusals.name(blame.rows.front()) +
-                                     ": no room next to a task that it must be near, if there is one"
+                                     ": no node has room next to a required neighbour, or there is none"
                                : tally.describe(blame.rows, blame.node);
             return is_certain;
         }

@@ -152,7 +152,6 @@ class Inquiry {
     static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;
     std::int64_t steps_ = most_steps;
     std::string reason_;  // of `allocate`
-    Obstacle obstacle_ = Obstacle::none;
 };
 
 }  // namespace gpusched::admission::detail

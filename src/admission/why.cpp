@@ -249,6 +249,7 @@ void Inquiry::ask_as_it_is() {
     }
     const auto all = static_cast<std::int64_t>(why_.pods.size());
     unplaced_ = place_best(work);
+    if (unplaced_.empty()) why_.fits = true;  // `allocate` can miss placements of pods in groups
     why_.places = why_.fits ? all : all - static_cast<std::int64_t>(unplaced_.size());
     work_ = std::move(work);
     if (why_.waiting_for || !why_.fits) return;
@@ -273,10 +274,7 @@ std::vector<Placement> Inquiry::placement(const Cluster& cluster, std::span<cons
     Cluster copy(cluster);
     copy.commit();
     auto found = Gang(copy, pods, as_it_is_, &budget_).place();
-    if (!found.placed && reason_.empty()) {
-        reason_ = found.reason;
-        obstacle_ = found.obstacle;
-    }
+    if (!found.placed && reason_.empty()) reason_ = found.reason;
     return found.pods;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inquiry: the constraints to blame, in words.
 #include "admission/inquiry.hpp"
+#include "model/pod_room.hpp"
 
 #include <gpusched/core/checks.hpp>
 
@@ -33,12 +34,6 @@ bool Inquiry::say_topology() {
 }
 
 void Inquiry::say_constraint() {
-    if (unplaced_.empty()) {  // placed one by one, but not as a gang
-        why_.cause_kind = Cause::constraint;
-        why_.constraints.emplace_back(enum_name(obstacle_));
-        why_.cause = reason_;
-        return;
-    }
     const auto pod = unplaced_.front();
     best_nodes_ = allocation::detail::without_own_obstacles(*work_, pod, best_nodes_, [&](NodeId node) {
         return find_obstacle(cluster_, pod, node) == Obstacle::none;
@@ -51,8 +46,19 @@ void Inquiry::say_constraint() {
         if (level_) why_.cause += " in the best domain";
         why_.cause += enough_to_start() + "; ";
     }
-    if (const auto row = tally.row_to_blame([&](std::size_t r) { return cost_to_remove(tally, r); }))
-        return say_row(tally, *row);
+    if (const auto row = tally.row_to_blame([&](std::size_t r) { return cost_to_remove(tally, r); })) {
+        say_row(tally, *row);
+        if (!emptied_ || options_.on) return;
+        const auto all = static_cast<std::int64_t>(unplaced_.size());
+        std::int64_t room = 0;  // if all other tasks left
+        for (const auto node : best_nodes_)
+            if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == *row)
+                room += gpusched::detail::pod_room(*emptied_, pod, node, all);
+        if (room < all)
+            why_.cause +=
+                "; this alone gives places to at most " + thousands(room) + " of " + thousands(all) + " pods";
+        return;
+    }
     const auto* const set = tally.smallest();
     if (set == nullptr) {
         why_.cause_kind = Cause::constraint;
@@ -161,7 +167,10 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
                       ? "; the " + thousands(static_cast<std::int64_t>(unplaced_.size())) +
                             (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +
                             gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
-                      : "; the pod needs " + gpus_text(each) + " on one" + (fraction ? " GPU" : "");
+                      : "; the pod needs " + gpus_text(each) +
+                            (fraction                 ? " on one GPU"
+                             : each > whole_gpu_milli ? " on one"
+                                                      : "");
 }
 
 }  // namespace gpusched::admission::detail

@@ -202,9 +202,12 @@ bool Inquiry::say_impossible() {
         for (std::size_t row = 0; row < as_it_is.rows.size(); ++row)
             if (allocation::is_permanent(as_it_is.constraint(row)) && as_it_is.rows[row].any > 0) {
                 const auto& count = as_it_is.rows[row];
-                rows += (rows.empty() ? "" : "; ") + as_it_is.refusals.name(row) + " refuses " +
-                        thousands(count.any) + ", like " + gpusched::quoted(cluster_.name(count.some)) +
-                        ": " + as_it_is.refusals.describe(row, count.some);
+                const auto like = count.alone > 0 ? count.best : count.some;  // says most
+                rows += (rows.empty() ? "" : "; ") + as_it_is.refusals.name(row);
+                if (nodes_.size() > 1)
+                    rows += " refuses " + thousands(count.any) + ", like " +
+                            gpusched::quoted(cluster_.name(like));
+                rows += ": " + as_it_is.refusals.describe(row, like);
                 why_.constraints.push_back(as_it_is.refusals.name(row));
             }
         why_.cause = nodes_.empty() ? "impossible: the cluster has no nodes"
@@ -229,9 +232,9 @@ bool Inquiry::say_impossible() {
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         const bool near =
             set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
-        why_.cause +=
-            near ? why_.constraints.back() + ": no room next to a task that it must be near, if there is one"
-                 : emptied.describe(set->first, closest);
+        why_.cause += near ? why_.constraints.back() +
+                                 ": no node has room next to a required neighbour, or there is none"
+                           : emptied.describe(set->first, closest);
         say_places();
         return true;
     }

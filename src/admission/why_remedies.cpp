@@ -2,6 +2,7 @@
 // Inquiry: changes after which all pods find a place.
 #include "admission/inquiry.hpp"
 #include "model/node_match.hpp"
+#include "model/pod_room.hpp"
 
 #include <gpusched/core/text.hpp>
 
@@ -21,19 +22,25 @@ std::string Inquiry::earlier_in_queue(const Cluster& changed, std::span<const Pl
     if (!queue_) queue_ = consolidation::detail::queue(cluster_);
     const auto own = inv_.tasks.job[index(why_.pods.front())];
     const auto& own_name = own == none<JobId> ? cluster_.name(why_.pods.front()) : inv_.job_names[index(own)];
+    const bool own_is_job = own != none<JobId>;
     std::vector<std::string> earlier;
     for (const auto& job : *queue_) {
-        if (job.is_job == (own != none<JobId>)&&job.name == own_name) break;
+        if (job.is_job == own_is_job && job.name == own_name) break;
         if (find_waiting(cluster_, job.pods)) continue;
         const auto fit = std::count_if(job.pods.begin(), job.pods.end(), [&](TaskId pod) {
             return std::any_of(places.begin(), places.end(), [&](const Placement& place) {
                 return find_obstacle(changed, pod, place.node) == Obstacle::none;
             });
         });
-        if (fit > 0) earlier.push_back(job.name + " (" + counted(fit, "pod") + ")");
+        if (fit == 0) continue;
+        const auto needed = job.one_by_one ? 1 : static_cast<std::int64_t>(job.needed);
+        std::int64_t room = 0;  // a gang that cannot start takes nothing
+        for (const auto node : changed.nodes())
+            room += gpusched::detail::pod_room(changed, job.pods.front(), node, needed);
+        if (room >= needed) earlier.push_back(job.name);
     }
     return earlier.empty() ? std::string()
-                           : "; earlier in the queue, and may take the place: " + listed(earlier);
+                           : "; jobs earlier in the queue may take the place: " + listed(earlier);
 }
 
 std::vector<Placement> Inquiry::ask_again(const Cluster& changed) {
@@ -172,7 +179,7 @@ void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
     const auto seconds = [](std::int64_t cost) { return thousands((cost + 999) / 1000); };
     text += "; costs " + seconds(made.cost.total()) + " GPU-seconds";
     if (made.cost.lost_work > 0) text += ", " + seconds(made.cost.lost_work) + " of them lost work";
-    if (restarts) text += "; lost work of tasks that restart by a move is not counted";
+    if (restarts) text += ", without the lost work of the restarts";
     for (const auto& move : made.plan.moves) changed.assign(move.task, move.to, move.gpus);
     for (const auto& p : made.plan.placements)
         if (std::find(why_.pods.begin(), why_.pods.end(), p.task) == why_.pods.end())

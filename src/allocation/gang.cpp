@@ -376,14 +376,21 @@ Packed Gang::packs(Obstacle ignored, std::int64_t steps) const {
 bool Gang::fits_without(Obstacle kind) const {
     const bool binds = std::any_of(classes.begin(), classes.end(), [&](const PodClass& c) {
         const auto together = inv.affinity_memberships(c.sample);
+        const auto selects = [&](GroupKind group_kind) {
+            const auto selected = inv.selection_memberships(c.sample);
+            return std::any_of(selected.begin(), selected.end(),
+                               [&](const auto& m) { return inv.group_sets[m.set].kind == group_kind; });
+        };
         return kind == Obstacle::network ? required_network_level.has_value()
                : kind == Obstacle::affinity
                    ? std::any_of(together.begin(), together.end(),
                                  [&](const Membership& m) {
                                      return inv.group_sets[m.set].kind != GroupKind::network;
                                  })
-               : kind >= Obstacle::avoid ? !inv.selection_memberships(c.sample).empty()
-                                         : !inv.anti_affinity_memberships(c.sample).empty();
+               : kind == Obstacle::avoid  ? selects(GroupKind::avoid)
+               : kind == Obstacle::near   ? selects(GroupKind::near)
+               : kind == Obstacle::spread ? selects(GroupKind::spread)
+                                          : !inv.anti_affinity_memberships(c.sample).empty();
     });
     return binds && packs(kind, packing_steps / 4) == Packed::yes;
 }

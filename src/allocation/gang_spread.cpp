@@ -250,8 +250,10 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
             if (alone == 0 || blame.nodes == 0 || row == blame.rows.front() ||
                 is_permanent(tally.constraint(row)))
                 continue;
-            result.reason += "; " + std::to_string(alone) + (alone == 1 ? " node passes" : " nodes pass") +
-                             " every constraint except " + tally.refusals.name(row);
+            result.reason +=
+                "; " + std::to_string(alone) + (alone == 1 ? " other node is" : " other nodes are") +
+                " refused only by " +
+                (tally.constraint(row) == Constraint::not_ready ? "not ready" : tally.refusals.name(row));
         }
     }
     cluster.rollback(start);
@@ -275,7 +277,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     }
     if (held < count) {
         result.obstacle = Obstacle::gpu;
-        result.reason = count == 1 ? ": no node has room for" + std::string(next > 0 ? " the" : "") + like
+        result.reason = count == 1 ? ": no node takes" + std::string(next > 0 ? " the" : "") + like
                                    : ": the nodes hold " + std::to_string(held) + of_pods;
         explain_room(c, next, result);
         return;

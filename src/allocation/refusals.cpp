@@ -88,12 +88,9 @@ GPUSCHED_EXPORT Refusals::Refusals(const Cluster& cluster, TaskId task, Constrai
 GPUSCHED_EXPORT std::string Refusals::name(std::size_t row) const {
     const auto& [constraint, resource] = rows_[row];
     const std::string text(enum_name(constraint));
-    return constraint == Constraint::resource       ? text + " " + std::string(inv_.resource_names[resource])
-           : constraint == Constraint::cordoned     ? std::string(closed_word(inv_))
-           : !gpusched::detail::is_kubernetes(inv_) ? text
-           : constraint == Constraint::avoid        ? "pod anti-affinity"
-           : constraint == Constraint::near         ? "pod affinity"
-                                                    : text;
+    return constraint == Constraint::resource   ? text + " " + std::string(inv_.resource_names[resource])
+           : constraint == Constraint::cordoned ? std::string(closed_word(inv_))
+                                                : text;
 }
 
 /// What the node has for the task's GPUs.

@@ -95,7 +95,7 @@ struct ObstacleText {
     [[nodiscard]] std::string node_affinity() const {
         const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
         const auto& affinity = inv.node_affinity(task);
-        std::string text = "node_affinity: the node does not satisfy ";
+        std::string text = "the node does not satisfy ";
         for (std::size_t i = 0; i < affinity.size(); ++i) {
             if (i > 0) text += " nor ";
             if (affinity[i].match_expressions.empty() && affinity[i].match_fields.empty())

@@ -212,8 +212,8 @@ FILTERS: dict[str, frozenset[str]] = {
     "port": frozenset({"NodePorts"}),
     "volume_in_use": frozenset({"VolumeRestrictions"}),
     "spread": frozenset({"PodTopologySpread"}),
-    **dict.fromkeys(("pod anti-affinity", "avoid"), frozenset({"InterPodAffinity"})),  # without host names: avoid
-    **dict.fromkeys(("pod affinity", "near"), frozenset({"InterPodAffinity"})),
+    "avoid": frozenset({"InterPodAffinity"}),
+    "near": frozenset({"InterPodAffinity"}),
 }
 ALIKE = {"VolumeBinding": "NodeAffinity", "VolumeZone": "NodeAffinity"}
 

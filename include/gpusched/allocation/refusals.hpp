@@ -72,8 +72,7 @@ class Refusals {
     };
     [[nodiscard]] std::span<const Row> rows() const noexcept { return rows_; }
     [[nodiscard]] TaskId task() const noexcept { return task_; }
-    /// The name of a row: that of its constraint, for a named resource `resource` and its name. In clusters of
-    /// Kubernetes, `avoid` is named `pod anti-affinity`, and `near` is named `pod affinity`.
+    /// The name of a row: that of its constraint, for a named resource `resource` and its name.
     [[nodiscard]] std::string name(std::size_t row) const;
 
     /// The rows that refuse the node, ascending. O(rows + GPUs + groups of the task).

@@ -158,7 +158,7 @@ def say_summary(cluster: Cluster, requests: fragmentation.Report) -> None:
     """Prints the nodes by idle GPUs, the largest jobs that could start, and the requests of pending jobs."""
     nodes = idle_gpus(cluster)
     if nodes:
-        say("\nNodes by idle GPUs (\"8 idle\": nodes with 8 idle GPUs)")
+        say("\nNodes by idle GPUs (column \"N idle\": number of nodes with N idle GPUs)")
         say(str(nodes))
         say("\nLargest job that could start now, in GPUs, by the request of each pod")
         say(str(largest_jobs(cluster, requests)))

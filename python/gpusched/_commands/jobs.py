@@ -193,7 +193,7 @@ def why_not_pending(name: str, cluster: Cluster) -> str | None:
             return None
         pending[task.job or task.name] = None  # a pod without an owner
     with contextlib.suppress(InvalidInput):
-        return admission.why(cluster, name).cause.removeprefix("it ")
+        return admission.why(cluster, name).cause
     similar = [job for job in pending if name in job] or list(pending)
     named = f"; pending jobs: {listed(similar, JOBS_NAMED, 'others') or 'none'}"
     raise InvalidInput(f"job: {name!r}; expected a job or a task of the cluster, or a file JOB.json{named}")
@@ -262,10 +262,10 @@ def allocate(args: argparse.Namespace) -> int:
         found, in_order = many.jobs, [many.jobs[j] for j in many.order]
     for a in found:
         if a.placed:
-            unit = "node" if args.level == "node" else "switch"
+            unit = "node" if set(a.per_domain) <= set(cluster.nodes.name) else "switch"
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
             say(f"{a.job}: {counted(len(a.pods), 'pod')} placed; GPUs per {unit}: {switches}")
-            if args.level != "node":
+            if unit != "node":
                 nodes = Counter(pod.node for pod in a.pods)
                 say("  on " + ", ".join(f"{name} ({counted(n, 'pod')})" for name, n in nodes.items()))
         else:

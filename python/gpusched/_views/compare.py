@@ -91,7 +91,10 @@ class Diff(Table):
 def change(row: Any) -> str:
     if row.change != "changed":
         return str(row.change)
-    return f"{row.field} {shown(row.before)} -> {shown(row.after)}"
+    before, after = row.before, row.after
+    if isinstance(before, list) and isinstance(after, list):  # what they share would hide the difference
+        before, after = ([one for one in a if one not in b] for a, b in ((before, after), (after, before)))
+    return f"{row.field} {shown(before)} -> {shown(after)}"
 
 
 def shown(value: Any) -> str:

@@ -25,9 +25,8 @@ KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
     "no_controller": "{} never moves: no controller would recreate it",
-    "never_moves": "{} never moves: an annotation such as safe-to-evict, its scheduler, its kind of owner or "
-    "Slurm's Requeue=0 forbids it",
-    "local_volume": "{} may run on its node alone: a local volume, or the node's name",
+    "never_moves": "{} never moves: the report of the import has the reason (annotation, scheduler, owner, Requeue=0)",
+    "local_volume": "{} can run only on its node: a local volume or the name of the node binds it",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",
@@ -140,8 +139,8 @@ def drain_head(order: consolidation.DrainOrder) -> str:
     if not order.batches:
         return text
     least = order.batches_at_least
-    fewer = "fewer" if least == len(order.batches) else f"fewer than {least:,}"
-    return f"{text} (no order that drains these nodes has {fewer}, by counting)"
+    fewer = "fewer batches" if least == len(order.batches) else f"fewer than {counted(least, 'batch', 'batches')}"
+    return f"{text} (proven: no order drains these nodes in {fewer})"
 
 
 def drain_text(order: consolidation.DrainOrder) -> str:
@@ -157,7 +156,7 @@ def drain_text(order: consolidation.DrainOrder) -> str:
         [
             f"batch {number}: {names(batch.nodes, ALL_NAMED if in_full else NAMED)}; "
             f"{counted(len(batch.plan.moves), 'move')} in {counted(batch.plan.waves, 'wave')}"
-            + (f", restarts again pods of {names(batch.restarted_again)}" if batch.restarted_again else "")
+            + (f"; restarted again: {names(batch.restarted_again)}" if batch.restarted_again else "")
             for number, batch in enumerate(order.batches, 1)
         ],
         ALL_NAMED if in_full else SHOWN,
@@ -218,7 +217,7 @@ def state_rows(answer: consolidation.WhatIf) -> list[tuple[Any, ...]]:
     ]
 
 
-STATE_COLUMNS = ("cluster", "would start", "alone", "of jobs", "idle GPUs", "empty nodes")
+STATE_COLUMNS = ("cluster", "start in queue order", "start if alone", "of jobs", "idle GPUs", "empty nodes")
 
 
 def fragmentation_rows(answer: consolidation.WhatIf) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

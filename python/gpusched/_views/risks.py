@@ -63,12 +63,15 @@ def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:
         pods.setdefault(job, []).append(name)
     ours = {job for job, names in pods.items() if not starts.isdisjoint(names)}
     last = max(order[job] for job in ours)
+    gangs = {job["name"] for job in freed.to_dict()["jobs"] if job.get("min_members", 0) > 1}
     found = {}
     for job in sorted(pods, key=order.__getitem__):
         if job in ours or order[job] > last:
             continue
         fit = [name for name in pods[job] if is_target[allocation.feasible_nodes(freed, name)].any()]
-        if fit := [name for name in fit if allocation.allocate(freed, name).obstacle != "waiting"]:
+        fit = [name for name in fit if allocation.allocate(freed, name).obstacle != "waiting"]
+        # A gang that cannot start takes nothing.
+        if fit and (job not in gangs or allocation.allocate(freed, job).placed):
             found[job] = len(fit)
     return found
 

@@ -437,7 +437,7 @@ const Spoiler spoilers[] = {
                  return c.snapshot.budgets.push_back({"spoiled", {m.task}, {}, 3, true}), true;
          return false;
      },
-     "tasks of 'spoiled' would be down, 0 may be"},
+     " of 'spoiled' would be down, 0 may be"},
     {"a budget that allows one less",
      [](Case& c) {
          std::map<std::int64_t, std::int64_t> down;  // by wave
@@ -450,7 +450,7 @@ const Spoiler spoilers[] = {
          }
          return !budget.tasks.empty() && (c.snapshot.budgets.push_back(budget), true);
      },
-     "tasks of 'spoiled' would be down, "},
+     " of 'spoiled' would be down, "},
     {"for a node that is not vacated",
      [](Case& c) {
          auto& m = c.move();

@@ -327,7 +327,7 @@ def pod_line(
 def decided(folder: Path, plan: dict[str, Any], nodes: list[str], pods: list[str]) -> str:
     """The script's next steps for these lines of its listings, within 5 s of processor time."""
     script = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(plan)).removesuffix('main "$@"\n')
-    script += 'ulimit -t 5\nrm -rf "$tmp"\ntmp=$1 fresh=0 started=2026-01-01T00:00:00Z\nview next\n'
+    script += 'ulimit -t 5\nrm -rf "$tmp"\ntmp=$1 nothing_evicted=0 started=2026-01-01T00:00:00Z\nview next\n'
     for name, text in {"plan.sh": script, "memo": "", "nodes": "".join(nodes), "pods": "".join(pods)}.items():
         (folder / name).write_text(text)
     run = subprocess.run(["sh", folder / "plan.sh", folder], capture_output=True, text=True, check=False)

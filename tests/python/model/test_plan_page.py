@@ -249,7 +249,7 @@ def test_nodes_without_gpus_have_none_in_use() -> None:
     tasks = [make_task(name, node=f"n{i}", gpu_count=0, preemptible=True) for i, name in enumerate("ab")]
     cluster = gs.Cluster.from_json(document(nodes, tasks))
     plan = gs.consolidate(cluster, objective="nodes", clear=["n0"])
-    page = Reader(gs.plan_page(plan, cluster))
+    page = Page(gs.plan_page(plan, cluster))
     assert ["n0", "A100", "1", "0", "no GPUs", "no GPUs"] in page.rows
     assert "0 of 0" not in page.text
 

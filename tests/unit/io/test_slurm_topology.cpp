@@ -88,7 +88,7 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     refused("SwitchName=a Nodes=n[2-1]\n", "t:1 Nodes node[01-04,7] 'n[2-1]'");
     // A few bytes stand for a million names.
     refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "t:1 Nodes 'n[0-999]m[0-999]o[0-999]' 96 MiB");
-    refused("SwitchName=d Nodes=n[0-99999][0-9]\n", "t:1 'd' with its nodes 96 MiB");
+    refused("SwitchName=d Nodes=n[0-99999][0-9]\n", "t:1 Nodes 'n[0-99999][0-9]' 96 MiB");
     refused("SwitchName=a Nodes=x[0-99999]\nSwitchName=b Nodes=y[0-999999]\n",
             "t:2 Nodes 'y[0-999999]' 96 MiB");
     refused("SwitchName=" + std::string(10'000, 's') + " Nodes=n[0-99999]\n", "t:1 with its nodes 96 MiB");
