@@ -262,7 +262,10 @@ static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const 
                   " if every task left that may leave, but no placement was found for " +
                   (pods.size() == 1 ? "the pod" : "all " + number_text(pods.size()) + " pods") +
                   " and the tasks that must keep running";
-    if (!as_it_is.reason.empty()) made.reason += "; without disturbing tasks: " + as_it_is.reason;
+    if (!as_it_is.reason.empty())
+        made.reason += "; without disturbing tasks: " +
+                       (made.proven ? as_it_is.reason.substr(0, as_it_is.reason.find("; the pods were tried"))
+                                    : as_it_is.reason);
     if (!made.proven) made.reason += " (not proven: the search ended early)";
     return false;
 }

@@ -360,7 +360,7 @@ class GroupSearch {
                         result.proven = certain || !pods.by_trial;
                     } else {
                         gang_.explain(pods, pods.pods.size() - want[c].size(), result);
-                        result.reason += " next to the pods of the other shapes";
+                        result.reason += "; the pods of the other shapes were placed first";
                     }
                     cluster_.rollback(start);
                     return;

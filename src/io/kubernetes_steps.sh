@@ -860,10 +860,10 @@ main() {
   started='' before='' nothing_evicted=0 usage="usage: sh $0 [run | check | skip NODE... | undo [NODE...]]"
   for number in "wait_s $wait_s" "lease_s $lease_s" "at_once $at_once"; do
     case ${number#* } in
-    '' | *[!0-9]* | 0) wrong "${number%% *}: '${number#* }' is not a whole number above 0" ;;
+    '' | *[!0-9]* | 0* | ??????????*) wrong "${number%% *}: '${number#* }' is not a whole number above 0" ;;
     esac
   done
-  case $poll_s in '' | .* | *[!0-9.]*) wrong "poll_s: '$poll_s' is not a number of seconds" ;; esac
+  case $poll_s in '' | .* | *[!0-9.]* | *.*.*) wrong "poll_s: '$poll_s' is not a number of seconds" ;; esac
   [ $# -eq 0 ] || shift
   case $action in
   run | check) [ $# -eq 0 ] || wrong "$action: '$1' is not expected; $usage" ;;

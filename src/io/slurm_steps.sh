@@ -12,7 +12,7 @@
 wait_s=${GPUSCHED_WAIT_S:-900}
 poll_s=${GPUSCHED_POLL_S:-5}
 mark="gpusched:$plan" # the reason of drained nodes, and the end of the AdminComment of held jobs
-drained='' left_out='' gone=''
+drained='' left_out='' gone='' approved=''
 
 say() { printf '%s\n' "$*"; }
 stop() {
@@ -116,6 +116,7 @@ requeue() { # <job> <nodes>
     return 1
   fi
   [ "$(field Requeue)" = 1 ] || { say "left alone: job $1 cannot be requeued" && return 1; }
+  in_list "$1" "$approved" || { say "left alone: job $1 started there after the question" && return 1; }
   before=$(comment)
   s update JobId="$1" AdminComment="${before:+$before }$mark" && s requeuehold "$1" ||
     { say "left alone: job $1 was not requeued" && release "$1" && return 1; }
@@ -134,9 +135,12 @@ run() {
   leave_out_shared
   all=0 evictions=0
   for step in $(printf '%s\n' "$steps" | grep '^[EM]'); do
-    job=${step#?|} nodes=${step##*|}
+    job=${step#?|} nodes=${step##*|} job=${job%|*}
     case $step in M*) ! stays "$nodes" || continue ;; esac
-    runs_on "${job%|*}" "$nodes" || continue
+    # One that an interrupted run holds is released below, and may start where it was.
+    runs_on "$job" "$nodes" || case $step$(comment) in E*"$mark") ;; *) continue ;; esac
+    [ "$(field Requeue)" = 1 ] || continue
+    approved="$approved $job"
     all=$((all + 1))
     case $step in E*) evictions=$((evictions + 1)) ;; esac
   done
@@ -192,8 +196,8 @@ wrong() {
 }
 main() {
   usage="usage: sh $0 [run | undo]"
-  case $wait_s in '' | *[!0-9]* | 0) wrong "GPUSCHED_WAIT_S: '$wait_s' is not a whole number above 0" ;; esac
-  case $poll_s in '' | .* | *[!0-9.]*) wrong "GPUSCHED_POLL_S: '$poll_s' is not a number of seconds" ;; esac
+  case $wait_s in '' | *[!0-9]* | 0* | ??????????*) wrong "GPUSCHED_WAIT_S: '$wait_s' is not a whole number above 0" ;; esac
+  case $poll_s in '' | .* | *[!0-9.]* | *.*.*) wrong "GPUSCHED_POLL_S: '$poll_s' is not a number of seconds" ;; esac
   case ${1:-run} in run | undo) ;; *) wrong "'$1' is not expected; $usage" ;; esac
   [ $# -lt 2 ] || wrong "$1: '$2' is not expected; $usage"
   case ${1:-run} in

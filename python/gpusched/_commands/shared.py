@@ -183,8 +183,8 @@ def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[Non
             else:
                 problems.append(problem)
         for (option, pattern, reason), nodes in rejected.items():
-            matches = f"{repr_text(pattern)} matches {counted(len(nodes), 'node')}, such as {nodes[0]}"
-            problems.append(f"{option}: {matches}; {reason}")
+            such = f"{counted(len(nodes), 'node')} of {repr_text(pattern)}, such as {nodes[0]}"
+            problems.append(f"{option}: {such}; {reason}")
         raise InvalidInput(problems) from None
 
 

@@ -64,7 +64,7 @@ def test_unknown_names(cluster: gs.Cluster) -> None:
     job = {"name": "j", "pods": [{**PODS, "gpu_models": ["B200", "h100"]}]}
     assert gs.allocate(cluster, job).pods[0].node == "h"
     job["pods"][0]["gpu_models"] = ["B200"]
-    assert mentions(gs.allocate(cluster, job).reason, "GPU model: no node has room no node has the GPU model")
+    assert mentions(gs.allocate(cluster, job).reason, "GPU model: no node takes no node has the GPU model")
 
 
 def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,7 +157,7 @@ TEST_CASE("the binding constraint is named with figures") {
     both.nodes[1].schedulable = false;
     request = pods(1, 8);
     request.pod.node_selector["pool"] = "a";
-    CHECK_THAT(refused(both, request), Mentions("too few idle GPUs: no node has room pod 'job-0'"));
+    CHECK_THAT(refused(both, request), Mentions("too few idle GPUs: no node takes pod 'job-0'"));
     // Uncordoning 7 nodes is not enough for the 8 other pods, but still what most nodes lack.
     CHECK_THAT(refused(spec, pods(9, 8)), Mentions("cordoned: hold 1 of the 9 pods like 'job-0'; then"));
     request = pods(8, 1);
@@ -188,7 +188,7 @@ TEST_CASE("the binding constraints are named once, and each in its own words") {
              Case{"three named resources",
                   {node("n0", {})},
                   lacking,
-                  {"too little of a resource: no node has room 'n0': a b c"},
+                  {"too little of a resource: no node takes 'n0': a b c"},
                   "too little of a resource"},
              Case{"cordoned and not ready",
                   {closed},
@@ -323,7 +323,7 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     CHECK(refused.proven);
     CHECK(refused.obstacle == Obstacle::gpu);
     INFO(refused.reason);
-    CHECK_THAT(refused.reason, Mentions("too few idle GPUs: no node has room pod 'job-2' next other shapes"));
+    CHECK_THAT(refused.reason, Mentions("too few idle GPUs: no node takes pod 'job-2' other shapes placed first"));
 
     // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node. Under the other switch nothing would do.
     spec.nodes = {node("a", {"s"}, 7), node("b", {"s"}, 8), node("c", {"t"}, 7), node("d", {"t"}, 7)};
