@@ -249,7 +249,8 @@ void Inquiry::ask_as_it_is() {
     }
     const auto all = static_cast<std::int64_t>(why_.pods.size());
     unplaced_ = place_best(work);
-    if (unplaced_.empty()) why_.fits = true;  // `allocate` can miss placements of pods in groups
+    // `allocate` can miss placements of pods in groups.
+    why_.fits = why_.fits || (unplaced_.empty() && !why_.waiting_for);
     why_.places = why_.fits ? all : all - static_cast<std::int64_t>(unplaced_.size());
     work_ = std::move(work);
     if (why_.waiting_for || !why_.fits) return;

@@ -332,8 +332,7 @@ class Check {
 
     /// The obstacle of `allocate` that a constraint of `why` stands for.
     static std::string obstacle_of(const std::string& constraint) {
-        return constraint == "not_ready"                                     ? "cordoned"
-               : constraint == "failed_gpus"                                 ? "gpu"
+        return constraint == "failed_gpus"                                   ? "gpu"
                : constraint == "pods" || constraint.starts_with("resource ") ? "resource"
                                                                              : constraint;
     }

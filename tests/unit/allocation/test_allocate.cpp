@@ -323,7 +323,8 @@ TEST_CASE("shapes with only one joint placement are placed; others are refused w
     CHECK(refused.proven);
     CHECK(refused.obstacle == Obstacle::gpu);
     INFO(refused.reason);
-    CHECK_THAT(refused.reason, Mentions("too few idle GPUs: no node takes pod 'job-2' other shapes placed first"));
+    CHECK_THAT(refused.reason,
+               Mentions("too few idle GPUs: no node takes pod 'job-2' other shapes placed first"));
 
     // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node. Under the other switch nothing would do.
     spec.nodes = {node("a", {"s"}, 7), node("b", {"s"}, 8), node("c", {"t"}, 7), node("d", {"t"}, 7)};

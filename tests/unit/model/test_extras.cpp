@@ -201,7 +201,7 @@ TEST_CASE("missing amounts are reported with names and figures", "[model]") {
         {{{"zone", MatchOperator::in, {"a", "b"}}, {"k", MatchOperator::exists, {}}}, {}},
         {{}, {{"metadata.name", MatchOperator::not_in, {"n0"}}}},
         {}};
-    CHECK_THAT(why(spec, "t2", "n0"), Mentions("node_affinity not zone In 'a', 'b' k Exists metadata.name "
+    CHECK_THAT(why(spec, "t2", "n0"), Mentions("not zone In 'a', 'b' k Exists metadata.name "
                                                "NotIn 'n0' nor term without conditions"));
     CHECK(fits(spec, "t2", "n1"));
 }
