@@ -63,7 +63,7 @@ def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:
         pods.setdefault(job, []).append(name)
     ours = {job for job, names in pods.items() if not starts.isdisjoint(names)}
     last = max(order[job] for job in ours)
-    gangs = {job["name"] for job in freed.to_dict()["jobs"] if job.get("min_members", 0) > 1}
+    gangs = {job["name"] for job in freed.to_json()["jobs"] if job.get("min_members", 0) > 1}
     found = {}
     for job in sorted(pods, key=order.__getitem__):
         if job in ours or order[job] > last:
