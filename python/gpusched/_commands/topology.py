@@ -18,6 +18,9 @@ from .arguments import Parser, flag
 from .shared import OK, given, read_mapping, refuse, require_writable, say, write_text
 
 LABEL_TOPOLOGY = re.compile(r"""apiVersion["']?\s*:\s*["']?(kueue\.x-k8s\.io|kai\.scheduler)/""")
+SLURM_TOPOLOGY = re.compile(
+    r"""^\s*(SwitchName|BlockName)\s*=|^[\s\[]*(-\s+|\{\s*)["']?topology["']?\s*:""", re.IGNORECASE | re.MULTILINE
+)
 
 
 def kind_of_topology(path: str) -> str:
@@ -31,8 +34,7 @@ def kind_of_topology(path: str) -> str:
         start = file.read(1 << 16)
     if LABEL_TOPOLOGY.search(start):
         return "labels"
-    name = os.path.basename(path)
-    if name.endswith(".conf") or name in ("topology.yaml", "topology.yml"):
+    if SLURM_TOPOLOGY.search(start) or path.endswith(".conf"):
         return "slurm"
     if start.lstrip("\ufeff \t\r\n").startswith("{") and "FlexTopo" not in start:
         return "cluster"

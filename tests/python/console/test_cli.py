@@ -177,6 +177,25 @@ def test_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topology", "show", str(cluster), "-o", str(dot)]) == 2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# a comment\nSwitchName=a Nodes=n[0-2]\n",
+        "BlockName=a Nodes=n[0-2]\n",
+        "---\n- topology: t\n  tree:\n    switches:\n      - {switch: a, nodes: 'n[0-2]'}\n",
+        '[{"topology": "t", "tree": {"switches": [{"switch": "a", "nodes": "n[0-2]"}]}}]',
+    ],
+)
+@pytest.mark.parametrize("name", ["topology.conf", "network.yaml", "racks.txt"])
+def test_topologies_of_slurm_are_recognised_by_their_content(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert cli.main(["topology", "show", str(path)]) == 0
+    assert "3 nodes, 0 of unknown position" in capsys.readouterr().out
+
+
 def test_topology_of_other_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = tmp_path / "topology.conf"
     conf.write_text("SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n2\n")
