@@ -3,9 +3,12 @@
 """Fits the coefficients of step_model.py to measurements of serving engines, and shows its errors.
 
     python benchmarks/serving/fit_estimates.py [DATA] [--write] [--drop]
+    python benchmarks/serving/fit_estimates.py --tables
 
 DATA is the folder with silicon/silicon_train.csv (default: GPUSCHED_DATA or ../shared/data). --write replaces
-estimates/coefficients.json. --drop fits again without each term of the model and prints the errors.
+estimates/coefficients.json and what follows from estimates/: src/serving/engine_tables.cpp and the table of errors
+in docs/serving-predict.md. --tables replaces only these, without data. --drop fits again without each term of the
+model and prints the errors.
 
 Errors are of points left out: all points of a configuration (model, GPU, engine, precision, degrees, mode), or of a
 model on a GPU. The coefficients without them are one Gauss-Newton step from the full fit. Needs numpy.
@@ -31,10 +34,11 @@ MODELS = json.loads((HERE / "models.json").read_text())
 GPUS = json.loads((HERE / "gpus.json").read_text())
 MODEL_OF = {name: model for model, shape in MODELS.items() for name in shape["names"]}
 SHAPE = (
-    "layers hidden heads kv_heads head_size intermediate vocabulary gated experts top_k moe_intermediate shared_experts "
+    "layers hidden heads kv_heads head_size vocabulary intermediate gated experts top_k moe_intermediate shared_experts "
     "first_dense q_lora_rank kv_lora_rank rope_size nope_size value_size window window_layers linear_layers "
     "linear_key_heads linear_value_heads linear_size index_heads index_size index_top_k"
 ).split()
+GPU_FIELDS = ("bandwidth", "bf16", "fp8", "fp4", "memory", "link", "network", "linked")
 PARAMETER_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.5625}  # 4 bits and scales
 PEAK = {"bf16": "bf16", "fp8": "fp8", "fp4": "fp4", "int4": "bf16"}
 
@@ -77,12 +81,66 @@ TERMS = {  # with values that make a term vanish
     "time outside the engine": {"request_s": 1e-5, "transfer_s": 1e-5},
     "limit of memory": {"memory": 1e3},
 }
+KEYS = ("engine", "release", "family", "attention", "precision")  # on which coefficients depend
 CELL = ("kind", "family", "engine", "precision")
 LEAST, LEAST_CONFIGURATIONS = 30, 10  # points and configurations of a cell with bands of its own
 ATTRIBUTION = (
     "Fitted to silicon_sample.csv of github.com/ai-dynamo/aiconfigurator (aiconfigurator-core 0.12.0), "
     "Copyright (c) NVIDIA CORPORATION & AFFILIATES, Apache-2.0; no row of the table is contained."
 )
+
+ROOT = HERE.parents[2]
+TABLES, PAGE = ROOT / "src" / "serving" / "engine_tables.cpp", ROOT / "docs" / "serving-predict.md"
+MARKS = "<!-- errors: written by benchmarks/serving/fit_estimates.py -->", "<!-- end of errors -->"
+CPP = """\
+// SPDX-License-Identifier: Apache-2.0
+// Models, GPUs and coefficients of the model of an engine step. Written by
+// benchmarks/serving/fit_estimates.py --tables from benchmarks/serving/estimates; do not edit.
+//
+// {attribution}
+#include "serving/engine_tables.hpp"
+
+namespace gpusched::serving::detail {{
+
+// clang-format off
+
+const std::vector<KnownModel>& known_models() {{
+    static const std::vector<KnownModel> models{{
+{models}
+    }};
+    return models;
+}}
+
+const std::vector<KnownGpu>& known_gpus() {{
+    static const std::vector<KnownGpu> gpus{{
+{gpus}
+    }};
+    return gpus;
+}}
+
+const Coefficients& base_coefficients() {{
+    static constexpr Coefficients values{{
+{values}
+    }};
+    return values;
+}}
+
+static constexpr CoefficientFactor factor_table[] = {{
+{factors}
+}};
+
+std::span<const CoefficientFactor> coefficient_factors() {{ return factor_table; }}
+
+static constexpr CellError error_table[] = {{
+{errors}
+}};
+
+std::span<const CellError> cell_errors() {{ return error_table; }}
+
+// clang-format on
+
+}}  // namespace gpusched::serving::detail
+"""
 
 
 @dataclass(frozen=True)
@@ -241,8 +299,7 @@ class Fit:
         self.column = {name: np.array([n[0] == name for n in self.names]) for name in step_model.COEFFICIENTS}
 
         model = SimpleNamespace(**{f: np.array([MODELS[p.model].get(f, 0) for p in points], float) for f in SHAPE})
-        fields = [f for f, v in GPUS["h100_sxm"].items() if not isinstance(v, str)]
-        gpu = SimpleNamespace(**{f: np.array([GPUS[p.system][f] for p in points], float) for f in fields})
+        gpu = SimpleNamespace(**{f: np.array([GPUS[p.system][f] for p in points], float) for f in GPU_FIELDS})
         self.inputs = model, gpu, replica(points, "replica", gpu), replica(points, "decode", gpu)
         self.apart = np.array([p.mode == "disagg" for p in points])
         self.load = np.array([(p.concurrency, *p.workers, p.input, p.output) for p in points]).T
@@ -420,14 +477,82 @@ def document(fit: Fit, x: np.ndarray, errors: list[dict]) -> dict:
     return {"attribution": ATTRIBUTION, "coefficients": coefficients, "cell": " ".join(CELL), "errors": errors}
 
 
+def c_number(value: float) -> str:
+    return f"{value:g}" if abs(value) < 1e5 else f"{value:.10g}"
+
+
+def c_text(value: str) -> str:
+    return json.dumps(value)
+
+
+def c_list(values: list[str]) -> str:
+    return "{" + ", ".join(map(c_text, values)) + "}"
+
+
+def cpp_tables(coefficients: dict) -> str:
+    """The source of the library with everything in estimates/."""
+    models, gpus, factors, errors = [], [], [], []
+    for name, m in MODELS.items():
+        fields = [f".name = {c_text(name)}"] + [f".{f} = {c_number(m[f])}" for f in SHAPE if m.get(f)]
+        fields += [f".attention_of_{f} = Precision::{a}" for f, a in m.get("attention_formats", {}).items()]
+        shape = ",\n          ".join(fields + [f".source = {c_text(m['source'])}"])
+        models.append(f"        {{{c_list(m['names'])},\n         {{{shape}}}}},")
+    for name, g in GPUS.items():
+        numbers = ", ".join(c_number(g[f]) for f in GPU_FIELDS)
+        names = c_list([*g["names"], name])
+        gpus.append(f"        {{{names}, {c_text(g['family'])}, {json.dumps(g['measured'])}, {numbers},\n         {c_text(g['source'])}}},")
+    for name, entry in coefficients["coefficients"].items():
+        for keys, values in entry["factors"].items():
+            for key, factor in values.items():
+                pairs = dict(zip(keys.split(), key.split()))
+                which = ", ".join(f".{k} = {c_text(pairs[k])}" for k in KEYS if k in pairs)
+                factors.append(f"    {{&Coefficients::{name}, {{{which}}}, {c_number(factor)}}},")
+    for e in coefficients["errors"]:
+        bands = ", ".join(f"{c_number(e[o][0])}, {c_number(e[o][2])}" for o in OUTPUTS)
+        errors.append(f"    {{{c_text(e['cell'])}, {e['n']}, {bands}}},")
+    values = "\n".join(
+        f"        .{name} = {c_number(entry['value'])},  // {entry['meaning']}, {entry['unit']}"
+        for name, entry in coefficients["coefficients"].items()
+    )
+    return CPP.format(
+        attribution=coefficients["attribution"].replace("; ", ";\n// ").replace(", Copyright", ",\n// Copyright"),
+        models="\n".join(models), gpus="\n".join(gpus), values=values,
+        factors="\n".join(factors), errors="\n".join(errors),
+    )  # fmt: skip
+
+
+def error_table(coefficients: dict) -> str:
+    """The errors by cell as a table of the docs."""
+    rows = ["| cell | n | time per token | first token | requests/s |", "|---|---|---|---|---|"]
+    for e in coefficients["errors"]:
+        bands = " | ".join("{0:.2f} to {2:.2f} ({1:.2f})".format(*e[o]) for o in OUTPUTS)
+        rows.append(f"| {e['cell'] or 'all'} | {e['n']:,} | {bands} |")
+    return "\n".join(rows)
+
+
+def with_error_table(page: str, coefficients: dict) -> str:
+    before, _, rest = page.partition(MARKS[0] + "\n")
+    return before + MARKS[0] + "\n\n" + error_table(coefficients) + "\n\n" + MARKS[1] + rest.partition(MARKS[1])[2]
+
+
+def write_tables(coefficients: dict) -> None:
+    TABLES.write_text(cpp_tables(coefficients))
+    PAGE.write_text(with_error_table(PAGE.read_text(), coefficients))
+    print(f"\nwrote {TABLES.name} and {PAGE.name}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     parser.add_argument("data", nargs="?", type=Path, default=Path(os.environ.get("GPUSCHED_DATA", beside)))
     parser.add_argument("--write", action="store_true", help="replace estimates/coefficients.json")
+    parser.add_argument("--tables", action="store_true", help="replace only the tables made from estimates/")
     parser.add_argument("--drop", action="store_true", help="fit again without each term")
     parser.add_argument("--smoke", action="store_true", help="few steps of the fit")
     options = parser.parse_args()
+    if options.tables:
+        write_tables(json.loads((HERE / "coefficients.json").read_text()))
+        return 0
     table = options.data / "silicon" / "silicon_train.csv"
     if not table.is_file():
         print(f"{parser.prog}: no {table}: nothing is fitted", file=sys.stderr)
@@ -455,8 +580,10 @@ def main() -> int:
             show(f"Without {term}", points, less.left_out(y, configurations), "mode kind")
     if options.write:
         path = HERE / "coefficients.json"
-        path.write_text(json.dumps(document(fit, x, bands(points, residuals)), indent=1) + "\n")
+        fitted = document(fit, x, bands(points, residuals))
+        path.write_text(json.dumps(fitted, indent=1) + "\n")
         print(f"\nwrote {path.name}")
+        write_tables(fitted)
     return 0
 
 

@@ -52,7 +52,8 @@ def attention_parameters(m, tensor):
     )
     every_gpu = m.hidden * (m.q_lora_rank + m.kv_lora_rank + m.rope_size + m.index_size + m.index_heads)
     every_gpu = every_gpu + m.q_lora_rank * m.index_heads * m.index_size
-    heads = m.q_lora_rank * (m.nope_size + m.rope_size) + m.kv_lora_rank * (m.nope_size + m.value_size)
+    queries = np.where(m.q_lora_rank > 0, m.q_lora_rank, m.hidden)
+    heads = queries * (m.nope_size + m.rope_size) + m.kv_lora_rank * (m.nope_size + m.value_size)
     latent = every_gpu + m.heads / tensor * (heads + m.value_size * m.hidden)
     return np.where(m.kv_lora_rank > 0, latent, grouped)
 

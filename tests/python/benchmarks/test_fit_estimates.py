@@ -2,6 +2,7 @@
 """benchmarks/serving/step_model.py and fit_estimates.py: sizes of models, times by hand, and the fit itself."""
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,24 @@ def test_shapes_have_the_published_numbers_of_parameters(name):
     assert total / 1e9 == pytest.approx(published["parameters_b"], rel=0.01)
     # Published numbers of active parameters leave out embeddings or are rounded to 1 digit.
     assert active / 1e9 == pytest.approx(published["active_b"], rel=0.12)
+
+
+def test_latent_attention_without_a_low_rank_for_queries():
+    # DeepSeek-V2-Lite: 15.7 billion parameters (arXiv 2405.04434, appendix B).
+    lite = {"layers": 27, "hidden": 2048, "heads": 16, "kv_heads": 1, "head_size": 192, "vocabulary": 102400,
+            "intermediate": 10944, "experts": 64, "top_k": 6, "moe_intermediate": 1408, "shared_experts": 2,
+            "first_dense": 1, "kv_lora_rank": 512, "rope_size": 64, "nope_size": 128, "value_size": 128}  # fmt: skip
+    m = SimpleNamespace(**dict.fromkeys(fe.SHAPE, 0.0) | {k: float(v) for k, v in lite.items()})
+    attention, mlp, expert, head = sm.parameters(m, SimpleNamespace(**dataclasses.asdict(ONE)))
+    total = attention + mlp + 2 * head + sm.expert_layers(m) * m.experts * expert
+    assert total / 1e9 == pytest.approx(15.7, rel=0.01)
+
+
+def test_tables_of_the_library_and_the_docs_are_those_of_the_estimates():
+    fitted = json.loads((fe.HERE / "coefficients.json").read_text())
+    assert fe.TABLES.read_text() == fe.cpp_tables(fitted)
+    page = fe.PAGE.read_text()
+    assert page == fe.with_error_table(page, fitted)
 
 
 def plain(**changes):
