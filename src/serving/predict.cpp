@@ -64,7 +64,7 @@ Replica replica_of(const ModelShape& m, const KnownGpu& g, const Parallelism& p,
             .cache_bytes = precision == Precision::bf16 ? 2.0 : 1.0};
 }
 
-/// Seconds of a kernel that is bound by arithmetic or by memory, rounded where both take as long.
+/// Seconds of a kernel that is bound by arithmetic or by memory, rounded if both take as long.
 double roofline(double operations, double peak, double size, double bandwidth) {
     return std::hypot(operations / peak, size / bandwidth);
 }
@@ -364,7 +364,7 @@ void check(Problems& problems, const ModelShape& m, const Parallelism& p, std::s
     const auto before = problems.count();
     check_fields(problems, p, owner);
     if (problems.count() > before) return;
-    if (p.pipeline_parallel > 1)
+    if (p.pipeline_parallel != 1)
         problems.add(bad_value("pipeline_parallel", number_text(p.pipeline_parallel),
                                "1: no pipeline is among the measurements", owner));
     if (std::fmod(m.heads, p.tensor_parallel) != 0)

@@ -29,15 +29,15 @@ struct Parallelism {
 template <class F>
 constexpr void visit_fields(std::type_identity<Parallelism>, F&& field) {
     field("tensor_parallel", &Parallelism::tensor_parallel, within(1, 1024));
-    field("pipeline_parallel", &Parallelism::pipeline_parallel, within(1, 1024));
+    field("pipeline_parallel", &Parallelism::pipeline_parallel);
     field("expert_parallel", &Parallelism::expert_parallel, within(1, 1024));
     field("attention_data_parallel", &Parallelism::attention_data_parallel, within(1, 1024));
 }
 
 /// Equal workers that prefill, or that decode.
 struct Workers {
-    int workers = 1;  ///< number of workers
-    Parallelism parallelism{};
+    int workers = 1;            ///< number of workers
+    Parallelism parallelism{};  ///< GPUs of each worker
     bool operator==(const Workers&) const = default;
 };
 template <class F>
@@ -48,7 +48,7 @@ constexpr void visit_fields(std::type_identity<Workers>, F&& field) {
 
 /// The engine and its load: clients that send their next request as soon as the last one is answered.
 struct EngineLoad {
-    Engine engine = Engine::vllm;
+    Engine engine = Engine::vllm;           ///< the engine; `trtllm` is TensorRT-LLM
     std::string engine_version{};           ///< such as `0.12.0`; empty = a recent release
     Precision precision = Precision::bf16;  ///< of the checkpoint
     int concurrency = 64;                   ///< clients of the whole replica
@@ -68,7 +68,8 @@ constexpr void visit_fields(std::type_identity<EngineLoad>, F&& field) {
 
 /// The error of one output: 80 % of comparable measurements were `low` to `high` times the estimate.
 struct ErrorBand {
-    double low = 0, high = 0;
+    double low = 0;      ///< 10th percentile of measured / estimated
+    double high = 0;     ///< 90th percentile of measured / estimated
     std::string cell{};  ///< the comparable measurements, such as `moe hopper vllm`; `all` if none are closer
     int n = 0;           ///< number of these measurements
     bool operator==(const ErrorBand&) const = default;
@@ -83,7 +84,9 @@ constexpr void visit_fields(std::type_identity<ErrorBand>, F&& field) {
 
 /// The errors of a prediction.
 struct PredictionErrors {
-    ErrorBand ttft{}, tpot{}, requests_per_s{};
+    ErrorBand ttft{};            ///< error of the time to the first token
+    ErrorBand tpot{};            ///< error of the time per token
+    ErrorBand requests_per_s{};  ///< error of the requests per second
     bool operator==(const PredictionErrors&) const = default;
 };
 template <class F>
