@@ -160,7 +160,9 @@ GPUSCHED_EXPORT std::vector<ModelShape> model_shapes() {
 
 GPUSCHED_EXPORT ModelShape find_model_shape(const std::string& model) {
     std::vector<std::string> ids;
+    std::string names;
     for (const auto& known : detail::known_models()) {
+        names += known.shape.name + ", ";
         if (detail::is_same_name(model, known.shape.name)) return known.shape;
         for (const auto& id : known.ids) {
             if (detail::is_same_name(model, id)) return known.shape;
@@ -171,7 +173,9 @@ GPUSCHED_EXPORT ModelShape find_model_shape(const std::string& model) {
     std::error_code none;
     if (std::filesystem::is_directory(path, none)) path /= "config.json";
     if (path.extension() != ".json" && !std::filesystem::exists(path, none))
-        throw InvalidInput(bad_name("model", model, ids) + "; or a config.json, as a path or a dict");
+        throw InvalidInput(bad_value("model", gpusched::quoted(model),
+                                     "one of " + names + "or a config.json as a path or dict") +
+                           did_you_mean(model, ids));
     Problems problems;
     const auto config = json::Document::read(path.string(), problems);
     problems.throw_if_any();
