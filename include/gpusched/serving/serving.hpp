@@ -6,8 +6,10 @@
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/model_shape.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/predict.hpp>
 #include <gpusched/serving/rental.hpp>
 #include <gpusched/serving/sensitivity.hpp>
 #include <gpusched/serving/serving_milp.hpp>

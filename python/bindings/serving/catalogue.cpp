@@ -4,6 +4,7 @@
 #include "support/records.hpp"
 
 #include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/predict.hpp>
 
 namespace gpusched::python {
 
@@ -31,6 +32,20 @@ namespace {
 struct DeploymentArguments : s::DeploymentOptions {
     double memory_fraction = s::usual_memory_fraction;
 };
+
+struct PredictArguments : s::EngineLoad, s::Parallelism {};
+
+struct DisaggregatedArguments : s::EngineLoad {
+    s::Workers prefill{}, decode{};
+};
+
+/// A model by name, path of a config.json, or the dict of one.
+using ModelArgument = Typed<"str | PathLike[str] | Mapping[str, Any]">;
+
+s::ModelShape read_model_shape(const py::object& model) {
+    if (is_mapping(model)) return s::read_model_config(to_document(model, "model"));
+    return s::find_model_shape(path_text(model, "model"));
+}
 
 /// A GPU type of the catalogue, or of the paper if only the paper has the name.
 s::GpuType find_gpu(const std::string& name) {
@@ -63,6 +78,33 @@ void bind_records(py::module_& m) {
     bind_record<s::Stage>(m, "Stage");
     bind_record<s::Deployment>(m, "Deployment");
     bind_record<s::ThroughputEstimate>(m, "ThroughputEstimate");
+    bind_record<s::ErrorBand>(m, "ErrorBand");
+    bind_record<s::PredictionErrors>(m, "PredictionErrors");
+    auto prediction = bind_record<s::Prediction>(m, "Prediction");
+    prediction.attr("__repr__") =  // short, without the assumptions
+        py::cpp_function(repr_of_attributes({"fits", "ttft_s", "tpot_s", "requests_per_s", "gpus"}),
+                         py::name("__repr__"), py::is_method(prediction));
+}
+
+void bind_predict(py::module_& m) {
+    Keywords<PredictArguments>().fields<s::EngineLoad>().fields<s::Parallelism>().def(
+        m, "predict",
+        [](const PredictArguments& o, const ModelArgument& model, const Typed<"str">& gpu) {
+            return s::predict(read_model_shape(model), OptionType<std::string>::read("gpu", gpu), o, o);
+        },
+        doc("serving::predict"), py::arg("model"), py::arg("gpu"));
+    Keywords<DisaggregatedArguments>()
+        .fields<s::EngineLoad>()
+        .field("prefill", &DisaggregatedArguments::prefill, "The workers that prefill.")
+        .field("decode", &DisaggregatedArguments::decode, "The workers that decode.")
+        .def(
+            m, "predict_disaggregated",
+            [](const DisaggregatedArguments& o, const ModelArgument& model, const Typed<"str">& gpu) {
+                return s::predict_disaggregated(read_model_shape(model),
+                                                OptionType<std::string>::read("gpu", gpu), o.prefill,
+                                                o.decode, o);
+            },
+            doc("serving::predict_disaggregated"), py::arg("model"), py::arg("gpu"));
 }
 
 void bind_catalogue(py::module_& m) {
@@ -160,6 +202,7 @@ void bind_catalogue(py::module_& m) {
 void bind_serving_catalogue(py::module_& m) {
     bind_records(m);
     bind_catalogue(m);
+    bind_predict(m);
 }
 
 }  // namespace gpusched::python
