@@ -6,6 +6,7 @@
 #include "support/reference.hpp"
 #include "support/subgroups.hpp"
 
+#include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/why.hpp>
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/core/rng.hpp>
