@@ -137,7 +137,7 @@ run() {
   for step in $(printf '%s\n' "$steps" | grep '^[EM]'); do
     job=${step#?|} nodes=${step##*|} job=${job%|*}
     case $step in M*) ! stays "$nodes" || continue ;; esac
-    # One that an interrupted run holds is released below, and may start where it was.
+    # A job that an interrupted run holds is released below. It may then start where it was.
     runs_on "$job" "$nodes" || case $step$(comment) in E*"$mark") ;; *) continue ;; esac
     [ "$(field Requeue)" = 1 ] || continue
     approved="$approved $job"

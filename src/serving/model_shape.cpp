@@ -152,12 +152,6 @@ bool is_same_name(std::string_view name, std::string_view known) { return folded
 
 }  // namespace detail
 
-GPUSCHED_EXPORT std::vector<ModelShape> model_shapes() {
-    std::vector<ModelShape> shapes;
-    for (const auto& known : detail::known_models()) shapes.push_back(known.shape);
-    return shapes;
-}
-
 GPUSCHED_EXPORT ModelShape find_model_shape(const std::string& model) {
     std::vector<std::string> ids;
     std::string names;

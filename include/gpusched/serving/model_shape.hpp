@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace gpusched::serving {
 
@@ -35,9 +34,6 @@ struct ModelShape {
     std::string source{};  ///< the source of the numbers
     bool operator==(const ModelShape&) const = default;
 };
-
-/// Returns the shapes of the measured models.
-[[nodiscard]] std::vector<ModelShape> model_shapes();
 
 /// Returns a model by its name (`DeepSeek-R1`) or Hugging Face id (`deepseek-ai/DeepSeek-R1`), or reads its
 /// config.json if `model` is the path of a file or of the folder with that file.
