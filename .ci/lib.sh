@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shared by tests/run.sh, examples/quickstart.sh and .ci/run: system packages, Python environments, the wheel.
 # To be sourced by bash, with the repository root as the current folder.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds the MILP solver CBC and defines the imported target Cbc::Cbc.
 find_path(GPUSCHED_CBC_INCLUDE_DIR NAMES CbcSolver.hpp PATH_SUFFIXES coin coin-or DOC "Folder of CbcSolver.hpp (Debian: coinor-libcbc-dev)")
 set(_gpusched_cbc_libraries "")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds the linear programming solver Clp and defines the imported target Clp::Clp.
 find_path(GPUSCHED_CLP_INCLUDE_DIR NAMES coin/ClpSimplex.hpp DOC "Folder of coin/ClpSimplex.hpp (Debian: coinor-libclp-dev)")
 find_library(GPUSCHED_CLP_LIBRARY NAMES Clp)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds the YAML parser libyaml and defines the imported target LibYaml::LibYaml.
 find_path(GPUSCHED_LIBYAML_INCLUDE_DIR NAMES yaml.h DOC "Folder of yaml.h of libyaml (Debian: libyaml-dev)")
 find_library(GPUSCHED_LIBYAML_LIBRARY NAMES yaml)

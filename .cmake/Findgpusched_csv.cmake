@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds the header csv.h of fast-cpp-csv-parser and defines the imported target gpusched::csv.
 # Several libraries install a file of that name, so its text is looked at as well.
 function(_gpusched_csv_check result candidate)

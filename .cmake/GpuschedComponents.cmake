@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The components: one library each, made of one or several folders of src/ and include/gpusched/.
 #
 # The two tables at the end of this file list the packages, and per component its folders, the components that it needs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Install rules, from the tables of GpuschedComponents.cmake: per component a library, an export set and a pkg-config
 # file. CMake's install component "devel" holds the C++ library; the Python wheel takes "python" only.
 include(CMakePackageConfigHelpers)

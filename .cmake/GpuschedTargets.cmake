@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Flags for gpusched's own targets. Nothing here reaches the targets of a project that includes gpusched.
 include_guard()
 

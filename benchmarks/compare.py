@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares two result sets of one benchmark, run by run.
 
     benchmarks/compare.py before.jsonl after.jsonl

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts instructions and allocations of the benchmarks' inner work with valgrind, undisturbed by other load.
 
     benchmarks/instructions.py [BUILD]                           (default: build/release)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that consolidation makes the same plans as before, by the hashes in plan_hashes.csv.
 
     benchmarks/plan_hashes.py [BUILD]             names each plan that differs; then the exit status is 1

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs every benchmark very briefly, to check that all of them work. The figures mean nothing.
 #
 #   benchmarks/smoke.sh [build folder]     (default: build/release, which must have been built)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a snapshot, plans which nodes to vacate, has the plan checked, and says how good it is.
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/io/cluster_json.hpp>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints what `kubectl get nodes,pods,pdb,priorityclasses,... -A -o json` would print of an invented cluster.
 
     python examples/kubernetes_dump.py > all.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main job: which GPUs are lost to fragmentation, and a checked plan that frees whole nodes.
 
 Runs on a generated cluster of 37,707 nodes with 155,410 GPUs; on your own with

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From a fresh clone to a first result: installs what is missing, builds the Python package into its own environment
 # (build/quickstart-venv) and runs examples/quickstart.py. A repeat rebuilds nothing unless the sources changed.
 set -eu -o pipefail

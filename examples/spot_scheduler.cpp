@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small scheduler out of the library's parts, on one snapshot that every step changes: filter and rank for single pods,
 // allocate for a gang over switches; preempt where nothing fits; consolidate; every plan checked by code that shares nothing
 // with the search. Then the same policies over days of HP and spot jobs.

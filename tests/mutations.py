@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Switches off one rule of feasibility at a time: the property test `feasibility_rules` must then fail.
 
     tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a and

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds the library and the Python wheel, and runs all tests: ctest, then pytest.
 # Needs a shell, git and apt (root or sudo); runs from any folder, and again at any time. Ends with the summary line of
 # each runner; the exit status is not 0 when either fails.

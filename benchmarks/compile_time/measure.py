@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the cost of including a header: its compile time minus that of an empty translation unit.
 
     benchmarks/compile_time/measure.py                          every umbrella header and every algorithm

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares Meta's Rebalancer with `consolidate` on the same clusters: nodes, GPUs, moves and processor time.
 
     python benchmarks/consolidation/compare_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the moves of the paper's algorithm and of a frontier with the fewest that any plan needs.
 
     python benchmarks/consolidation/fewest_moves.py [--smoke] [--nodes N] [--seeds N] [--time-limit SECONDS]

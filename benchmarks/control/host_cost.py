@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the controller of a host costs: CPU time of an observation and of a decision.
 
 32 protected tenants in MIG instances of 8 GPUs, their latencies in files. Files, /proc and the journal are

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures time and memory of reading a day of the ASI release's tables.
 
     python benchmarks/io/asi.py [--servers 37707] [--pods-without-gpus 23] [--hours 24] [-o ROWS.jsonl]

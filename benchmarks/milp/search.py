@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares binary search on the makespan (Algorithm 1) with solving the serving plan directly.
 
     python benchmarks/milp/search.py [--smoke] [--solver highs,cbc] [--methods copies,rates,...] [--seeds N]

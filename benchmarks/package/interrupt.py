@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures how fast Ctrl-C ends a long call: milliseconds from the signal to the KeyboardInterrupt.
 
     python benchmarks/package/interrupt.py [--tries N] [-o ROWS.jsonl] [--smoke]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the cost of the Python package, and how the time of its main calls grows with the cluster.
 
     python benchmarks/package/scaling.py [--nodes 1000,4000,10000,40000] [--threads 1,2] [--runs N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the planner with HexGen, Helix and Mélange on the inputs of arXiv 2502.00722.
 
     python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--first 0] [--seeds 10]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Estimates of figures 3, 4, 11, 12 and 13 of arXiv 2502.00722: requests per $ and costs of latency.
 
     python benchmarks/serving/deployments.py [--smoke] [--gpus dense|printed] [--kinds

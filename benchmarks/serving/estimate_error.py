@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the throughput estimates of gpusched.serving with measurements.
 
     python benchmarks/serving/estimate_error.py [DATA]

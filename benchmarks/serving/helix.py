@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helix: places layers on GPUs so that the largest flow of requests passes all layers.
 
 Implements "Helix: Serving Large Language Models over Heterogeneous GPUs and Network via Max-Flow" (arXiv

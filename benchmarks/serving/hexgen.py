@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HexGen: groups GPUs by a genetic search, with a pipeline in each group.
 
 Implements "HexGen: Generative Inference of Large Language Model over Heterogeneous Environment" (arXiv

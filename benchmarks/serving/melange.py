@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mélange: packs slices of requests into GPU instances as bins.
 
 Implements "Mélange: Cost Efficient Large Language Model Serving by Exploiting GPU Heterogeneity" (arXiv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Repeats the experiments of arXiv 2502.00722 with estimated throughputs.
 
     python benchmarks/serving/paper.py [--smoke] [--only

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares estimates with public profiles, before and after calibration.
 
     python benchmarks/serving/profile_residuals.py [DATA]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Public profiles for comparisons with estimates: their folder, and readers that two benchmarks share."""
 
 from __future__ import annotations

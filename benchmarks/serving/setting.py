@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inputs of arXiv 2502.00722: GPU types, availabilities, traces and kinds of requests.
 
 They are in Table 1, Table 4, Table 5 and section 3. Two of them have two readings; each is an option of every

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the workload monitor and replanning of arXiv 2502.00722, App. M: false alarms, delays and gains.
 
     python benchmarks/serving/workload_shift.py [--smoke] [--seeds 10] [--rate 5] [--budget 30] [--time-limit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conan 2 recipe: `conan create packaging/conan [-o 'gpusched/*:components=core'] [-o 'gpusched/*:system_packages=True']`.
 
 With `system_packages` the packages that gpusched stands on are those of the machine, and no remote is asked.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extracts the documentation of C++ headers and of structs in the bindings into a table for the Python
 bindings.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the stubs of the extension, gpusched/_core/*.pyi, from the docstrings of the built extension.
 
     PYTHONPATH=<build folder>/python python3 python/bindings/generate_stubs.py [--check]

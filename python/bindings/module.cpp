@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The extension module gpusched._core. Users import the public modules, which re-export its parts.
 #include "support/keywords.hpp"
 

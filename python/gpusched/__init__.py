@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scheduling algorithms for GPU clusters.
 
 A snapshot (`Cluster`) holds the nodes, the tasks and the placement of each task. Algorithms take a snapshot

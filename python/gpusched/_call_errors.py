@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Error messages for calls of the extension module with arguments that match no signature."""
 
 from __future__ import annotations

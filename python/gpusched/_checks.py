@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of arguments of Python functions, with the same messages as the extension module."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests per dollar, and costs of latencies, for each GPU type and deployment."""
 
 from __future__ import annotations

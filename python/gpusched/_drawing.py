@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures that results draw of themselves, and helpers that all figures share.
 
 `gpusched.plotting` is the public part.

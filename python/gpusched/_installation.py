@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that no other distribution has overwritten the files of this package.
 
 Another project on PyPI, a queue for the GPUs of one machine, also installs a package and a command called

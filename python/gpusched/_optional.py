@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imports of packages that only some functions need."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The progress bar behind `progress=True`."""
 
 from __future__ import annotations

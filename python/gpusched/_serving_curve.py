@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of rates and latency targets: the cheapest plan for each of them, as a table."""
 
 from __future__ import annotations

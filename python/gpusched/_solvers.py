@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Solvers of mixed-integer programs from Python packages: HiGHS through highspy or scipy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of dicts that the extension returns, for type checkers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Detects when the requests differ from the workload that a serving plan was made for."""
 
 from __future__ import annotations

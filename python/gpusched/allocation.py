@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places tasks and jobs on free resources."""
 
 from ._core.allocation import *

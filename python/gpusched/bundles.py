@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replay bundles: files with a snapshot, the options of a call and its plan, so that others can repeat it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console script `gpusched`: everyday tasks on files.
 
 Exit codes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans moves that empty nodes."""
 
 from ._core.consolidation import *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decisions of the tail-latency controller of one host: MIG layouts, windows, and the audit log."""
 
 from ._core.control import *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors. Expected outcomes (infeasible, time limit, cancelled) are return values instead."""
 
 from __future__ import annotations

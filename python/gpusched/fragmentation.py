@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures of fragmentation: idle GPUs that requests cannot use, and the reasons."""
 
 from ._core.fragmentation import *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mixed-integer programs: builders that expose their matrices, files and solvers."""
 
 from ._core.milp import *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshots of clusters, and plans that change them."""
 
 from ._core.model import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chooses tasks to evict so that a pending task or gang can run."""
 
 from ._core.preemption import *

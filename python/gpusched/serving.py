@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Serving of language models: GPU catalogue, deployments, throughput estimates and rental plans."""
 
 from __future__ import annotations

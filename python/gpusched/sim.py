@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated clusters, replays of traces, simulation of HP and spot jobs, and a simulated host."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network as a tree, machines as graphs, racks with one NVLink domain, and FlexTopo's agent."""
 
 from __future__ import annotations

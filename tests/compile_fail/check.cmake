@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DSOURCE=<file> -DFLAGS=<flags.cmake> -P check.cmake: see CMakeLists.txt in this folder.
 # With -DPRINT=ON the lines in which the cause must stand are printed, too.
 include("${CMAKE_CURRENT_LIST_DIR}/flags.cmake")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake "-DSOURCES=<files>" -DFLAGS=<flags.cmake> -P controls.cmake: compiles all files with GPUSCHED_CONTROL defined.
 include("${CMAKE_CURRENT_LIST_DIR}/flags.cmake")
 set(_unit "")

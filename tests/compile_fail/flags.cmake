@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sets `command`: the compiler with the flags of an ordinary user, from what CMakeLists.txt wrote to FLAGS.
 include("${FLAGS}")
 set(command "${compiler}" -std=c++20)

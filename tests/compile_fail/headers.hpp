@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precompiled for the tests of this folder: what their files include.
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DFLAGS=<flags.cmake> -P precompile.cmake: compiles headers.hpp of this folder for the other scripts.
 include("${CMAKE_CURRENT_LIST_DIR}/flags.cmake")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/headers.hpp" "${headers}" COPYONLY)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Uses gpusched from outside: the component core alone, and everything; installed (static and shared; found by CMake and by
 # pkg-config; after the installed tree was moved), as a subdirectory, and core as a plain list of sources. All in build/consume and
 # build/consume-*.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold for every cluster that a reader of another system's snapshots gives.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kube snapshot` on a real API server: the same objects as kubectl prints, with the rights that are shipped,
 none of which is idle.
 """

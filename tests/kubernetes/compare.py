@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares gpusched's feasibility with kube-scheduler's own filters; tests/kubernetes/run.sh builds what it
 needs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares what gpusched calls feasible with what kube-scheduler's own filters say, pod by pod and node by
 node.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks on a real control plane: etcd, kube-apiserver, kube-scheduler, kube-controller-manager and kubectl.
 
     control_plane.py [PART...] [--seeds 10] [--nodes 60] [--pods 300]

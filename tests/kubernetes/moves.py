@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans carried out on a real control plane: pending pods run where they could not before, and nobody else is
 disturbed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What our side is not told, one rule at a time: each of these must make the comparison fail."""
 
 from __future__ import annotations

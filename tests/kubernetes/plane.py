@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real control plane in a temporary folder: etcd, kube-apiserver, and on request kube-scheduler,
 kube-controller-manager and readiness.
 

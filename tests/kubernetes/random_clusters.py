@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random small clusters as kubectl prints them, with what the filters of kube-scheduler look at.
 
 Each cluster has a theme, a few kinds of constraints out of all, and otherwise roomy nodes, so that every

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compares gpusched's feasibility with kube-scheduler's own filters: builds the oracle (tests/kubernetes/oracle, Go) once into
 # build/kubernetes, then runs tests/kubernetes/compare.py with the wheel in build/venv, or GPUSCHED_PYTHON.
 #

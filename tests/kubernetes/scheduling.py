@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kube-scheduler does with pending pods on a real control plane agrees with our feasibility.
 
 For every seed an empty cluster is filled with random nodes and pods; then kube-scheduler runs until nothing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exported script next to `kubectl drain` on a real control plane, from the same filled cluster.
 
 For each seed, once undisturbed and once with a second client that creates pods: how many of the planned nodes are

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Shared libraries export every function that others call: reads the symbols of the objects of a build.
 
     test_exports.py BUILD_FOLDER     with a compile_commands.json; what is not built yet is left out

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tables of fields (`visit_fields`) are complete: each names every data member of its struct, or GAPS says
 why not.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Includes go one way: checks the #include lines of the library against the table below.
 
 Runs by itself (ctest does that) and under pytest. The checker is itself tested on small examples.

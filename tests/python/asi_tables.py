@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of the ASI release's schema, written row by row, and read row by row."""
 
 from __future__ import annotations

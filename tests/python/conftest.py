@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small clusters that can be checked by hand, and a generated one."""
 
 from __future__ import annotations

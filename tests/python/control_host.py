@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A folder that looks like a host, and the `gpusched control` command on it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nvidia-smi mig` for tests: GPU instances in a file (FAKE_SMI_STATE), as they outlive whoever asks for
 them.
 

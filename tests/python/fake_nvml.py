@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stand-in for the library libnvidia-ml.so.1, below the real nvidia-ml-py: GPU instances in a file, faults
 at any call.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that outlives the process which works on it: GPUs, control groups and the journal in files of a
 folder.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares messages by what they name: place, field, value, expectation. Other words may change."""
 
 from __future__ import annotations

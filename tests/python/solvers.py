@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tests need a solver of mixed-integer programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does a call end the process? Asked of a child process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clusters, gangs and decisions of admission, each decision checked by the verifier.
 #pragma once
 

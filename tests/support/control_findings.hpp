@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is seen against the invariants of the controller, and what the host knows of a tenant.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small host for tests of the controller: two GPUs, two protected tenants, a client that follows, one that does not
 // move, and instances of others; and an environment that carries out what is asked, or fails.
 #pragma once

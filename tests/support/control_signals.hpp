@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random options and signals for tests of the controller, some of which cannot be right.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random full nodes, and the fit of a preemptor by trying all sets of GPUs.
 #pragma once
 

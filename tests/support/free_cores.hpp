@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cores next to GPUs, counted one by one.
 #pragma once
 

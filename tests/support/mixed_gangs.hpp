@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small clusters and gangs of two or three shapes, with the answer to "do they fit?" by trying everything.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The place of the real inputs, if they are present.
 #pragma once
 

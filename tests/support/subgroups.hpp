@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random subgroups of jobs, and a naive count of the tasks that may leave them.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The consumer test of the recipe: an outside project places a task with the component core."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # An overlay port that builds this source tree: vcpkg install gpusched --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 

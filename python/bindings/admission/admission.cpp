@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.admission.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function gpusched.why and its result.
 #include "model/named.hpp"
 #include "support/call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.allocation: placement of one task.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"

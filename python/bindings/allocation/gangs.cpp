@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.allocation: placement of jobs over switches.
 #include "allocation/gangs.hpp"
 #include "model/plan.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs to be allocated, as callers describe them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads jobs as callers describe them: dicts, or names of jobs of the cluster.
 #include "allocation/gangs.hpp"
 #include "model/task_argument.hpp"

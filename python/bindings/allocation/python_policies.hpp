@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placement policies written in Python: functions of the cluster, a task and a node.
 #pragma once
 

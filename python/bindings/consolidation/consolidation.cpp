@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.consolidation.
 #include "consolidation/python_policies.hpp"
 #include "model/cluster_views.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function gpusched.consolidation.frontier.
 #include "consolidation/python_policies.hpp"
 #include "model/cluster_views.hpp"

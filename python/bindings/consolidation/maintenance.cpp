@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.consolidation: blockers, drain orders and what-if answers.
 #include "fragmentation/fragmentation.hpp"
 #include "model/named.hpp"

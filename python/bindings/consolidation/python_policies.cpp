@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "consolidation/python_policies.hpp"
 
 #include "support/call.hpp"

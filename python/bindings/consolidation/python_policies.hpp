@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Consolidation policies written in Python: functions of the cluster that return an integer per node.
 #pragma once
 

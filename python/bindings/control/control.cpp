@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.control: its parts, the decision core of the controller and its audit log.
 #include "control/control.hpp"
 #include "control/mig.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decision core of the controller in Python, with its state, its last window and its log.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.control: MIG tables and layouts.
 #include "control/mig.hpp"
 #include "support/arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MIG layouts in Python: a GPU model and the instances of one GPU.
 #pragma once
 

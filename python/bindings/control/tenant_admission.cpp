@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.control: admission of new tenants of a host.
 #include "control/control.hpp"
 #include "support/keywords.hpp"

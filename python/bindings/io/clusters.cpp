@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.io: readers of clusters (Kubernetes, KAI, Slurm), and reading reports.
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"

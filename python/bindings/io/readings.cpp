@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.io: readers of machines and networks.
 #include "model/cluster_views.hpp"
 #include "support/documents.hpp"

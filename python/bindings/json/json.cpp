@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON documents for the package's own modules. There is no public module gpusched.json.
 #include "support/arguments.hpp"
 #include "support/documents.hpp"

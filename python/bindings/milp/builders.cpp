@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.milp: builders of spot scheduling and consolidation. Builders about jobs are in
 // milp/jobs.cpp.
 #include "milp/milp.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.milp: builders about pending jobs (joint allocation, priority packing).
 #include "allocation/gangs.hpp"
 #include "milp/milp.hpp"

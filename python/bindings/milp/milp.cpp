@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.milp: models and solvers. Builders are in milp/builders.cpp.
 #include "milp/milp.hpp"
 

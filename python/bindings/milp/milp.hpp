@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared parts of the bindings of gpusched.milp.
 #pragma once
 

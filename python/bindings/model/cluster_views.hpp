@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snapshots in Python: the cluster, and nodes and tasks as light views that keep it alive.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans in Python, with names instead of ids, so that they do not depend on the cluster.
 #pragma once
 

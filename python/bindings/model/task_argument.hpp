@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads tasks that callers name or describe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.model: tasks.
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"

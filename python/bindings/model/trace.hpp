@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces in Python: unchangeable and shared by all references.
 #pragma once
 

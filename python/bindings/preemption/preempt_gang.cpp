@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.preemption: preemption for gangs, and decisions as plans.
 #include "allocation/gangs.hpp"
 #include "model/named.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.preemption: tasks to evict for a pending task, and the online index.
 #include "preemption/preemption.hpp"
 #include "model/named.hpp"

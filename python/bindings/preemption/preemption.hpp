@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared parts of the bindings of gpusched.preemption: decisions with names, and their options.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.preemption: Standby tasks that lend their GPUs, and the duration of evictions.
 #include "preemption/preemption.hpp"
 #include "support/arguments.hpp"

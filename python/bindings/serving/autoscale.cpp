@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.serving: a day of arrivals, and the prefill and decode replicas that serve it.
 #include "serving/serving.hpp"
 #include "support/arrays.hpp"

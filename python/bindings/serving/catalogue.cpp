@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.serving: GPU types, models, deployments, estimates and profiles.
 #include "serving/serving.hpp"
 #include "support/documents.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.serving: latencies of requests.
 #include "serving/serving.hpp"
 #include "support/call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.serving: the serving problem, its MILP and its solution.
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"

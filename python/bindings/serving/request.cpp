@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests and plans of the serving planner as dicts, which the library reads and writes as documents.
 #include "serving/serving.hpp"
 #include "support/documents.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.sim: the simulated host of the controller, and queueing formulas.
 #include "support/arguments.hpp"
 #include "support/arrays.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.sim: replay of traces.
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"

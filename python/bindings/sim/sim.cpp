@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.sim: its parts, generated clusters, and the simulated harvest of Standby GPUs.
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"

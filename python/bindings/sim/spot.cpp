@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.sim: HP and spot jobs, and their replay.
 #include "allocation/python_policies.hpp"
 #include "model/cluster_views.hpp"

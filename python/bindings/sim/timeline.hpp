@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines of replays in Python: classes with one read-only array per column.
 #pragma once
 

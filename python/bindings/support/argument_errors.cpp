@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of calls with arguments that match no signature. They name the argument, its value and the
 // expectation, instead of pybind11's list of C++ signatures. One function replaces pybind11's entry point for
 // every function, method and constructor.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Python objects with a type for signatures: arguments of several types, and results made of dicts and lists.
 #pragma once
 

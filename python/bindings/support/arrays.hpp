@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays for Python: read-only numpy views of C++ memory, tied to their owner.
 #pragma once
 

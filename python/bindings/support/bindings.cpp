@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Docstrings, text from other sources, and pickles with old protocols.
 #include "support/bindings.hpp"
 

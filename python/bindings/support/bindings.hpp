@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First include of every binding unit: pybind11 with all its casters (all units must see the same ones), the
 // standard headers that most units use, the functions that bind the components, and shared helpers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Call: runs an algorithm without the interpreter lock, with progress reports, and stops it on Ctrl-C.
 #pragma once
 

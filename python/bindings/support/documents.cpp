@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts between JSON documents and Python objects, and reads paths. The library's readers read all dicts of callers and all
 // files of the console script.
 #include "support/documents.hpp"

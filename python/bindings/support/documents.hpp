@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts between JSON documents and Python objects, and reads paths.
 #pragma once
 

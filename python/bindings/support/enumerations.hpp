@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Enumerations with names: in Python, an enumerator is a string.
 #pragma once
 

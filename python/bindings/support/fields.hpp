@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structs with tables of fields as dicts.
 #pragma once
 

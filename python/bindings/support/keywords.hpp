@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keywords: the keyword-only parameters of Python functions, made from the tables of fields of C++ structs.
 #pragma once
 

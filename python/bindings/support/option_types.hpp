@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Option types: strict conversion of Python values, with errors that name the field.
 #pragma once
 

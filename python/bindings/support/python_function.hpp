@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of the caller's Python functions. Errors in a function's parameters or result name the function.
 #pragma once
 

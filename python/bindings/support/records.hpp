@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records: plain C++ structs as Python objects with read-only attributes, equality, copies and pickling.
 #pragma once
 

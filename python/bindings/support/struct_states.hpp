@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // States of plain C++ structs for pickles: tuples of their members; nested structs are nested tuples.
 #pragma once
 

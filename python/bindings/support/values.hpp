@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values: Python objects that are compared, copied and pickled by their state.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.topology: machines as graphs, and racks.
 #include "model/cluster_views.hpp"
 #include "support/documents.hpp"

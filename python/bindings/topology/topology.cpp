@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module gpusched.topology: the network tree, with vertices as light views that keep it alive.
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the public release of the ASI trace as a stream: hourly Parquet tables (alibaba/clusterdata).
 
 The release is the folder cluster-trace-gpu-v2026. Columns, values and definitions follow its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of rows of a table, with columns as arrays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of servers: Table 1, Figures 4 left, 9 (allocation), 13 (fragmentation), 14 and 16 (Standby)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of demand by kind: 2 (job types), 3 (model types), 4 right (GPUs), 5 (a week) and 6 (days)."""
 
 from __future__ import annotations

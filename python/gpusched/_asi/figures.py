@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computes all figures of the release in one pass over its pods."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates small tables with the schema of the release (350 GB) and with the irregularities of its data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantiles of streams of numbers in constant memory.
 
 Numbers are counted in bins with ends in a constant ratio (DDSketch: Masson, Rim, Lee, VLDB 2019). The error

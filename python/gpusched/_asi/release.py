@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the tables of the release and reads their rows as a stream of batches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of requests: 8 (GPUs and cores of a job) and 10 (parts of GPUs, cores per GPU)."""
 
 from __future__ import annotations

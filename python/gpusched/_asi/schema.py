@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schema of the tables of the release: columns, their kinds, and allowed values."""
 
 from __future__ import annotations

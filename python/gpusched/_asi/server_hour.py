@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Capacity of the servers in an hour, and sums over the pods on them."""
 
 from __future__ import annotations

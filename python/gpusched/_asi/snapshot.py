@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads one hour of the release as a snapshot."""
 
 from __future__ import annotations

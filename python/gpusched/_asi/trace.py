@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the pods of the release as arriving jobs, for a replay."""
 
 from __future__ import annotations

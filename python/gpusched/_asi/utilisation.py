@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of usage: 7 (running times), 11 (pods) and 12 (network)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments of the console script: a parser that reports all mistakes at once, and types of option values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `asi-figures`: the tables and figures of the ASI trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `autoscale`: compares policies for the number of prefill and decode replicas over a day."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `replay-bundle`, and the options with which other commands write bundles."""
 
 from __future__ import annotations

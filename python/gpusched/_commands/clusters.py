@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands on snapshots: `generate`, `import`, `report`, `replay`, `anonymize`, `plot`."""
 
 from __future__ import annotations

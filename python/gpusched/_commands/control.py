@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands of the controller: `control`, `simulate-host`, `replay-audit`."""
 
 from __future__ import annotations

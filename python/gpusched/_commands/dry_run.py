@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The summary of `gpusched control --dry-run`: time above the target (recorded and estimated), actions by
 kind, their cost.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands for pending tasks and jobs: `preempt`, `allocate`, `admit`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands `kube snapshot` and `kube rbac`, which use the API server of a Kubernetes cluster."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands for maintenance and capacity: `blockers`, `drain-order`, `what-if`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands on plans: `consolidate`, `frontier`, `verify`, `explain`, `explain-move`, `export`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`gpusched simulate-host --sensitivity`: changes one setting at a time (experiment E3 of the paper)."""
 
 from __future__ import annotations

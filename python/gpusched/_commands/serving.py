@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands of the serving planner: `plan-serving`, `serving-curve`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of all commands: exit codes, given options, reading and writing of files."""
 
 from __future__ import annotations

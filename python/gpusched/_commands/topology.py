@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `topology`: `show` a network or a machine, and `watch` a machine with FlexTopo's agent."""
 
 from __future__ import annotations

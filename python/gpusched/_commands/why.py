@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `why`: why a pending job or task does not run."""
 
 from __future__ import annotations

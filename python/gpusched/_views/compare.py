@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What changed between two snapshots, plans or reading reports."""
 
 from __future__ import annotations

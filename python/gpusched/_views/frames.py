@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clusters, plans and explanations as tables for pandas and Arrow, which are imported at their first use."""
 
 from __future__ import annotations

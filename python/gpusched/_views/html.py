@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTML of clusters, plans and explanations for notebooks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blockers, drain orders and what-if answers as text, pandas tables and HTML."""
 
 from __future__ import annotations

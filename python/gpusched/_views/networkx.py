@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks and machines as networkx graphs; networkx is imported at the first use."""
 
 from __future__ import annotations

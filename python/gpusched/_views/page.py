@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plan as one page for its approval: self-contained HTML, readable in light, dark and print."""
 
 from __future__ import annotations

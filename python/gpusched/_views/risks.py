@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Risks of a plan that the plan itself does not say: the queue, and jobs that stop in part."""
 
 from __future__ import annotations

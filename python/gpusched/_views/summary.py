@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of a cluster in a few tables: idle GPUs by node, jobs that could start, pending jobs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of results: a sequence of rows that prints as text and converts to pandas, Arrow, CSV and HTML."""
 
 from __future__ import annotations

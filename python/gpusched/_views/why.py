@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of `why` as text, for pandas and for notebooks."""
 
 from __future__ import annotations

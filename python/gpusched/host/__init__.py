@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tail-latency controller on this machine, which reads its signals and acts on its GPUs. Experimental."""
 
 from ._controller import Controller

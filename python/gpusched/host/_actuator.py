@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions on a real host: GPU instances, limits of block I/O, cores and quotas. The journal has each before
 it begins.
 """

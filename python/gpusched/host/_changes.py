@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of instance that undo themselves: a tenant's GPU instance is replaced, or the old one stands again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The section `live` of a configuration: how the machine and its tenants are reached."""
 
 from __future__ import annotations

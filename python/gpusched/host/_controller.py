@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller on this machine: it reads a window, decides, writes down and acts, until it is asked to
 stop.
 """

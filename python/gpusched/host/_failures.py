@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures of the machine's interfaces, by the names that the decision core has for them."""
 
 from __future__ import annotations

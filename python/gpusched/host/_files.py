@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of the kernel and control groups (version 2): block I/O, cores and threads of a tenant."""
 
 from __future__ import annotations

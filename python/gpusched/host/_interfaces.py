@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interfaces of this machine at a start: NVML, GPU instances, control groups, MPS daemons. Each is looked
 for once.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The journal: changes that the controller is about to make, and must undo if it dies, in a SQLite file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latencies of requests as their service reports them: lines in a file or on a socket, or a Prometheus
 histogram.
 """

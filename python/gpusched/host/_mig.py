@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads and changes the GPU instances of a machine: the common part of both backends, NVML and `nvidia-smi`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPUs through NVML, by nvidia-ml-py: instances, memory, counters of PCIe and NVLink."""
 
 from __future__ import annotations

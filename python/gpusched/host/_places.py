@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Instances of GPUs and the configuration of tenants, as the journal, the backends and messages have them."""
 
 from __future__ import annotations

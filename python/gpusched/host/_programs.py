@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs programs of this machine, one at a time and with a time limit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """After a start: from the journal and the hardware to a state that is known."""
 
 from __future__ import annotations

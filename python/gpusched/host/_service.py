@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller as a service: notices to systemd, metrics for Prometheus, logs, and its status for other
 processes.
 """

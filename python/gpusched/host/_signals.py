@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The signals of a window: latencies, the kernel's counters, NVML's, and the GPU instances. A value that
 cannot be read is None.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPU instances through `nvidia-smi mig`: readers of its output, and a `MigBackend` that runs it."""
 
 from __future__ import annotations

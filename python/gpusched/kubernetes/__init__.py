@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access to Kubernetes clusters through their API server.
 
 Needs the extra `kubernetes` (the official client).

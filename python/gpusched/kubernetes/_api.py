@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read-only access to the API server of a Kubernetes cluster, through the official client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a snapshot of a cluster from its API server."""
 
 from __future__ import annotations

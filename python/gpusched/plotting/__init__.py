@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures. Every function draws on `ax` (a new one by default) and returns it."""
 
 from .allocation import plot_gpus, plot_switches

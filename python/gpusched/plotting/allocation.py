@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPUs of tasks on each node, and GPUs of jobs under each switch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of the ASI trace, from the tables of `gpusched.io.read_asi_figures`."""
 
 from __future__ import annotations

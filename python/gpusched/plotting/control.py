@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timelines of the controller's audit logs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPUs of nodes as cells, and idle GPUs by cause."""
 
 from __future__ import annotations

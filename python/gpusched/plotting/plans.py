@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of consolidation plans: the frontier and the waves."""
 
 from __future__ import annotations

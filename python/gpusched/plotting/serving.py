@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of serving plans, cost curves and deployment costs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // admit on random snapshots with every kind of constraint: the checker accepts every plan, costs and bounds are what they are said
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
 #include "support/admissions.hpp"

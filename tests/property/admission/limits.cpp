@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // admit under limits against every way of admission: subgroups, budgets, priorities of any sign, tasks that restart, exempt nodes, spared
 // tasks, and limits on moves, evictions and cost.
 #include "support/catch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // admit by moves alone on random snapshots with every kind of constraint: the checker accepts every plan, nothing is half done, and
 // room that one single move makes is not missed.
 #include "support/admissions.hpp"

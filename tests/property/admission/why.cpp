@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // why on tiny clusters against the naive rules of reference.hpp: the tables, the cause, whether it is impossible, and
 // remedies. The oracle asks each constraint by itself and tries every placement.
 #include "support/catch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gangs of equal pods on random snapshots with every kind of constraint, against enumeration of all placements by the naive
 // rules of reference.hpp; every placement is replayed by the checker.
 #include "support/catch.hpp"

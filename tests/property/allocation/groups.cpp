@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gangs of two groups on random small snapshots against enumeration of all placements: never invalid, never better than the
 // best, the best where it says so, and close to it elsewhere.
 #include "support/catch.hpp"

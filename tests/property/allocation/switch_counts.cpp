@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts of pods per switch against brute force over all spreads, and Algorithm 2 against a literal transcription.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The invariants of docs/control.md over random signals, failures and layouts, and the model of the transition table.
 #include <gpusched/control/step.hpp>
 #include <gpusched/core/rng.hpp>

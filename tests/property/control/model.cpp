@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transition table as a finite model: small options and a small alphabet of windows make the controller's states
 // finite up to the age of what happened, so that all of them are visited.
 #include <gpusched/control/config.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The invariants I1 to I20 of docs/control.md, each by name, over 260,000 windows of random signals, failures, layouts and
 // options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
 // run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.

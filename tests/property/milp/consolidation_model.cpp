@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Consolidation models against brute force over all placements, judged by rules written down here.
 #include "support/catch.hpp"
 #include "support/instances.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joint allocation over switches against brute force: all counts of pods of all jobs on all switches.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several jobs at once against brute force over all counts of pods on all nodes.
 #include "support/catch.hpp"
 

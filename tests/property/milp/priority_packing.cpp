@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Priority packing against brute force: all placements of pending (and movable) tasks, judged by rules written down here.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spot scheduling against brute force: all patterns of running and waiting, and all placements, counted by code of its own.
 #include "support/catch.hpp"
 #include "support/instances.hpp"

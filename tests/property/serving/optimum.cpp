@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The serving plan against brute force: every choice of replicas, each with its own linear program written down here.
 #include "support/catch.hpp"
 #include "support/instances.hpp"

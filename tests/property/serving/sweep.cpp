@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans by budget against a brute force over replicas at every budget, and against plans for that budget alone.
 #include "support/catch.hpp"
 #include "support/instances.hpp"

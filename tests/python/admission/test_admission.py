@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gs.admit and `gpusched admit`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `gs.admit` decides beside an integer program, which shares no code with its search.
 
 The program knows final places only: who stays, moves, is evicted and placed again, or is lost, at what price.

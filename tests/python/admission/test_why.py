@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gs.why and `gpusched why`; what the other commands say of jobs that do not wait for room."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpusched.allocation: jobs over switches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Named resources, devices beside whole GPUs and node affinity, as Python sees them."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups that tasks avoid, want near or spread, as Python sees them."""
 
 import pickle

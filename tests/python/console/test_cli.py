@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console script, end to end through files."""
 
 from __future__ import annotations

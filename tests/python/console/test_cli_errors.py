@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the console script says of bad options and bad files: all of it, one line each, exit code 2."""
 
 from __future__ import annotations

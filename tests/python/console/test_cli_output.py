@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the console script writes: files, pipes, what is full or closed, and never over what it reads."""
 
 from __future__ import annotations

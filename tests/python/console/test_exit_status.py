@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exit status of every command: done, not reached or in part, bad input."""
 
 from __future__ import annotations

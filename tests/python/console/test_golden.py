@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the golden cases of the console script; tests/golden/cli/README.md says what a case is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first tables of `report`: nodes by idle GPUs, the largest jobs, pending jobs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consolidation through Python: plans, bounds, explanations, options."""
 
 from __future__ import annotations

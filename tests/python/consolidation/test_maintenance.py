@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blockers, drain orders and what-if: results, views, errors and the console."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning again from an earlier plan: in Python and at the console."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpusched.control, the simulated host, and the commands `control`, `simulate-host` and `replay-audit`."""
 
 from __future__ import annotations

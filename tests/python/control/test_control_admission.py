@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpusched.control: places for a newcomer, and the queue of waiting newcomers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples of the documentation run, and its links lead somewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The quick start runs. `.ci/run notebooks` runs the notebooks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fragmentation metrics against hand computation."""
 
 from __future__ import annotations

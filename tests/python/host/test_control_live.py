@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a
 file.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An operator comes to `gpusched control` with SIGUSR1: a real process, a fake nvidia-smi, control groups in
 a folder.
 """

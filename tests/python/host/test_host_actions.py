@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions on a host, an operator, changes of instance with a failure at every call, and programs."""
 
 from __future__ import annotations

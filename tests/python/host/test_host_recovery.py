@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SIGKILL between any two steps, failures at any step, and the recovery of the next start."""
 
 from __future__ import annotations

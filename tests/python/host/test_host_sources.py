@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the controller: latencies, counters, GPUs, configurations and journals; and its outputs."""
 
 from __future__ import annotations

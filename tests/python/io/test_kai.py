@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a snapshot of KAI-Scheduler: from its archive, its file and its document, and from the console."""
 
 import json

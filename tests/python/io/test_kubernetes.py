@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a Kubernetes cluster: from files, folders and documents, and from the console."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON Schemas: they agree with the library's readers about the stored documents, and accept what it
 writes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a Slurm cluster: from files and documents, and from the console."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshots: documents in and out, views, columns, frames, copies."""
 
 from __future__ import annotations

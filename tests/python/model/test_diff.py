@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The differences of two snapshots or two plans."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a plan disturbs, in Python: counts, sentence, tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPU models by short names, everywhere a caller names one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans: documents, checks, application."""
 
 from __future__ import annotations

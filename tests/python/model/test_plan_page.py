@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page for the approval of a plan."""
 
 from __future__ import annotations

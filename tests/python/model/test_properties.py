@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties of random snapshots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Importing the package, its public names, their documentation, and its types."""
 
 from __future__ import annotations

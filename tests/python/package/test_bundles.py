@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replay bundles: a snapshot, the options of a call and its plan in one file, to be run again by another
 user.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every long call promises: no interpreter lock, progress, Ctrl-C."""
 
 from __future__ import annotations

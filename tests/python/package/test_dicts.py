@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dicts that stand for structs of C++: one reader for all of them, which reports every problem with its
 place.
 """

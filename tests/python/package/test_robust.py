@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls that no caller means to make: they end in an error, never in the interpreter."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of the search as a dict: the same as the keywords, and never both."""
 
 from __future__ import annotations

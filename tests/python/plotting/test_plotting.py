@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures: what they show, and that they take and return axes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpusched.preemption and `gpusched preempt`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Standby: leases of idle GPUs, how evictions end, and how much capacity spot jobs harvest."""
 
 from __future__ import annotations

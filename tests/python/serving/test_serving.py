@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The serving planner in Python and on the console."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`gpusched plan-serving`: mistakes in its files, and budgets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gs.serving.predict: agreement with the Python model, names, configurations, errors and measurements."""
 
 from __future__ import annotations

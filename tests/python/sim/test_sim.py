@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated clusters, traces and their replay."""
 
 from __future__ import annotations

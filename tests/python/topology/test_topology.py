@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network tree, machines, and the readers of both."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proofs and binding limits of admission with limits, budgets, Standby tasks or many small tasks.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What displaced tasks need elsewhere: in the order of the search, and in the bound of gangs.
 #include "support/admissions.hpp"
 #include "support/catch.hpp"

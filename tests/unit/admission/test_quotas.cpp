@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quotas of tenants: what is held and asked for, each limit by itself, and admission under them.
 #include "support/catch.hpp"
 

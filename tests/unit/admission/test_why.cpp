@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // why(): causes with their figures, waiting reasons, remedies, the answer for one node, and errors.
 #include "support/catch.hpp"
 #include "support/messages.hpp"

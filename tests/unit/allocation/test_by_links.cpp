@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ByLinks: GPUs of a node by their links, by hand and against enumeration with recomputed bandwidths.
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>

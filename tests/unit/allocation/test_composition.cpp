@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Composition: every concept with an archetype, policies behind one type, filters, pickers and loads of one's own.
 #include <gpusched/allocation/allocation.hpp>
 

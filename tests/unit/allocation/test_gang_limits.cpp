@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gangs of several shapes: the caller's limits, jobs that must stay together, groups that trials misjudge, deep searches.
 #include "support/catch.hpp"
 

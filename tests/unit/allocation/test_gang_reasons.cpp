@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gangs without a place: the constraint that is named is one without which they have one.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU pickers: which GPUs of a node, by hand and against the rules of the model.
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/model/feasibility.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placements by expected fill: the ranker, its GPUs, and scores that are kept.
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>

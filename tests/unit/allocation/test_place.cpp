@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placing one task: filters, ties, names, and the cached engine against the plain one.
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/fragmentation/workload.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Node rankers: scores worked out by hand.
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/rankers.hpp>

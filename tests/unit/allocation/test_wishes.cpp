@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wishes: preferred networks and best-effort localities, in rankers and GPU pickers.
 #include <gpusched/allocation/allocation.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit lines: they replay to the same bytes, and a line that was changed is found.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/errors.hpp>

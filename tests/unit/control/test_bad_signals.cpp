@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that cannot be right: wrapped counters, nonsense, and layouts that no part can have.
 #include <gpusched/control/step.hpp>
 #include <gpusched/core/errors.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a restart must not forget: dwell, cool-down, the budget of an hour, changes not to be repeated.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/runner.hpp>

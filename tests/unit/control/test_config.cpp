@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/errors.hpp>

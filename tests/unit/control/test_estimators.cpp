@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Estimators: quantiles against sorting, averages and triggers by hand, and what bad values do to them.
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/core/errors.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Giving back ends at what the tenant had when control of it began, over restarts too.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/errors.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MIG layouts: published and brute-force counts, and every operation against enumeration of subsets.
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/errors.hpp>

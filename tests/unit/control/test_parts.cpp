@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hosts whose GPUs are not all the same part.
 #include <gpusched/control/step.hpp>
 

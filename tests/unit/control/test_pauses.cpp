@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the controller takes time: a caller that waits for a change, late windows, the clock that is set; and what it does
 // with flags that do not stand still, frozen devices and traffic of its own.
 #include <gpusched/control/step.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runner with its policies: what it writes, when it acts, and what the decision core learns of the ends.
 #include <gpusched/control/runner.hpp>
 

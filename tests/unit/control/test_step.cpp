@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decision core by hand: rows of the transition table, one scenario each.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/step.hpp>

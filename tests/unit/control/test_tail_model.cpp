@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model of the tail, what it makes of exposures, and what the predictive policy decides with it.
 #include <gpusched/control/step.hpp>
 #include <gpusched/core/rng.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Admission: places for a newcomer, and the queue of waiting newcomers.
 #include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/errors.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a caller may have meant by an unknown name.
 #include "support/catch.hpp"
 

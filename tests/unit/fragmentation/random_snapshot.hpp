@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small random snapshots with everything that makes metrics go wrong, and random changes to them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation ratio, occupancy, fragment rate and entropy.
 #include <support/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expected fill: the measure by hand, its choices against a plain re-computation, and its limits.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>

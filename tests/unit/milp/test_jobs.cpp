@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joint allocation and priority packing: what is refused, and what a limit is for.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Infeasible, unbounded, or given up: what solvers mix up.
 #include "support/catch.hpp"
 

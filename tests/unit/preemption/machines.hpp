@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small clusters for the tests of preemption.
 #pragma once
 

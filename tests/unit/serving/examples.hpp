@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serving problems that several tests use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small random planning problems, and all their plans by brute force.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "serving/instance.hpp"
 #include "serving/rental_instance.hpp"
 #include "support/catch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model in MPS that HiGHS 1.2.0 with presolve once called infeasible: every solver solves it, and the problem behind it,
 // built again by our own builder, has the same size and optimum.
 #include "support/catch.hpp"

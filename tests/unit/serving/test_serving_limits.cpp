@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serving plans: time that is up, and names that look alike.
 #include "support/catch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated clusters with constraints: every constraint is there, holds, and costs the default cluster nothing.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/feasibility.hpp>

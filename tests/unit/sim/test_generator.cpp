@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated clusters: counts, shares, shapes and structure; the numbers come from the published description.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/cluster.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to a language model: the reader, the generator, and LLM mode of the host simulator.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/sim/simulate_host.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replay and resampling: events by hand, counts, determinism, and what the caller may get wrong.
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host simulator: conservation, determinism, what each knob does, and the order of the paper's configurations.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/errors.hpp>

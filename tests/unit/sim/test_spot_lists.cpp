@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Alibaba's spot-GPU lists of nodes and jobs as spot traces.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/sim/spot_replay.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trees from other graph types: an archetype of the concept, and Boost.Graph.
 #include <support/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One snapshot with a valid plan, for the tests of the checker.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects of Kubernetes as text, and what a reading says of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What pending pods wait for if they do not wait for room.
 #include "objects.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of Slurm as text, and what a reading says of them.
 #pragma once
 
