@@ -82,6 +82,8 @@ CHECKPOINTS = {
 }
 """Checkpoints with 16-bit weights on Hugging Face, by known model."""
 
+SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_size", "intermediate", "vocabulary")
+
 PRODUCTS = {
     "V100": "Tesla-V100-SXM2-16GB",
     "T4": "Tesla-T4",
@@ -155,8 +157,8 @@ class Planned:
         asked = as_dict(called, "request", request)
         whole = core.request_to_dict({"budget": 1.0, **asked})
         self.models, self.gpus = whole["models"], whole["gpus"]
-        self.own = as_dict(called, "model_ids", {} if model_ids is None else model_ids)
-        self.checkpoints = checkpoints(asked, self.own)
+        ids = as_dict(called, "model_ids", {} if model_ids is None else model_ids)
+        self.checkpoints = checkpoints(asked, ids)
         self.types = {name: (fields or {}).get("type", name) for name, fields in asked["gpus"].items()}
         self.length = None if max_model_len is None else integer("max_model_len", max_model_len, 1, 10**9)
         known = inspect.signature(core.estimate_throughput).parameters
@@ -204,8 +206,9 @@ class Planned:
         each = stages[0]["degree"] * len(stages) // len(machines)
         checkpoint = self.checkpoints[model]
         weights, kv = fields["bytes_per_weight"], fields["bytes_per_kv"]
-        converts = model not in self.own and weights == 1
-        if weights not in (1, 2) and model not in self.own:
+        has_16_bits = checkpoint in CHECKPOINTS.values()
+        converts = has_16_bits and weights == 1
+        if has_16_bits and weights not in (1, 2):
             problem = f"{title}: no checkpoint with {weights:g} bytes per weight is known"
             raise InvalidInput(f"{problem}; expected model_ids with {repr_text(model)}")
         if kv not in (1, 2):
@@ -353,7 +356,7 @@ EXPECTED_ID = "expected an id on Hugging Face, like 'ORGANISATION/NAME', or a pa
 
 
 def checkpoints(request: Mapping[str, Any], model_ids: Mapping[str, str]) -> dict[str, str]:
-    """The checkpoint of each model of a request: the caller's, or that of a known model."""
+    """The checkpoint of each model of a request: the caller's, that of a known model, or its name."""
     models, problems = request["models"], []
     for name, checkpoint in model_ids.items():
         if name not in models:
@@ -363,12 +366,22 @@ def checkpoints(request: Mapping[str, Any], model_ids: Mapping[str, str]) -> dic
             problems.append(f"model_ids: {repr_text(name)}: {repr_text(checkpoint)}; {EXPECTED_ID}")
     found = {}
     for name, fields in models.items():
-        found[name] = model_ids.get(name) or CHECKPOINTS.get((fields or {}).get("type", name), "")
-        if not found[name]:
+        found[name] = model_ids.get(name) or known_checkpoint(name, fields or {})
+        if name not in model_ids and not re.fullmatch(r"\w[\w.-]*/[\w.-]+", found[name], re.A):
             problems.append(f"model_ids: no checkpoint of model {repr_text(name)} is known; {EXPECTED_ID}")
     if problems:
         raise InvalidInput(problems)
     return found
+
+
+def known_checkpoint(name: str, fields: Mapping[str, Any]) -> str:
+    """The checkpoint of a known model whose shape is not changed, else the model's name."""
+    kind = fields.get("type", name)
+    if kind not in CHECKPOINTS:
+        return name
+    known = core.language_model(kind)
+    changed = [each for each in SHAPE if fields.get(each, getattr(known, each)) != getattr(known, each)]
+    return name if changed else CHECKPOINTS[kind]
 
 
 def command_lines(
@@ -387,7 +400,8 @@ def command_lines(
 
     `request`: the request of the plan. `plan`: a plan, its document, or a list of replicas.
     `engine`: `"vllm"` or `"sglang"`.
-    `model_ids`: checkpoints by model, as ids on Hugging Face or paths. Known models have a default.
+    `model_ids`: checkpoints by model, as ids on Hugging Face or paths. The default is that of a known model,
+    or the model's name if it is such an id.
     `max_model_len`: the most tokens of a request with its answer; by default those of the longest kind that
     a deployment serves.
     `estimate`: the option of `plan_serving`; its `memory_fraction` and `max_batch` are used.

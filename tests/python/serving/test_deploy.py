@@ -299,9 +299,16 @@ def test_all_models_need_a_checkpoint() -> None:
     asked = request("own", **FIELDS)
     (problem,) = problems_in(serving.command_lines, asked, [replicas("H100*4:80", model="own")])
     assert "'own'" in problem and "model_ids" in problem
+    asked = request(hidden=4096)  # not the shape of the known checkpoint
+    (problem,) = problems_in(serving.command_lines, asked, [replicas("H100*4:80")])
+    assert "'Llama-3-70B'" in problem and "model_ids" in problem
+    complete = serving.request_to_dict({"budget": 1, **request()})
+    assert serving.command_lines(complete, [replicas("H100*4:80")])
     asked = request(bytes_per_weight=0.5)
     (problem,) = problems_in(serving.command_lines, asked, [replicas("H100*4:80")])
     assert "0.5" in problem and "model_ids" in problem
+    (command,) = serving.command_lines(request("org/own", **FIELDS), [replicas("H100*4:80", model="org/own")])
+    assert parse(command)[2] == ["vllm", "serve", "org/own"]
     ids = {"Llama-3-70B": "org/70B-AWQ"}
     assert "--quantization" not in serving.command_lines(asked, [replicas("H100*4:80")], model_ids=ids)[0]
 
