@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -477,20 +478,34 @@ def overview(planned: Planned, launches: Sequence[Launch]) -> Iterator[str]:
     yield "- nodes have the labels of NVIDIA's GPU feature discovery"
     rented = {rental["gpu"]: rental["count"] + rental["spot"] for rental in planned.plan.get("rentals", ())}
     for gpu, fields in planned.gpus.items():
-        pods = [each.gpus for each in launches for _ in range(each.count * each.machines.count(gpu))]
-        free: list[int] = []  # first fit; the largest pods first
-        for size in sorted(pods, reverse=True):
-            at = next((at for at, left in enumerate(free) if left >= size), None)
-            if at is None:
-                free.append(fields["per_machine"] - size)
-            else:
-                free[at] -= size
-        if pods:
-            use = f"- {gpu}: {counted(sum(pods), 'GPU')} in {counted(len(pods), 'pod')}"
-            use += f" on {counted(len(free), 'machine')} of {fields['per_machine']}"
+        pods: Counter[int] = Counter()
+        for launch in launches:
+            pods[launch.gpus] += launch.count * launch.machines.count(gpu)
+        if pods := +pods:
+            used, size = sum(gpus * count for gpus, count in pods.items()), fields["per_machine"]
+            use = f"- {gpu}: {counted(used, 'GPU')} in {counted(pods.total(), 'pod')}"
+            use += f" on {counted(machines_for(pods, size), 'machine')} of {size}"
             use += f"; the plan rents {rented[gpu]}" if gpu in rented else ""
             label = "" if planned.types[gpu] in PRODUCTS else "; their label nvidia.com/gpu.product is unknown"
             yield use + label
+
+
+def machines_for(pods: Counter[int], size: int) -> int:
+    """The machines with `size` GPUs that pods need, by their number of GPUs, each whole on a machine.
+
+    The largest come first, each to the machine with the least room for it.
+    """
+    free: Counter[int] = Counter()  # machines by free GPUs
+    for gpus, count in sorted(pods.items(), reverse=True):
+        while count:
+            left = min((left for left in +free if left >= gpus), default=size)
+            each = left // gpus
+            full = min(free[left] or count, count // each)
+            machines, each = (full, each) if full else (1, count)
+            free[left] -= min(free[left], machines)
+            free[left - each * gpus] += machines
+            count -= machines * each
+    return free.total()
 
 
 def objects(planned: Planned, launch: Launch, image: str | None) -> tuple[dict[str, Any], dict[str, Any]]:

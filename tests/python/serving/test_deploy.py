@@ -178,6 +178,30 @@ def test_shares_of_routes_sum_to_one() -> None:
         assert sum(map(float, re.findall(rf"serves (\S+) % .* of the {kind} requests", commands))) == 100
 
 
+@pytest.mark.parametrize(
+    "counts, machines",
+    [
+        ({4: 2}, 1),
+        ({5: 3}, 3),  # no two fit on a machine of 8
+        ({5: 2, 3: 1, 2: 2}, 3),
+        ({8: 1, 4: 3, 2: 2, 1: 5}, 4),
+        ({5: 10**8, 2: 10**8, 1: 10**8}, 10**8),
+    ],
+)
+def test_machines_that_the_pods_need(counts: dict[int, int], machines: int) -> None:
+    layers = {gpus: [80 // gpus + (at < 80 % gpus) for at in range(gpus)] for gpus in counts}
+    plan = [
+        replicas(" ".join(f"A40*1:{n}" for n in layers[gpus]), count, share={"chat": 1 / len(counts)})
+        for gpus, count in counts.items()
+    ]
+    text = serving.manifests(request(), plan)
+    found = re.search(r"A40: ([\d,]+) GPUs in ([\d,]+) pods on ([\d,]+) machine", text)
+    assert found is not None
+    gpus = sum(size * count for size, count in counts.items())
+    expected = [gpus, sum(counts.values()), machines]
+    assert [int(number.replace(",", "")) for number in found.groups()] == expected
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_settings_of_the_plan_become_flags(engine: str) -> None:
     flags = FLAGS[engine]
