@@ -11,6 +11,7 @@ from ._core.serving import *
 from ._core.serving import ServingPlan
 from ._deployment_costs import DeploymentCosts, deployment_costs
 from ._serving_curve import Curve, curve, curve_to_dict, rent_in_words
+from ._serving_deploy import command_lines, manifests
 from ._workload_monitor import (
     Shift,
     WorkloadMonitor,
@@ -46,6 +47,7 @@ __all__ = [
     "WorkloadMonitor",
     "calibrate",
     "closed_form_bound",
+    "command_lines",
     "curve",
     "curve_to_dict",
     "daily_arrivals",
@@ -60,6 +62,7 @@ __all__ = [
     "greedy_plan",
     "language_model",
     "layer_seconds",
+    "manifests",
     "most_intervals",
     "paper_gpus",
     "paper_gpus_dense",

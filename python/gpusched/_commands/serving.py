@@ -11,10 +11,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import _core, serving
+from .._serving_deploy import ENGINES, checkpoints
 from .._views.tables import counted, format_table
 from ..errors import InvalidInput, repr_text
-from .arguments import Parser, Repeatable, budgets, library_option, rate, rates, targets
-from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json
+from .arguments import Parser, Repeatable, budgets, choices, library_option, rate, rates, targets
+from .shared import (
+    FAILED,
+    OK,
+    Problems,
+    given,
+    read_mapping,
+    require_writable,
+    save_figure,
+    say,
+    write_json,
+    write_text,
+)
 
 PERCENTILES = (50, 90, 99)
 TARGETS = tuple(f"{latency}_p{percent}_s" for latency in ("ttft", "tpot") for percent in PERCENTILES)
@@ -291,6 +303,13 @@ def plan_serving_options(p: Parser) -> None:
     plan_or_sweep("uniform_tp", "all replicas are tensor-parallel groups of the same degree")
     text = "with rates: print the price ranges in which the rental stays the cheapest"
     p.add("--price-ranges", text, action="store_true")
+    text = "write the engine's command lines (.sh) or Kubernetes manifests (.yaml) of the plan here"
+    p.add("--export", text, metavar="SERVE.sh|yaml")
+    p.add("--engine", "with --export: the engine (default: vllm)", choices=tuple(ENGINES))
+    text = "with --export: checkpoints by model, as ids on Hugging Face or paths (default: of known models)"
+    p.add("--model-ids", text, type=choices, action=Repeatable, metavar="MODEL=ID,...")
+    text = "with --export: most tokens of a request with its answer (default: of the longest kind)"
+    p.add("--max-model-len", text, type=int, metavar="N")
     p.add("--replan-from", "change this plan as little as possible", metavar="PLAN.json")
     replan("max_starts", "with --replan-from: maximum number of replicas to start")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
@@ -312,6 +331,8 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
         names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
         return [f"{names}: not with --replan-from"] if wrong else []
     problems = []
+    if args.budgets is not None and args.export is not None:
+        problems.append("--export: not with --budgets, which make several plans")
     if args.max_starts is not None or args.slack is not None:
         problems.append("--max-starts and --slack: only with --replan-from")
     rental = [
@@ -326,13 +347,34 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
     return problems
 
 
+def export_problems(args: argparse.Namespace) -> list[str]:
+    """Problems of options that belong to `--export`."""
+    if args.export is None:
+        asked = [f"--{name.replace('_', '-')}" for name in given(args, "engine", "model_ids", "max_model_len")]
+        return [f"{', '.join(asked)}: only with --export"] if asked else []
+    known = args.export.endswith((".sh", ".yaml", ".yml"))
+    return [] if known else [f"--export: {repr_text(args.export)}; expected a file .sh or .yaml"]
+
+
+def export(args: argparse.Namespace, request: Mapping[str, Any], plan: serving.ServingPlan) -> None:
+    """Writes the file of `--export`, if it is given."""
+    if args.export is None:
+        return
+    options = given(args, "engine", "model_ids", "max_model_len")
+    if args.export.endswith(".sh"):
+        text = "\n\n".join(serving.command_lines(request, plan, **options)) + "\n"
+    else:
+        text = serving.manifests(request, plan, **options)
+    write_text(args.export, text)
+
+
 def plan_serving(args: argparse.Namespace) -> int:
-    require_writable(args.output, inputs=[args.request, args.replan_from])
+    require_writable(args.output, args.export, inputs=[args.request, args.replan_from])
     problems = Problems()
     options = given(
         args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress"
     )
-    problems.found += conflicts(args, options)
+    problems.found += conflicts(args, options) + export_problems(args)
     request: dict[str, Any] = {}
     running: dict[str, Any] = {}
     with problems.collect():
@@ -340,6 +382,9 @@ def plan_serving(args: argparse.Namespace) -> int:
     if args.replan_from is not None:
         with problems.collect():
             running = read_plan(args.replan_from)
+    if args.export is not None and request:
+        with problems.collect():
+            checkpoints(request, args.model_ids or {})
     problems.raise_if_any()
     if args.budgets is not None:
         return sweep(args, request)
@@ -366,6 +411,7 @@ def plan_serving(args: argparse.Namespace) -> int:
             say(f"the cheapest plan costs {changed.cost_free:.2f} $/h")
         if args.output:
             say(f"wrote {args.output}")
+        export(args, request, plan)
         return OK
     rows = [
         (
@@ -391,6 +437,7 @@ def plan_serving(args: argparse.Namespace) -> int:
         say(starts_and_stops(running, changed))
     if args.output:
         say(f"wrote {args.output}")
+    export(args, request, plan)
     return OK
 
 
