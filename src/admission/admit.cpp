@@ -13,6 +13,7 @@
 #include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -181,7 +182,8 @@ static std::string lack_of_gpus(const Cluster& cluster, std::span<const TaskId> 
         return number_text(static_cast<double>(milli) / whole_gpu_milli);
     };
     return "too few GPUs even after all evictions: the nodes that accept tasks have " + gpus(has) +
-           ", tasks that must keep running need " + gpus(keeps) + ", the pods need " + gpus(needs);
+           ", tasks that must keep running need " + gpus(keeps) +
+           concat(", the ", words_of(cluster.inventory()).task, "s need ") + gpus(needs);
 }
 
 /// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or
@@ -257,14 +259,15 @@ static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         made.reason = std::move(lack);
         return true;
     }
-    made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one pod" +
+    const std::string word(words_of(cluster.inventory()).task);
+    made.reason = number_text(fewest) + (fewest == 1 ? " node" : " nodes") + " could hold one " + word +
                   (passes ? " and pass the filter" : "") +
                   " if every task left that may leave, but no placement was found for " +
-                  (pods.size() == 1 ? "the pod" : "all " + number_text(pods.size()) + " pods") +
+                  (pods.size() == 1 ? "the " + word : "all " + number_text(pods.size()) + " " + word + "s") +
                   " and the tasks that must keep running";
     if (!as_it_is.reason.empty())
         made.reason += "; without disturbing tasks: " +
-                       (made.proven ? as_it_is.reason.substr(0, as_it_is.reason.find("; the pods were tried"))
+                       (made.proven ? as_it_is.reason.substr(0, as_it_is.reason.find("; they were tried"))
                                     : as_it_is.reason);
     if (!made.proven) made.reason += " (not proven: the search ended early)";
     return false;

@@ -4,7 +4,6 @@
 
 #include "allocation/gang.hpp"
 #include "allocation/tally.hpp"
-#include "consolidation/queue.hpp"
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/why.hpp>
@@ -76,6 +75,8 @@ class Inquiry {
     /// Opens all nodes, and removes all tasks that may leave.
     [[nodiscard]] Cluster emptied() const;
     [[nodiscard]] bool leaves(TaskId task) const;
+    /// Counts whether even the best domain of every level that pods must share is too small for them.
+    [[nodiscard]] bool lacks_room(const Cluster& pool);
     /// Decides whether the pods fit on these nodes of the pool.
     [[nodiscard]] Packed holds(Cluster& pool);
     /// The number of pods that find no place in the best domain.
@@ -98,6 +99,14 @@ class Inquiry {
     /// Each pod fits somewhere, and all fit without the level, but not in one domain.
     bool say_topology();
     void say_constraint();
+    /// The pods like that of the tally for which the node had room without the constraints that refuse it, if all other
+    /// tasks left; at most `count`.
+    [[nodiscard]] std::int64_t room_without(const Tally& tally, NodeId node, std::int64_t count) const;
+    using Rows = std::vector<std::uint32_t>;
+    /// Returns the fewest constraints without which the nodes could hold `count` pods like that of the tally, by
+    /// counting, if all other tasks left. Of equally few, those that leave most nodes. Empty if there are none.
+    [[nodiscard]] Rows fewest_that_help(const Tally& tally, std::int64_t count) const;
+    void say_rows(const Tally& tally, const Rows& rows);
     /// What it costs to remove a constraint that alone refuses nodes.
     [[nodiscard]] std::int64_t cost_to_remove(const Tally& tally, std::size_t row);
     void say_row(const Tally& tally, std::size_t row);
@@ -133,6 +142,7 @@ class Inquiry {
 
     const Cluster& cluster_;
     const Inventory& inv_;
+    const std::string task_{words_of(inv_).task};  // as messages call it
     const WhyOptions& options_;
     const Context& context_;
     Budget budget_;
@@ -141,11 +151,11 @@ class Inquiry {
     std::vector<Kind> kinds_;    // of `why_.pods`, the largest first
     std::map<TaskId, std::size_t> kind_of_;
     Why why_;
-    std::optional<Cluster> work_;   // with as many of the pods as find a place
-    std::vector<TaskId> unplaced_;  // the others
-    std::optional<std::vector<consolidation::detail::QueuedJob>> queue_;
+    std::optional<Cluster> work_;     // with as many of the pods as find a place
+    std::vector<TaskId> unplaced_;    // the others
     std::vector<NodeId> best_nodes_;  // where they were placed
     std::optional<Level> level_;      // the pods must share a domain of it
+    std::optional<Level> small_;      // of this level no domain is large enough
     std::optional<Cluster> emptied_;  // the pool without tasks that may leave
     // Limits of the search whether it is impossible, about one per pod and node that is asked: in all, so that it
     // ends within a second or two, and for one call of `try_all`.

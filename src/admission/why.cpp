@@ -155,7 +155,7 @@ void Inquiry::find_pods(std::string_view name) {
     const auto of = static_cast<std::int64_t>(why_.pods.size());
     why_.cause = waiting == 0 || waiting == of
                      ? "it does not wait for room: "
-                     : thousands(waiting) + " of " + counted(of, "pod") +
+                     : thousands(waiting) + " of " + counted(of, task_) +
                            (waiting == 1 ? " does not wait for room, and the gang needs it: "
                                          : " do not wait for room, and the gang needs them: ");
     why_.cause += describe_waiting(*reason);
@@ -255,11 +255,11 @@ void Inquiry::ask_as_it_is() {
     work_ = std::move(work);
     if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;
-    why_.cause = all > 1       ? "all " + thousands(all) + " pods find a place as it is"
+    why_.cause = all > 1       ? "all " + thousands(all) + " " + task_ + "s find a place as it is"
                  : options_.on ? "it fits on this node as it is"
                                : "it fits as it is, on " + counted(nodes, "node");
     why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
-                  ". Not checked: claims and volumes that the snapshot lacks (see the report of the import)";
+                  ". Not checked: requests that the snapshot lacks (see the report of the import)";
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

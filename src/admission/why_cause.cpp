@@ -6,7 +6,9 @@
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <map>
 #include <utility>
 
 namespace gpusched::admission::detail {
@@ -26,9 +28,9 @@ bool Inquiry::say_topology() {
     why_.cause_kind = Cause::topology;
     why_.constraints.emplace_back(enum_name(level));
     const auto all = thousands(static_cast<std::int64_t>(why_.pods.size()));
-    why_.cause = "topology: all " + all + " pods fit, but not in one " + describe_level(inv_, *level_) +
-                 "; " + gpusched::quoted(why_.domains.front().domain) + " holds " +
-                 thousands(why_.domains.front().places) + ", the most of " +
+    why_.cause = "topology: all " + all + " " + task_ + "s fit, but not in one " +
+                 describe_level(inv_, *level_) + "; " + gpusched::quoted(why_.domains.front().domain) +
+                 " holds " + thousands(why_.domains.front().places) + ", the most of " +
                  counted(static_cast<std::int64_t>(why_.domains.size()), "domain");
     return true;
 }
@@ -41,43 +43,102 @@ void Inquiry::say_constraint() {
     const Tally tally(*work_, pod, best_nodes_, options_.order);
     if (why_.pods.size() > 1) {
         why_.cause =
-            thousands(why_.places) + " of " + counted(static_cast<std::int64_t>(why_.pods.size()), "pod");
+            thousands(why_.places) + " of " + counted(static_cast<std::int64_t>(why_.pods.size()), task_);
         why_.cause += why_.places == 1 ? " finds a place" : " find a place";
         if (level_) why_.cause += " in the best domain";
         why_.cause += enough_to_start() + "; ";
     }
-    if (const auto row = tally.row_to_blame([&](std::size_t r) { return cost_to_remove(tally, r); })) {
-        say_row(tally, *row);
-        if (!emptied_ || options_.on) return;
-        const auto all = static_cast<std::int64_t>(unplaced_.size());
-        std::int64_t room = 0;  // if all other tasks left
+    const auto row = tally.row_to_blame([&](std::size_t r) { return cost_to_remove(tally, r); });
+    const auto all = std::count_if(unplaced_.begin(), unplaced_.end(),
+                                   [&](TaskId other) { return kind_of_.at(other) == kind_of_.at(pod); });
+    std::int64_t room = 0;
+    if (emptied_ && row)
         for (const auto node : best_nodes_)
             if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == *row)
-                room += gpusched::detail::pod_room(*emptied_, pod, node, all);
-        if (room < all)
+                room += room_without(tally, node, all);
+    if (emptied_ && !options_.on && all > 1 && room < all)
+        if (const auto rows = fewest_that_help(tally, all); !rows.empty())
+            return rows.size() == 1 ? say_row(tally, rows.front()) : say_rows(tally, rows);
+    if (row) {
+        say_row(tally, *row);
+        if (emptied_ && !options_.on && room < all)
             why_.cause +=
-                "; this alone gives places to at most " + thousands(room) + " of " + thousands(all) + " pods";
-        return;
-    }
-    const auto* const set = tally.smallest();
-    if (set == nullptr) {
+                "; this alone gives places to at most " + thousands(room) + " of " + counted(all, task_);
+    } else if (const auto* const set = tally.smallest()) {
+        say_rows(tally, set->first);
+    } else {
         why_.cause_kind = Cause::constraint;
-        why_.cause += reason_.empty() ? "no placement of all pods was found" : reason_;
-        return;
+        why_.cause += reason_.empty() ? "no placement of all " + task_ + "s was found" : reason_;
     }
+}
+
+std::int64_t Inquiry::room_without(const Tally& tally, NodeId node, std::int64_t count) const {
+    // `emptied_` does not show how many GPUs a node has after a repair, nor which volumes it could reach.
+    for (const auto row : tally.refusals.of(node))
+        if (tally.constraint(row) == Constraint::volume || tally.constraint(row) == Constraint::failed_gpus)
+            return count;
+    return gpusched::detail::room_by_resources(*emptied_, tally.refusals.task(), node, count);
+}
+
+Inquiry::Rows Inquiry::fewest_that_help(const Tally& tally, std::int64_t count) const {
+    Rows known;  // the rows that refuse nodes, which are bits of a mask
+    for (const auto& [set, group] : tally.sets)
+        for (const auto row : set)
+            if (std::find(known.begin(), known.end(), row) == known.end()) known.push_back(row);
+    constexpr std::size_t most_rows = 12;
+    if (known.size() > most_rows) return {};
+    std::sort(known.begin(), known.end());
+    struct Room {
+        std::int64_t pods = 0, nodes = 0;
+    };
+    std::map<unsigned, Room> rooms;
+    for (const auto node : best_nodes_) {
+        unsigned mask = 0;
+        for (const auto row : tally.refusals.of(node))
+            mask |= 1u << (std::find(known.begin(), known.end(), row) - known.begin());
+        if (mask == 0) continue;
+        auto& room = rooms[mask];
+        ++room.nodes;
+        room.pods += room_without(tally, node, count);
+    }
+    unsigned best = 0;
+    std::int64_t most = 0;
+    for (unsigned mask = 1; mask < 1u << known.size(); ++mask) {
+        Room without;
+        for (const auto& [of, room] : rooms)
+            if ((of & ~mask) == 0) without.pods += room.pods, without.nodes += room.nodes;
+        if (without.pods < count) continue;
+        const auto size = std::popcount(mask), least = std::popcount(best);
+        if (best != 0 && (size > least || (size == least && without.nodes <= most))) continue;
+        best = mask;
+        most = without.nodes;
+    }
+    Rows rows;
+    for (std::size_t i = 0; i < known.size(); ++i)
+        if ((best >> i & 1) != 0) rows.push_back(known[i]);
+    return rows;
+}
+
+void Inquiry::say_rows(const Tally& tally, const Rows& rows) {
     why_.cause_kind = Cause::constraints;
     std::string names;
-    for (const auto row : set->first) {
+    for (const auto row : rows) {
         const auto name = tally.refusals.name(row);
         why_.constraints.push_back(name);
-        names += (names.empty() ? "" : row == set->first.back() ? " and " : ", ") + name;
+        names += (names.empty() ? "" : row == rows.back() ? " and " : ", ") + name;
     }
-    why_.cause +=
-        (options_.on ? "refused by " + names
-                     : names + " together: " + counted(set->second.nodes, "node") +
-                           (set->second.nodes == 1 ? " passes" : " pass") + " every other constraint, like " +
-                           gpusched::quoted(cluster_.name(set->second.first))) +
-        "; " + tally.describe(set->first, set->second.first);
+    std::int64_t nodes = 0;
+    const Tally::Set* like = nullptr;  // refused by most of the rows
+    for (const auto& set : tally.sets) {
+        if (!std::includes(rows.begin(), rows.end(), set.first.begin(), set.first.end())) continue;
+        nodes += set.second.nodes;
+        if (like == nullptr || set.first.size() > like->first.size()) like = &set;
+    }
+    why_.cause += (options_.on ? "refused by " + names
+                               : names + " together: " + counted(nodes, "node") +
+                                     (nodes == 1 ? " passes" : " pass") + " every other constraint, like " +
+                                     gpusched::quoted(cluster_.name(like->second.first))) +
+                  "; " + tally.describe(like->first, like->second.first);
 }
 
 std::int64_t Inquiry::cost_to_remove(const Tally& tally, std::size_t row) {
@@ -159,15 +220,16 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
                   (alone == 1 ? "has " : "have ") + gpus_text(idle_now) +
                   (idle_now == whole_gpu_milli ? " idle GPU" : " idle GPUs");
     const bool changed = idle != idle_now;
-    if (changed) why_.cause += ", " + gpus_text(idle) + " once the pods that find a place are there";
+    if (changed)
+        why_.cause += ", " + gpus_text(idle) + " once the " + task_ + "s that find a place are there";
     if ((alone > 1 || fraction) && most > 0)
         why_.cause += std::string(changed ? "; then no " : "; no ") + (fraction ? "GPU" : "node") +
                       " has more than " + gpus_text(most) + (fraction ? " free" : " idle");
     why_.cause += unplaced_.size() > 1
                       ? "; the " + thousands(static_cast<std::int64_t>(unplaced_.size())) +
-                            (why_.places > 0 ? " other pods" : " pods") + " need " + gpus_text(needs) + ", " +
-                            gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
-                      : "; the pod needs " + gpus_text(each) +
+                            (why_.places > 0 ? " other " : " ") + task_ + "s need " + gpus_text(needs) +
+                            ", " + gpus_text(each) + " on one" + (fraction ? " GPU" : " node")
+                      : "; the " + task_ + " needs " + gpus_text(each) +
                             (fraction                 ? " on one GPU"
                              : each > whole_gpu_milli ? " on one"
                                                       : "");

@@ -41,13 +41,7 @@ Packed Inquiry::holds(Cluster& pool) {
     if ((steps_ -= nodes * std::ssize(kinds_)) < 0) return Packed::unknown;
     if (place_best_of(pool) == 0) return Packed::yes;
     if (why_.pods.size() == 1) return Packed::no;
-    for (const auto& kind : kinds_) {  // even without constraints on groups
-        const auto all = static_cast<std::int64_t>(kind.pods.size());
-        std::int64_t room = 0;
-        for (const auto node : nodes_)
-            if ((room += gpusched::detail::pod_room(pool, kind.sample(), node, all)) >= all) break;
-        if (room < all) return Packed::no;
-    }
+    if (lacks_room(pool)) return Packed::no;
     steps_ -= nodes * std::ssize(why_.pods);
     auto found =
         options_.on ? Packed::unknown : Gang(pool, why_.pods, as_it_is_, &budget_).packs(Obstacle::none);
@@ -58,6 +52,67 @@ Packed Inquiry::holds(Cluster& pool) {
         steps_ += left;
     }
     return found;
+}
+
+bool Inquiry::lacks_room(const Cluster& pool) {
+    using Kinds = std::vector<const Kind*>;
+    const auto holds_all = [&](const Kinds& kinds, std::span<const NodeId> nodes) {
+        std::int64_t has = 0, needs = 0;
+        for (const auto node : nodes)
+            for (int g = 0; g < pool.gpu_count(node); ++g)
+                has += std::max<std::int64_t>(0, pool.gpu_free_milli(node, g, Lent::yes));
+        for (const auto* const kind : kinds) {  // as if it had no constraints on groups
+            const auto all = std::ssize(kind->pods);
+            needs += all * cluster_.gpu_milli(kind->sample());
+            std::int64_t room = 0;
+            for (const auto node : nodes)
+                if ((room += gpusched::detail::pod_room(pool, kind->sample(), node, all)) >= all) break;
+            if (room < all) return false;
+        }
+        return needs <= has;
+    };
+    const auto no_domain_holds = [&](const Kinds& kinds, Level level) {
+        std::map<DomainId, std::vector<NodeId>> domains;
+        for (const auto node : nodes_)
+            if (const auto domain = inv_.domain_at(level, node); domain != none<DomainId>)
+                domains[domain].push_back(node);
+        const bool too_small = std::none_of(domains.begin(), domains.end(), [&](const auto& domain) {
+            return holds_all(kinds, domain.second);
+        });
+        if (too_small) small_ = level;
+        return too_small;
+    };
+    Kinds all;
+    for (const auto& kind : kinds_) all.push_back(&kind);
+    if (!holds_all(all, nodes_)) return true;
+    if (level_ && no_domain_holds(all, *level_)) return true;
+    // Pods that must be near each other are in the domains of other members of their group, or else the first one
+    // chooses the domain.
+    const auto& inv = pool.inventory();
+    for (const auto& m : inv.selection_memberships(kinds_.front().sample())) {
+        const auto& set = inv.group_sets[m.set];
+        if (set.kind != GroupKind::near || !m.is_member()) continue;
+        Kinds tied;
+        bool others_choose = false;
+        for (const auto& kind : kinds_)
+            for (const auto& own : inv.selection_memberships(kind.sample()))
+                if (own.set == m.set) {
+                    if (own.is_bound()) tied.push_back(&kind);
+                    others_choose = others_choose || !own.is_bound();
+                }
+        if (others_choose) continue;
+        if (pool.group_domains(m.set) == 0) {
+            if (no_domain_holds(tied, set.level)) return true;
+            continue;
+        }
+        std::vector<NodeId> near;
+        for (const auto node : nodes_)
+            if (const auto domain = inv.domain_at(set.level, node);
+                domain != none<DomainId> && pool.group_count(m.set, domain) > 0)
+                near.push_back(node);
+        if (!holds_all(tied, near)) return true;
+    }
+    return false;
 }
 
 Packed Inquiry::try_all(Cluster& pool, const std::vector<TaskId>& pods, std::int64_t& steps) {
@@ -226,7 +281,7 @@ bool Inquiry::say_impossible() {
         if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
         why_.cause += (pool.size() == 1 ? "the only node that it may use would not hold "
                                         : "none of the " + nodes + " that it may use would hold ") +
-                      (why_.pods.size() == 1 ? "it" : "pod " + gpusched::quoted(cluster_.name(sample))) +
+                      (why_.pods.size() == 1 ? "it" : task_ + " " + gpusched::quoted(cluster_.name(sample))) +
                       (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                       gpusched::quoted(cluster_.name(closest)) + ": ";
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
@@ -239,6 +294,7 @@ bool Inquiry::say_impossible() {
         return true;
     }
     const auto all = why_.pods.size();
+    const auto shared = small_ ? small_ : level_;
     const auto placed = all - place_best_of(*emptied_);
     std::int64_t has = 0, needs = 0;
     for (const auto node : pool) has += std::int64_t{whole_gpu_milli} * gpu_count(emptied_->idle_gpus(node));
@@ -247,16 +303,17 @@ bool Inquiry::say_impossible() {
         "the " + nodes + " that it may use would " +
         (kinds_.size() == 1 ? "hold only " + thousands(static_cast<std::int64_t>(placed)) + " of "
                             : "not hold all of the ") +
-        counted(static_cast<std::int64_t>(all), "pod") +
-        (level_ ? " in one " + describe_level(inv_, *level_) : "") +
-        (has < needs ? "; they have " + gpus_text(has) + " GPUs, the pods need " + gpus_text(needs) : "");
+        counted(static_cast<std::int64_t>(all), task_) +
+        (shared ? " in one " + describe_level(inv_, *shared) : "") +
+        (has < needs ? "; they have " + gpus_text(has) + " GPUs, the " + task_ + "s need " + gpus_text(needs)
+                     : "");
     say_places();
     return true;
 }
 
 void Inquiry::say_places() {
     if (why_.places > 0)
-        why_.cause += "; " + thousands(why_.places) + " of the pods " +
+        why_.cause += "; " + thousands(why_.places) + " of the " + task_ + "s " +
                       (why_.places == 1 ? "finds" : "find") + " a place as it is" + enough_to_start();
 }
 

@@ -2,8 +2,8 @@
 // Inquiry: changes after which all pods find a place.
 #include "admission/inquiry.hpp"
 #include "model/node_match.hpp"
-#include "model/pod_room.hpp"
 
+#include <gpusched/consolidation/what_if.hpp>
 #include <gpusched/core/text.hpp>
 
 #include <algorithm>
@@ -19,26 +19,9 @@ void Inquiry::add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std:
 }
 
 std::string Inquiry::earlier_in_queue(const Cluster& changed, std::span<const Placement> places) {
-    if (!queue_) queue_ = consolidation::detail::queue(cluster_);
-    const auto own = inv_.tasks.job[index(why_.pods.front())];
-    const auto& own_name = own == none<JobId> ? cluster_.name(why_.pods.front()) : inv_.job_names[index(own)];
-    const bool own_is_job = own != none<JobId>;
     std::vector<std::string> earlier;
-    for (const auto& job : *queue_) {
-        if (job.is_job == own_is_job && job.name == own_name) break;
-        if (find_waiting(cluster_, job.pods)) continue;
-        const auto fit = std::count_if(job.pods.begin(), job.pods.end(), [&](TaskId pod) {
-            return std::any_of(places.begin(), places.end(), [&](const Placement& place) {
-                return find_obstacle(changed, pod, place.node) == Obstacle::none;
-            });
-        });
-        if (fit == 0) continue;
-        const auto needed = job.one_by_one ? 1 : static_cast<std::int64_t>(job.needed);
-        std::int64_t room = 0;  // a gang that cannot start takes nothing
-        for (const auto node : changed.nodes())
-            room += gpusched::detail::pod_room(changed, job.pods.front(), node, needed);
-        if (room >= needed) earlier.push_back(job.name);
-    }
+    for (const auto& job : consolidation::earlier_in_queue(changed, places, context_))
+        earlier.push_back(job.name);
     return earlier.empty() ? std::string()
                            : "; jobs earlier in the queue may take the place: " + listed(earlier);
 }
@@ -118,8 +101,7 @@ void Inquiry::ask_to_uncordon() {
     std::vector<std::string> names;
     for (const auto node : cordoned) names.push_back(cluster_.name(node));
     const auto changed = with(cordoned);
-    add_remedy(RemedyKind::uncordon, 0,
-               (closed_word(inv_) == "drained" ? "resume " : "uncordon ") + listed(names), changed,
+    add_remedy(RemedyKind::uncordon, 0, concat(words_of(inv_).reopen, " ", listed(names)), changed,
                ask_again(changed));
 }
 

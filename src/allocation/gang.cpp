@@ -9,6 +9,7 @@
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 
@@ -411,15 +412,19 @@ bool Gang::explain_groups(Allocation& result) const {
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;
     result.reason = std::string(in_words(kind)) + ": ";
+    const auto tasks = concat(words_of(inv).task, "s");
     if (kind == Obstacle::network)
-        result.reason += "the whole cluster holds all pods, but no " +
+        result.reason += "the whole cluster holds all " + tasks + ", but no " +
                          describe_level(inv, required_network_level.value_or(level)) + " does";
     else if (kind == Obstacle::affinity)
-        result.reason += "no domain holds all pods with a common affinity; they fit without that constraint";
+        result.reason +=
+            "no domain holds all " + tasks + " with a common affinity; they fit without that constraint";
     else if (kind == Obstacle::near)
-        result.reason += "the required neighbours are too far away; the pods fit without that constraint";
+        result.reason +=
+            "the required neighbours are too far away; the " + tasks + " fit without that constraint";
     else
-        result.reason += "group constraints keep the pods too far apart; they fit without that constraint";
+        result.reason +=
+            "group constraints keep the " + tasks + " too far apart; they fit without that constraint";
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 
 #include <algorithm>
@@ -338,7 +339,7 @@ class GroupSearch {
             cluster_.rollback(start);
             result.proven = certain;
             result.obstacle = Obstacle::none;
-            result.reason = "no place was found for all pods";
+            result.reason = concat("no place was found for all ", words_of(gang_.inv).task, "s");
         }
         if (!result.proven) gang_.say_unproven(result);
     }
@@ -360,7 +361,8 @@ class GroupSearch {
                         result.proven = certain || !pods.by_trial;
                     } else {
                         gang_.explain(pods, pods.pods.size() - want[c].size(), result);
-                        result.reason += "; the pods of the other shapes were placed first";
+                        result.reason += concat("; the ", words_of(gang_.inv).task,
+                                                "s of the other shapes were placed first");
                     }
                     cluster_.rollback(start);
                     return;
@@ -372,7 +374,7 @@ class GroupSearch {
         GPUSCHED_ASSERT(gang_.required_level);  // otherwise all pods would have been placed
         result.obstacle = gang_.required_by_affinity ? Obstacle::affinity : Obstacle::network;
         result.reason = std::string(in_words(result.obstacle)) +
-                        ": the whole cluster holds all pods, but no " +
+                        concat(": the whole cluster holds all ", words_of(gang_.inv).task, "s, but no ") +
                         describe_level(cluster_.inventory(), gang_.required_level.value_or(gang_.level)) +
                         (certain ? " does" : " was found that does");
     }

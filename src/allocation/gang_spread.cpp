@@ -7,6 +7,7 @@
 
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 #include <gpusched/model/waiting.hpp>
 
@@ -61,8 +62,7 @@ Allocation Gang::place() const {
         result = {};
         result.level = level;
         result.obstacle = Obstacle::spread;
-        result.reason =
-            "spread: places exist for all pods, but no order in which each pod fits when it is placed";
+        result.reason = "spread: places exist for all, but no order in which each fits when it is placed";
         result.proven = false;
     }
     if (budget != nullptr && !result.proven) result.stop_reason = budget->reason();
@@ -190,7 +190,7 @@ void Gang::place_uniform(Allocation& result) const {
     result.proven = sure;
     explain(c, 0, result);
     if (selected && !sure && explains)
-        result.reason += "; the pods were tried in one order, so a placement may exist (not proven)";
+        result.reason += "; they were tried in one order, so a placement may exist (not proven)";
     else if (!sure && budget != nullptr && budget->reason() != StopReason::completed)
         say_unproven(result);
 }
@@ -225,7 +225,7 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
             const auto constraint = tally.constraint(row);
-            const std::string kind(constraint == Constraint::cordoned ? closed_word(inv)
+            const std::string kind(constraint == Constraint::cordoned ? words_of(inv).closed
                                    : constraint == Constraint::port   ? "host port in use"
                                    : constraint == Constraint::volume_in_use
                                        ? "volume in use"
@@ -266,7 +266,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
     std::int64_t held = 0;
     for (const auto node : cluster.nodes()) held += gpusched::detail::pod_room(cluster, task, node, count);
     const auto sample = gpusched::quoted(cluster.name(c.sample));
-    const auto like = (next > 0 ? " remaining pod" : " pod") + std::string(count == 1 ? "" : "s") +
+    const auto like = concat(next > 0 ? " remaining " : " ", words_of(inv).task, count == 1 ? "" : "s") +
                       (count == 1 && next == 0 ? " " : " like ") + sample;
     const auto of_pods = (count == 1 ? " of 1" : " of the " + std::to_string(count)) + like;
     if (pods.size() == 1) held = 0;  // what groups refuse is refused by each node alone
@@ -293,10 +293,10 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
-        result.reason = std::string(in_words(result.obstacle)) + ": all pods must be in one " +
-                        describe_level(inv, *required_level) + "; ";
+        result.reason = concat(in_words(result.obstacle), ": all ", words_of(inv).task, "s must be in one ",
+                               describe_level(inv, *required_level), "; ");
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
-            result.reason += "the domain of the placed pods does not hold " +
+            result.reason += concat("the domain of the placed ", words_of(inv).task, "s does not hold ") +
                              (count == 1 ? "the" + like : "all" + of_pods);
         else
             result.reason += gpusched::quoted(inv.domain_name(*required_level, make_id<DomainId>(best))) +

@@ -89,7 +89,7 @@ GPUSCHED_EXPORT std::string Refusals::name(std::size_t row) const {
     const auto& [constraint, resource] = rows_[row];
     const std::string text(enum_name(constraint));
     return constraint == Constraint::resource   ? text + " " + std::string(inv_.resource_names[resource])
-           : constraint == Constraint::cordoned ? std::string(closed_word(inv_))
+           : constraint == Constraint::cordoned ? std::string(words_of(inv_).closed)
                                                 : text;
 }
 
@@ -305,7 +305,7 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
     case Constraint::volume:
         return "the node does not reach " + std::string(inv_.resource_names[resource]);
     case Constraint::cordoned:
-        return "the node is " + std::string(closed_word(inv_));
+        return "the node is " + std::string(words_of(inv_).closed);
     case Constraint::failed_gpus: {
         const auto found = gpus(node);
         return concat("needs ", found.count, " GPUs, but only ", found.healthy, " of ",

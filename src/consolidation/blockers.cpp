@@ -2,6 +2,7 @@
 // Finds the blockers of a cluster, and plans without each of them.
 #include "consolidation/checks.hpp"
 #include "consolidation/explain_parts.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/blockers.hpp>
@@ -133,10 +134,20 @@ class BlockerSearch {
         plan_options_.protect_core_members = options.protect_core_members;
         plan_options_.search.bound_method = BoundMethod::none;
         policies_ = make_policies(options.preset, {}, options.objective);
-        if (options.gpu_model.empty()) return;
+        // A node that takes no tasks is of no use when it is empty.
+        const auto is_open = [&](NodeId node) {
+            return !inv_.nodes.is_cordoned(node) &&
+                   !gpusched::detail::is_not_ready(
+                       inv_.node_classes[inv_.nodes.node_class[index(node)]].taints);
+        };
+        const auto nodes = cluster.nodes();
+        if (options.gpu_model.empty() && std::all_of(nodes.begin(), nodes.end(), is_open)) return;
         counts_.assign(cluster.node_slots(), 0);
-        for (const auto node : goal_nodes(cluster, {.empty_nodes = 1, .gpu_model = options.gpu_model}))
-            counts_[index(node)] = 1;
+        if (options.gpu_model.empty())
+            for (const auto node : nodes) counts_[index(node)] = is_open(node);
+        else
+            for (const auto node : goal_nodes(cluster, {.empty_nodes = 1, .gpu_model = options.gpu_model}))
+                counts_[index(node)] = is_open(node);
         policies_.node_weight = [this, weight = policies_.node_weight](const Cluster& c, NodeId n) {
             return counts_[index(n)] ? weight(c, n) : 0;
         };

@@ -352,12 +352,12 @@ class Drain {
 };
 
 static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
-    if (by != FixedBy::budget) return in_words(by);
+    if (by != FixedBy::budget) return in_words(cluster.inventory(), by);
     const auto& inv = cluster.inventory();
     std::vector<std::string> names;
     for (const auto budget : inv.budgets_of(task))
         if (inv.budgets[budget].allows() == 0) names.push_back(gpusched::quoted(inv.budget_names[budget]));
-    if (names.empty()) return in_words(by);
+    if (names.empty()) return in_words(cluster.inventory(), by);
     std::string list;
     for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
     return names.size() == 1 ? "its disruption budget " + list + " allows none"

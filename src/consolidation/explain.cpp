@@ -2,6 +2,7 @@
 // Explanations of nodes and moves.
 #include "consolidation/checks.hpp"
 #include "consolidation/explain_parts.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
@@ -25,13 +26,12 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-std::string in_words(FixedBy by) {
+std::string in_words(const Inventory& inventory, FixedBy by) {
     switch (by) {
     case FixedBy::no_controller:
         return "no controller would recreate it";
     case FixedBy::never_moves:
-        return "an annotation such as safe-to-evict, its scheduler, its kind of owner or Slurm's Requeue=0 "
-               "forbids moves";
+        return std::string(words_of(inventory).fixed);
     case FixedBy::exempt_node:
         return "its node is exempt";
     case FixedBy::no_disruption:
@@ -45,8 +45,12 @@ std::string in_words(FixedBy by) {
     }
 }
 
-std::string in_words(ClosedBy by) {
+std::string in_words(const Inventory& inventory, ClosedBy by) {
     switch (by) {
+    case ClosedBy::cordoned:
+        return std::string(words_of(inventory).closed);
+    case ClosedBy::not_ready:
+        return "not ready";
     case ClosedBy::emptied:
         return "vacated by the plan";
     case ClosedBy::empty:
@@ -97,8 +101,11 @@ std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after, 
     std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::none);
     for (const auto node : before.nodes()) {
         auto& by = closed[index(node)];
-        if (before.inventory().nodes.is_cordoned(node))
-            by = ClosedBy::cordoned;
+        const auto& inv = before.inventory();
+        if (inv.nodes.is_cordoned(node))
+            by = gpusched::detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints)
+                     ? ClosedBy::not_ready
+                     : ClosedBy::cordoned;
         else if (before.occupants(node) == 0)
             by = options.open_price ? ClosedBy::none : ClosedBy::empty;
         else if (after.occupants(node) == 0)
@@ -339,7 +346,7 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
-                ", which is " + detail::in_words(change.closed_by);
+                ", which is " + detail::in_words(cluster_.inventory(), change.closed_by);
     if (!text.empty()) return text;
     const auto all = after_.nodes();
     const bool suits = std::any_of(all.begin(), all.end(), [&](NodeId node) {
@@ -422,7 +429,7 @@ Explanation Explainer::explain_node(NodeId node) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster_.name(blocker.task));
         separator = "; ";
         if (blocker.fixed_by != FixedBy::none) {
-            result.text += " must stay (" + detail::in_words(blocker.fixed_by) + ")";
+            result.text += " must stay (" + detail::in_words(cluster_.inventory(), blocker.fixed_by) + ")";
             continue;
         }
         if (blocker.nodes_looked_at == 0)
@@ -564,11 +571,12 @@ std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, cons
     case MoveFate::is_there:
         return "is on " + to + (after_plan ? " after the plan" : " already");
     case MoveFate::task_stays:
-        return "must stay (" + in_words(e.fixed_by) + ")";
+        return "must stay (" + in_words(cluster.inventory(), e.fixed_by) + ")";
     case MoveFate::possible:
         break;
     case MoveFate::node_closed:
-        return "cannot move to " + to + ": the node receives nothing (" + in_words(e.closed_by) + ")";
+        return "cannot move to " + to + ": the node receives nothing (" +
+               in_words(cluster.inventory(), e.closed_by) + ")";
     case MoveFate::obstacle: {
         auto text = concat("cannot move to ", to, " (", gpusched::in_words(e.obstacle), ")");
         for (std::size_t v = 0; v < e.victims.size(); ++v)

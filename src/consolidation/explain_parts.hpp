@@ -13,8 +13,8 @@
 
 namespace gpusched::consolidation::detail {
 
-[[nodiscard]] std::string in_words(FixedBy by);
-[[nodiscard]] std::string in_words(ClosedBy by);
+[[nodiscard]] std::string in_words(const Inventory& inventory, FixedBy by);
+[[nodiscard]] std::string in_words(const Inventory& inventory, ClosedBy by);
 
 /// Whether the task is known to have no controller that would recreate it.
 [[nodiscard]] bool has_no_controller(const Inventory& inventory, TaskId task);

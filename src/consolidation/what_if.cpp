@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
 #include "consolidation/checks.hpp"
-#include "consolidation/queue.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
@@ -26,7 +25,21 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_EXPORT std::vector<QueuedJob> queue(const Cluster& cluster) {
+/// A job, or a task without a job, with its pending pods.
+struct QueuedJob {
+    std::string name;
+    bool is_job = false;  // jobs and tasks may share a name
+    std::int64_t priority = std::numeric_limits<std::int64_t>::min();
+    std::int64_t created = std::numeric_limits<std::int64_t>::max();
+    std::vector<TaskId> pods;  // those that it needs come first
+    std::size_t needed = 0;    // of the pods
+    bool has_subgroups = false;
+    bool one_by_one = false;  // each pod starts as soon as it has a place
+    bool is_gang = false;     // none starts without those that it needs
+};
+
+/// Returns the jobs that wait, highest priority first, then the oldest, then by name.
+static std::vector<QueuedJob> queue(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     std::map<std::pair<bool, std::string_view>, QueuedJob> jobs;
@@ -59,7 +72,8 @@ GPUSCHED_EXPORT std::vector<QueuedJob> queue(const Cluster& cluster) {
         const auto job = t.job[index(queued.pods.front())];
         const auto least = job == none<JobId> ? 0 : inv.job_min_members[index(job)];
         queued.one_by_one = least == 1;
-        if (least > 1) {
+        queued.is_gang = least > 1;
+        if (queued.is_gang) {
             const auto lacks = std::max<std::int64_t>(1, least - running[index(job)]);
             queued.needed = std::min(queued.pods.size(), static_cast<std::size_t>(lacks));
             queued.has_subgroups = !inv.subgroups_of(job).empty();
@@ -141,7 +155,7 @@ class Starter {
 /// A controller creates the task again, even if nothing may disturb it. Slurm requeues only jobs that may move.
 static bool has_controller(const TaskSpec& task) {
     const auto kind = task.owner_kind.value_or("");
-    return !kind.empty() && kind != "Slurm job";
+    return !kind.empty() && kind != gpusched::detail::slurm_job;
 }
 
 static bool is_lost(const TaskSpec& task) {
@@ -237,6 +251,36 @@ static WhatIfCase describe(const Cluster& cluster, WhatIfState state,
 }
 
 }  // namespace detail
+
+GPUSCHED_EXPORT std::vector<EarlierJob>
+earlier_in_queue(const Cluster& cluster, std::span<const Placement> pods, const Context& context) {
+    const auto& inv = cluster.inventory();
+    std::set<std::pair<bool, std::string_view>> ours;
+    std::set<NodeId> nodes;
+    for (const auto& pod : pods) {
+        const auto job = inv.tasks.job[index(pod.task)];
+        ours.emplace(job != none<JobId>,
+                     job == none<JobId> ? cluster.name(pod.task) : inv.job_names[index(job)]);
+        nodes.insert(pod.node);
+    }
+    std::vector<EarlierJob> found;
+    for (const auto& job : detail::queue(cluster)) {
+        if (ours.empty()) break;
+        if (ours.erase({job.is_job, job.name}) > 0 || find_waiting(cluster, job.pods)) continue;
+        const auto fit = std::count_if(job.pods.begin(), job.pods.end(), [&](TaskId pod) {
+            return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+                return find_obstacle(cluster, pod, node) == Obstacle::none;
+            });
+        });
+        if (fit == 0) continue;
+        // A gang that cannot start takes nothing.
+        if (job.is_gang &&
+            !allocation::allocate(cluster, std::span(job.pods).first(job.needed), {}, context).placed)
+            continue;
+        found.push_back({job.name, fit});
+    }
+    return found;
+}
 
 GPUSCHED_EXPORT AddedNodes nodes_like(const Cluster& cluster, NodeId node, std::int64_t count) {
     detail::require_node(cluster, node);

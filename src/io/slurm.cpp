@@ -7,6 +7,7 @@
 #include "io/slurm/json.hpp"
 #include "io/slurm/text.hpp"
 #include "io/slurm/values.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
@@ -399,7 +400,8 @@ class Reader {
 
     TaskSpec task_of(const JobRecord& job, std::size_t i, std::size_t of, const Eligibility::Rules& rules,
                      const Share& share) {
-        TaskSpec out{.name = concat(job.id, "/", i), .job = job.job, .owner_kind = "Slurm job"};
+        TaskSpec out{
+            .name = concat(job.id, "/", i), .job = job.job, .owner_kind = gpusched::detail::slurm_job};
         out.cpu_milli = 1000 * std::min(share.cpus, most_of_a_node / 1000);
         out.memory_mib = std::min(share.memory_mib, most_of_a_node);
         out.eviction_count = job.requeues.value_or(0);

@@ -258,8 +258,12 @@ GPUSCHED_EXPORT std::string detail::amount_text(std::string_view resource, std::
     return is_in_mib(resource) ? mib_text(amount) : std::to_string(amount);
 }
 
-GPUSCHED_EXPORT std::string_view closed_word(const Inventory& inv) {
-    return inv.owner_kinds.find("Slurm job") ? "drained" : "cordoned";
+GPUSCHED_EXPORT Words words_of(const Inventory& inv) {
+    if (inv.owner_kinds.find(detail::slurm_job))
+        return {"task", "job", "Requeue=0 forbids moves", "drained", "resume"};
+    return {"pod", "owner",
+            "an annotation such as safe-to-evict, its scheduler or its kind of owner forbids moves",
+            "cordoned", "uncordon"};
 }
 
 /// The label that names the domains of a network level, as values or behind the domain above and a slash; empty
@@ -323,7 +327,7 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::waiting:
         break;
     case Obstacle::cordoned:
-        return concat("the node is ", closed_word(inv));
+        return concat("the node is ", words_of(inv).closed);
     case Obstacle::not_ready:
         return detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints)
                    ? "the node is not ready"

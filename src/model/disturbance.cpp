@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods that a plan disturbs, in numbers and words.
+#include "model/node_match.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/disturbance.hpp>
@@ -94,8 +96,9 @@ GPUSCHED_EXPORT Disturbance disturbance(const PlanSpec& plan) {
 }
 
 GPUSCHED_EXPORT std::string to_text(const Disturbance& disturbance) {
+    const bool of_slurm = disturbance.by_owner_kind.contains(detail::slurm_job);
     if (disturbance.pods == 0) return "disturbs no pods.";
-    auto text = "disturbs " + detail::counted(disturbance.pods, "pod");
+    auto text = "disturbs " + detail::counted(disturbance.pods, of_slurm ? "task" : "pod");
     std::vector<std::pair<std::string, std::int64_t>> kinds(disturbance.by_owner_kind.begin(),
                                                             disturbance.by_owner_kind.end());
     // Pods without an owner come last.
@@ -108,9 +111,10 @@ GPUSCHED_EXPORT std::string to_text(const Disturbance& disturbance) {
                                                      ? " with an owner of unknown kind"
                                                  : kind.ends_with('s') ? " of " + kind
                                                                        : " of " + kind + "s"));
-    if (!(kinds.size() == 1 && kinds.front().first == detail::unknown_owner) && !parts.empty())
-        text += " (" + detail::joined_parts(parts) + ")";
-    if (disturbance.owners.value_or(0) > 0) text += " of " + detail::counted(*disturbance.owners, "owner");
+    const bool all_alike = kinds.size() == 1 && (of_slurm || kinds.front().first == detail::unknown_owner);
+    if (!all_alike && !parts.empty()) text += " (" + detail::joined_parts(parts) + ")";
+    if (disturbance.owners.value_or(0) > 0)
+        text += " of " + detail::counted(*disturbance.owners, of_slurm ? "job" : "owner");
     if (disturbance.by_namespace.size() > 1)
         text += concat(" in ", disturbance.by_namespace.size(), " namespaces");
     if (disturbance.gpus) text += ", " + detail::gpus_text(*disturbance.gpus);

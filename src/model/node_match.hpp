@@ -32,6 +32,9 @@ inline bool is_not_ready(const std::vector<Taint>& taints) {
     });
 }
 
+/// The kind of owner of Slurm's tasks.
+inline constexpr const char* slurm_job = "Slurm job";
+
 /// Whether the nodes are of Kubernetes: its agent gives each of them this label.
 inline bool is_kubernetes(const Inventory& inventory) {
     return std::any_of(

@@ -52,12 +52,11 @@ inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, No
     return pods;
 }
 
-/// The number of pods like `task` that fit on the node together, at most `most`. Ignores group constraints.
-inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
+/// The number of pods like `task` for which the node has room, at most `most`, even if it does not take them.
+inline std::int64_t room_by_resources(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto i = index(task);
-    if (!inv.nodes.receives(node) || !inv.eligible(task, node)) return 0;
     const auto at_most = [&](std::int64_t free, std::int64_t each) {
         if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
     };
@@ -70,6 +69,13 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
         most = device_room(cluster, extras, node, resource_room(cluster, extras, node, most));
     }
     return std::max<std::int64_t>(most, 0);
+}
+
+/// The number of pods like `task` that fit on the node together, at most `most`. Ignores group constraints.
+inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
+    const auto& inv = cluster.inventory();
+    if (!inv.nodes.receives(node) || !inv.eligible(task, node)) return 0;
+    return room_by_resources(cluster, task, node, most);
 }
 
 /// True if the pod has group constraints other than the network level of its own gang. `pod_room` ignores

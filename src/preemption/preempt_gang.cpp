@@ -11,6 +11,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/waiting.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
@@ -388,7 +389,8 @@ GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const 
             const auto closest =
                 domain.name.empty() ? std::string("the cluster") : "domain " + gpusched::quoted(domain.name);
             result.reason = closest + " comes closest: it holds " + std::to_string(most) + " of " +
-                            std::to_string(pods.size()) + (pods.size() == 1 ? " pod" : " pods") +
+                            std::to_string(pods.size()) +
+                            concat(" ", words_of(cluster.inventory()).task, pods.size() == 1 ? "" : "s") +
                             ", with evictions; " + gpusched::quoted(cluster.name(search.stuck())) +
                             " does not fit in addition";
             continue;

@@ -117,7 +117,9 @@ class SpotReplay {
           beside_offline_{options.offline_slowdown_milli},
           interferes_(!beside_cpu_only_.milli.empty() || !beside_offline_.milli.empty()) {
         validate_spot(trace, options, known);
-        cluster_ = Cluster::build(make_spec(), IdOrder::as_listed);
+        cluster_ =
+            Cluster::build({.nodes = gpusched::detail::in_name_order(trace.nodes)}, IdOrder::as_listed);
+        add_pods();
         hopeless_.emplace(cluster_);
         scheduler_.emplace(options, cluster_, gangs_, known);
         runs_.resize(trace.jobs.size());
@@ -215,26 +217,21 @@ class SpotReplay {
         return j.pods * j.pod.gpu_count * j.pod.gpu_share_milli;
     }
 
-    ClusterSpec make_spec() {
-        ClusterSpec spec;
-        spec.nodes = gpusched::detail::in_name_order(trace_.nodes);
+    // One at a time: the pods of a job share what is equal only in the cluster.
+    void add_pods() {
         for (std::size_t j = 0; j < trace_.jobs.size(); ++j) {
             const auto& job = trace_.jobs[j];
-            gangs_.first.push_back(spec.tasks.size());
+            gangs_.first.push_back(gangs_.job_of.size());
+            auto pod = job.pod;
+            pod.job = job.pods > 1 ? job.pod.name : "";
             for (std::int64_t k = 0; k < job.pods; ++k) {
-                auto pod = job.pod;
-                if (job.pods > 1) {
-                    pod.job = job.pod.name;
-                    pod.name += "/" + std::to_string(k);
-                } else {
-                    pod.job.clear();
-                }
-                spec.tasks.push_back(std::move(pod));
+                if (job.pods > 1) pod.name = job.pod.name + "/" + std::to_string(k);
+                cluster_.add_task(pod);
                 gangs_.job_of.push_back(j);
             }
         }
-        gangs_.first.push_back(spec.tasks.size());
-        return spec;
+        gangs_.first.push_back(gangs_.job_of.size());
+        cluster_.commit();
     }
 
     // Returns the work of this run in millionths of a second.

@@ -173,8 +173,13 @@ inline void check_node(const State& state, Arrival& a) {
         return taint.key == "node.kubernetes.io/unschedulable" && taint.effect == "NoSchedule";
     };
     // A node with that taint receives tasks that tolerate the taint; the loop over taints checks this.
-    if (!node.schedulable && std::none_of(node.taints.begin(), node.taints.end(), cordons))
-        a.found.push_back("cordoned: the node receives nothing");
+    if (!node.schedulable && std::none_of(node.taints.begin(), node.taints.end(), cordons)) {
+        const bool ready = std::none_of(node.taints.begin(), node.taints.end(), [](const Taint& taint) {
+            return taint.key == "node.kubernetes.io/not-ready" ||
+                   taint.key == "node.kubernetes.io/unreachable";
+        });
+        a.found.push_back(std::string(ready ? "cordoned" : "not_ready") + ": the node receives nothing");
+    }
     if (!task.gpu_models.empty() &&
         std::find(task.gpu_models.begin(), task.gpu_models.end(), node.gpu_model) == task.gpu_models.end())
         a.found.push_back("gpu_model: " + named(node.gpu_model) +

@@ -82,7 +82,8 @@ class Filled:
                 for name, source in gone:
                     moves = [gs.explain_move(cluster, name, at) for at in cluster.nodes.name if at != source]
                     self.room[name] = any(
-                        str(move.obstacle) == "none" and str(move.closed_by) != "cordoned" for move in moves
+                        str(move.obstacle) == "none" and str(move.closed_by) not in ("cordoned", "not_ready")
+                        for move in moves
                     )
             last = now
 

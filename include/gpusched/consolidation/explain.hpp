@@ -45,12 +45,13 @@ enum class FixedBy : std::uint8_t {
 
 /// Why nothing may move onto a node.
 enum class ClosedBy : std::uint8_t {
-    none,      ///< tasks may move onto it
-    emptied,   ///< the plan vacates it
-    empty,     ///< it held daemons at most before the plan, and `open_price` is absent
-    exempt,    ///< the options exempt it
-    to_clear,  ///< it is to be cleared itself
-    cordoned,  ///< it is unschedulable
+    none,       ///< tasks may move onto it
+    emptied,    ///< the plan vacates it
+    empty,      ///< it held daemons at most before the plan, and `open_price` is absent
+    exempt,     ///< the options exempt it
+    to_clear,   ///< it is to be cleared itself
+    cordoned,   ///< it is unschedulable
+    not_ready,  ///< it is unschedulable, because it is not ready
 };
 
 /// The smallest change by which a task would find a place after the plan.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -145,5 +146,19 @@ struct WhatIf {
 /// Complexity: O(states x jobs) calls of `allocate`, and one of `consolidate`.
 [[nodiscard]] WhatIf what_if(const Cluster& cluster, const WhatIfOptions& options = {},
                              const Context& context = {});
+
+/// A pending job that may start instead of another one.
+struct EarlierJob {
+    std::string name;
+    std::int64_t pods = 0;  ///< of the job, that fit on the other's nodes
+};
+
+/// Returns the jobs that come earlier in the queue than the last of `pods`, and that may take their places: some of
+/// their pods fit on these nodes, if no other job starts, and a gang finds room for all that it needs.
+/// @param cluster in which `pods` are pending
+/// @param pods places of pending tasks, which are free
+/// Complexity: O(earlier pods x nodes), and a call of `allocate` per gang.
+[[nodiscard]] std::vector<EarlierJob>
+earlier_in_queue(const Cluster& cluster, std::span<const Placement> pods, const Context& context = {});
 
 }  // namespace gpusched::consolidation

@@ -72,8 +72,15 @@ enum class Obstacle : std::uint8_t {
     not_ready,          ///< the node is not ready, or has another taint of Kubernetes about its state
 };
 
-/// The participle for nodes that receive no tasks: "drained" if the tasks are of Slurm, else "cordoned".
-[[nodiscard]] std::string_view closed_word(const Inventory& inventory);
+/// The words of messages: those of Slurm if the tasks are of Slurm, else those of Kubernetes.
+struct Words {
+    std::string_view task;    ///< "task" or "pod"
+    std::string_view owner;   ///< of tasks: "job" or "owner"
+    std::string_view fixed;   ///< why a task never moves
+    std::string_view closed;  ///< of nodes that receive no tasks: "drained" or "cordoned"
+    std::string_view reopen;  ///< lets such a node receive tasks: "resume" or "uncordon"
+};
+[[nodiscard]] Words words_of(const Inventory& inventory);
 
 /// The domains of a level in the words of the cluster: "node", "domain of label 'rack'", or, without a label
 /// that names them, "domain of network level 1, like 'rack-1'". O(nodes x labels)

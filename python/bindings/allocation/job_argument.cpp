@@ -112,7 +112,7 @@ JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgumen
                 out.jobs[j].pods = allocation::pending_pods(*out.cluster, jobs[j].name);
             if (out.jobs[j].pods.empty())
                 throw InvalidInput(
-                    bad_value("job", gpusched::quoted(jobs[j].name), "a job with pending pods") +
+                    bad_value("job", gpusched::quoted(jobs[j].name), "a job with pending tasks") +
                     (known.find(jobs[j].name) ? "" : did_you_mean(jobs[j].name, known)));
         }
         return std::move(out);

@@ -181,6 +181,26 @@ void bind_what_if(py::module_& m) {
             }));
         },
         py::arg("cluster"), keywords.documented(doc("consolidation::what_if")));
+    m.def(
+        "_earlier_in_queue",
+        [](const ClusterPtr& cluster, const std::vector<std::string>& started) {
+            return unlocked([&] {
+                Cluster freed(*cluster);
+                std::vector<Placement> pods;
+                for (const auto& name : started) {
+                    const auto task = freed.find_task(name);
+                    pods.push_back({task, freed.node_of(task), freed.gpus_of(task)});
+                    freed.remove(task);
+                }
+                std::map<std::string, std::int64_t> found;
+                for (auto& job : c::earlier_in_queue(freed, pods))
+                    found.emplace(std::move(job.name), job.pods);
+                return found;
+            });
+        },
+        py::arg("cluster"), py::arg("started"),
+        "The number of pending pods, by job, that come earlier in the queue than these placed tasks and may "
+        "take their places.");
 }
 
 }  // namespace

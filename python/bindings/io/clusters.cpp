@@ -29,6 +29,8 @@ struct ClusterReading {
     }
 };
 
+constexpr const char* path_or_document = "a path (a string or an os.PathLike) or a dict";
+
 /// Texts and their names in messages.
 struct Sources {
     std::vector<std::string> contents{}, names{};
@@ -105,7 +107,8 @@ std::string unpacked(std::string text, const std::string& name) {
 /// A document, or the texts of the files at a path.
 void take_source(const py::handle& source, Sources& out) {
     if (out.add_document(source)) return;
-    const std::vector<std::string> path{path_text(py::reinterpret_borrow<py::object>(source))};
+    const std::vector<std::string> path{
+        path_text(py::reinterpret_borrow<py::object>(source), "path", path_or_document)};
     for (auto& file : unlocked([&] { return io::kubernetes_files(path); })) {
         out.add(unpacked(unlocked([&] { return read_file(file); }), file), file);
     }
@@ -137,7 +140,7 @@ std::string archived_text(const py::object& path, const std::string& name, std::
 /// A document, an archive, or the text of a file.
 void take_kai_source(const py::object& source, Sources& out) {
     if (out.add_document(source)) return;
-    const auto name = path_text(source);
+    const auto name = path_text(source, "path", path_or_document);
     auto text = unlocked([&] { return read_file(name); });
     const bool packed =
         text.starts_with("PK") || py::module_::import("zipfile").attr("is_zipfile")(source).cast<bool>();
@@ -147,7 +150,7 @@ void take_kai_source(const py::object& source, Sources& out) {
 /// A document or a file.
 void take_slurm_source(const py::handle& source, Sources& out) {
     if (out.add_document(source)) return;
-    const auto path = path_text(py::reinterpret_borrow<py::object>(source));
+    const auto path = path_text(py::reinterpret_borrow<py::object>(source), "path", path_or_document);
     out.add(unlocked([&] { return read_file(path); }), path);
 }
 

@@ -144,8 +144,15 @@ void bind_model(py::module_& parent) {
             },
             doc("ClusterSpec::label_levels"))
         .def_property_readonly(
-            "_closed_word", [](const Cluster& c) { return std::string(closed_word(c.inventory())); },
-            "The participle for nodes that receive no tasks: \"drained\" for Slurm, else \"cordoned\".")
+            "_words",
+            [](const Cluster& c) {
+                const auto words = words_of(c.inventory());
+                return std::map<std::string, std::string>{{"task", std::string(words.task)},
+                                                          {"owner", std::string(words.owner)},
+                                                          {"closed", std::string(words.closed)}};
+            },
+            "The words of messages: \"task\", \"owner\" and \"closed\" are task, job and drained for Slurm, "
+            "else pod, owner and cordoned.")
         .def(
             "warnings", [](const Cluster& c) { return c.warnings(); }, documented(doc("Cluster::warnings")))
         .def(

@@ -209,7 +209,7 @@ void bind_nodes(py::module_& m) {
                    (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
                    counted(n.cluster->occupants(n.id), "task") +
                    (failed > 0 ? ", " + counted(failed, "failed GPU") : "") +
-                   (!n.table().is_cordoned(make_id<NodeId>(n.at())) ? ">" : ", cordoned>");
+                   (!n.table().is_cordoned(make_id<NodeId>(n.at())) ? ">" : ", unschedulable>");
         });
 
     define_view_pickling(node);

@@ -45,7 +45,9 @@ using ModelArgument = Typed<"str | PathLike[str] | Mapping[str, Any]">;
 
 s::ModelShape read_model_shape(const py::object& model) {
     if (is_mapping(model)) return s::read_model_config(to_document(model, "model"));
-    return s::find_model_shape(path_text(model, "model"));
+    constexpr const char* expected =
+        "the name of a known model, such as Llama-3.1-8B, or a config.json as a path or dict";
+    return s::find_model_shape(path_text(model, "model", expected));
 }
 
 /// A GPU type of the catalogue, or of the paper if only the paper has the name.

@@ -217,9 +217,8 @@ bool is_path(const py::object& source) {
     return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
 }
 
-std::string path_text(const py::object& source, const char* argument) {
-    if (!is_path(source) && !py::isinstance<py::bytes>(source))
-        bad_type(argument, source, "a path: a string or an os.PathLike");
+std::string path_text(const py::object& source, const char* argument, const char* expected) {
+    if (!is_path(source) && !py::isinstance<py::bytes>(source)) bad_type(argument, source, expected);
     std::string path;
     try {
         path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();

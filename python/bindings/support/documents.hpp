@@ -29,8 +29,10 @@ bool is_path(const py::object& source);
 
 /// A path in the encoding of the file system.
 /// @param argument name of the argument in messages
+/// @param expected expectation in the message
 /// @throws InvalidInput for other objects
-std::string path_text(const py::object& source, const char* argument = "path");
+std::string path_text(const py::object& source, const char* argument = "path",
+                      const char* expected = "a path: a string or an os.PathLike");
 
 /// Whether a Python object corresponds to a JSON object.
 bool is_mapping(py::handle value);

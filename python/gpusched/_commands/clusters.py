@@ -61,7 +61,7 @@ def describe(cluster: Cluster) -> str:
     failed, not_ready = nodes.failed_gpu_count.sum(), int(is_not_ready(cluster).sum())
     cordoned = int((~nodes.schedulable).sum()) - not_ready
     out_of_service = [counted(failed, "failed GPU")] * bool(failed)
-    out_of_service += [counted(cordoned, f"{cluster._closed_word} node")] * bool(cordoned)
+    out_of_service += [counted(cordoned, f"{cluster._words['closed']} node")] * bool(cordoned)
     if not_ready:
         verb = "is" if not_ready == 1 else "are"
         out_of_service.append(f"{counted(not_ready, 'node')} that {verb} not ready")
@@ -135,8 +135,8 @@ def say_excluded(cluster: Cluster, args: argparse.Namespace) -> None:
     idle = sum(node.idle_gpu_count for node in cordoned)
     if cordoned and not args.include_cordoned:
         not_ready = bool(is_not_ready(cluster).any())
-        closed = counted(len(cordoned), "node" if not_ready else f"{cluster._closed_word} node")
-        closed += f" {cluster._closed_word} or not ready" * not_ready
+        closed = counted(len(cordoned), "node" if not_ready else f"{cluster._words['closed']} node")
+        closed += f" {cluster._words['closed']} or not ready" * not_ready
         excluded = f"{counted(idle, 'idle GPU')} on {closed}"
         say(f"excluded (see --include-cordoned): {excluded}: {listed(node.name for node in cordoned)}")
     devices: dict[str, tuple[int, int]] = {}
@@ -157,19 +157,19 @@ PENDING_SHOWN = 10
 
 def say_summary(cluster: Cluster, requests: fragmentation.Report) -> None:
     """Prints the nodes by idle GPUs, the largest jobs that could start, and the requests of pending jobs."""
-    nodes = idle_gpus(cluster)
+    nodes, task = idle_gpus(cluster), cluster._words["task"]
     if nodes:
         say("\nNodes by idle GPUs (column \"N idle\": number of nodes with N idle GPUs)")
         say(str(nodes))
-        say("\nLargest job that could start now, in GPUs, by the request of each pod")
+        say(f"\nLargest job that could start now, in GPUs, by the request of each {task}")
         say(str(largest_jobs(cluster, requests)))
         say("(by GPUs and cores alone; `gpusched allocate` checks all constraints)")
     pending = pending_jobs(cluster)
     if not pending:
-        say("\nNo pod is pending")
+        say(f"\nNo {task} is pending")
         return
     jobs = counted(len({row.job for row in pending}), "pending job")
-    say(f"\n{jobs} with {counted(sum(pending.column('pods')), 'pod')}")
+    say(f"\n{jobs} with {counted((cluster.tasks.node_index < 0).sum(), task)}")
     say(str(pending[:PENDING_SHOWN]))
     if len(pending) > PENDING_SHOWN:
         say(f"... and {counted(len(pending) - PENDING_SHOWN, 'more row')}")
@@ -366,7 +366,7 @@ def report(args: argparse.Namespace) -> int:
         for warning in cluster.warnings():
             say(f"note: {warning}")
         say_summary(cluster, table)
-        say("\nIdle GPUs that a pod of this size cannot use, by cause")
+        say("\nIdle GPUs that a request of this size cannot use, by cause")
         say(str(causes(table)))
         say_excluded(cluster, args)
         if args.nodes:

@@ -90,7 +90,8 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
 def preempt_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "preemption.preempt")
     p.add("cluster", "the snapshot", metavar="CLUSTER.json")
-    p.add("tasks", "name of a pending task of the cluster; several are a gang", nargs="*", metavar="TASK")
+    text = "name of a pending task of the cluster, or of a job with pending tasks; several tasks are a gang"
+    p.add("tasks", text, nargs="*", metavar="TASK")
     p.add("--job", "all pending tasks of a job, as a gang (default: the TASKs)", metavar="JOB")
     library_option(
         p, "preemption.preempt_gang", "objective", "for gangs: least lost work, or fewest lost gangs"
@@ -118,11 +119,13 @@ def preempt(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "preemption.preempt")
     options |= {name: True for name in ("break_budgets", "replace_victims") if getattr(args, name)}
-    if len(named := args.tasks or [args.job]) == 1:
+    for name in args.tasks or [args.job]:
         with contextlib.suppress(InvalidInput):  # the call below says it for its own argument
-            if (reason := why_not_pending(named[0], cluster)) is not None:
-                say("no eviction: " + reason)
+            if (reason := why_not_pending(name, cluster)) is not None:
+                say("no eviction: " + (f"{name}: " if len(args.tasks) > 1 else "") + reason)
                 return NO_ROOM_NEEDED
+    if len(args.tasks) == 1 and args.tasks[0] not in cluster.tasks.name and args.tasks[0] in cluster.tasks.job:
+        args.job, args.tasks = args.tasks[0], []
     if args.job is not None or len(args.tasks) > 1:
         return preempt_gang(args, cluster, **options)
     if args.objective is not None:
@@ -261,14 +264,15 @@ def allocate(args: argparse.Namespace) -> int:
         options = given(args, "policy", "allocation.allocate_many")
         many = allocation.allocate_many(cluster, jobs, **options)
         found, in_order = many.jobs, [many.jobs[j] for j in many.order]
+    task = cluster._words["task"]
     for a in found:
         if a.placed:
             unit = "node" if set(a.per_domain) <= set(cluster.nodes.name) else "switch"
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
-            say(f"{a.job}: {counted(len(a.pods), 'pod')} placed; GPUs per {unit}: {switches}")
+            say(f"{a.job}: {counted(len(a.pods), task)} placed; GPUs per {unit}: {switches}")
             if unit != "node":
                 nodes = Counter(pod.node for pod in a.pods)
-                say("  on " + ", ".join(f"{name} ({counted(n, 'pod')})" for name, n in nodes.items()))
+                say("  on " + ", ".join(f"{name} ({counted(n, task)})" for name, n in nodes.items()))
         else:
             say(f"{a.job}: not placed: {a.reason}")
     plan = allocation.to_plan(*in_order)

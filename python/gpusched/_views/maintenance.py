@@ -26,7 +26,7 @@ KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
     "no_controller": "{} never moves: no controller would recreate it",
-    "never_moves": "{} never moves: the report of the import has the reason (annotation, scheduler, owner, Requeue=0)",
+    "never_moves": "{} never moves: the report of the import has the reason",
     "local_volume": "{} can run only on its node: a local volume or the name of the node binds it",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
@@ -266,7 +266,7 @@ def what_if_text(answer: consolidation.WhatIf) -> str:
         jobs = counted(len(displaced), "job")
         found.append(f"{placed:,} of {jobs} of removed nodes would find a new place")
     waiting = [
-        (job.name, f"{last.pods:,} of {counted(job.pods, 'pod')}; " * bool(last.pods) + last.reason)
+        (job.name, f"places for {last.pods:,} of {job.pods:,}; " * bool(last.pods) + last.reason)
         for job in answer.jobs
         if not (last := job.outcomes[-1]).starts
     ]

@@ -203,6 +203,7 @@ class Page:
         self.files = plan_file, cluster_file
         self.report = report
         self.facts, self.how = plan._tasks, plan._treatments
+        self.task, self.owner_word = cluster._words["task"], cluster._words["owner"]
         self.disturbed = [task for task, how in self.how.items() if how != "start"]
         self.node = {name: at for at, name in enumerate(cluster.nodes.name)}
         self.leaving: dict[str, list[str]] = {}
@@ -216,7 +217,7 @@ class Page:
             ("What becomes free", self.freed()),
             ("What is disturbed", self.disturbance()),
             ("Waves", self.waves()),
-            ("Pods that start", self.starts()),
+            (f"{self.task.capitalize()}s that start", self.starts()),
             ("Nodes before and after", self.nodes()),
             ("Risks", items(self.risks())),
             ("Commands", f"<pre>{escape(self.commands())}</pre>"),
@@ -242,7 +243,7 @@ class Page:
         if plan.goal is not None:
             return f"Plan for {self.goal_text()}"
         if plan.placements and not plan.vacated_nodes:
-            return f"Plan to start {self.started('pod')}"
+            return f"Plan to start {self.started(self.task)}"
         return f"Plan to free {counted(len(plan.vacated_nodes), 'node')}"
 
     def started(self, noun: str) -> str:
@@ -273,15 +274,15 @@ class Page:
         tiles = [
             (len(self.plan.vacated_nodes), "node", "freed"),
             (gpus, "GPU", "freed"),
-            (starts, "pending pod", "started"),
-            (d.pods, "running pod", "disturbed"),
+            (starts, f"pending {self.task}", "started"),
+            (d.pods, f"running {self.task}", "disturbed"),
             (len(self.plan.moves), "move", ""),
             (self.plan.waves, "wave", ""),
         ]
         shown = [
             f"<li><b>{count:,}</b>{noun}{'' if count == 1 else 's'} {what}</li>"
             for count, noun, what in tiles
-            if count or noun == "running pod"
+            if count or what == "disturbed"
         ]
         return f"<ul class=tiles>{''.join(shown)}</ul>"
 
@@ -296,7 +297,8 @@ class Page:
             if plan.vacated_nodes and not plan.placements:
                 return f"<p>Free as many GPUs as the options allow.{escape(bound)}</p>"
             starts = any(how == "start" for how in self.how.values())
-            return f"<p>Start {escape(self.started('pending pod'))}.</p>" if starts else ""
+            pending = self.started(f"pending {self.task}") if starts else ""
+            return f"<p>Start {escape(pending)}.</p>" if starts else ""
         state = "<b class=good>reached</b>" if plan.goal_reached else "<b class=bad>not reached</b>"
         counts = ""
         if "goal_before" in stats:
@@ -308,7 +310,7 @@ class Page:
         for name in self.plan.vacated_nodes:
             node = self.before.nodes[name]
             rows.append((name, node.gpu_model or "", int(node.gpu_count), len(self.left(name))))
-        return table(["node", "GPU model", "GPUs", "pods that leave"], rows)
+        return table(["node", "GPU model", "GPUs", f"{self.task}s that leave"], rows)
 
     def left(self, name: str) -> list[str]:
         """The disturbed pods that run on the node before the plan."""
@@ -316,7 +318,7 @@ class Page:
 
     def disturbance(self) -> str:
         if not self.disturbed:
-            return "<p>No running pod.</p>"
+            return f"<p>No running {self.task}.</p>"
         groups: dict[tuple[str, str, str, str], list[float]] = {}
         for task in self.disturbed:
             kind, gpus, _, space = self.facts[task]
@@ -324,19 +326,19 @@ class Page:
             entry[0] += 1
             entry[1] += gpus
         rows = [
-            (space, owner or "(no owner)", kind, PARTICIPLES[how],
+            (space, owner or f"(no {self.owner_word})", kind, PARTICIPLES[how],
              int(pods), whole(gpus))
             for (space, owner, kind, how), (pods, gpus) in sorted(groups.items())
         ]  # fmt: skip
         text = str(self.plan.disturbs)
-        total = ("total", "", "", "", sum(row[4] for row in rows), whole(sum(row[5] for row in rows)))
-        shown = [at for at in range(len(total)) if at != 2 or any(row[2] for row in rows)]
+        total = ("", "", "", "", sum(row[4] for row in rows), whole(sum(row[5] for row in rows)))
+        shown = [at for at in range(len(total)) if at not in (0, 2) or any(row[at] for row in rows)]
 
         def chosen(row: Sequence[Any]) -> list[Any]:
             return [row[at] for at in shown]
 
-        heads = chosen(["namespace", "owner", "kind", "how", "pods", "GPUs"])
-        return f"<p>This plan {escape(text)}</p>" + table(heads, map(chosen, rows), chosen(total))
+        heads = chosen(["namespace", self.owner_word, "kind", "how", f"{self.task}s", "GPUs"])
+        return f"<p>This plan {escape(text)}</p>" + table(heads, map(chosen, rows), ["total", *chosen(total)[1:]])
 
     def owner(self, task: str) -> str:
         """The name of the task's job without its namespace."""
@@ -364,7 +366,7 @@ class Page:
         )
         if not rows:
             return ""
-        return note + table(["wave", "pod", "owner", "GPUs", "from", "to", "how"], rows)
+        return note + table(["wave", self.task, self.owner_word, "GPUs", "from", "to", "how"], rows)
 
     def starts(self) -> str:
         rows = [
@@ -372,7 +374,7 @@ class Page:
              "evicted" if p.task in self.plan.evictions else "pending")
             for p in self.plan.placements
         ]  # fmt: skip
-        return table(["pod", "owner", "GPUs", "node", "before"], rows)
+        return table([self.task, self.owner_word, "GPUs", "node", "before"], rows)
 
     def nodes(self) -> str:
         touched = {name for move in self.plan.moves for name in (move.from_, move.to)}
@@ -388,7 +390,8 @@ class Page:
             for at in sorted(self.node[name] for name in touched if name)
         ]  # fmt: skip
         return table(
-            ["node", "GPU model", "pods before", "pods after", "GPUs in use before", "GPUs in use after"],
+            ["node", "GPU model", f"{self.task}s before", f"{self.task}s after"]
+            + ["GPUs in use before", "GPUs in use after"],
             rows,
         )
 
@@ -410,20 +413,21 @@ class Page:
         if bare:
             verb = "has" if len(bare) == 1 else "have"
             out.append(
-                f"{counted(len(bare), 'pod')} {verb} no owner that creates a replacement: {listed(bare)}."
+                f"{counted(len(bare), self.task)} {verb} no owner that creates a replacement: {listed(bare)}."
             )
         lost = [name for name in tasks if self.how[name] == "evict"]
         if lost:
             stop = "stops and does not" if len(lost) == 1 else "stop and do not"
-            out.append(f"{counted(len(lost), 'pod')} {stop} start again under the plan: {listed(lost)}.")
+            out.append(f"{counted(len(lost), self.task)} {stop} start again under the plan: {listed(lost)}.")
         restarts = [name for name in tasks if self.how[name] == "restart"]
         if restarts:
             is_down = "is down while it restarts" if len(restarts) == 1 else "are down while they restart"
-            out.append(f"{counted(len(restarts), 'pod')} {is_down}: {listed(restarts)}.")
+            out.append(f"{counted(len(restarts), self.task)} {is_down}: {listed(restarts)}.")
         copies = sum(self.how[name] == "copy" for name in tasks)
         if copies:
             out.append(
-                f"Moves by a copy start the new pod before the old one stops: {counted(copies, 'pod')}. If the "
+                f"Moves by a copy start the new {self.task} before the old one stops: "
+                f"{counted(copies, self.task)}. If the "
                 "executor evicts instead, as the kubectl script does, each of them is down in between, and "
                 "disruption budgets count it."
             )
@@ -440,13 +444,13 @@ class Page:
                 if (stopped is evicted or members - evicted) and 0 < len(members) == budget["allowed_down"]:
                     out.append(
                         f"{step} uses up disruption budget {budget['name']}: "
-                        f"{counted(len(members), 'pod')} of it may be down at once, and no other."
+                        f"{counted(len(members), self.task)} of it may be down at once, and no other."
                     )
         out += [f"{text[0].upper()}{text[1:]}." for text in risk_texts(self.before, plan)]
         out += self.left_out()
         if plan.opened_nodes:
-            out.append(f"Pods move onto nodes that were empty: {listed(plan.opened_nodes)}.")
-        taken = "The snapshot is a picture of the past: pods that started or moved since are not in the plan."
+            out.append(f"{self.task.capitalize()}s move onto nodes that were empty: {listed(plan.opened_nodes)}.")
+        taken = f"The snapshot is a picture of the past: {self.task}s that started or moved since are not in the plan."
         return [*out, taken + " Check again before you execute it."]
 
     def left_out(self) -> list[str]:
@@ -472,15 +476,19 @@ class Page:
     def commands(self) -> str:
         names = *self.files, self.files[0].removesuffix(".json") + ".sh"
         plan, cluster, script = (shlex.quote(f"./{name}" if name.startswith("-") else name) for name in names)
+        slurm = self.task == "task"
+        system, live = ("slurm", "Slurm") if slurm else ("kubernetes", "Kubernetes")
+        check = "" if slurm else "check it on the live cluster, "
+        undo = "open the nodes and release held jobs" if slurm else "remove the cordons; pods stay where they are"
         return "\n".join(
             [
                 "# check the plan against the snapshot",
                 f"gpusched verify {cluster} {plan}",
-                "# Kubernetes: make a script, check it on the live cluster, then execute it",
-                f"gpusched export {plan} --to kubernetes --cluster {cluster} -o {script}",
-                f"sh {script} check",
+                f"# {live}: make a script, {check}then execute it",
+                f"gpusched export {plan} --to {system} --cluster {cluster} -o {script}",
+                *([] if slurm else [f"sh {script} check"]),
                 f"sh {script}",
-                "# give up: remove the cordons; pods stay where they are",
+                f"# give up: {undo}",
                 f"sh {script} undo",
             ]
         )

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .. import allocation
+from .._core.consolidation import _earlier_in_queue
 from .._core.model import Plan, apply
 from .tables import listed
 
@@ -17,19 +14,21 @@ if TYPE_CHECKING:
 
 SERVICES = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
 """Kinds of owners with pods that serve independently of each other."""
+LAST = 10**12
+"""A time after all others."""
 
 
 def risk_texts(cluster: Cluster, plan: Plan) -> list[str]:
     """The risks of a described plan, one sentence each."""
-    texts = []
+    texts, task = [], cluster._words["task"]
     if earlier := earlier_in_queue(cluster, plan):
         texts.append(
-            "pending pods that come earlier in the queue fit the freed nodes and may take them: "
+            f"pending {task}s that come earlier in the queue fit the freed nodes and may take them: "
             + listed(f"{name} ({pods:,})" for name, pods in earlier.items())
         )
     if partly := stopped_in_part(cluster, plan):
         texts.append(
-            "only some pods of these jobs stop: "
+            f"only some {task}s of these jobs stop: "
             + listed(f"{stopped:,} of {pods:,} of {job}" for job, (stopped, pods) in partly.items())
         )
     return texts
@@ -38,43 +37,15 @@ def risk_texts(cluster: Cluster, plan: Plan) -> list[str]:
 def earlier_in_queue(cluster: Cluster, plan: Plan) -> dict[str, int]:
     """Jobs that the plan does not start, with the number of their pods that a scheduler may start instead.
 
-    They come before the plan's pods in the queue: by descending priority, then by age, then by name. Each of
-    these pods fits, if none of the others starts, on a node where the plan starts a pod.
+    They come before the plan's pods in the queue: by descending priority, then by age, then by name.
     """
-    starts = {name for name, how in plan._treatments.items() if how == "start"}
+    starts = [name for name, how in plan._treatments.items() if how == "start"]
     if not starts or not (plan.moves or plan.evictions):
         return {}
     content = plan.to_json()
-    content["placements"] = [step for step in content["placements"] if step["task"] not in starts]
-    new = content.pop("x-brings", {"tasks": []})["tasks"]
-    freed = apply(cluster, Plan.from_json(content))
-    places = {step.node for step in plan.placements if step.task in starts}
-    is_target = np.array([node in places for node in freed.nodes.name], dtype=bool)
-
-    tasks = freed.tasks
-    rows = zip(tasks.name, tasks.job, tasks.priority.tolist(), tasks.start_time.tolist())
-    pending = [row for row, node in zip(rows, tasks.node_index.tolist()) if node < 0]
-    pending += [(task["name"], task["job"], task["priority"], math.inf) for task in new]
-    order: dict[str, tuple[int, float, str]] = {}
-    pods: dict[str, list[str]] = {}
-    for name, of_job, priority, created in pending:
-        job = of_job or name
-        first = order.get(job, (-priority, created, job))
-        order[job] = min(first[0], -priority), min(first[1], created), job
-        pods.setdefault(job, []).append(name)
-    ours = {job for job, names in pods.items() if not starts.isdisjoint(names)}
-    last = max(order[job] for job in ours)
-    gangs = {job["name"] for job in freed.to_json()["jobs"] if job.get("min_members", 0) > 1}
-    found = {}
-    for job in sorted(pods, key=order.__getitem__):
-        if job in ours or order[job] > last:
-            continue
-        fit = [name for name in pods[job] if is_target[allocation.feasible_nodes(freed, name)].any()]
-        fit = [name for name in fit if allocation.allocate(freed, name).obstacle != "waiting"]
-        # A gang that cannot start takes nothing.
-        if fit and (job not in gangs or allocation.allocate(freed, job).placed):
-            found[job] = len(fit)
-    return found
+    for task in content.get("x-brings", {"tasks": []})["tasks"]:
+        task["start_time"] = LAST  # of its priority
+    return _earlier_in_queue(apply(cluster, Plan.from_json(content)), starts)
 
 
 def stopped_in_part(cluster: Cluster, plan: Plan) -> dict[str, tuple[int, int]]:

@@ -52,7 +52,7 @@ def idle_gpus(cluster: Cluster) -> Table:
     open_nodes, idle = nodes.schedulable, nodes.idle_gpu_count
     seen = sorted({0, *idle[open_nodes & (nodes.gpu_count > 0)].tolist()})
     not_ready = is_not_ready(cluster)
-    closed = {cluster._closed_word: ~open_nodes & ~not_ready}
+    closed = {cluster._words["closed"]: ~open_nodes & ~not_ready}
     if not_ready.any():
         closed["not ready"] = not_ready
     rows = []
@@ -95,7 +95,7 @@ def pending_jobs(cluster: Cluster) -> Table:
     Pods without a job are jobs of their own. A job with different pods has one row per kind of pod.
     """
     kinds: dict[tuple[Any, ...], int] = {}
-    tasks = cluster.tasks
+    tasks, word = cluster.tasks, cluster._words["task"]
     for at in np.flatnonzero(tasks.node_index < 0).tolist():
         task = tasks[at]
         places = [*task.gpu_models, *(f"{key}={value}" for key, value in task.node_selector.items())]
@@ -112,7 +112,7 @@ def pending_jobs(cluster: Cluster) -> Table:
         kinds[row] = kinds.get(row, 0) + 1
     rows = sorted(kinds.items(), key=lambda item: (item[0][4], item[0][0], -item[0][1]))
     return Table(
-        ["job", "pods", "GPUs per pod", "cores", "GiB", "priority", "on"],
+        ["job", f"{word}s", f"GPUs per {word}", "cores", "GiB", "priority", "on"],
         [
             (job, pods, gpus, cores, rounded(memory), -priority, where)
             for (job, gpus, cores, memory, priority, where), pods in rows

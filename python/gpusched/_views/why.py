@@ -29,7 +29,7 @@ def head(kind: WhyKind) -> str:
     if kind.pods == 1:
         return f"{kind.pod}: {fits}"
     finds = "finds" if kind.places == 1 else "find"
-    return f"{kind.pods:,} pods like {kind.pod}: {kind.places:,} {finds} a place as it is; {fits}"
+    return f"{kind.pod} and {kind.pods - 1:,} like it: {kind.places:,} {finds} a place as it is; {fits}"
 
 
 def text(why: Why) -> str:
@@ -39,7 +39,7 @@ def text(why: Why) -> str:
         if kind.table:
             lines.append(format_table(HEADS, rows(kind.table)))
     if why.domains:
-        lines += ["", format_table(("domain", "pods"), [(d.domain, d.places) for d in why.domains])]
+        lines += ["", format_table(("domain", "places"), [(d.domain, d.places) for d in why.domains])]
     if why.remedies:
         lines += ["", "what would help, the cheapest first:"]
         lines += [f"  - {remedy.text}" for remedy in why.remedies]
@@ -63,7 +63,7 @@ def html(why: Why) -> str:
         if kind.table:
             parts.append(_table(HEADS, rows(kind.table)))
     if why.domains:
-        parts.append(_table(("domain", "pods"), [(d.domain, d.places) for d in why.domains]))
+        parts.append(_table(("domain", "places"), [(d.domain, d.places) for d in why.domains]))
     if why.remedies:
         remedies = [(remedy.kind, remedy.cost, remedy.text) for remedy in why.remedies]
         parts.append(_table(("remedy", "GPU-seconds", "what to do"), remedies))

@@ -56,7 +56,7 @@ def test_least_entropy_and_the_papers_greedy(cluster: gs.Cluster) -> None:
     assert gs.fragmentation.job_entropy(after, "train") == pytest.approx(a.entropy)
     # A job of the cluster, by name.
     assert gs.allocate(with_job, "train") == a
-    with pytest.raises(gs.InvalidInput, match="pending pods"):
+    with pytest.raises(gs.InvalidInput, match="pending tasks"):
         gs.allocate(after, "train")
 
 

@@ -88,6 +88,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (4, "admit {c} a"),
         (4, "preempt {c} a"),
         (4, "preempt {c} --job ran"),
+        (4, "preempt {c} ran"),
+        (4, "preempt {c} a small"),
+        (4, "preempt {c} small ran"),
+        (1, "preempt {c} huge"),
         (4, "allocate {c} ran"),
         # 2: bad input
         (2, "why {c} nobody"),
@@ -125,6 +129,66 @@ def test_exit_status(
     said = capsys.readouterr()
     assert code == status, said.err
     assert said.err or status != 2
+
+
+KAI = Path(__file__).parents[2] / "golden" / "io" / "kai" / "snapshot.json"
+
+
+@pytest.fixture(scope="module")
+def kai(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A cluster of KAI-Scheduler, with a pod behind a gate and a gang that lacks a pod."""
+    content = json.loads(KAI.read_text())
+    for pod in content["rawObjects"]["pods"]:
+        if pod["metadata"]["name"] == "half":
+            pod["spec"]["schedulingGates"] = [{"name": "approval"}]
+    for group in content["rawObjects"]["podGroups"]:
+        if group["metadata"]["name"] == "wide":
+            group["spec"]["minMember"] = 3
+    path = str(tmp_path_factory.mktemp("kai") / "c.json")
+    gs.io.read_kai_snapshot(content).cluster.to_json(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("ml/serve-0", 4),  # runs
+        ("ml/train", 4),
+        ("ml/train-0", 4),
+        ("kube-system/exporter-0", 4),
+        ("ml/half", 4),  # does not wait for room
+        ("ml/wide", 4),
+        ("ml/wide-1", 4),
+        ("ml/nobody", 2),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", ["why {}", "allocate {}", "admit {}", "preempt {}", "preempt --job {}", "preempt ml/wide-0 {}"]
+)
+def test_exit_status_with_kai(
+    name: str, status: int, command: str, kai: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = command.format(name).split()
+    if "ml/wide-0" in others:  # a list of pods
+        status = {"ml/wide": 2, "ml/half": 2}.get(name, status)
+    assert cli.main([first, kai, *others]) == status
+    said = capsys.readouterr()
+    if status == 4:
+        assert mentions(said.out, "does not wait for room")
+    else:
+        assert "ml/" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [("ml/serve-0", 0, "could move"), ("ml/half", 0, "does not run"), ("ml/nobody", 2, "unknown task")],
+)
+def test_explain_move_with_kai(
+    name: str, status: int, says: str, kai: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain-move", kai, name, "gpu-1"]) == status
+    said = capsys.readouterr()
+    assert says in said.out + said.err
 
 
 def test_a_pod_that_runs_has_no_place_to_find(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

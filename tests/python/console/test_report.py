@@ -126,7 +126,7 @@ def test_on_the_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capt
         "Nodes by idle GPUs",
         "Largest job that could start now",
         "2 pending jobs with 5 pods",
-        "Idle GPUs that a pod of this size cannot use, by cause",
+        "Idle GPUs that a request of this size cannot use, by cause",
         "No job of 128 GPUs could start",
     ]
     places = [out.index(title) for title in titles]

@@ -151,7 +151,7 @@ def test_a_job_of_which_some_pods_fit_does_not_count_as_started() -> None:
     answer = gs.what_if(gs.Cluster.from_json(data), consolidate=False)
     outcome = next(job.outcomes[0] for job in answer.jobs if job.name == "job")
     assert not outcome.starts and 0 < outcome.pods < 9
-    assert f"job: {outcome.pods} of 9 pods; " in str(answer)
+    assert f"job: places for {outcome.pods} of 9; " in str(answer)
 
 
 def test_uncordoned_nodes_take_jobs() -> None:

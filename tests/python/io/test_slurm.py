@@ -4,6 +4,7 @@
 import copy
 import json
 import pickle
+import re
 from pathlib import Path
 
 import gpusched as gs
@@ -89,3 +90,76 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
         assert "`gpusched import slurm`" in capsys.readouterr().err
     assert cli.main(["import", "slurm", *files, "-o", out, "--evict-bare-pods"]) == 2
     assert "--evict-bare-pods: not an option of import slurm" in capsys.readouterr().err
+
+
+def a_job(number, gpus, on="", nodes=1, requeue=1, reason="None"):
+    """The record of a job of `scontrol show jobs`, with `gpus` GPUs on each of its nodes."""
+    tres = f"cpu={8 * gpus * nodes},mem={8 * gpus * nodes}G,node={nodes},gres/gpu={gpus * nodes}"
+    lines = [
+        f"JobId={number} JobName=j",
+        f"Priority={100 - number} Nice=0 Account=a QOS=normal",
+        f"JobState={'RUNNING' if on else 'PENDING'} Reason={reason} Dependency=(null)",
+        f"Requeue={requeue} Restarts=0 BatchFlag=1",
+        "SubmitTime=2026-11-27T05:00:00",
+        f"StartTime={'2026-11-27T09:00:00' if on else 'Unknown'}",
+        f"Partition=p NodeList={on or '(null)'}",
+        f"NumNodes={nodes} NumCPUs={8 * gpus * nodes} NumTasks={nodes} CPUs/Task={8 * gpus}",
+        f"ReqTRES={tres}",
+    ]
+    if on:
+        lines += [f"AllocTRES={tres}", f"Nodes={on} CPU_IDs=0-{8 * gpus - 1} Mem=0 GRES=gpu:h100:{gpus}(IDX:0-{gpus - 1})"]
+    return "\n   ".join(lines) + "\n\n"
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Four nodes in use, and one each that is drained and down. Jobs 20 and 21 start after moves, 22 is held."""
+    folder = tmp_path_factory.mktemp("slurm")
+    states = {"n1": "MIXED", "n2": "MIXED", "n3": "MIXED", "n4": "MIXED", "n5": "IDLE+DRAIN", "n6": "DOWN"}
+    nodes = "".join(
+        f"NodeName={name} CPUTot=64 RealMemory=65536 Gres=gpu:h100:8 State={state} Partitions=p\n\n"
+        for name, state in states.items()
+    )
+    jobs = a_job(11, 2, "n1") + a_job(12, 4, "n2") + a_job(13, 6, "n3", requeue=0) + a_job(14, 2, "n4")
+    jobs += a_job(20, 8) + a_job(21, 8, nodes=2) + a_job(22, 1, reason="JobHeldUser") + a_job(23, 8, nodes=9)
+    (folder / "all.txt").write_text(nodes + jobs + "PartitionName=p Nodes=n[1-6] State=UP\n")
+    names = {name: str(folder / f"{name}.json") for name in ("c", "p")}
+    assert cli.main(["import", "slurm", str(folder / "all.txt"), "-o", names["c"]]) == 0
+    assert cli.main(["consolidate", names["c"], "-o", names["p"]]) == 0
+    return names
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report {c}",
+        "why {c} 20",
+        "why {c} 21",
+        "why {c} 23",
+        "why {c} 20 --on n5",
+        "allocate {c} 20",
+        "allocate {c} 11",
+        "allocate {c} 22 23",
+        "admit {c} 20",
+        "admit {c} 23",
+        "preempt {c} 20",
+        "preempt {c} --job 21",
+        "consolidate {c}",
+        "consolidate {c} --goal empty_nodes=9",
+        "blockers {c}",
+        "drain-order {c} --all --batch 2",
+        "what-if {c} --add-nodes n1=1",
+        "explain {c} {p} n3",
+        "explain-move {c} 13/0 n1",
+        "explain-move {c} 11/0 n5",
+        "explain-move {c} 11/0 n6",
+        "plan-page {p} {c}",
+    ],
+)
+def test_answers_about_a_slurm_cluster_are_in_its_words(command, answers, capsys):
+    cli.main([word.format(**answers) for word in command.split()])
+    said = capsys.readouterr()
+    text = re.sub(r"<style>.*?</style>", "", said.out, flags=re.S) + said.err
+    assert text
+    words = r"(?i)\b(?:pods?|namespaces?|owners?|(?<!-)cordon\w*|safe-to-evict|kubectl|claims)\b"
+    assert not re.findall(words, text), text

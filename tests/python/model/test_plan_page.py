@@ -111,6 +111,8 @@ def test_pods_that_come_earlier_may_take_the_freed_nodes(
     state = queue({"name": "b-ours"}, *others)
     made = gs.admit(state, "b-ours", evictions=False)
     assert [move.task for move in made.plan.moves] == ["small"]
+    (moves,) = (remedy for remedy in gs.why(state, "b-ours").remedies if remedy.kind == "moves")
+    assert ("earlier in the queue" in moves.text) == (earlier is not None)
     risk = "come earlier in the queue"
     text = Page(gs.plan_page(made.plan, state)).text
     assert (risk in text) == (earlier is not None)

@@ -365,6 +365,26 @@ def test_memory_of_readers_is_bounded(reader: str, text: str, tmp_path: Path) ->
     assert float(run.stdout) < 100 + 200 * len(text) / 2**20, run.stderr
 
 
+SPOT = """
+import resource
+import gpusched as gs
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+node = {"name": "n", "gpu_count": 8, "cpu_milli": 8, "memory_mib": 8}
+job = {"name": "j", "priority_class": "HP", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1, "pods": 10_000}
+trace = gs.sim.SpotTrace([node], [job | {"node_affinity": [{}] * 250}])
+before = peak()
+gs.sim.replay_spot(trace)
+print((peak() - before) / 1024)
+"""
+
+
+def test_memory_of_a_replay_does_not_grow_with_what_the_pods_of_a_job_share() -> None:
+    run = subprocess.run([sys.executable, "-c", SPOT], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 60
+
+
 def test_the_time_of_bad_objects_grows_with_their_number(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.json"
     path.write_text(json.dumps({"rawObjects": {"pods": [{}] * 50_000}}))

@@ -124,6 +124,13 @@ def test_names_of_models_and_gpus() -> None:
         serving.predict_disaggregated("Llama-3.1-8B", "H100", prefill={"tensor": 2})
 
 
+@pytest.mark.parametrize("model", [3, None, ["Llama-3.1-8B"], True])
+def test_a_model_of_another_type_is_told_all_that_is_accepted(model: Any) -> None:
+    for predict in (serving.predict, serving.predict_disaggregated):
+        with refuses(f"model: {model!r}; known model Llama-3.1-8B config.json path dict"):
+            predict(model, "H100")
+
+
 def test_old_releases_have_their_own_coefficients() -> None:
     for engine, old, new in [
         ("vllm", "0.12.1", "0.13.0"),

@@ -10,9 +10,11 @@
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/core/errors.hpp>
 
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -203,7 +205,7 @@ TEST_CASE("why names the cause that a change would remove") {
         CHECK(row(found, "drained").nodes_alone == 1);
         CHECK(remedy(found, RemedyKind::uncordon)->text == "resume n1");
     }
-    SECTION("a cordoned node is no cause if its return does not help") {
+    SECTION("a cordoned node is no cause of its own if its return does not help") {
         asks.gpu_count = 4;
         spec.jobs = {{.name = "gang", .min_members = 3}};
         spec.tasks = {pod("g0", 8, "gang"), pod("g1", 8, "gang"), pod("g2", 8, "gang")};
@@ -214,7 +216,7 @@ TEST_CASE("why names the cause that a change would remove") {
         spec.tasks.push_back(running("large", "n0", first(8)));
         const auto found = why(Cluster::build(spec), "gang");
         CHECK_FALSE(remedy(found, RemedyKind::uncordon));
-        CHECK(found.constraints == std::vector<std::string>{"gpu"});
+        CHECK(found.constraints == std::vector<std::string>{"cordoned", "gpu"});
     }
     SECTION("fractions name the most that is free on one GPU") {
         spec.nodes = {node("n0", 1, 64)};
@@ -448,6 +450,115 @@ TEST_CASE("why answers for gangs") {
         REQUIRE(found.kinds.size() == 2);
         CHECK(found.kinds[0].pods == 3);
         CHECK(found.kinds[1].pod == "g0");
+    }
+}
+
+TEST_CASE("pods that must share a domain are impossible if every domain is too small") {
+    using Change = std::function<void(ClusterSpec&)>;
+    struct Case {
+        const char* what;
+        Change change;
+        bool proven;
+    };
+    const auto near_itself = [](TaskSpec& task) {
+        task.groups = {"self"};
+        task.near = {{{"self"}, 0}};
+    };
+    const auto each_of = [](const auto& change) {
+        return [=](ClusterSpec& spec) {
+            for (auto& task : spec.tasks) change(task);
+        };
+    };
+    const Case cases[] = {
+        {"a required level", each_of([](TaskSpec& task) {
+             task.network_affinity = {0, NetworkMode::required};
+         }),
+         true},
+        {"near itself", each_of(near_itself), true},
+        {"near itself, with kinds",
+         [&](ClusterSpec& spec) {
+             each_of(near_itself)(spec);
+             spec.tasks[0].gpu_count = 7;
+         },
+         true},
+        {"near itself, in the rack of a task that stays",
+         [&](ClusterSpec& spec) {
+             each_of(near_itself)(spec);
+             spec.tasks.push_back(running("self", "n0", {0}));
+             spec.tasks.back().groups = {"self"};
+             spec.tasks.back().locked = true;
+         },
+         true},
+        {"tasks that stay in two racks",
+         [&](ClusterSpec& spec) {
+             each_of(near_itself)(spec);
+             for (const auto* const on : {"n0", "n19"}) {
+                 spec.tasks.push_back(running(on, on, {0}));
+                 spec.tasks.back().groups = {"self"};
+                 spec.tasks.back().locked = true;
+             }
+         },
+         false},
+        {"a pod that may choose a second rack",
+         [&](ClusterSpec& spec) {
+             each_of(near_itself)(spec);
+             spec.tasks[0].near.clear();
+         },
+         false},
+        {"near others", each_of([](TaskSpec& task) {
+             task.near = {{{"db"}, 0}};
+         }),
+         false},
+    };
+    for (const auto& [what, change, proven] : cases) {
+        INFO(what);
+        ClusterSpec spec;
+        spec.jobs = {{.name = "gang", .min_members = 12}};
+        for (int n = 0; n < 40; ++n) {
+            spec.nodes.push_back(node("n" + std::to_string(n), 8, 64));
+            spec.nodes.back().network = {"r" + std::to_string(n / 10)};
+        }
+        for (int i = 0; i < 12; ++i) spec.tasks.push_back(pod("g" + std::to_string(i), 8, "gang"));
+        change(spec);
+        if (std::string_view(what) == "near others") {
+            for (int n = 0; n < 20; ++n) {
+                const auto on = "n" + std::to_string(n);
+                spec.tasks.push_back(running("t" + std::to_string(n), on, {}));
+                spec.tasks.back().groups = {"db"};
+            }
+        }
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK((found.impossible == true) == proven);
+        CHECK((found.cause_kind == Cause::impossible) == proven);
+    }
+}
+
+TEST_CASE("of a gang why names the fewest constraints without which all could start") {
+    struct Case {
+        const char* what;
+        int crowded;  // nodes with too few GPUs and cores; of the four others, each has too few GPUs
+        std::int64_t pods;
+        std::vector<std::string> constraints;
+    };
+    for (const auto& [what, crowded, pods, constraints] :
+         {Case{"one constraint helps", 4, 4, {"gpu"}}, Case{"two help together", 4, 5, {"gpu", "cpu"}}}) {
+        INFO(what);
+        ClusterSpec spec;
+        spec.jobs = {{.name = "gang", .min_members = static_cast<std::int32_t>(pods)}};
+        for (int n = 0; n < 4 + crowded; ++n) {
+            spec.nodes.push_back(node("n" + std::to_string(n), 8, 64));
+            spec.tasks.push_back(running("t" + std::to_string(n), spec.nodes.back().name, first(5)));
+            spec.tasks.back().cpu_milli = n < 4 ? 1000 : 60'000;
+            spec.tasks.back().preemptible = true;
+        }
+        for (int i = 0; i < pods; ++i) {
+            spec.tasks.push_back(pod("g" + std::to_string(i), 8, "gang"));
+            spec.tasks.back().cpu_milli = 32'000;
+        }
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK(found.impossible == false);
+        CHECK(found.constraints == constraints);
+        CHECK_THAT(found.cause, !Mentions("at most"));
     }
 }
 

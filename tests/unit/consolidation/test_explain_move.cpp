@@ -92,6 +92,39 @@ TEST_CASE("an empty node counts as opened, even if it is closed") {
     CHECK(cordoned.weight == -8);
 }
 
+TEST_CASE("a closed node is called what it is") {
+    struct Case {
+        std::vector<Taint> taints;
+        std::string owner_kind;
+        con::ClosedBy by;
+        const char* words;
+    };
+    for (const auto& c : {Case{{}, "Job", con::ClosedBy::cordoned, "cordoned"},
+                          Case{{}, "Slurm job", con::ClosedBy::cordoned, "drained"},
+                          Case{{{"node.kubernetes.io/not-ready", "", "NoSchedule"}},
+                               "Job",
+                               con::ClosedBy::not_ready,
+                               "not ready"},
+                          Case{{{"node.kubernetes.io/unreachable", "", "NoExecute"}},
+                               "Slurm job",
+                               con::ClosedBy::not_ready,
+                               "not ready"}}) {
+        INFO(c.words);
+        ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                         .tasks = {task("x", "a", {0, 1}), task("y", "b", {0, 1, 2, 3, 4, 5, 6})}};
+        for (auto& one : spec.tasks) one.owner_kind = c.owner_kind;
+        spec.nodes[2].schedulable = false;
+        spec.nodes[2].taints = c.taints;
+        const auto cluster = Cluster::build(spec);
+        const auto x = cluster.find_task("x");
+        const auto to_closed = con::explain_move(cluster, x, cluster.find_node("c"));
+        CHECK(to_closed.closed_by == c.by);
+        CHECK_THAT(to_closed.text, Mentions("receives nothing (" + std::string(c.words) + ")"));
+        CHECK_THAT(con::explain(cluster, {}, cluster.find_node("b")).text,
+                   !Mentions("cordoned") || Mentions(c.words));
+    }
+}
+
 TEST_CASE("a task on other GPUs of its first node has moved") {
     const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                            .tasks = {task("x", "a", {0}), task("k", "a", {1}), task("y", "b", {0}),

@@ -220,6 +220,36 @@ TEST_CASE("blockers: the one that frees most comes first") {
     CHECK(con::blockers(cluster, {.max_plans = 2}).planned == 2);
 }
 
+TEST_CASE("blockers: nodes that take no tasks are none to free") {
+    using Close = std::function<void(NodeSpec&)>;
+    const std::pair<const char*, Close> cases[] = {
+        {"cordoned", [](NodeSpec& n) { n.schedulable = false; }},
+        {"not ready",
+         [](NodeSpec& n) {
+             n.schedulable = false;
+             n.taints = {{"node.kubernetes.io/not-ready", "", "NoSchedule"}};
+         }},
+        {"unreachable",
+         [](NodeSpec& n) {
+             n.taints = {{"node.kubernetes.io/unreachable", "", "NoExecute"}};
+         }},
+    };
+    for (const auto& [what, close] : cases)
+        for (const auto* const model : {"", "M"}) {
+            INFO(what << ", GPU model " << model);
+            auto spec = half_full();
+            for (auto& n : spec.nodes) n.gpu_model = "M";
+            for (auto& t : spec.tasks) t.locked = t.name == "a1" || t.name == "b1" || t.name == "c1";
+            close(spec.nodes[0]);
+            const auto cluster = Cluster::build(spec);
+            const auto found = con::blockers(cluster, {.gpu_model = model});
+            CHECK(found.nodes_held == 2);
+            CHECK(found.ranked.size() == 2);
+            for (const auto& ranked : found.ranked)
+                for (const auto node : ranked.freed) CHECK(cluster.name(node) != "a");
+        }
+}
+
 TEST_CASE("blockers: budgets at 0, and pairs if no single one helps") {
     ClusterSpec spec;
     spec.nodes = {node("a"), node("b")};

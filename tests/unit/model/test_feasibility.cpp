@@ -271,7 +271,7 @@ TEST_CASE("nodes of Slurm are drained, others are cordoned") {
     spec.nodes[0].schedulable = false;
     for (const auto* const word : {"cordoned", "drained"}) {
         const auto c = Cluster::build(spec, IdOrder::as_listed);
-        CHECK(closed_word(c.inventory()) == word);
+        CHECK(words_of(c.inventory()).closed == word);
         CHECK_THAT(describe_obstacle(c, make_id<TaskId>(p), NodeId{0}),
                    Mentions("node " + std::string(word)));
         spec.tasks[p].owner_kind = "Slurm job";

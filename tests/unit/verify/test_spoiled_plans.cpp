@@ -174,6 +174,12 @@ TEST_CASE("every corruption of a plan is found and named") {
          },
          {a1 + "taint: k=v:NoExecute is not tolerated"}},
         {"cordon", [](auto& s) { s.node("n3").schedulable = false; }, {w + "cordoned"}},
+        {"a node that is not ready",
+         [](auto& s) {
+             s.node("n3").schedulable = false;
+             s.node("n3").taints = {{"node.kubernetes.io/not-ready", "", "NoSchedule"}};
+         },
+         {w + "not_ready", w + "taint: node.kubernetes.io/not-ready=:NoSchedule is not tolerated"}},
         {"cordon by a taint",
          [](auto& s) {
              s.node("n3").schedulable = false;
