@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::sim {
+namespace gpusched::serving {
 
 /// A request to a language model.
 struct LlmRequest {
@@ -43,4 +43,4 @@ read_llm_trace(std::string_view csv, std::string_view source = "<trace>", std::s
 /// Determinism: `seed` determines all requests.
 [[nodiscard]] std::vector<LlmRequest> generate_llm_trace(std::size_t requests, std::uint64_t seed);
 
-}  // namespace gpusched::sim
+}  // namespace gpusched::serving

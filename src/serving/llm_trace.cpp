@@ -6,7 +6,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/sim/llm_trace.hpp>
+#include <gpusched/serving/llm_trace.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include <limits>
 #include <string>
 
-namespace gpusched::sim {
+namespace gpusched::serving {
 
 namespace llm_detail {
 
@@ -147,4 +147,4 @@ GPUSCHED_EXPORT std::vector<LlmRequest> generate_llm_trace(std::size_t requests,
     return out;
 }
 
-}  // namespace gpusched::sim
+}  // namespace gpusched::serving
