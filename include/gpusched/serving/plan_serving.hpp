@@ -127,12 +127,14 @@ constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
 /// simulated, they are those of an idle replica. TTFT or TPOT is `measured` if it has a target and all
 /// replicas of the kind serve only this kind and have measurements of it. Then percentiles with targets are
 /// measured, at the load of the busiest replicas; the others are unknown. Percentiles of one source never
-/// decrease from p50 to p99. TPOT of requests for one token is unknown.
+/// decrease from p50 to p99. TPOT of requests for one token is unknown. p95 and the latencies to the last
+/// token, which are always simulated, are present if they have a target.
 struct PlannedLatency {
     std::string model{};     ///< name of the language model
     std::string workload{};  ///< name of the workload
     double rate = 0;         ///< requests/s
-    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{}, tpot_p99_s{};
+    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p95_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{},
+        tpot_p95_s{}, tpot_p99_s{}, latency_p50_s{}, latency_p90_s{}, latency_p95_s{}, latency_p99_s{};
     Source ttft_source = Source::estimated;  ///< source of the percentiles of TTFT
     Source tpot_source = Source::estimated;  ///< source of the percentiles of TPOT
     bool met = true;                         ///< all targets are met
@@ -145,12 +147,18 @@ constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
     field("rate", &PlannedLatency::rate);
     field("ttft_p50_s", &PlannedLatency::ttft_p50_s, NullIfAbsent{});
     field("ttft_p90_s", &PlannedLatency::ttft_p90_s, NullIfAbsent{});
+    field("ttft_p95_s", &PlannedLatency::ttft_p95_s);
     field("ttft_p99_s", &PlannedLatency::ttft_p99_s, NullIfAbsent{});
     field("ttft_source", &PlannedLatency::ttft_source);
     field("tpot_p50_s", &PlannedLatency::tpot_p50_s, NullIfAbsent{});
     field("tpot_p90_s", &PlannedLatency::tpot_p90_s, NullIfAbsent{});
+    field("tpot_p95_s", &PlannedLatency::tpot_p95_s);
     field("tpot_p99_s", &PlannedLatency::tpot_p99_s, NullIfAbsent{});
     field("tpot_source", &PlannedLatency::tpot_source);
+    field("latency_p50_s", &PlannedLatency::latency_p50_s);
+    field("latency_p90_s", &PlannedLatency::latency_p90_s);
+    field("latency_p95_s", &PlannedLatency::latency_p95_s);
+    field("latency_p99_s", &PlannedLatency::latency_p99_s);
     field("met", &PlannedLatency::met);
 }
 
