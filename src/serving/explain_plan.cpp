@@ -303,9 +303,9 @@ void add_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOp
     for (const auto& served : request.models)
         for (const auto& workload : served.workloads)
             if (workload.left_out > 0)
-                add(std::to_string(workload.left_out) + " requests of the trace of " +
-                    gpusched::quoted(workload.name) + " of " + gpusched::quoted(served.model.name) +
-                    " left out: failed, or without a prompt or an answer");
+                add("requests left out of the trace of " + gpusched::quoted(workload.name) + " of " +
+                    gpusched::quoted(served.model.name) +
+                    " (failed, or without a prompt or an answer): " + number_text(workload.left_out));
     const Calibrator calibrator(request, options.estimate);
     auto one = options.estimate;
     one.max_batch = 1;

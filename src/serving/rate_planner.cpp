@@ -57,7 +57,11 @@ class PlanLatencies {
                 part > 0 && !instance_.kinds()[w].targets.empty())
                 least = std::min(least, part);
         const double enough = std::min(std::ceil(rare_requests / 0.8 / least), 1.0 * most_simulated);
-        return std::max(instance_.options().simulated_requests, static_cast<int>(enough));
+        bool varied = false;
+        for (std::size_t w = 0; w < instance_.kinds().size(); ++w)
+            varied = varied || !instance_.workload(w).lengths.empty();
+        return std::max(
+            {instance_.options().simulated_requests, static_cast<int>(enough), varied ? varied_requests : 0});
     }
 
     /// The index of the deployment of replicas among those considered.
@@ -162,7 +166,8 @@ class PlanLatencies {
         }
     }
 
-    static constexpr double rare_requests = 250;  ///< simulated requests of the rarest kind with targets
+    static constexpr int varied_requests = 20'000;  ///< percentiles of different lengths vary more
+    static constexpr double rare_requests = 250;    ///< simulated requests of the rarest kind with targets
     /// Most requests of a simulation, unless the options set more.
     static constexpr int most_simulated = 300'000;
     static constexpr std::uint64_t simulations = 3;  ///< simulations of a plan with targets

@@ -264,8 +264,8 @@ struct PlannerOptions {
     LatencyTargets targets{};    ///< with rates: targets of all kinds; they replace the targets of a kind
     /// With rates: the utilization limit of a replica, as a part of its throughput, 0.01 .. 1.
     double utilization = 0.9;
-    /// With targets: requests of a simulation, 100 .. 1,000,000. Raised up to 300,000 if fewer than 250 of a
-    /// kind would count.
+    /// With targets: requests of a simulation, 100 .. 1,000,000. Raised to 20,000 if a workload has `lengths`,
+    /// and up to 300,000 if fewer than 250 of a kind would count.
     int simulated_requests = 6000;
     /// How the serving problem is solved. At most three quarters of a time limit are spent on plans of smaller
     /// spaces.

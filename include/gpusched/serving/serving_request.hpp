@@ -103,7 +103,8 @@ constexpr void visit_fields(std::type_identity<LatencyTargets>, F&& field) {
 /// Lengths of requests, and the part of the requests that have them.
 struct WeightedShape {
     RequestShape shape{};  ///< tokens in and out
-    double weight = 1;     ///< number of requests with these lengths, in proportion to the others, > 0, at most 1e15
+    double weight =
+        1;  ///< number of requests with these lengths, in proportion to the others, > 0, at most 1e15
     bool operator==(const WeightedShape&) const = default;
 };
 template <class F>

@@ -256,7 +256,7 @@ TEST_CASE("a trace is read beside its request, with its own rate", "[serving]") 
     CHECK(request_from_json(request_to_json(request)) == request);
     CHECK(read_request(files.request(), {.all = 7}).models[0].workloads[0].rate == 7);
     if (no_solver()) return;
-    CHECK_THAT(plan_serving(request).message, Mentions("2 requests of the trace of 'w' left out"));
+    CHECK_THAT(plan_serving(request).message, Mentions("left out trace 'w' 2"));
 }
 
 TEST_CASE("requests arrive as in their trace, at the rate of the workload", "[serving]") {
