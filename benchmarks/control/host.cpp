@@ -216,7 +216,7 @@ void put_trace(sim::HostScenario& scenario, const std::string& path) {
         std::fprintf(stderr, "NO RECORDED TRACE: %s cannot be read; requests are generated\n", path.c_str());
         return;
     }
-    scenario.llm.requests = sim::read_llm_trace(read_file(path));
+    scenario.llm.requests = serving::read_llm_trace(read_file(path));
     std::fprintf(stderr, "%zu requests from %s\n", scenario.llm.requests.size(), path.c_str());
 }
 

@@ -14,8 +14,8 @@
 #include "../support/rows.hpp"
 
 #include <gpusched/core/file.hpp>
+#include <gpusched/serving/llm_trace.hpp>
 #include <gpusched/serving/simulate_autoscaling.hpp>
-#include <gpusched/sim/llm_trace.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -30,12 +30,12 @@ using namespace gpusched::serving;
 namespace {
 
 std::vector<Arrival> read_trace(const std::string& path) {
-    std::vector<sim::LlmRequest> requests;
+    std::vector<serving::LlmRequest> requests;
     if (std::filesystem::exists(path)) {
-        requests = sim::read_llm_trace(read_file(path), path);
+        requests = serving::read_llm_trace(read_file(path), path);
     } else {
         std::fprintf(stderr, "%s: cannot be read; a generated trace in its place\n", path.c_str());
-        requests = sim::generate_llm_trace(20000, 0);
+        requests = serving::generate_llm_trace(20000, 0);
     }
     std::vector<Arrival> trace;
     for (const auto& r : requests)

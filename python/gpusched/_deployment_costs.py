@@ -126,6 +126,12 @@ def deployment_costs(
                 gpus = sum(stage.degree for stage in deployment.stages)
                 name = f"{gpu_name} {deployment.name.split()[-1]}"
                 for kind, shape in workloads.items():
+                    for name_of_field in ("lengths", "prefix_hits"):
+                        if name_of_field in shape:
+                            raise InvalidInput(
+                                f"request: workload {kind!r}: {name_of_field} is not supported by "
+                                "deployment_costs; expected input and output alone"
+                            )
                     tokens = shape["input"], shape["output"]
                     served = core.estimate_throughput(model, [gpu], deployment, *tokens, **estimates)
                     rate, price = served.requests_per_s, gpus * gpu.price

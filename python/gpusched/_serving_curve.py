@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+PERCENTILES = (50, 90, 95, 99)
+TARGETS = tuple(f"{latency}_p{percent}_s" for latency in ("ttft", "tpot", "latency") for percent in PERCENTILES)
+
+
 class Curve(Table):
     """Cost against rates and targets: one row per point, with its plan in `.plans`.
 
@@ -24,18 +28,16 @@ class Curve(Table):
     """
 
     columns: tuple[str, ...] = (
-        "rate", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s",
-        "status", "cost", "cost_bound", "dollars_per_1000", "rent",
+        "rate", *TARGETS, "status", "cost", "cost_bound", "dollars_per_1000", "rent",
     )  # fmt: skip
 
     def __init__(self, points: Sequence[tuple[float, Mapping[str, float | None], ServingPlan]]) -> None:
         self.plans = [plan for _, _, plan in points]
-        targets = self.columns[1:7]
         super().__init__(
             {**dict.fromkeys(self.columns, "number"), "status": "text", "rent": "text"},
             [
                 (
-                    rate, *(requested[name] for name in targets), plan.status,
+                    rate, *(requested[name] for name in TARGETS), plan.status,
                     plan.cost if plan.makespan is not None else None,
                     plan.cost_bound if plan.status != "infeasible" else None,
                     1000 * plan.cost_per_request if plan.makespan is not None else None, rent_in_words(plan),
@@ -50,7 +52,7 @@ class Curve(Table):
         return part
 
     def __str__(self) -> str:
-        unused = [name for name in self.columns[1:7] if all(row[name] is None for row in self)]
+        unused = [name for name in TARGETS if all(row[name] is None for row in self)]
         shown = [name for name in self.columns if name not in unused]
 
         def cell(value: Any) -> Any:
@@ -60,7 +62,7 @@ class Curve(Table):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the cost against the rate or a target; see `gpusched.plotting.plot_curve`."""
-        return draw_curve(self, self.columns[1:7], ax)
+        return draw_curve(self, TARGETS, ax)
 
 
 def rent_in_words(plan: ServingPlan) -> str:
@@ -100,7 +102,7 @@ def curve(
 
 def curve_to_dict(curve: Curve) -> dict[str, Any]:
     """A curve as a document of the format `gpusched.serving-curve` v1 (docs/schema)."""
-    targets = [{name: row[name] for name in Curve.columns[1:7]} for row in curve]
+    targets = [{name: row[name] for name in TARGETS} for row in curve]
     return core._curve_to_dict([row.rate for row in curve], targets, curve.plans)
 
 

@@ -56,6 +56,13 @@ def rate_differs_by_chance(count: int, expected: float) -> float:
     return min(1.0, 2 * math.exp(-(count * math.log(count / expected) - count + expected)))
 
 
+def mean_logs(workload: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    """The mean logarithms of the prompt and the answer of a workload's requests."""
+    lengths = workload.get("lengths") or [[workload["input"], workload["output"]]]
+    weights = [row[2] if len(row) > 2 else 1.0 for row in lengths]
+    return np.average(np.log([row[:2] for row in lengths]), axis=0, weights=weights)
+
+
 class WorkloadMonitor:
     """Counts requests by kind in windows, and reports shifts of the workload (arXiv 2502.00722, appendix M).
 
@@ -112,7 +119,7 @@ class WorkloadMonitor:
         self.kinds = [(model, kind) for model, kind, _ in workloads]
         """(model, kind of requests) in the order of the request."""
         self._at = {kind: at for at, kind in enumerate(self.kinds)}
-        self._logs = np.log([(max(shape["input"], 1), max(shape["output"], 1)) for _, _, shape in workloads])
+        self._logs = np.array([mean_logs(shape) for _, _, shape in workloads])
         self.has_rates = any("rate" in shape for _, _, shape in workloads)
         self._expected = np.array(
             [shape["rate" if self.has_rates else "requests"] for _, _, shape in workloads], float

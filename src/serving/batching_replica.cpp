@@ -104,8 +104,22 @@ std::vector<LatencyTarget> list_of(const LatencyTargets& targets) {
     return all;
 }
 
-std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, bool first_token) {
-    std::erase_if(rows, [&](const MeasuredThroughput& row) { return !latency_of(row, first_token); });
+void LatencySamples::add(const JobTimes& times, double steps) {
+    seconds_[0].push_back(times.first);
+    if (steps > 0) seconds_[1].push_back((times.all - times.first) / steps);
+    seconds_[2].push_back(times.all);
+}
+
+bool LatencySamples::meet(const std::vector<LatencyTarget>& targets) {
+    for (auto& each : seconds_) std::sort(each.begin(), each.end());
+    return std::all_of(targets.begin(), targets.end(), [&](const LatencyTarget& target) {
+        return percentile_of(seconds_[static_cast<std::size_t>(target.time)], target.percent) <=
+               target.seconds;
+    });
+}
+
+std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, TokenTime time) {
+    std::erase_if(rows, [&](const MeasuredThroughput& row) { return !latency_of(row, time); });
     std::sort(rows.begin(), rows.end(),
               [](const auto& a, const auto& b) { return a.requests_per_s < b.requests_per_s; });
     return rows;
@@ -115,9 +129,9 @@ std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, 
 /// is known below the lowest load: if it misses the target, the result is 0.
 static std::optional<double> measured_capacity(const std::vector<MeasuredThroughput>& rows,
                                                const LatencyTarget& target) {
-    const auto known = rows_with(rows, target.first_token);
+    const auto known = rows_with(rows, target.time);
     if (known.empty()) return std::nullopt;
-    const auto value = [&](std::size_t i) { return *latency_of(known[i], target.first_token); };
+    const auto value = [&](std::size_t i) { return *latency_of(known[i], target.time); };
     for (std::size_t i = 0; i < known.size(); ++i) {
         if (value(i) <= target.seconds) continue;
         if (i == 0) return 0.0;
@@ -138,23 +152,18 @@ MeasuredTargets measured_targets(const std::vector<MeasuredThroughput>& rows,
     return found;
 }
 
-/// Whether an idle replica meets the targets.
-static bool idle_keeps(const KindTimes& t, const std::vector<LatencyTarget>& targets) {
-    return std::all_of(targets.begin(), targets.end(), [&](const LatencyTarget& target) {
-        return (target.first_token ? t.prefill_s + t.lag_s : t.steps > 0 ? t.step_s : 0) <= target.seconds;
-    });
-}
-
-bool can_keep(const std::vector<MeasuredThroughput>& rows, const KindTimes& times,
+bool can_keep(const std::vector<MeasuredThroughput>& rows, const IdleLatency& idle,
               const std::vector<LatencyTarget>& targets) {
     const auto known = measured_targets(rows, targets);
-    return known.capacity > 0 && idle_keeps(times, known.unmeasured);
+    return known.capacity > 0 &&
+           std::all_of(known.unmeasured.begin(), known.unmeasured.end(),
+                       [&](const LatencyTarget& target) { return idle(target) <= target.seconds; });
 }
 
-std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, bool first_token, double load) {
-    const auto known = rows_with(rows, first_token);
+std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, TokenTime time, double load) {
+    const auto known = rows_with(rows, time);
     if (known.empty()) return std::nullopt;
-    const auto value = [&](std::size_t i) { return *latency_of(known[i], first_token); };
+    const auto value = [&](std::size_t i) { return *latency_of(known[i], time); };
     for (std::size_t i = 0; i < known.size(); ++i) {
         if (load > known[i].requests_per_s) continue;
         if (i == 0) return value(0);
@@ -166,34 +175,27 @@ std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, bo
 }
 
 /// Whether a replica meets the targets at a load, by simulation.
-static bool keeps(const KindTimes& times, const std::vector<LatencyTarget>& targets, double load,
-                  const std::vector<double>& spacing) {
+static bool keeps(const std::vector<KindTimes>& times, const std::vector<LatencyTarget>& targets, double load,
+                  const std::vector<double>& spacing, const std::vector<std::size_t>& kinds) {
     std::vector<Job> jobs;
     jobs.reserve(spacing.size());
     double now = 0;
-    for (const double gap : spacing) jobs.push_back({now += gap / load, 0});
-    const std::vector<KindTimes> kinds{times};
-    const auto found = BatchingReplica(kinds).run(jobs);
-    std::vector<double> first, each;
-    for (std::size_t j = jobs.size() / 5; j < jobs.size(); ++j) {  // the first fifth fills the replica
-        first.push_back(found[j].first);
-        if (times.steps > 0) each.push_back((found[j].all - found[j].first) / times.steps);
-    }
-    std::sort(first.begin(), first.end());
-    std::sort(each.begin(), each.end());
-    return std::all_of(targets.begin(), targets.end(), [&](const LatencyTarget& target) {
-        return percentile_of(target.first_token ? first : each, target.percent) <= target.seconds;
-    });
+    for (std::size_t j = 0; j < spacing.size(); ++j) jobs.push_back({now += spacing[j] / load, kinds[j]});
+    const auto found = BatchingReplica(times).run(jobs);
+    LatencySamples samples;
+    for (std::size_t j = jobs.size() / 5; j < jobs.size(); ++j)  // the first fifth fills the replica
+        samples.add(found[j], times[jobs[j].kind].steps);
+    return samples.meet(targets);
 }
 
-double simulated_capacity(const KindTimes& times, const std::vector<LatencyTarget>& targets, double limit,
-                          const std::vector<double>& spacing, const std::function<bool()>& stop) {
-    if (!idle_keeps(times, targets)) return 0;
-    if (targets.empty() || keeps(times, targets, limit, spacing)) return limit;
+double simulated_capacity(const std::vector<KindTimes>& times, const std::vector<LatencyTarget>& targets,
+                          double limit, const std::vector<double>& spacing,
+                          const std::vector<std::size_t>& kinds, const std::function<bool()>& stop) {
+    if (targets.empty() || keeps(times, targets, limit, spacing, kinds)) return limit;
     double low = 0, high = limit;
     for (int i = 0; i < 7 && !stop(); ++i) {
         const double middle = (low + high) / 2;
-        (keeps(times, targets, middle, spacing) ? low : high) = middle;
+        (keeps(times, targets, middle, spacing, kinds) ? low : high) = middle;
     }
     return low;
 }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -72,21 +73,35 @@ class BatchingReplica {
 /// @throws InvalidInput unless `percent` is from 0 to 100
 double percentile_of(const std::vector<double>& sorted, double percent);
 
+/// The times of a request that have percentiles: to the first token, per further token, to the last token.
+enum class TokenTime : std::uint8_t { first, each, last };
+
 /// A percentile that targets limit and plans report.
 struct LatencyPercentile {
     const char* name;
-    bool first_token;  ///< of TTFT; otherwise of TPOT
+    TokenTime time;
     double percent;
     std::optional<double> LatencyTargets::*target;
     std::optional<double> PlannedLatency::*planned;
+    bool on_request = false;  ///< plans report it only with a target
 };
-inline constexpr std::array<LatencyPercentile, 6> latency_percentiles{{
-    {"ttft_p50_s", true, 50, &LatencyTargets::ttft_p50_s, &PlannedLatency::ttft_p50_s},
-    {"ttft_p90_s", true, 90, &LatencyTargets::ttft_p90_s, &PlannedLatency::ttft_p90_s},
-    {"ttft_p99_s", true, 99, &LatencyTargets::ttft_p99_s, &PlannedLatency::ttft_p99_s},
-    {"tpot_p50_s", false, 50, &LatencyTargets::tpot_p50_s, &PlannedLatency::tpot_p50_s},
-    {"tpot_p90_s", false, 90, &LatencyTargets::tpot_p90_s, &PlannedLatency::tpot_p90_s},
-    {"tpot_p99_s", false, 99, &LatencyTargets::tpot_p99_s, &PlannedLatency::tpot_p99_s},
+inline constexpr std::array<LatencyPercentile, 12> latency_percentiles{{
+    {"ttft_p50_s", TokenTime::first, 50, &LatencyTargets::ttft_p50_s, &PlannedLatency::ttft_p50_s},
+    {"ttft_p90_s", TokenTime::first, 90, &LatencyTargets::ttft_p90_s, &PlannedLatency::ttft_p90_s},
+    {"ttft_p95_s", TokenTime::first, 95, &LatencyTargets::ttft_p95_s, &PlannedLatency::ttft_p95_s, true},
+    {"ttft_p99_s", TokenTime::first, 99, &LatencyTargets::ttft_p99_s, &PlannedLatency::ttft_p99_s},
+    {"tpot_p50_s", TokenTime::each, 50, &LatencyTargets::tpot_p50_s, &PlannedLatency::tpot_p50_s},
+    {"tpot_p90_s", TokenTime::each, 90, &LatencyTargets::tpot_p90_s, &PlannedLatency::tpot_p90_s},
+    {"tpot_p95_s", TokenTime::each, 95, &LatencyTargets::tpot_p95_s, &PlannedLatency::tpot_p95_s, true},
+    {"tpot_p99_s", TokenTime::each, 99, &LatencyTargets::tpot_p99_s, &PlannedLatency::tpot_p99_s},
+    {"latency_p50_s", TokenTime::last, 50, &LatencyTargets::latency_p50_s, &PlannedLatency::latency_p50_s,
+     true},
+    {"latency_p90_s", TokenTime::last, 90, &LatencyTargets::latency_p90_s, &PlannedLatency::latency_p90_s,
+     true},
+    {"latency_p95_s", TokenTime::last, 95, &LatencyTargets::latency_p95_s, &PlannedLatency::latency_p95_s,
+     true},
+    {"latency_p99_s", TokenTime::last, 99, &LatencyTargets::latency_p99_s, &PlannedLatency::latency_p99_s,
+     true},
 }};
 
 /// A percentile and its upper limit.
@@ -95,11 +110,23 @@ struct LatencyTarget : LatencyPercentile {
 };
 std::vector<LatencyTarget> list_of(const LatencyTargets& targets);
 
+/// Latencies of simulated requests.
+class LatencySamples {
+  public:
+    /// @param steps tokens of the request after the first one
+    void add(const JobTimes& times, double steps);
+    /// Whether the requests meet all of these targets. Sorts the latencies.
+    [[nodiscard]] bool meet(const std::vector<LatencyTarget>& targets);
+
+  private:
+    std::array<std::vector<double>, 3> seconds_{};  ///< by `TokenTime`
+};
+
 /// The rows with a measured latency, by load.
-std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, bool first_token);
+std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, TokenTime time);
 /// The measured latency of a row, if it has one.
-inline const std::optional<double>& latency_of(const MeasuredThroughput& row, bool first_token) {
-    return first_token ? row.ttft_s : row.tpot_s;
+inline std::optional<double> latency_of(const MeasuredThroughput& row, TokenTime time) {
+    return time == TokenTime::first ? row.ttft_s : time == TokenTime::each ? row.tpot_s : std::nullopt;
 }
 
 /// The capacity by measured latencies, and the targets without measurements.
@@ -111,22 +138,27 @@ struct MeasuredTargets {
 MeasuredTargets measured_targets(const std::vector<MeasuredThroughput>& rows,
                                  const std::vector<LatencyTarget>& targets);
 
+/// The latency of an idle replica at a percentile.
+using IdleLatency = std::function<double(const LatencyPercentile&)>;
+
 /// Whether a replica meets the targets at some load, by measured latencies if there are any, else as an idle
 /// replica.
-bool can_keep(const std::vector<MeasuredThroughput>& rows, const KindTimes& times,
+bool can_keep(const std::vector<MeasuredThroughput>& rows, const IdleLatency& idle,
               const std::vector<LatencyTarget>& targets);
 
 /// The measured latency at a load, linear between the loads of the rows and constant beyond them; none
 /// without measurements.
 /// @param rows of one deployment and workload
-std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, bool first_token, double load);
+std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, TokenTime time, double load);
 
-/// Simulates the requests/s within the targets, at most `limit`, by bisection to 1 %; 0 if an idle replica
-/// misses them.
+/// Simulates the requests/s within the targets, at most `limit`, by bisection to 1 %, for a replica that keeps
+/// them when it is idle.
 /// @param spacing times between arrivals at one request per second
+/// @param kinds   the kind of each request, an index of `times`
 /// @param stop    ends the bisection; the result is then too small
-double simulated_capacity(const KindTimes& times, const std::vector<LatencyTarget>& targets, double limit,
-                          const std::vector<double>& spacing, const std::function<bool()>& stop);
+double simulated_capacity(const std::vector<KindTimes>& times, const std::vector<LatencyTarget>& targets,
+                          double limit, const std::vector<double>& spacing,
+                          const std::vector<std::size_t>& kinds, const std::function<bool()>& stop);
 
 /// The source of latencies that are simulated with a throughput of this source.
 inline Source simulated_source(Source throughput) {

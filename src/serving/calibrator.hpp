@@ -2,6 +2,8 @@
 // Calibrator: throughputs of a request, measured or estimated and calibrated by measurements.
 #pragma once
 
+#include "serving/workload_times.hpp"
+
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <cstddef>
@@ -31,6 +33,10 @@ class Calibrator {
     Calibrator(const ServingRequest& request, const EstimateOptions& options);
 
     [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+    /// The lengths of a workload's requests.
+    [[nodiscard]] const RequestMix& mix(std::size_t model, std::size_t workload) const {
+        return mixes_[model][workload];
+    }
     /// The row of a deployment and workload; null if it was not measured.
     [[nodiscard]] const Row* measured(std::size_t model, const std::string& deployment,
                                       std::size_t workload) const;
@@ -67,6 +73,7 @@ class Calibrator {
 
     const ServingRequest& request_;
     const EstimateOptions& options_;
+    std::vector<std::vector<RequestMix>> mixes_;  ///< [model][workload]
     std::vector<Row> rows_;
     std::vector<std::vector<std::vector<double>>> best_;  ///< [model][type][workload]: requests/s per GPU
 };

@@ -57,10 +57,10 @@ class BindingLimits {
     struct Quickest {
         double seconds = std::numeric_limits<double>::infinity();
         std::string what{};
-        void consider(const std::vector<MeasuredThroughput>& rows, bool first_token, double idle,
+        void consider(const std::vector<MeasuredThroughput>& rows, TokenTime time, double idle,
                       const std::string& deployment) {
-            const auto known = rows_with(rows, first_token);
-            const double value = known.empty() ? idle : *latency_of(known.front(), first_token);
+            const auto known = rows_with(rows, time);
+            const double value = known.empty() ? idle : *latency_of(known.front(), time);
             if (value >= seconds) return;
             seconds = value;
             what = known.empty() ? "what the quickest idle deployment (" + deployment + ") takes"
@@ -78,7 +78,7 @@ class BindingLimits {
             if (all.problem.workloads[w].requests <= 0) continue;
             const auto owner = "workload " + gpusched::quoted(all.problem.workloads[w].name) + " of " +
                                gpusched::quoted(request_.models[kind.model].model.name);
-            Quickest first, step;
+            std::vector<Quickest> quickest(kind.targets.size());
             bool possible = false, measured_none = false, keeps_all = false, reported = false;
             for (std::size_t c = 0; c < all.deployments.size(); ++c) {
                 if (all.problem.configurations[c].model != all.problem.workloads[w].model) continue;
@@ -89,29 +89,36 @@ class BindingLimits {
                 }
                 possible = true;
                 const auto t = instance_.times(all, c, w);
-                first.consider(rows, true, t.prefill_s + t.lag_s, all.deployments[c].name);
-                step.consider(rows, false, t.steps > 0 ? t.step_s : 0, all.deployments[c].name);
-                keeps_all = keeps_all || can_keep(rows, t, kind.targets);
+                const auto idle = [&](const LatencyPercentile& percentile) { return t.idle(percentile); };
+                for (std::size_t i = 0; i < quickest.size(); ++i)
+                    quickest[i].consider(rows, kind.targets[i].time, idle(kind.targets[i]),
+                                         all.deployments[c].name);
+                keeps_all = keeps_all || can_keep(rows, idle, kind.targets);
             }
             if (!possible) {
                 const std::string cannot = "no deployment of these GPU types ";
-                found.push_back(
-                    owner + ": " +
-                    (measured_none && options_.measured_only
-                         ? "every measurement of it says that 0 requests/s are served"
-                     : measured_none
-                         ? cannot + "can hold one of its requests and was not measured at 0 requests/s"
-                     : options_.measured_only ? cannot + "was measured for it"
-                                              : cannot + "can hold one of its requests"));
+                const auto& workload = request_.models[kind.model].workloads[kind.workload];
+                const auto& longest = RequestMix(workload).longest();
+                const std::string held = workload.lengths.empty()
+                                             ? "can hold one of its requests"
+                                             : "can hold its longest request (" + number_text(longest.input) +
+                                                   " tokens in, " + number_text(longest.output) + " out)";
+                found.push_back(owner + ": " +
+                                (measured_none && options_.measured_only
+                                     ? "every measurement of it says that 0 requests/s are served"
+                                 : measured_none ? cannot + held + " and was not measured at 0 requests/s"
+                                 : options_.measured_only ? cannot + "was measured for it"
+                                                          : cannot + held));
                 continue;
             }
             if (keeps_all) continue;
-            for (const auto& target : kind.targets) {
-                const auto& quickest = target.first_token ? first : step;
-                if (quickest.seconds <= target.seconds) continue;
+            for (std::size_t i = 0; i < quickest.size(); ++i) {
+                const auto& target = kind.targets[i];
+                if (quickest[i].seconds <= target.seconds) continue;
                 reported = true;
                 found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
-                                " s is less than " + rounded_up(quickest.seconds) + " s, " + quickest.what);
+                                " s is less than " + rounded_up(quickest[i].seconds) + " s, " +
+                                quickest[i].what);
             }
             if (!reported)
                 found.push_back(
@@ -289,14 +296,23 @@ bool explain_batch(ServingPlan& plan, const ServingRequest& request, const Plann
     return outcome.plan.has_plan();
 }
 
-void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options) {
+void add_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options) {
+    const auto add = [&](const std::string& sentence) {
+        plan.message += (plan.message.empty() ? "" : "; ") + sentence;
+    };
+    for (const auto& served : request.models)
+        for (const auto& workload : served.workloads)
+            if (workload.left_out > 0)
+                add("requests left out of the trace of " + gpusched::quoted(workload.name) + " of " +
+                    gpusched::quoted(served.model.name) +
+                    " (failed, or without a prompt or an answer): " + number_text(workload.left_out));
     const Calibrator calibrator(request, options.estimate);
     auto one = options.estimate;
     one.max_batch = 1;
     const auto idle_times = [&](const Calibrator::Row& row) {
         const auto& served = request.models[row.model];
-        return estimate_throughput(served.model, request.gpus, row.deployment,
-                                   served.workloads[row.workload].shape, one);
+        return calibrator.mix(row.model, row.workload)
+            .estimate(served.model, request.gpus, row.deployment, one);
     };
     for (const auto& row : calibrator.rows()) {
         const auto& served = request.models[row.model];
@@ -304,9 +320,6 @@ void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, con
         const auto name = gpusched::quoted(row.deployment.name);
         const auto of_kind =
             " requests/s of " + gpusched::quoted(kind.name) + " of " + gpusched::quoted(served.model.name);
-        const auto add = [&](const std::string& sentence) {
-            plan.message += (plan.message.empty() ? "" : "; ") + sentence;
-        };
         if ((row.ttft_s || row.tpot_s) && row.measured <= 0.5 * row.estimate.requests_per_s) {
             add(name + " counts as serving at most " + number_text(row.measured) + of_kind +
                 ", the highest load of its rows, where " + number_text(row.estimate.requests_per_s) +
@@ -319,16 +332,16 @@ void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, con
                 m.workload == kind.name)
                 rows.push_back(m);
         for (const auto& target : list_of(merged(kind.targets, options.targets))) {
-            const auto known = rows_with(rows, target.first_token);
+            const auto known = rows_with(rows, target.time);
             if (known.empty()) continue;
-            const double idle = target.first_token ? idle_times(row).first_token_s : idle_times(row).step_s;
+            const double idle =
+                target.time == TokenTime::first ? idle_times(row).first_token_s : idle_times(row).step_s;
             const auto least = known.front().requests_per_s, most = known.back().requests_per_s;
-            if (*latency_of(known.front(), target.first_token) > target.seconds && idle <= target.seconds)
+            if (*latency_of(known.front(), target.time) > target.seconds && idle <= target.seconds)
                 add(name + " counts as missing " + target.name + " at any load, because it misses it at " +
                     number_text(least) + of_kind +
                     ", the lowest load of its rows: give latencies at lower loads");
-            else if (*latency_of(known.back(), target.first_token) <= target.seconds &&
-                     most <= 0.5 * row.measured)
+            else if (*latency_of(known.back(), target.time) <= target.seconds && most <= 0.5 * row.measured)
                 add(name + " counts as keeping " + target.name + " up to " + number_text(most) + of_kind +
                     ", the highest load of its rows with this latency, where it serves " +
                     number_text(row.measured) + ": give latencies at higher loads");

@@ -46,7 +46,8 @@ static std::vector<bool> holds_alone(const ServedModel& served, const std::vecto
     for (const auto& workload : served.workloads) {
         if (workload.rate <= 0) continue;
         rates = true;
-        const auto longest = std::int64_t{workload.shape.input} + workload.shape.output;
+        const auto& shape = RequestMix(workload).longest();
+        const auto longest = std::int64_t{shape.input} + shape.output;
         options.min_tokens = static_cast<int>(
             std::clamp<std::int64_t>(longest, options.min_tokens, std::numeric_limits<int>::max()));
     }
@@ -126,8 +127,8 @@ GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, c
                 if (options.measured_only && calibrator.measured(i, deployment.name, d) == nullptr) continue;
                 std::tie(c.throughput[first + d], sources[first + d]) =
                     calibrator.rate(i, deployment, d,
-                                    estimate(served.model, request.gpus, deployment,
-                                             served.workloads[d].shape, options.estimate)
+                                    calibrator.mix(i, d)
+                                        .estimate(served.model, request.gpus, deployment, options.estimate)
                                         .requests_per_s);
             }
             problem.configurations.push_back(std::move(c));

@@ -277,8 +277,10 @@ class ServedReplicas {
     [[nodiscard]] std::pair<double, Source> throughput(std::size_t model, const Deployment& deployment,
                                                        std::size_t workload) const {
         const auto& served = request_.models[model];
-        const auto estimate = estimate_throughput(served.model, request_.gpus, deployment,
-                                                  served.workloads[workload].shape, options_);
+        const auto& mix = calibrator_.mix(model, workload);
+        // Also checks the deployment.
+        auto estimate = estimate_throughput(served.model, request_.gpus, deployment, mix.longest(), options_);
+        estimate = mix.estimate(served.model, request_.gpus, deployment, options_);
         return calibrator_.rate(model, deployment, workload, estimate.requests_per_s);
     }
 

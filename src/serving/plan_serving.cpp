@@ -76,7 +76,7 @@ GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const Pl
         rest.search.solve.time_limit = budget.remaining_s();
         detail::explain_batch(plan, request, rest, solver, context);
     }
-    detail::add_measurement_hints(plan, request, options);
+    detail::add_hints(plan, request, options);
     return plan;
 }
 
@@ -158,7 +158,7 @@ static ReplanResult replan_rental(const ServingRequest& request, const std::vect
     const RentalInstance instance(request, options.planner, solver, context, running);
     auto outcome = plan_rental_explained(instance, options.slack, running);
     ReplanResult result{.plan = std::move(outcome.plan)};
-    add_measurement_hints(result.plan, request, options.planner);
+    add_hints(result.plan, request, options.planner);
     if (!result.plan.has_plan()) return result;
     result.cost_free = outcome.cheapest.value_or(result.plan.cost);
     // A deployment can have several rows for different kinds of requests; its replicas count together.
@@ -268,7 +268,7 @@ static ReplanResult replan_batch(const ServingRequest& request, const std::vecto
     else if (explain_batch(result.plan, request, rest, solver, context) && options.max_starts)
         result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
                                       "; with more there is a plan");
-    add_measurement_hints(result.plan, request, options.planner);
+    add_hints(result.plan, request, options.planner);
     return result;
 }
 

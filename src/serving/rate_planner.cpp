@@ -5,7 +5,6 @@
 #include "serving/rental_instance.hpp"
 
 #include <gpusched/core/rng.hpp>
-#include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -58,7 +57,11 @@ class PlanLatencies {
                 part > 0 && !instance_.kinds()[w].targets.empty())
                 least = std::min(least, part);
         const double enough = std::min(std::ceil(rare_requests / 0.8 / least), 1.0 * most_simulated);
-        return std::max(instance_.options().simulated_requests, static_cast<int>(enough));
+        bool varied = false;
+        for (std::size_t w = 0; w < instance_.kinds().size(); ++w)
+            varied = varied || !instance_.workload(w).lengths.empty();
+        return std::max(
+            {instance_.options().simulated_requests, static_cast<int>(enough), varied ? varied_requests : 0});
     }
 
     /// The index of the deployment of replicas among those considered.
@@ -79,7 +82,9 @@ class PlanLatencies {
         const auto& workloads = instance_.considered().problem.workloads;
         LatencyOptions o{.rate = plan.rate, .requests = simulated_requests(), .seed = seed, .warm_up = 0.2};
         o.estimate = instance_.options().estimate;
-        const auto found = simulate_latency(instance_.request(), plan.replicas, o);
+        std::vector<ReplicaTimes*> times;
+        for (const auto& r : plan.replicas) times.push_back(&instance_.replica_times(index_of(r)));
+        const auto found = detail::simulate(instance_.request(), plan.replicas, o, times);
         std::vector<PlannedLatency> latencies;
         for (const auto& kind : found.kinds) {
             std::size_t w = 0;
@@ -87,7 +92,10 @@ class PlanLatencies {
             PlannedLatency latency{kind.model, kind.workload,
                                    workloads[w].requests / instance_.total() * plan.rate};
             for (const auto& field : latency_percentiles)
-                if (const auto& all = field.first_token ? kind.ttft : kind.tpot; !all.empty())
+                if (const auto& all = field.time == TokenTime::first  ? kind.ttft
+                                      : field.time == TokenTime::each ? kind.tpot
+                                                                      : kind.latency;
+                    !all.empty() && is_reported(field, w))
                     latency.*field.planned = percentile_of(all, field.percent);
             std::vector<const PlannedReplicas*> serving;
             for (const auto& r : plan.replicas)
@@ -98,7 +106,8 @@ class PlanLatencies {
                 latency.ttft_source = latency.tpot_source =
                     r == serving.front() ? source : std::max(latency.ttft_source, source);
             }
-            for (const bool first_token : {true, false}) set_measured(latency, serving, w, first_token);
+            for (const auto measure : {TokenTime::first, TokenTime::each})
+                set_measured(latency, serving, w, measure);
             for (const auto& target : kinds[w].targets) {
                 const auto& value = latency.*target.planned;
                 latency.met = latency.met && (!value || *value <= target.seconds * (1 + 1e-9));
@@ -112,44 +121,53 @@ class PlanLatencies {
     /// which serve only this kind. Percentiles with targets get the longest latency at the loads of the
     /// replicas; the others become unknown.
     void set_measured(PlannedLatency& latency, const std::vector<const PlannedReplicas*>& serving,
-                      std::size_t w, bool first_token) const {
+                      std::size_t w, TokenTime measure) const {
         const auto& kind = instance_.kinds()[w];
         if (serving.empty() ||
             std::none_of(kind.targets.begin(), kind.targets.end(),
-                         [&](const LatencyTarget& target) { return target.first_token == first_token; }))
+                         [&](const LatencyTarget& target) { return target.time == measure; }))
             return;
         double longest = 0;
         for (const auto* r : serving) {
             if (std::count_if(r->share.begin(), r->share.end(), [](double share) { return share > 0; }) > 1)
                 return;
             const double load = r->share[kind.workload] * latency.rate / r->count;
-            const auto value = latency_at(instance_.measured_rows(instance_.considered(), index_of(*r), w),
-                                          first_token, load);
+            const auto value =
+                latency_at(instance_.measured_rows(instance_.considered(), index_of(*r), w), measure, load);
             if (!value) return;
             longest = std::max(longest, *value);
         }
-        (first_token ? latency.ttft_source : latency.tpot_source) = Source::measured;
+        (measure == TokenTime::first ? latency.ttft_source : latency.tpot_source) = Source::measured;
         for (const auto& field : latency_percentiles)
-            if (field.first_token == first_token) latency.*field.planned = {};
+            if (field.time == measure) latency.*field.planned = {};
         for (const auto& target : kind.targets) {
-            if (target.first_token != first_token) continue;
+            if (target.time != measure) continue;
             // A solver can overfill replicas within its tolerance.
             const bool rounded = longest > target.seconds && longest <= target.seconds * (1 + 1e-5);
             latency.*target.planned = rounded ? target.seconds : longest;
         }
     }
 
+    /// Whether a plan reports a percentile of a kind.
+    [[nodiscard]] bool is_reported(const LatencyPercentile& field, std::size_t w) const {
+        const auto& targets = instance_.kinds()[w].targets;
+        return !field.on_request ||
+               std::any_of(targets.begin(), targets.end(),
+                           [&](const LatencyTarget& target) { return target.planned == field.planned; });
+    }
+
     /// Sets the latencies of an idle replica, for a kind so rare that none of its requests was simulated.
     void set_idle(PlannedLatency& latency, const PlannedReplicas& replicas, std::size_t w) const {
         const auto t = instance_.times(instance_.considered(), index_of(replicas), w);
         for (const auto& field : latency_percentiles) {
-            if (!field.first_token && t.steps <= 0) continue;
+            if ((field.time == TokenTime::each && !t.mix().has_steps()) || !is_reported(field, w)) continue;
             auto& value = latency.*field.planned;
-            value = std::max(value.value_or(0), field.first_token ? t.prefill_s + t.lag_s : t.step_s);
+            value = std::max(value.value_or(0), t.idle(field));
         }
     }
 
-    static constexpr double rare_requests = 250;  ///< simulated requests of the rarest kind with targets
+    static constexpr int varied_requests = 20'000;  ///< percentiles of different lengths vary more
+    static constexpr double rare_requests = 250;    ///< simulated requests of the rarest kind with targets
     /// Most requests of a simulation, unless the options set more.
     static constexpr int most_simulated = 300'000;
     static constexpr std::uint64_t simulations = 3;  ///< simulations of a plan with targets
@@ -175,7 +193,6 @@ class PlanImprover {
             configurations_.push_back(configuration);
             prices_.push_back(price);
         }
-        times_.resize(configurations_.size());
     }
 
     /// Improves a plan that meets the targets, but may exceed the budget or the available GPUs.
@@ -398,70 +415,53 @@ class PlanImprover {
     /// alone. Measured latencies count only in the simulation of the plan. False if the search must stop.
     bool meets(const Row& row, int count) {
         std::vector<std::size_t> kinds;
-        std::vector<double> rates;
+        std::vector<Arrivals::Kind> arriving;
+        double all = 0;
         for (std::size_t w = 0; w < row.share.size(); ++w)
-            if (row.share[w] * problem_.workloads[w].requests > 0) {
+            if (const double rate = row.share[w] * problem_.workloads[w].requests; rate > 0) {
                 kinds.push_back(w);
-                rates.push_back(row.share[w] * problem_.workloads[w].requests);
+                arriving.push_back({&instance_.workload(w), rate, std::min(1.0, row.share[w])});
+                all += rate;
             }
-        const double all = std::accumulate(rates.begin(), rates.end(), 0.0);
         if (kinds.empty()) return true;
-        const auto& known = times_of(row.deployment);
-        std::vector<KindTimes> times;
-        for (const auto w : kinds) times.push_back(known[w]);
+        auto& times = instance_.replica_times(row.deployment);
         const auto requests =
             static_cast<int>(std::max(100.0, latencies_.simulated_requests() * all / instance_.total()));
         for (std::uint64_t seed = 0; seed < simulations_alone; ++seed) {
             if (must_stop()) return false;
             simulated_ += requests;
             Rng rng(1000 + seed);
+            Arrivals arrivals(arriving, all, rng);
             std::vector<std::vector<Job>> queues(static_cast<std::size_t>(count));
             double now = 0;
             for (int i = 0; i < requests; ++i) {
-                now -= std::log1p(-rng.uniform()) / all;
-                double pick = rng.uniform() * all;
-                std::size_t k = 0;
-                while (k + 1 < rates.size() && pick >= rates[k]) pick -= rates[k++];
-                queues[static_cast<std::size_t>(i % count)].push_back({now, k});
+                const auto arrival = arrivals.next();
+                now = arrival.time;
+                queues[static_cast<std::size_t>(i % count)].push_back(
+                    {now, times.draw(kinds[arrival.kind], rng, arrival.lengths)});
             }
-            std::vector<std::vector<double>> first(kinds.size()), each(kinds.size());
+            std::vector<LatencySamples> samples(problem_.workloads.size());
             for (const auto& jobs : queues) {
                 if (must_stop()) return false;
-                const auto found = BatchingReplica(times).run(jobs);
+                const auto found = BatchingReplica(times.all()).run(jobs);
                 for (std::size_t j = 0; j < jobs.size(); ++j) {
                     if (jobs[j].arrival < 0.2 * now) continue;
-                    const auto k = jobs[j].kind;
-                    first[k].push_back(found[j].first);
-                    if (times[k].steps > 0)
-                        each[k].push_back((found[j].all - found[j].first) / times[k].steps);
+                    const auto kind = jobs[j].kind;
+                    samples[times.workload_of(kind)].add(found[j], times.all()[kind].steps);
                 }
             }
-            for (std::size_t k = 0; k < kinds.size(); ++k) {
-                std::sort(first[k].begin(), first[k].end());
-                std::sort(each[k].begin(), each[k].end());
-                const auto unmeasured = measured_targets(instance_.measured_rows(instance_.considered(),
-                                                                                 row.deployment, kinds[k]),
-                                                         instance_.kinds()[kinds[k]].targets)
-                                            .unmeasured;
-                for (const auto& target : unmeasured)
-                    if (percentile_of(target.first_token ? first[k] : each[k], target.percent) >
-                        target.seconds)
-                        return false;
+            for (const auto w : kinds) {
+                const auto unmeasured =
+                    measured_targets(instance_.measured_rows(instance_.considered(), row.deployment, w),
+                                     instance_.kinds()[w].targets)
+                        .unmeasured;
+                if (!samples[w].meet(unmeasured)) return false;
             }
         }
         return true;
     }
 
     [[nodiscard]] bool must_stop() const { return simulated_ > most_simulated || instance_.stopped(); }
-
-    const std::vector<KindTimes>& times_of(std::size_t c) {
-        auto& times = times_[c];
-        for (std::size_t w = times.size(); w < instance_.kinds().size(); ++w)
-            times.push_back(configurations_[c].throughput[w] > 0
-                                ? instance_.times(instance_.considered(), c, w)
-                                : KindTimes{});
-        return times;
-    }
 
     static constexpr double most_simulated = 2e7;          ///< requests in all simulations
     static constexpr std::uint64_t simulations_alone = 4;  ///< simulations of a row
@@ -470,7 +470,6 @@ class PlanImprover {
     RentalProblem problem_;                               ///< offers, workloads and budget
     std::vector<ServingConfiguration> configurations_{};  ///< [c], at their utilization limit
     std::vector<double> prices_{};                        ///< [c]: lower bound on the $/h of a replica
-    std::vector<std::vector<KindTimes>> times_{};         ///< [c][w]; filled on demand
     std::map<std::pair<std::size_t, std::vector<double>>, int> fewest_{};
     Rows rows_{};
     Cost cost_{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RentalInstance: the deployments considered, their capacity within the targets, and the plan of a solution.
 #include "serving/rental_instance.hpp"
-#include "serving/batching_replica.hpp"
 #include "serving/calibrator.hpp"
 #include "serving/instance.hpp"
 
@@ -35,6 +34,7 @@ GPUSCHED_EXPORT RentalInstance::RentalInstance(const ServingRequest& request, co
             const auto& workload = request.models[i].workloads[d];
             kinds_.push_back(
                 {i, d, list_of(rates_ ? merged(workload.targets, options.targets) : LatencyTargets{})});
+            mixes_.emplace_back(workload);
             any_targets_ = any_targets_ || !kinds_.back().targets.empty();
         }
     }
@@ -52,11 +52,14 @@ RentalInstance::Usable RentalInstance::usable(const ServingInstance& all) const 
             if (rate <= 0) continue;
             if (any_targets_) {
                 const auto t = times(all, c, w);
-                if (!can_keep(measured_rows(all, c, w), t, kinds_[w].targets)) rate = 0;
+                const auto idle = [&](const LatencyPercentile& percentile) { return t.idle(percentile); };
+                if (!can_keep(measured_rows(all, c, w), idle, kinds_[w].targets)) rate = 0;
                 if (rate > 0 && single_type(all.deployments[c]) >= 0) {
                     const std::pair key(request_.models[kinds_[w].model].model.name,
                                         single_type(all.deployments[c]));
-                    const std::pair value(t.step_s, static_cast<int>(c));
+                    constexpr LatencyPercentile median{"", TokenTime::each, 50, nullptr, nullptr};
+                    const double step_s = t.at(mixes_[w].at_percentile(median)).step_s;
+                    const std::pair value(step_s, static_cast<int>(c));
                     const auto [at, fresh] = quickest.emplace(key, value);
                     if (!fresh) at->second = std::min(at->second, value);
                 }
@@ -113,6 +116,7 @@ void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
 
 void RentalInstance::find_capacities() {
     const auto spacing = poisson_spacing(options_.simulated_requests / 2);
+    replica_times_.resize(considered_.deployments.size());
     for (std::size_t c = 0; c < considered_.deployments.size(); ++c) {
         capacity_.emplace_back(kinds_.size(), 0.0);
         latency_source_.push_back(considered_.sources[c]);
@@ -125,9 +129,13 @@ void RentalInstance::find_capacities() {
             auto& source = latency_source_.back()[w];
             source =
                 !targets.empty() && known.unmeasured.empty() ? Source::measured : simulated_source(source);
-            capacity_.back()[w] = simulated_capacity(times(considered_, c, w), known.unmeasured,
-                                                     std::min(limit, known.capacity), spacing,
-                                                     [&] { return stopped().has_value(); });
+            std::vector<std::size_t> requests;
+            Rng rng(2);
+            for (std::size_t i = 0; i < spacing.size(); ++i)
+                requests.push_back(replica_times(c).draw(w, rng));
+            capacity_.back()[w] =
+                simulated_capacity(replica_times(c).all(), known.unmeasured, std::min(limit, known.capacity),
+                                   spacing, requests, [&] { return stopped().has_value(); });
         }
     }
 }
@@ -326,14 +334,24 @@ double RentalInstance::all_money() const {
     return money;
 }
 
-KindTimes RentalInstance::times(const ServingInstance& of, std::size_t c, std::size_t w) const {
-    const auto& served = request_.models[kinds_[w].model];
-    const auto& shape = served.workloads[kinds_[w].workload].shape;
-    auto one = options_.estimate;
-    one.max_batch = 1;
-    return kind_times(estimate(served.model, request_.gpus, of.deployments[c], shape, one),
-                      estimate(served.model, request_.gpus, of.deployments[c], shape, options_.estimate),
-                      shape.output, of.problem.configurations[c].throughput[w]);
+WorkloadTimes RentalInstance::times(const ServingInstance& of, std::size_t c, std::size_t w) const {
+    return {request_.models[kinds_[w].model],
+            request_.gpus,
+            of.deployments[c],
+            mixes_[w],
+            options_.estimate,
+            of.problem.configurations[c].throughput[w]};
+}
+
+ReplicaTimes& RentalInstance::replica_times(std::size_t c) const {
+    auto& known = replica_times_[c];
+    if (known) return *known;
+    known.emplace();
+    for (std::size_t w = 0; w < kinds_.size(); ++w)
+        known->add(considered_.problem.configurations[c].throughput[w] > 0
+                       ? std::optional(times(considered_, c, w))
+                       : std::nullopt);
+    return *known;
 }
 
 std::vector<MeasuredThroughput> RentalInstance::measured_rows(const ServingInstance& of, std::size_t c,

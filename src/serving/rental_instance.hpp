@@ -3,7 +3,7 @@
 // them; the search for the best plan, and its explanation.
 #pragma once
 
-#include "serving/batching_replica.hpp"
+#include "serving/workload_times.hpp"
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -59,6 +59,10 @@ class RentalInstance {
     [[nodiscard]] bool has_rates() const { return rates_; }
     /// The kinds of requests of all models, in the order of the workloads of the serving problem.
     [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+    /// The workload of a kind of requests.
+    [[nodiscard]] const ServingWorkload& workload(std::size_t w) const {
+        return request_.models[kinds_[w].model].workloads[kinds_[w].workload];
+    }
     /// Whether some kind has targets.
     [[nodiscard]] bool any_targets() const { return any_targets_; }
     /// Whether some model has several kinds, which replicas can serve together or separately.
@@ -116,7 +120,9 @@ class RentalInstance {
 
     /// The times of requests of a kind on a deployment.
     /// @param of  the instance of index `c`: `considered()`, or another one of the request
-    [[nodiscard]] KindTimes times(const ServingInstance& of, std::size_t c, std::size_t w) const;
+    [[nodiscard]] WorkloadTimes times(const ServingInstance& of, std::size_t c, std::size_t w) const;
+    /// The times of all requests on a deployment considered, for simulations; they are kept.
+    [[nodiscard]] ReplicaTimes& replica_times(std::size_t c) const;
     /// The measurements of a deployment with a kind.
     /// @param of  as in `times`
     [[nodiscard]] std::vector<MeasuredThroughput> measured_rows(const ServingInstance& of, std::size_t c,
@@ -151,12 +157,14 @@ class RentalInstance {
     bool any_targets_ = false;
     bool any_shared_ = false;
     std::vector<Kind> kinds_{};
+    std::vector<RequestMix> mixes_{};  ///< [w]
     ServingInstance considered_{};
     ServingInstance left_out_{};  ///< deployments that are not considered, without dominated ones
     int possible_ = 0;
     std::vector<int> runs_{};                      ///< [c]: running replicas
     std::vector<std::vector<double>> capacity_{};  ///< [c][w]: requests/s of one replica within the targets
     std::vector<std::vector<Source>> latency_source_{};  ///< [c][w]: source of the latencies behind it
+    mutable std::vector<std::optional<ReplicaTimes>> replica_times_{};  ///< [c]; made on demand
 };
 
 /// The bound of a rental problem: no plan has a lower cost or a higher multiple. 0 or infinity if the solver
@@ -187,9 +195,9 @@ RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack
 bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
                    const milp::AnySolver& solver, const Context& context);
 
-/// Adds hints to the message of a plan: one for each deployment and workload with latencies measured at too
-/// few loads. Either they end at half of the throughput or less, although the highest load counts as the
+/// Adds hints to the message of a plan: one for each workload with requests that were left out of its trace,
+/// and one for each deployment and workload with latencies measured at too few loads. Either they end at half of the throughput or less, although the highest load counts as the
 /// throughput. Or the lowest load misses a target that an idle replica meets, and lower loads are unknown.
-void add_measurement_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options);
+void add_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options);
 
 }  // namespace gpusched::serving::detail

@@ -6,13 +6,16 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/serving/llm_trace.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,6 +55,19 @@ void find_in_workload(const ServingWorkload& workload, bool rates, const F& each
                          "planned together"});
     else if (workload.targets.any() && !rates)
         each(Finding{"targets", "need a rate; a batch that is there at once has none"});
+}
+
+/// The problem of the arrivals of a workload, if there is one.
+inline std::optional<std::string> problem_of_arrivals(const std::vector<double>& arrivals,
+                                                      std::size_t requests) {
+    if (arrivals.empty()) return std::nullopt;
+    if (arrivals.size() != requests)
+        return number_text(arrivals.size()) + "; expected " + number_text(requests) +
+               ", one for each of lengths";
+    if (!std::is_sorted(arrivals.begin(), arrivals.end()) || !(arrivals.front() >= 0) ||
+        !(arrivals.back() - arrivals.front() >= 1e-6) || !(arrivals.back() <= 1e15))
+        return "expected ascending times from 0 to 1e15, not all equal";
+    return std::nullopt;
 }
 
 /// Calls `each(row, finding)` for every wrong name in the measurements.
@@ -133,7 +149,18 @@ GPUSCHED_EXPORT void validate(const ServingRequest& request) {
             const auto of = owner + ": workload " + gpusched::quoted(workload.name);
             if (workload.name.empty()) problems.add(bad_value("workload", "''", "a name", owner));
             if (!names.emplace(name, workload.name).second) problems.add(of + ": appears twice");
-            check_fields(problems, workload.shape, of);
+            if (workload.lengths.empty())
+                check_fields(problems, workload.shape, of);
+            else if (workload.shape != RequestShape{})
+                problems.add(of + ": input and output: not with lengths");
+            for (const auto& lengths : workload.lengths) {
+                check_fields(problems, lengths.shape, of + ": lengths");
+                check_fields(problems, lengths, of + ": lengths");
+            }
+            check_range(problems, "left_out", workload.left_out, 0, std::numeric_limits<int>::max(), of);
+            check_range(problems, "prefix_hits", workload.prefix_hits, 0.0, 0.99, of);
+            if (const auto problem = detail::problem_of_arrivals(workload.arrivals, workload.lengths.size()))
+                problems.add(of + ": arrivals: " + *problem);
             check_range(problems, "requests", workload.requests, 0.0, most, of);
             check_range(problems, "rate", workload.rate, 0.0, most, of);
             check_fields(problems, workload.targets, of);
@@ -258,16 +285,29 @@ constexpr void visit_fields(std::type_identity<RentableDocument>, F&& field) {
 
 /// Requests of one kind; its name is the key.
 struct WorkloadDocument {
-    RequestShape shape{};
+    std::optional<int> input{}, output{};
     std::optional<double> requests{}, rate{};
     LatencyTargets targets{};
+    std::optional<std::string> trace{};
+    std::vector<WeightedShape> lengths{};
+    int left_out = 0;
+    double prefix_hits = 0;
+    bool own_arrivals = false;
+    std::vector<double> arrivals{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<WorkloadDocument>, F&& field) {
-    field("shape", &WorkloadDocument::shape, Inlined{});
+    field("input", &WorkloadDocument::input, at_least(1));
+    field("output", &WorkloadDocument::output, at_least(1));
     field("requests", &WorkloadDocument::requests, within(0.0, largest_finite));
     field("rate", &WorkloadDocument::rate, Since{2}, within(0.0, largest_finite));
     field("targets", &WorkloadDocument::targets, Since{2}, UnlessDefault{});
+    field("trace", &WorkloadDocument::trace, Since{2});
+    field("lengths", &WorkloadDocument::lengths, Since{2}, UnlessDefault{});
+    field("left_out", &WorkloadDocument::left_out, Since{2}, UnlessDefault{}, at_least(0));
+    field("prefix_hits", &WorkloadDocument::prefix_hits, Since{2}, UnlessDefault{}, within(0.0, 0.99));
+    field("own_arrivals", &WorkloadDocument::own_arrivals, Since{2}, UnlessDefault{});
+    field("arrivals", &WorkloadDocument::arrivals, Since{2}, UnlessDefault{});
 }
 
 /// A language model and its workloads; its name is the key.
@@ -366,6 +406,57 @@ struct Form<serving::detail::RentableDocument> {
     }
 };
 
+/// Lengths as an array of input, output and, unless it is 1, weight.
+template <>
+struct Form<serving::WeightedShape> {
+    static void read(Reader& reader, std::uint32_t at, serving::WeightedShape& out) {
+        const auto& document = reader.document();
+        if (document[at].kind != Kind::array || document[at].size < 2 || document[at].size > 3)
+            return reader.expected(at, "an array of input, output and weight, which is 1 if absent");
+        int index = 0;
+        reader.each_element(at, [&](std::uint32_t element) {
+            if (index == 2)
+                reader.read_field(element, out.weight, more_than(0.0, 1e15));
+            else
+                reader.read_field(element, index == 0 ? out.shape.input : out.shape.output, at_least(1));
+            ++index;
+        });
+    }
+    static void write(Writer& writer, const serving::WeightedShape& lengths) {
+        writer.begin('[');
+        writer.write_next(lengths.shape.input);
+        writer.write_next(lengths.shape.output);
+        if (lengths.weight != 1) writer.write_next(lengths.weight);
+        writer.end(']');
+    }
+};
+
+/// The lengths of the requests are in one of three forms.
+template <>
+struct Form<serving::detail::WorkloadDocument> {
+    static void read(Reader& reader, std::uint32_t at, serving::detail::WorkloadDocument& out) {
+        reader.read_object(at, out);
+        const auto& document = reader.document();
+        if (document[at].kind != Kind::object) return;
+        const auto trace = document.find(at, "trace"), lengths = document.find(at, "lengths");
+        for (const auto* name : {"input", "output"}) {
+            const auto given = document.find(at, name);
+            if (given && (trace || lengths))
+                reader.report(*given, std::string("not with ") + (trace ? "trace" : "lengths"));
+            else if (!given && !trace && !lengths)
+                reader.report_missing(at, name);
+        }
+        if (trace && lengths) reader.report(*lengths, "not with trace");
+        const auto own = document.find(at, "own_arrivals"), arrivals = document.find(at, "arrivals");
+        if (own && !trace) reader.report(*own, "needs a trace");
+        if (arrivals && !lengths) reader.report(*arrivals, "needs lengths; a trace has own_arrivals");
+        const auto problem = serving::detail::problem_of_arrivals(out.arrivals, out.lengths.size());
+        if (arrivals && lengths && problem) reader.report(*arrivals, *problem);
+        if (lengths && document[*lengths].kind == Kind::array && document[*lengths].size == 0)
+            reader.report(*lengths, "empty; expected at least one [input, output, weight]");
+    }
+};
+
 /// Reads the fields of the document over those of a known model.
 template <>
 struct Form<serving::detail::ServedDocument> {
@@ -405,8 +496,10 @@ namespace detail {
 /// Converts a document to a request, entry by entry.
 class RequestConverter {
   public:
-    RequestConverter(json::Reader& reader, RequestDocument&& given, const RequestRates& rates)
-        : reader_(reader), document_(reader.document()), given_(std::move(given)), rates_(rates) {}
+    RequestConverter(json::Reader& reader, RequestDocument&& given, const RequestRates& rates,
+                     const std::optional<std::string>& folder)
+        : reader_(reader), document_(reader.document()), given_(std::move(given)), rates_(rates),
+          folder_(folder) {}
 
     /// Reports problems of single places and missing fields.
     /// @return the request without the rates of the call
@@ -452,8 +545,16 @@ class RequestConverter {
             auto& served = request_.models.emplace_back();
             auto kind = reader_.place_of(entry, "workloads") + 1;
             for (auto& [workload, shape] : from.workloads.entries) {
-                served.workloads.push_back({workload, shape.shape, shape.requests.value_or(0),
-                                            shape.rate.value_or(0), merged(given_.targets, shape.targets)});
+                served.workloads.push_back({workload,
+                                            {shape.input.value_or(0), shape.output.value_or(0)},
+                                            shape.requests.value_or(0),
+                                            shape.rate.value_or(0),
+                                            merged(given_.targets, shape.targets),
+                                            std::move(shape.lengths),
+                                            shape.left_out,
+                                            shape.prefix_hits,
+                                            std::move(shape.arrivals)});
+                if (shape.trace) take_trace(kind, *shape.trace, shape.own_arrivals, served.workloads.back());
                 note_load(kind);
                 places_.push_back(kind);
                 kind = document_[kind].end;
@@ -462,6 +563,49 @@ class RequestConverter {
             served.model.name = name;
             entry = document_[entry].end;
         }
+    }
+    /// Reads the trace of a workload: its lengths and, if the document has neither rate nor number, its rate.
+    void take_trace(std::uint32_t workload, const std::string& path, bool own_arrivals,
+                    ServingWorkload& out) {
+        const auto place = *document_.find(workload, "trace");
+        if (!folder_)
+            return reader_.report(place, "a document that is not in a file has no traces; expected lengths");
+        const auto file = (std::filesystem::path(*folder_) / path).string();
+        std::vector<LlmRequest> requests;
+        try {
+            std::size_t failed = 0;
+            requests = read_llm_trace(read_file(file), file, &failed);
+            out.left_out = static_cast<int>(failed + std::erase_if(requests, [](const LlmRequest& request) {
+                                                return request.prompt_tokens < 1 || request.output_tokens < 1;
+                                            }));
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) reader_.report(place, problem);
+            return;
+        } catch (const BackendError& error) {
+            return reader_.report(place, error.what());
+        }
+        if (requests.empty())
+            return reader_.report(place, file + ": no requests with a prompt and an answer");
+        const double seconds = requests.back().time_s - requests.front().time_s;
+        if (own_arrivals && seconds >= 1e-6) {
+            for (const auto& request : requests) {
+                out.lengths.push_back({{request.prompt_tokens, request.output_tokens}, 1});
+                out.arrivals.push_back(request.time_s);
+            }
+        } else {
+            std::map<std::pair<int, int>, int> counts;
+            for (const auto& request : requests) ++counts[{request.prompt_tokens, request.output_tokens}];
+            for (const auto& [lengths, count] : counts)
+                out.lengths.push_back({{lengths.first, lengths.second}, 1.0 * count});
+        }
+        if (own_arrivals && !(seconds >= 1e-6))
+            reader_.report(*document_.find(workload, "own_arrivals"),
+                           "the requests of the trace arrive at once");
+        if (document_.find(workload, "rate") || document_.find(workload, "requests")) return;
+        if (seconds > 0)
+            out.rate = static_cast<double>(requests.size() - 1) / seconds;
+        else if (!rates_.any())
+            reader_.report(workload, "field 'rate' is missing, and the requests of the trace arrive at once");
     }
     /// Notes whether a workload has a number or a rate, valid or not, and reports missing ones.
     void note_load(std::uint32_t workload) {
@@ -472,6 +616,9 @@ class RequestConverter {
             const auto& value = document_[*rate];
             any_rate_ = any_rate_ || !((value.kind == json::Kind::integer && value.integer == 0) ||
                                        (value.kind == json::Kind::real && value.real == 0));
+        } else if (!number && document_.find(workload, "trace")) {
+            any_rate_ = true;  // that of the trace
+            return;
         }
         if (reader_.version() == 1) {
             if (!number) reader_.report_missing(workload, "requests");
@@ -522,6 +669,7 @@ class RequestConverter {
     const json::Document& document_;
     RequestDocument given_;
     const RequestRates& rates_;
+    const std::optional<std::string>& folder_;
     ServingRequest request_{};
     std::vector<std::uint32_t> places_{};  ///< of the workloads
     std::size_t kinds_ = 0;
@@ -531,14 +679,14 @@ class RequestConverter {
 
 /// @throws InvalidInput with every problem; `problems` contains those of the parser
 static ServingRequest request_of(const json::Document& document, Problems& problems,
-                                 const RequestRates& rates) {
+                                 const RequestRates& rates, const std::optional<std::string>& folder) {
     RequestDocument given;
     const int version = json::read_fields(
         document, {.name = request_format, .newest = newest_request_version, .implied = true}, problems,
         given);
     if (version == 0) problems.throw_if_any();
     json::Reader reader(document, problems, version);
-    RequestConverter converter(reader, std::move(given), rates);
+    RequestConverter converter(reader, std::move(given), rates, folder);
     auto request = converter.convert();
     problems.throw_if_any();
     request = with_rates(std::move(request), rates);
@@ -568,7 +716,12 @@ static RequestDocument document_of(const ServingRequest& request) {
         static_cast<LanguageModel&>(model) = served.model;
         for (const auto& workload : served.workloads) {
             auto& [kind, load] = model.workloads.entries.emplace_back(workload.name, WorkloadDocument{});
-            load.shape = workload.shape;
+            if (workload.lengths.empty())
+                load.input = workload.shape.input, load.output = workload.shape.output;
+            load.lengths = workload.lengths;
+            load.left_out = workload.left_out;
+            load.prefix_hits = workload.prefix_hits;
+            load.arrivals = workload.arrivals;
             (rates ? load.rate : load.requests) = rates ? workload.rate : workload.requests;
             load.targets = workload.targets;
         }
@@ -583,18 +736,19 @@ GPUSCHED_EXPORT ServingRequest request_from_json(std::string_view text, std::str
                                                  const RequestRates& rates) {
     Problems problems;
     const auto document = json::Document::parse(text, source, problems);
-    return detail::request_of(document, problems, rates);
+    return detail::request_of(document, problems, rates, {});
 }
 
-GPUSCHED_EXPORT ServingRequest request_from_json(const json::Document& document, const RequestRates& rates) {
+GPUSCHED_EXPORT ServingRequest request_from_json(const json::Document& document, const RequestRates& rates,
+                                                 const std::optional<std::string>& folder) {
     Problems problems;
-    return detail::request_of(document, problems, rates);
+    return detail::request_of(document, problems, rates, folder);
 }
 
 GPUSCHED_EXPORT ServingRequest read_request(const std::string& path, const RequestRates& rates) {
     Problems problems;
     const auto document = json::Document::read(path, problems);
-    return detail::request_of(document, problems, rates);
+    return detail::request_of(document, problems, rates, std::filesystem::path(path).parent_path().string());
 }
 
 GPUSCHED_EXPORT std::string request_to_json(const ServingRequest& request, int indent) {

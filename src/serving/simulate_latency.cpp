@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latency simulation: routes random arrivals to replicas, and collects percentiles.
-#include "serving/batching_replica.hpp"
+#include "serving/workload_times.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -63,61 +63,136 @@ GPUSCHED_EXPORT std::string latency_table(const LatencyResult& result) {
 
 namespace detail {
 
+constexpr double least_share = 1e-12;  ///< smaller shares of a plan are rounding errors
+
 /// One kind of requests of a plan.
 struct PlannedKind {
+    std::size_t workload;  ///< index among the workloads of all models
+    const ServingWorkload* source;
     double requests;                                 ///< number or rate
     std::vector<std::pair<double, std::size_t>> to;  ///< cumulative share, index in the plan
 };
 
-/// A plan as the simulation needs it. Kinds without requests are omitted.
-struct SimulatedPlan {
-    std::vector<PlannedKind> kinds{};
-    std::vector<std::vector<KindTimes>> times{};  ///< [index in the plan][kind]
-};
-
-/// @param result gets the names of the kinds
-static SimulatedPlan simulated_plan(const ServingRequest& request, const std::vector<PlannedReplicas>& plan,
-                                    const EstimateOptions& options, LatencyResult& result) {
-    SimulatedPlan simulated{{}, std::vector<std::vector<KindTimes>>(plan.size())};
-    const bool rates = request.has_rates();
-    auto one = options;
-    one.max_batch = 1;
-    for (const auto& served : request.models)
+/// The times of each replica of a plan, for valid input.
+/// @throws InvalidInput for replicas that cannot serve a workload of their plan
+static std::vector<ReplicaTimes> times_of(const ServingRequest& request,
+                                          const std::vector<PlannedReplicas>& plan,
+                                          const std::vector<std::vector<RequestMix>>& mixes,
+                                          const EstimateOptions& options) {
+    std::vector<ReplicaTimes> times(plan.size());
+    for (std::size_t i = 0; i < request.models.size(); ++i) {
+        const auto& served = request.models[i];
         for (std::size_t d = 0; d < served.workloads.size(); ++d) {
             const auto& workload = served.workloads[d];
-            PlannedKind kind{rates ? workload.rate : workload.requests, {}};
-            if (kind.requests <= 0) continue;
-            result.kinds.push_back({served.model.name, workload.name, {}, {}, {}});
-            for (auto& known : simulated.times) known.emplace_back();
-            double share = 0;
+            const auto& mix = mixes[i][d];
+            const bool any = workload.requests > 0 || workload.rate > 0;
             for (std::size_t r = 0; r < plan.size(); ++r) {
                 const auto& replicas = plan[r];
-                if (replicas.model != served.model.name) continue;
                 const auto owner = "replicas " + gpusched::quoted(replicas.deployment.name);
-                if (replicas.share.size() != served.workloads.size() ||
-                    replicas.requests_per_s.size() != served.workloads.size())
+                const bool serves = any && replicas.model == served.model.name;
+                if (serves && (replicas.share.size() != served.workloads.size() ||
+                               replicas.requests_per_s.size() != served.workloads.size()))
                     throw InvalidInput(
                         owner + ": expected a share and a throughput for each of the model's workloads");
-                if (replicas.share[d] <= 1e-12) continue;
+                if (!serves || replicas.share[d] <= least_share) {
+                    times[r].add({});
+                    continue;
+                }
                 const double rate = replicas.requests_per_s[d];
                 const auto full = estimate_throughput(served.model, request.gpus, replicas.deployment,
-                                                      workload.shape, options);
-                const auto alone =
-                    estimate_throughput(served.model, request.gpus, replicas.deployment, workload.shape, one);
+                                                      mix.longest(), options);
                 const bool measured = d < replicas.source.size() &&
                                       replicas.source[d] == Source::measured;  // so it holds a request
                 if (replicas.count < 1 || !(rate > 0) || !(full.batch >= 1 || measured))
                     throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
-                share += replicas.share[d];
-                kind.to.emplace_back(share, r);
-                simulated.times[r].back() = kind_times(alone, full, workload.shape.output, rate);
+                times[r].add(WorkloadTimes(served, request.gpus, replicas.deployment, mix, options, rate));
             }
+        }
+    }
+    return times;
+}
+
+/// The workloads with requests, and the replicas of a plan that serve them.
+/// @param result gets the names of the kinds
+static std::vector<PlannedKind> planned_kinds(const ServingRequest& request,
+                                              const std::vector<PlannedReplicas>& plan,
+                                              LatencyResult& result) {
+    std::vector<PlannedKind> kinds;
+    const bool rates = request.has_rates();
+    std::size_t w = 0;
+    for (const auto& served : request.models)
+        for (std::size_t d = 0; d < served.workloads.size(); ++d, ++w) {
+            const auto& workload = served.workloads[d];
+            PlannedKind kind{w, &workload, rates ? workload.rate : workload.requests, {}};
+            if (kind.requests <= 0) continue;
+            result.kinds.push_back({served.model.name, workload.name, {}, {}, {}});
+            double share = 0;
+            for (std::size_t r = 0; r < plan.size(); ++r)
+                if (plan[r].model == served.model.name && plan[r].share[d] > least_share) {
+                    share += plan[r].share[d];
+                    kind.to.emplace_back(share, r);
+                }
             if (std::abs(share - 1) > 1e-6)
                 throw InvalidInput(bad_value("shares of workload " + gpusched::quoted(workload.name),
                                              number_text(share), "1 in all"));
-            simulated.kinds.push_back(std::move(kind));
+            kinds.push_back(std::move(kind));
         }
-    return simulated;
+    return kinds;
+}
+
+LatencyResult simulate(const ServingRequest& request, const std::vector<PlannedReplicas>& plan,
+                       const LatencyOptions& options, const std::vector<ReplicaTimes*>& times) {
+    LatencyResult result;
+    const auto kinds = planned_kinds(request, plan, result);
+    if (kinds.empty()) return result;
+
+    // The requests of each replica, by arrival.
+    std::vector<std::vector<std::vector<Job>>> queues;
+    std::vector<std::size_t> turn(plan.size(), 0);
+    for (const auto& replicas : plan)
+        queues.emplace_back(
+            static_cast<std::size_t>(std::clamp(replicas.count, 1, std::max(options.requests, 1))));
+    double all = 0;
+    for (const auto& kind : kinds) all += kind.requests;
+    Rng rng(options.seed);
+    double now = 0;
+    const double arrive = options.rate > 0 || !request.has_rates() ? options.rate : all;
+    std::vector<Arrivals::Kind> arriving;
+    for (const auto& kind : kinds) arriving.push_back({kind.source, kind.requests});
+    Arrivals arrivals(arriving, arrive, rng);
+    for (int i = 0; i < options.requests; ++i) {
+        const auto arrival = arrivals.next(i == 0);
+        now = arrival.time;
+        const auto& kind = kinds[arrival.kind];
+        const double part = rng.uniform() * kind.to.back().first;
+        std::size_t t = 0;
+        while (t + 1 < kind.to.size() && part >= kind.to[t].first) ++t;
+        const auto r = kind.to[t].second;
+        queues[r][turn[r]++ % queues[r].size()].push_back(
+            {now, times[r]->draw(kind.workload, rng, arrival.lengths)});
+    }
+    std::vector<KindLatency*> of_workload(kinds.back().workload + 1);
+    for (std::size_t k = 0; k < kinds.size(); ++k) of_workload[kinds[k].workload] = &result.kinds[k];
+    const double counted = options.warm_up * now;
+    for (std::size_t r = 0; r < queues.size(); ++r)
+        for (const auto& jobs : queues[r]) {
+            const auto found = BatchingReplica(times[r]->all()).run(jobs);
+            for (std::size_t j = 0; j < jobs.size(); ++j) {
+                result.makespan = std::max(result.makespan, jobs[j].arrival + found[j].all);
+                if (jobs[j].arrival < counted) continue;
+                auto& kind = *of_workload[times[r]->workload_of(jobs[j].kind)];
+                result.latency.push_back(found[j].all);
+                kind.latency.push_back(found[j].all);
+                kind.ttft.push_back(found[j].first);
+                if (const double steps = times[r]->all()[jobs[j].kind].steps; steps > 0)
+                    kind.tpot.push_back((found[j].all - found[j].first) / steps);
+            }
+        }
+    for (auto& kind : result.kinds)
+        for (auto* values : {&kind.latency, &kind.ttft, &kind.tpot})
+            std::sort(values->begin(), values->end());
+    std::sort(result.latency.begin(), result.latency.end());
+    return result;
 }
 
 }  // namespace detail
@@ -131,54 +206,13 @@ GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
     if (options.rate != 0) check_range(problems, "rate", options.rate, 1e-9, 1e12);
     check_fields(problems, options);
     problems.throw_if_any();
-
-    LatencyResult result;
-    const auto [kinds, times] = detail::simulated_plan(request, plan, options.estimate, result);
-    if (kinds.empty()) return result;
-
-    // The requests of each replica, by arrival.
-    std::vector<std::vector<std::vector<detail::Job>>> queues;
-    std::vector<std::size_t> turn(plan.size(), 0);
-    for (const auto& replicas : plan)
-        queues.emplace_back(
-            static_cast<std::size_t>(std::clamp(replicas.count, 1, std::max(options.requests, 1))));
-    double all = 0;
-    for (const auto& kind : kinds) all += kind.requests;
-    Rng rng(options.seed);
-    double now = 0;
-    const double arrive = options.rate > 0 || !request.has_rates() ? options.rate : all;
-    for (int i = 0; i < options.requests; ++i) {
-        if (arrive > 0 && i > 0) now -= std::log1p(-rng.uniform()) / arrive;
-        double pick = rng.uniform() * all;
-        std::size_t k = 0;
-        while (k + 1 < kinds.size() && pick >= kinds[k].requests) pick -= kinds[k++].requests;
-        const auto& kind = kinds[k];
-        const double part = rng.uniform() * kind.to.back().first;
-        std::size_t t = 0;
-        while (t + 1 < kind.to.size() && part >= kind.to[t].first) ++t;
-        const auto r = kind.to[t].second;
-        queues[r][turn[r]++ % queues[r].size()].push_back({now, k});
-    }
-    const double counted = options.warm_up * now;
-    for (std::size_t r = 0; r < queues.size(); ++r)
-        for (const auto& jobs : queues[r]) {
-            const auto found = detail::BatchingReplica(times[r]).run(jobs);
-            for (std::size_t j = 0; j < jobs.size(); ++j) {
-                result.makespan = std::max(result.makespan, jobs[j].arrival + found[j].all);
-                if (jobs[j].arrival < counted) continue;
-                auto& kind = result.kinds[jobs[j].kind];
-                result.latency.push_back(found[j].all);
-                kind.latency.push_back(found[j].all);
-                kind.ttft.push_back(found[j].first);
-                if (const double steps = times[r][jobs[j].kind].steps; steps > 0)
-                    kind.tpot.push_back((found[j].all - found[j].first) / steps);
-            }
-        }
-    for (auto& kind : result.kinds)
-        for (auto* values : {&kind.latency, &kind.ttft, &kind.tpot})
-            std::sort(values->begin(), values->end());
-    std::sort(result.latency.begin(), result.latency.end());
-    return result;
+    std::vector<std::vector<detail::RequestMix>> mixes;
+    for (const auto& served : request.models)
+        mixes.emplace_back(served.workloads.begin(), served.workloads.end());
+    auto known = detail::times_of(request, plan, mixes, options.estimate);
+    std::vector<detail::ReplicaTimes*> times;
+    for (auto& each : known) times.push_back(&each);
+    return detail::simulate(request, plan, options, times);
 }
 
 }  // namespace gpusched::serving

@@ -118,7 +118,7 @@ static void llm_scenario(HostScenario& s) {
     s.requests.servers = 1;
     s.llm.prefill_ms_per_token = 0.010;
     s.llm.decode_slows = 0.003;
-    s.llm.requests = generate_llm_trace(20'000, 1);
+    s.llm.requests = serving::generate_llm_trace(20'000, 1);
 }
 
 static void check_starts(Problems& problems, const HostScenario& s, const control::MigDevice& device) {

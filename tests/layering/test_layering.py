@@ -28,7 +28,16 @@ ALLOWED = {
     "milp": {"core", "model"},
     "serving": {"core", "json", "milp"},
     "control": {"core", "json"},
-    "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},
+    "sim": {
+        "core",
+        "model",
+        "fragmentation",
+        "allocation",
+        "consolidation",
+        "preemption",
+        "control",
+        "serving",
+    },
 }
 
 # Too slow to compile for the headers that every user includes.

@@ -127,12 +127,14 @@ constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
 /// simulated, they are those of an idle replica. TTFT or TPOT is `measured` if it has a target and all
 /// replicas of the kind serve only this kind and have measurements of it. Then percentiles with targets are
 /// measured, at the load of the busiest replicas; the others are unknown. Percentiles of one source never
-/// decrease from p50 to p99. TPOT of requests for one token is unknown.
+/// decrease from p50 to p99. TPOT of requests for one token is unknown. p95 and the latencies to the last
+/// token, which are always simulated, are present if they have a target.
 struct PlannedLatency {
     std::string model{};     ///< name of the language model
     std::string workload{};  ///< name of the workload
     double rate = 0;         ///< requests/s
-    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{}, tpot_p99_s{};
+    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p95_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{},
+        tpot_p95_s{}, tpot_p99_s{}, latency_p50_s{}, latency_p90_s{}, latency_p95_s{}, latency_p99_s{};
     Source ttft_source = Source::estimated;  ///< source of the percentiles of TTFT
     Source tpot_source = Source::estimated;  ///< source of the percentiles of TPOT
     bool met = true;                         ///< all targets are met
@@ -145,12 +147,18 @@ constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
     field("rate", &PlannedLatency::rate);
     field("ttft_p50_s", &PlannedLatency::ttft_p50_s, NullIfAbsent{});
     field("ttft_p90_s", &PlannedLatency::ttft_p90_s, NullIfAbsent{});
+    field("ttft_p95_s", &PlannedLatency::ttft_p95_s);
     field("ttft_p99_s", &PlannedLatency::ttft_p99_s, NullIfAbsent{});
     field("ttft_source", &PlannedLatency::ttft_source);
     field("tpot_p50_s", &PlannedLatency::tpot_p50_s, NullIfAbsent{});
     field("tpot_p90_s", &PlannedLatency::tpot_p90_s, NullIfAbsent{});
+    field("tpot_p95_s", &PlannedLatency::tpot_p95_s);
     field("tpot_p99_s", &PlannedLatency::tpot_p99_s, NullIfAbsent{});
     field("tpot_source", &PlannedLatency::tpot_source);
+    field("latency_p50_s", &PlannedLatency::latency_p50_s);
+    field("latency_p90_s", &PlannedLatency::latency_p90_s);
+    field("latency_p95_s", &PlannedLatency::latency_p95_s);
+    field("latency_p99_s", &PlannedLatency::latency_p99_s);
     field("met", &PlannedLatency::met);
 }
 
@@ -256,8 +264,8 @@ struct PlannerOptions {
     LatencyTargets targets{};    ///< with rates: targets of all kinds; they replace the targets of a kind
     /// With rates: the utilization limit of a replica, as a part of its throughput, 0.01 .. 1.
     double utilization = 0.9;
-    /// With targets: requests of a simulation, 100 .. 1,000,000. Raised up to 300,000 if fewer than 250 of a
-    /// kind would count.
+    /// With targets: requests of a simulation, 100 .. 1,000,000. Raised to 20,000 if a workload has `lengths`,
+    /// and up to 300,000 if fewer than 250 of a kind would count.
     int simulated_requests = 6000;
     /// How the serving problem is solved. At most three quarters of a time limit are spent on plans of smaller
     /// spaces.

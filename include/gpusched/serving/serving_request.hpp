@@ -57,15 +57,21 @@ constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
 /// Upper limits on percentiles of latencies, in seconds, each > 0; absent = no limit.
 ///
 /// TTFT is the time from arrival to the first token, waiting included. TPOT (time per output token) is the
-/// mean time between the tokens of one request after its first token. With `ttft_p90_s` = 0.5, 90 % of the
-/// requests have their first token within 0.5 s.
+/// mean time between the tokens of one request after its first token. The latency is the time from arrival to
+/// the last token. With `ttft_p90_s` = 0.5, 90 % of the requests have their first token within 0.5 s.
 struct LatencyTargets {
-    std::optional<double> ttft_p50_s{};  ///< seconds to the first token, median
-    std::optional<double> ttft_p90_s{};  ///< seconds to the first token, 90th percentile
-    std::optional<double> ttft_p99_s{};  ///< seconds to the first token, 99th percentile
-    std::optional<double> tpot_p50_s{};  ///< seconds per further token, median
-    std::optional<double> tpot_p90_s{};  ///< seconds per further token, 90th percentile
-    std::optional<double> tpot_p99_s{};  ///< seconds per further token, 99th percentile
+    std::optional<double> ttft_p50_s{};     ///< seconds to the first token, median
+    std::optional<double> ttft_p90_s{};     ///< seconds to the first token, 90th percentile
+    std::optional<double> ttft_p95_s{};     ///< seconds to the first token, 95th percentile
+    std::optional<double> ttft_p99_s{};     ///< seconds to the first token, 99th percentile
+    std::optional<double> tpot_p50_s{};     ///< seconds per further token, median
+    std::optional<double> tpot_p90_s{};     ///< seconds per further token, 90th percentile
+    std::optional<double> tpot_p95_s{};     ///< seconds per further token, 95th percentile
+    std::optional<double> tpot_p99_s{};     ///< seconds per further token, 99th percentile
+    std::optional<double> latency_p50_s{};  ///< seconds to the last token, median
+    std::optional<double> latency_p90_s{};  ///< seconds to the last token, 90th percentile
+    std::optional<double> latency_p95_s{};  ///< seconds to the last token, 95th percentile
+    std::optional<double> latency_p99_s{};  ///< seconds to the last token, 99th percentile
     bool operator==(const LatencyTargets&) const = default;
 
     [[nodiscard]] bool any() const noexcept { return *this != LatencyTargets{}; }
@@ -74,10 +80,16 @@ template <class F>
 constexpr void visit_fields(std::type_identity<LatencyTargets>, F&& field) {
     field("ttft_p50_s", &LatencyTargets::ttft_p50_s, detail::positive);
     field("ttft_p90_s", &LatencyTargets::ttft_p90_s, detail::positive);
+    field("ttft_p95_s", &LatencyTargets::ttft_p95_s, detail::positive);
     field("ttft_p99_s", &LatencyTargets::ttft_p99_s, detail::positive);
     field("tpot_p50_s", &LatencyTargets::tpot_p50_s, detail::positive);
     field("tpot_p90_s", &LatencyTargets::tpot_p90_s, detail::positive);
+    field("tpot_p95_s", &LatencyTargets::tpot_p95_s, detail::positive);
     field("tpot_p99_s", &LatencyTargets::tpot_p99_s, detail::positive);
+    field("latency_p50_s", &LatencyTargets::latency_p50_s, detail::positive);
+    field("latency_p90_s", &LatencyTargets::latency_p90_s, detail::positive);
+    field("latency_p95_s", &LatencyTargets::latency_p95_s, detail::positive);
+    field("latency_p99_s", &LatencyTargets::latency_p99_s, detail::positive);
 }
 
 /// Returns the targets of `kind`, replaced by those that `call` sets.
@@ -88,13 +100,33 @@ constexpr void visit_fields(std::type_identity<LatencyTargets>, F&& field) {
     return kind;
 }
 
-/// Requests of one shape to one model.
+/// Lengths of requests, and the part of the requests that have them.
+struct WeightedShape {
+    RequestShape shape{};  ///< tokens in and out
+    double weight =
+        1;  ///< number of requests with these lengths, in proportion to the others, > 0, at most 1e15
+    bool operator==(const WeightedShape&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<WeightedShape>, F&& field) {
+    field("shape", &WeightedShape::shape, Inlined{});
+    field("weight", &WeightedShape::weight, more_than(0.0, 1e15));
+}
+
+/// Requests of one kind to one model: all of the same lengths, or of the lengths of a distribution or trace.
 struct ServingWorkload {
     std::string name{};    ///< unique within the model
-    RequestShape shape{};  ///< tokens in and out
+    RequestShape shape{};  ///< tokens in and out of every request; 0 with `lengths`
     double requests = 0;   ///< a batch of this many requests, >= 0
     double rate = 0;       ///< or arrivals per second, >= 0; all workloads have numbers, or all have rates
-    LatencyTargets targets{};  ///< limits on the latencies; needs a rate
+    LatencyTargets targets{};  ///< limits on the latencies of all requests of the workload; needs a rate
+    std::vector<WeightedShape> lengths{};  ///< lengths of the requests; empty = all have `shape`
+    /// Requests of the trace that `lengths` lacks, >= 0: they failed, or have no prompt or no answer.
+    int left_out = 0;
+    double prefix_hits = 0;  ///< part of each prompt that is in the prefix cache, 0 .. 0.99
+    /// Seconds at which the requests of `lengths` arrive, one for each, ascending; simulations scale them to the
+    /// rate and repeat them. Empty = a Poisson process.
+    std::vector<double> arrivals{};
     bool operator==(const ServingWorkload&) const = default;
 };
 template <class F>
@@ -104,6 +136,10 @@ constexpr void visit_fields(std::type_identity<ServingWorkload>, F&& field) {
     field("requests", &ServingWorkload::requests);
     field("rate", &ServingWorkload::rate, detail::not_negative);
     field("targets", &ServingWorkload::targets);
+    field("lengths", &ServingWorkload::lengths);
+    field("left_out", &ServingWorkload::left_out, at_least(0));
+    field("prefix_hits", &ServingWorkload::prefix_hits, within(0.0, 0.99));
+    field("arrivals", &ServingWorkload::arrivals);
 }
 
 /// A language model and its workloads.
@@ -185,26 +221,30 @@ void validate(const RequestRates& rates);
 /// Reads a request from a document of version 1 or 2 (docs/schema, docs/serving.md); format and version are
 /// optional.
 ///
-/// GPU types, models and workloads are objects by name. A type of the catalogue or of Table 1 and a known
+/// GPU types, models and workloads are objects by name. A workload has `input` and `output`, or `lengths`, or
+/// `trace`, the path of a file that `read_llm_trace` reads. A trace without a rate has its own mean rate, and
+/// with `own_arrivals` its own arrivals. A type of the catalogue or of Table 1 and a known
 /// model need no fields; fields of the document replace theirs. Prices default to those of Table 1. Targets
 /// of all kinds are merged into the targets of each kind.
 /// @param text   UTF-8, at most `largest_document` bytes
 /// @param source the start of every message
 /// @param rates  arrival rates that replace those of the document
-/// @throws InvalidInput with every problem and its place
+/// @throws InvalidInput with every problem and its place; a trace is one, since a text has no folder
 [[nodiscard]] ServingRequest request_from_json(std::string_view text, std::string_view source = "request",
                                                const RequestRates& rates = {});
 /// Reads a request from a parsed document.
-[[nodiscard]] ServingRequest request_from_json(const json::Document& document,
-                                               const RequestRates& rates = {});
+/// @param folder the folder of relative paths of traces; absent = a trace is an error
+[[nodiscard]] ServingRequest request_from_json(const json::Document& document, const RequestRates& rates = {},
+                                               const std::optional<std::string>& folder = {});
 
-/// Reads a request from a file: YAML if its name ends in .yaml or .yml, else JSON.
+/// Reads a request from a file: YAML if its name ends in .yaml or .yml, else JSON. Paths of traces are
+/// relative to its folder.
 /// @throws BackendError if it cannot be read, and for YAML if the library was built without libyaml
 [[nodiscard]] ServingRequest read_request(const std::string& path, const RequestRates& rates = {});
 
 /// Writes a request as a document of version 2, which is read as the same request.
 ///
-/// It contains every value that the reader took from the catalogue, Table 1 or defaults. `available` counts
+/// It contains every value that the reader took from the catalogue, Table 1, traces or defaults. `available` counts
 /// GPUs, and every kind has its targets.
 /// @param indent blanks per level, 0 .. 16; 0 = one line
 /// @throws InvalidInput for an invalid request, and text that is not UTF-8

@@ -5,7 +5,7 @@
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/sim/llm_trace.hpp>
+#include <gpusched/serving/llm_trace.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -167,7 +167,7 @@ constexpr void visit_fields(std::type_identity<HostFaults>, F&& field) {
 /// is first in the prefill stage, which computes `HostRequests::servers` requests at a time, then in the
 /// decode stage, which runs all its requests at once. Latency is the time to first token.
 struct HostLlm {
-    std::vector<LlmRequest> requests{};  ///< with rising times
+    std::vector<serving::LlmRequest> requests{};  ///< with rising times
     /// Mean rate, above 0, at most 10^5. The trace's times are stretched to it; each seed starts at another
     /// point.
     double requests_per_s = 20;

@@ -5,7 +5,6 @@
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/harvest.hpp>
 #include <gpusched/sim/host_scenario.hpp>
-#include <gpusched/sim/llm_trace.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/simulate_host.hpp>
 #include <gpusched/sim/spot_replay.hpp>

@@ -51,7 +51,7 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
     Problems problems;
     const auto rates = read_rates(rate, problems);
     s::ServingRequest result;
-    collect(problems, [&] { result = s::request_from_json(to_document(request, "request"), rates); });
+    collect(problems, [&] { result = s::request_from_json(to_document(request, "request"), rates, ""); });
     problems.throw_if_any();
     return result;
 }

@@ -174,7 +174,8 @@ void bind_planner(py::module_& m) {
 
     const auto sweep = planner_keywords<PlanArguments, s::PlannerOptions>().without(
         {"deadline", "rate", "machines", "goal", "utilization", "simulated_requests", "ttft_p50_s",
-         "ttft_p90_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s"});
+         "ttft_p90_s", "ttft_p95_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p95_s", "tpot_p99_s",
+         "latency_p50_s", "latency_p90_s", "latency_p95_s", "latency_p99_s"});
     m.def(
         "sweep_budgets",
         [ sweep, itself ](const Request& request, const Typed<"Sequence[float]">& budgets,

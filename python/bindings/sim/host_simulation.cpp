@@ -16,8 +16,8 @@ template <>
 struct gpusched::json::Form<gpusched::sim::RequestClass>
     : gpusched::python::RowForm<gpusched::sim::RequestClass> {};
 template <>
-struct gpusched::json::Form<gpusched::sim::LlmRequest>
-    : gpusched::python::RowForm<gpusched::sim::LlmRequest> {};
+struct gpusched::json::Form<gpusched::serving::LlmRequest>
+    : gpusched::python::RowForm<gpusched::serving::LlmRequest> {};
 
 namespace gpusched::python {
 
@@ -148,7 +148,7 @@ void bind_host_simulation(py::module_& m) {
                 text = unlocked([&] { return read_file(source); });
             }
             std::size_t failed = 0;
-            const auto requests = unlocked([&] { return sim::read_llm_trace(text, source, &failed); });
+            const auto requests = unlocked([&] { return serving::read_llm_trace(text, source, &failed); });
             if (failed > 0) {
                 const auto warning = source + ": " + counted(static_cast<std::int64_t>(failed), "request") +
                                      " without response tokens (failed) skipped";
@@ -161,7 +161,7 @@ void bind_host_simulation(py::module_& m) {
         },
         py::arg("csv"),
         documented(
-            doc("sim::read_llm_trace") +
+            doc("serving::read_llm_trace") +
             "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
             "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens)."));
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),

@@ -6,11 +6,13 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _core, serving
+from .._serving_curve import PERCENTILES, TARGETS
 from .._serving_deploy import ENGINES, checkpoints
 from .._views.tables import counted, format_table
 from ..errors import InvalidInput, repr_text
@@ -28,8 +30,6 @@ from .shared import (
     write_text,
 )
 
-PERCENTILES = (50, 90, 99)
-TARGETS = tuple(f"{latency}_p{percent}_s" for latency in ("ttft", "tpot") for percent in PERCENTILES)
 RENTAL = ("rate", "goal", "machines", "utilization", *TARGETS)
 """Options that a sweep over budgets does not have."""
 
@@ -43,7 +43,11 @@ def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
             "have the kind: Llama-3-8B/chat=10; may be repeated (default: the request's)"
         )
         option("rate", text, type=rate, action=Repeatable, metavar="R")
-    for latency, name in (("ttft", "time to the first token"), ("tpot", "time per further token")):
+    for latency, name in (
+        ("ttft", "time to the first token"),
+        ("tpot", "time per further token"),
+        ("latency", "time to the last token"),
+    ):
         for percent in PERCENTILES:
             text = f"target: maximum {name} in seconds for {percent} % of the requests (default: none)"
             option(f"{latency}_p{percent}_s", text, name=f"{latency}_p{percent}", metavar="SECONDS")
@@ -69,8 +73,21 @@ def require(path: str, check: Callable[[], object], document: str) -> None:
         raise InvalidInput(problems) from None
 
 
+def workloads_of(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The workloads of a request that may be malformed."""
+    models = request.get("models")
+    for served in models.values() if isinstance(models, dict) else ():
+        kinds = served.get("workloads") if isinstance(served, dict) else None
+        for workload in kinds.values() if isinstance(kinds, dict) else ():
+            if isinstance(workload, dict):
+                yield workload
+
+
 def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> dict[str, Any]:
     request = read_mapping(path)
+    for workload in workloads_of(request):
+        if isinstance(workload.get("trace"), str):
+            workload["trace"] = os.path.join(os.path.dirname(path), workload["trace"])
     require(path, lambda: _core.serving._require_request(request, rate), "request")
     return request
 
@@ -161,11 +178,11 @@ def say_rental(
     ]
     say(with_models(several, ("deployment", "replicas", "cost_per_h", "serves", "means"), rows))
     if plan.latencies:
-        percentiles = tuple(name for name in plan.latencies[0] if name in TARGETS)
+        percentiles = tuple(name for name in TARGETS if any(name in kind for kind in plan.latencies))
         rows = [
             (
                 kind["model"], kind["workload"], f"{kind['rate']:.3g}",
-                *("-" if kind[name] is None else f"{kind[name]:.3g}" for name in percentiles),
+                *("-" if kind.get(name) is None else f"{kind[name]:.3g}" for name in percentiles),
                 latency_sources(kind["ttft_source"], kind["tpot_source"]),
                 ("kept" if kind["met"] else "missed") if targets[kind["model"], kind["workload"]] else "none",
             )

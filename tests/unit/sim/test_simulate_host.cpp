@@ -333,3 +333,35 @@ TEST_CASE("requests held up by a pause do not undo the change that made it") {
         CHECK(run.rollbacks == 0);
     }
 }
+
+TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
+    auto s = sim::host_scenario(sim::HostScenarioName::llm);
+    s.duration_s = 399;
+    s.layout.background_weight = {0, 0};
+    s.t2.bytes_per_s = 0;
+    s.t3.beta = s.requests.noise_sigma = s.requests.host_jitter_ms = s.requests.io_jitter_ms = 0;
+    s.llm.requests.clear();
+    for (int k = 0; k < 100; ++k) s.llm.requests.push_back({10.0 * k, 1000, 50});
+    s.llm.requests_per_s = 0.5;
+    s.llm.prompt_bytes_per_token = 22'000;  // 22 MB at 22 GB/s
+    s.llm.prefill_ms = 10;
+    s.llm.prefill_ms_per_token = 0.05;
+    const auto run = run_host(s, control::variant_flags(control::Variant::static_configuration), 1);
+    CHECK(run.p50_ms == Catch::Approx(0.6 + 1 + 10 + 50).margin(1e-6));
+    CHECK(run.p999_ms == Catch::Approx(run.p50_ms).margin(1e-6));
+    // One every two seconds, whatever the trace's own rate; each is decoded in 50 x 8 ms.
+    CHECK(run.arrived == 200);
+    CHECK(run.completed == 200);
+    CHECK(run.decoded == 200);
+    // Prefill does not wait for decodes, but is slowed by them.
+    s.llm.requests_per_s = 5;
+    s.llm.decode_slows = 0.5;
+    CHECK(run_host(s, control::variant_flags(control::Variant::static_configuration), 1).p50_ms >
+          61.6 + 60 * 0.4);
+}
+
+TEST_CASE("LLM mode refuses traces that go back in time") {
+    auto s = sim::host_scenario(sim::HostScenarioName::llm);
+    s.llm.requests = {{1, 5, 5}, {0.5, 5, 5}};
+    CHECK_THROWS_WITH(sim::validate(s), Mentions("at: llm_requests: 1"));
+}

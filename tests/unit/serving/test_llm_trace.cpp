@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to a language model: the reader, the generator, and LLM mode of the host simulator.
+// Requests to a language model: the reader and the generator.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/sim/simulate_host.hpp>
+#include <gpusched/serving/llm_trace.hpp>
 
 #include <support/catch.hpp>
 #include <support/real_data.hpp>
@@ -13,7 +13,7 @@
 #include <string>
 
 using namespace gpusched;
-using sim::read_llm_trace;
+using serving::read_llm_trace;
 
 TEST_CASE("a trace is read whatever the order of columns and rows") {
     const auto rows = read_llm_trace("\xEF\xBB\xBF"
@@ -121,7 +121,7 @@ TEST_CASE("every cell that cannot be read is named") {
 }
 
 TEST_CASE("a generated trace has the features of the recorded one") {
-    const auto rows = sim::generate_llm_trace(20'000, 7);
+    const auto rows = serving::generate_llm_trace(20'000, 7);
     double prompts = 0, outputs = 0;
     for (const auto& r : rows) {
         prompts += r.prompt_tokens;
@@ -131,7 +131,7 @@ TEST_CASE("a generated trace has the features of the recorded one") {
     CHECK(prompts / 20'000 == Catch::Approx(1250).epsilon(0.15));
     CHECK(outputs / 20'000 == Catch::Approx(211).epsilon(0.1));
     CHECK(rows.back().time_s == Catch::Approx(20'000 / 5.5).epsilon(0.05));
-    CHECK(sim::generate_llm_trace(5, 8)[3].time_s != rows[3].time_s);
+    CHECK(serving::generate_llm_trace(5, 8)[3].time_s != rows[3].time_s);
 }
 
 TEST_CASE("the recorded conversations are read whole", "[data]") {
@@ -148,36 +148,4 @@ TEST_CASE("the recorded conversations are read whole", "[data]") {
     double prompts = 0;
     for (const auto& r : rows) prompts += r.prompt_tokens;
     CHECK(prompts / 19'366 == Catch::Approx(1154.697).margin(0.01));
-}
-
-TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
-    auto s = sim::host_scenario(sim::HostScenarioName::llm);
-    s.duration_s = 399;
-    s.layout.background_weight = {0, 0};
-    s.t2.bytes_per_s = 0;
-    s.t3.beta = s.requests.noise_sigma = s.requests.host_jitter_ms = s.requests.io_jitter_ms = 0;
-    s.llm.requests.clear();
-    for (int k = 0; k < 100; ++k) s.llm.requests.push_back({10.0 * k, 1000, 50});
-    s.llm.requests_per_s = 0.5;
-    s.llm.prompt_bytes_per_token = 22'000;  // 22 MB at 22 GB/s
-    s.llm.prefill_ms = 10;
-    s.llm.prefill_ms_per_token = 0.05;
-    const auto run = run_host(s, control::variant_flags(control::Variant::static_configuration), 1);
-    CHECK(run.p50_ms == Catch::Approx(0.6 + 1 + 10 + 50).margin(1e-6));
-    CHECK(run.p999_ms == Catch::Approx(run.p50_ms).margin(1e-6));
-    // One every two seconds, whatever the trace's own rate; each is decoded in 50 x 8 ms.
-    CHECK(run.arrived == 200);
-    CHECK(run.completed == 200);
-    CHECK(run.decoded == 200);
-    // Prefill does not wait for decodes, but is slowed by them.
-    s.llm.requests_per_s = 5;
-    s.llm.decode_slows = 0.5;
-    CHECK(run_host(s, control::variant_flags(control::Variant::static_configuration), 1).p50_ms >
-          61.6 + 60 * 0.4);
-}
-
-TEST_CASE("LLM mode refuses traces that go back in time") {
-    auto s = sim::host_scenario(sim::HostScenarioName::llm);
-    s.llm.requests = {{1, 5, 5}, {0.5, 5, 5}};
-    CHECK_THROWS_WITH(sim::validate(s), Mentions("at: llm_requests: 1"));
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads recorded LLM requests from CSV, and generates them.
+// Reads recorded LLM requests from CSV or JSON lines, and generates them.
 #include "core/csv_reader.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/sim/llm_trace.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/serving/llm_trace.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,7 @@
 #include <limits>
 #include <string>
 
-namespace gpusched::sim {
+namespace gpusched::serving {
 
 namespace llm_detail {
 
@@ -82,6 +83,52 @@ static bool has_column(std::string_view text, std::string_view name) {
     }
 }
 
+/// A line of Mooncake's traces.
+struct MooncakeRow {
+    double timestamp = 0;  ///< milliseconds
+    std::int32_t input_length = 0, output_length = 0;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<MooncakeRow>, F&& field) {
+    field("timestamp", &MooncakeRow::timestamp, Required{}, within(0.0, 1e15));
+    field("input_length", &MooncakeRow::input_length, Required{}, at_least(0));
+    field("output_length", &MooncakeRow::output_length, Required{}, at_least(0));
+}
+
+/// Reads a text with one JSON object per line.
+static std::vector<LlmRequest> read_json_lines(std::string_view text, std::string_view source) {
+    std::vector<LlmRequest> out;
+    Problems problems;
+    std::size_t line_number = 0;
+    while (!text.empty() && !problems.full()) {
+        const auto end = text.find('\n');
+        const auto line = trimmed(text.substr(0, end));
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+        ++line_number;
+        if (line.empty()) continue;
+        collect(problems, [&] {
+            Problems found;
+            const auto document =
+                json::Document::parse(line, std::string(source) + ":" + std::to_string(line_number), found);
+            MooncakeRow row;
+            json::Reader(document, found, 1).read_part(0, row);
+            found.throw_if_any();
+            out.push_back({row.timestamp / 1000, row.input_length, row.output_length});
+        });
+    }
+    problems.throw_if_any();
+    return out;
+}
+
+/// Sorts requests by time, and counts from the first one.
+static void order(std::vector<LlmRequest>& requests) {
+    std::ranges::sort(requests, {}, [](const LlmRequest& request) {
+        return std::tuple(request.time_s, request.prompt_tokens, request.output_tokens);
+    });
+    const double start = requests.empty() ? 0 : requests.front().time_s;
+    for (auto& request : requests) request.time_s -= start;
+}
+
 }  // namespace llm_detail
 
 GPUSCHED_EXPORT std::vector<LlmRequest> read_llm_trace(std::string_view text, std::string_view source,
@@ -93,6 +140,12 @@ GPUSCHED_EXPORT std::vector<LlmRequest> read_llm_trace(std::string_view text, st
     std::vector<LlmRequest> out;
     if (failed != nullptr) *failed = 0;
     if (text.empty()) return out;
+    if (const auto begin = text.find_first_not_of("\xEF\xBB\xBF \t\r\n");
+        begin != text.npos && text[begin] == '{') {
+        out = llm_detail::read_json_lines(text, source);
+        llm_detail::order(out);
+        return out;
+    }
     Problems problems;
     const bool of_azure = llm_detail::has_column(text, azure[timestamp]);
     const bool burst = !of_azure && llm_detail::has_column(text, burst_gpt[timestamp]);
@@ -100,7 +153,7 @@ GPUSCHED_EXPORT std::vector<LlmRequest> read_llm_trace(std::string_view text, st
                          csv::Header::others);
     if (!of_azure && !burst && !problems.empty())
         problems.add(std::string(source) + ": or the columns of BurstGPT: " + burst_gpt[timestamp] + ", " +
-                     burst_gpt[prompt] + ", " + burst_gpt[output]);
+                     burst_gpt[prompt] + ", " + burst_gpt[output] + ", or JSON lines");
     std::int64_t first = 0;
     while (table.next()) {
         double time_s = 0;
@@ -122,11 +175,7 @@ GPUSCHED_EXPORT std::vector<LlmRequest> read_llm_trace(std::string_view text, st
             ++*failed;
     }
     problems.throw_if_any();
-    std::ranges::sort(out, {}, [](const LlmRequest& request) {
-        return std::tuple(request.time_s, request.prompt_tokens, request.output_tokens);
-    });
-    const double start = out.empty() ? 0 : out.front().time_s;
-    for (auto& r : out) r.time_s -= start;
+    llm_detail::order(out);
     return out;
 }
 
@@ -147,4 +196,4 @@ GPUSCHED_EXPORT std::vector<LlmRequest> generate_llm_trace(std::size_t requests,
     return out;
 }
 
-}  // namespace gpusched::sim
+}  // namespace gpusched::serving
