@@ -28,6 +28,7 @@ from .shared import (
     save,
     save_figure,
     say,
+    slurm_name,
     write_text,
 )
 
@@ -236,7 +237,7 @@ def print_goal(plan: Plan) -> None:
 
 def resolve_user(cluster: Cluster, goal: dict[str, Any]) -> None:
     """Replaces a job in `usable_by` by its first pending pod."""
-    name = goal.get("usable_by")
+    name = slurm_name(cluster, goal["usable_by"]) if "usable_by" in goal else None
     if name is None or any(task.name == name for task in cluster.tasks):
         return
     pods = [task.name for task in cluster.tasks if task.job == name]

@@ -156,6 +156,22 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list
 PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
 
 
+def slurm_name(cluster: Cluster, name: str) -> str:
+    """The job or task of the snapshot for a name that Slurm writes: its first pending task for an array, such as
+    20 or 20_[3-7%2], and its job for a component, such as 30+1. Other names stay.
+    """
+    tasks = cluster.tasks
+    if name in tasks.name or name in tasks.job:
+        return name
+    if "+" in name:
+        found = (job for job, task in zip(tasks.job, tasks.name) if task.rpartition("/")[0] == name)
+    else:
+        array = name.partition("_[")[0]
+        pending = [job for job, node in zip(tasks.job, tasks.node_index.tolist()) if job and node < 0]
+        found = (job for job in pending if array.isdecimal() and job.rpartition("_")[0] == array)
+    return next(found, name)
+
+
 @contextlib.contextmanager
 def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[None]:
     """Replaces the patterns in options by the names of nodes, for the calls in its block.
