@@ -876,6 +876,9 @@ main() {
     ;;
   *) wrong "'$action' is not expected; $usage" ;;
   esac
+  # Later calls wait for a server that does not answer. The first one tells a wrong address or context at once.
+  ${KUBECTL:-kubectl} --request-timeout=5s get --raw /version >/dev/null 2>"$tmp/error" ||
+    grep -q '(Forbidden)' "$tmp/error" || stop "the API server cannot be reached: $(tail -n 1 "$tmp/error")"
   [ "$action" = check ] || lock
   case $action in
   check)

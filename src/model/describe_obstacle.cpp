@@ -95,21 +95,23 @@ struct ObstacleText {
     [[nodiscard]] std::string node_affinity() const {
         const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
         const auto& affinity = inv.node_affinity(task);
-        std::string text = "the node does not satisfy ";
-        for (std::size_t i = 0; i < affinity.size(); ++i) {
-            if (i > 0) text += " nor ";
-            if (affinity[i].match_expressions.empty() && affinity[i].match_fields.empty())
-                text += "a term without conditions";
+        std::vector<std::string> terms;  // by what the node lacks, each once
+        for (const auto& term : affinity) {
             std::string conditions;
             const auto add = [&](const NodeMatch& match) {
                 conditions += (conditions.empty() ? "" : " and ") + describe_match(match);
             };
-            for (const auto& match : affinity[i].match_expressions)
+            for (const auto& match : term.match_expressions)
                 if (!holds(match, labels)) add(match);
-            for (const auto& match : affinity[i].match_fields)
+            for (const auto& match : term.match_fields)
                 if (!holds(match, &cluster.name(node))) add(match);
-            text += conditions;
+            if (term.match_expressions.empty() && term.match_fields.empty())
+                conditions = "a term without conditions";
+            if (std::find(terms.begin(), terms.end(), conditions) == terms.end())
+                terms.push_back(std::move(conditions));
         }
+        std::string text = "the node does not satisfy ";
+        for (std::size_t i = 0; i < terms.size(); ++i) text += (i > 0 ? " nor " : "") + terms[i];
         return text;
     }
 

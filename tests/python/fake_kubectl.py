@@ -9,7 +9,8 @@ labels); `unready` pods never get ready; `leaving` ones have a time of deletion;
 Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
 `slow` listings.
 What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
-answer to each eviction; `down`: the errors of the next calls, which find no server; `conflicts`: so many
+answer to each eviction; `down`: the errors of the next calls, which find no server;
+`unreachable`: the error of the first call of a script; `conflicts`: so many
 patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
 how many pods they want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks;
 `arrives`: pods by the number of the call that creates them; `uncordons`, `removes`: nodes by the number of the call; `kill`:
@@ -37,6 +38,9 @@ def main() -> int:
     fcntl.flock(lock, fcntl.LOCK_EX)
     with open(path) as file:
         state = eval(file.read())
+    if arguments == ["get", "--raw", "/version"]:  # the first call
+        sys.stderr.write(state.get("unreachable", ""))
+        return 1 if "unreachable" in state else 0
     state["clock"] = state.get("clock", 0) + 1
     space = ""
     if arguments[0] == "-n":

@@ -371,7 +371,8 @@ def report(args: argparse.Namespace) -> int:
         say_excluded(cluster, args)
         if args.nodes:
             say_unusable_nodes(args, cluster)
-        say_switches(args.job_gpus, slots)
+        if args.job_gpus != NOT_IN_CSV["job_gpus"] or any(row.across for row in slots):
+            say_switches(args.job_gpus, slots)
     if args.plot:
         save_figure(args.plot, table.plot)
     return OK

@@ -31,6 +31,7 @@ from .shared import (
     require_writable,
     save,
     say,
+    slurm_name,
 )
 
 BEST_SO_FAR = "stop after this time and return the best result so far"
@@ -166,7 +167,8 @@ def status(obstacles: Iterable[str]) -> int:
 def read_job(source: str, cluster: Cluster) -> tuple[dict[str, Any] | str, str | None]:
     """A job from a file, or the name of a job of the cluster and why nothing of it is pending, if so."""
     if not source.endswith(".json"):
-        return source, why_not_pending(source, cluster)
+        name = slurm_name(cluster, source)
+        return name, why_not_pending(name, cluster)
     job = read_mapping(source)
     try:
         _core.allocation._require_job(job, cluster)

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from .. import consolidation, io, model, verify
-from .._views.risks import risk_texts
+from .._views.risks import refused_evictions, risk_texts
 from .._views.tables import counted, listed
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
@@ -29,6 +29,7 @@ from .shared import (
     save,
     save_figure,
     say,
+    slurm_name,
     write_text,
 )
 
@@ -56,7 +57,7 @@ PLAN_PRICE = "the price at which the plan was made, in thousandths of a GPU (of 
 GOAL = (
     "stop as soon as the goal is reached: a number of empty nodes, like empty_nodes=3,gpu_model=H20, or "
     "slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000. With usable_by=TASK or JOB, only "
-    "nodes count on which it may run; otherwise, nodes do not count that have taints which others of their "
+    "nodes count that could hold it; otherwise, nodes do not count that have taints which others of their "
     "GPU model lack (default: none)"
 )
 LAST = (
@@ -189,12 +190,18 @@ def percent_below(part: int, whole: int) -> str:
     return f"{math.ceil(1000 * (whole - part) / whole) / 10} %" if whole > 0 else "0.0 %"
 
 
+VACATED_SHOWN = 10
+"""Vacated nodes that the text of a plan names."""
+
+
 def print_plan(plan: Plan, cluster: Cluster) -> None:
     gpus, opened, bound = plan.stats.get("vacated_gpus", 0), plan.stats.get("opened_gpus", 0), plan.bound
     say(
         f"{counted(len(plan.vacated_nodes), 'node')} with {counted(gpus, 'GPU')} vacated by "
         f"{counted(len(plan.moves), 'move')} in {counted(plan.waves, 'wave')}"
     )
+    if plan.vacated_nodes:
+        say(f"vacated: {listed(plan.vacated_nodes, VACATED_SHOWN)}")
     if plan.moves:
         say(str(plan.disturbs))
         print_risks(cluster, plan)
@@ -237,7 +244,7 @@ def print_goal(plan: Plan) -> None:
 
 def resolve_user(cluster: Cluster, goal: dict[str, Any]) -> None:
     """Replaces a job in `usable_by` by its first pending pod."""
-    name = goal.get("usable_by")
+    name = slurm_name(cluster, goal["usable_by"]) if "usable_by" in goal else None
     if name is None or any(task.name == name for task in cluster.tasks):
         return
     pods = [task.name for task in cluster.tasks if task.job == name]
@@ -246,7 +253,7 @@ def resolve_user(cluster: Cluster, goal: dict[str, Any]) -> None:
 
 
 def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
-    """One text per set of taints that repel tasks and that not all open nodes of a GPU model have."""
+    """One text per set of taints that repel tasks and that not all open nodes with the same GPUs have."""
 
     def repelling(node: Any) -> set[str]:
         return {
@@ -255,13 +262,17 @@ def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
             if taint["effect"] != "PreferNoSchedule"
         }
 
-    shared: dict[str, set[str]] = {}
+    def gpus(node: Any) -> tuple[str | None, ...]:
+        """The model of the whole GPUs, and the classes of the other ones."""
+        return (node.gpu_model, *sorted({group["device_class"] for group in node.devices}))
+
+    shared: dict[tuple[str | None, ...], set[str]] = {}
     for node in (node for node in cluster.nodes if node.schedulable):
-        shared[node.gpu_model] = shared.get(node.gpu_model, repelling(node)) & repelling(node)
+        shared[gpus(node)] = shared.get(gpus(node), repelling(node)) & repelling(node)
     found: dict[str, list[str]] = {}
     for name in nodes:
         node = cluster.nodes[name]
-        if taints := repelling(node) - shared.get(node.gpu_model, set()):
+        if taints := repelling(node) - shared.get(gpus(node), set()):
             found.setdefault(", ".join(sorted(taints)), []).append(name)
 
     return [f"{taints} ({listed(tainted)})" for taints, tainted in found.items()]
@@ -276,7 +287,7 @@ def print_taints(cluster: Cluster, plan: Plan) -> None:
         return
     user = plan.goal.get("usable_by")
     if print_not_counted(cluster, plan.goal) and user is None:
-        say("  usable_by=TASK counts the nodes on which the task may run")
+        say("  usable_by=TASK counts the nodes that could hold the task")
 
 
 def print_not_counted(cluster: Cluster, goal: dict[str, Any]) -> bool:
@@ -287,7 +298,10 @@ def print_not_counted(cluster: Cluster, goal: dict[str, Any]) -> bool:
     candidates = [node for node in cluster.nodes if node.schedulable and node.gpu_count > 0]
     excluded = [n.name for n in candidates if n.name not in counted_nodes and (models is None or n.gpu_model in models)]
     if user is not None and excluded:
-        say(f"not counted, because {user} may not run there: {counted(len(excluded), 'node')}")
+        say(
+            f"not counted, because {user} could not run there, even without all tasks that may move: "
+            f"{counted(len(excluded), 'node')}"
+        )
     elif excluded:
         taints = "; ".join(by_taints(cluster, excluded))
         say(f"not counted, because of taints that others of their GPU model lack: {taints}")
@@ -456,11 +470,8 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
     if cluster is None:
         warn("with --cluster CLUSTER.json, this names the disruption budgets that allow no eviction")
     else:
-        for budget in cluster.budgets:
-            guarded = sorted(set(copies) & set(budget["tasks"]))
-            if guarded and (budget["broken"] or budget["allowed_down"] == 0):
-                stays = f"the script would leave out the nodes of {', '.join(guarded)}"
-                warn(f"disruption budget {budget['name']} allows no eviction: {stays}")
+        for text in refused_evictions(cluster, plan):
+            warn(text)
     warn(
         "plans of a snapshot from `gpusched import kubernetes --moves-by-eviction` keep all budgets with "
         "evictions"

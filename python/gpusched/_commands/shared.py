@@ -12,7 +12,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _core
+from .._views.summary import is_not_ready
 from .._views.tables import counted
 from ..errors import BackendError, InvalidInput, explained, repr_text
 
@@ -137,8 +140,8 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
     say(f"wrote {path}")
 
 
-def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The names that match the patterns of an option.
+def matching(option: str, patterns: Sequence[str], names: Sequence[str], noun: str = "name") -> list[str]:
+    """The names that match the patterns of an option; `noun` says what they are names of.
 
     * matches any characters; a pattern without * is a name.
     """
@@ -147,11 +150,27 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list
     for pattern in patterns:
         found = fnmatch.filter(names, pattern.replace("[", "[[]")) if "*" in pattern else [pattern]
         if not found:
-            problems.append(f"--{option}: {repr_text(pattern)} matches no name")
+            problems.append(f"--{option}: {repr_text(pattern)} matches no {noun}")
         matched |= dict.fromkeys(found)
     if problems:
         raise InvalidInput(problems)
     return list(matched)
+
+
+def slurm_name(cluster: Cluster, name: str) -> str:
+    """The job or task of the snapshot for a name that Slurm writes: its first pending task for an array, such as
+    20 or 20_[3-7%2], and its job for a component, such as 30+1. Other names stay.
+    """
+    tasks = cluster.tasks
+    if name in tasks.name or name in tasks.job:
+        return name
+    if "+" in name:
+        found = (job for job, task in zip(tasks.job, tasks.name) if task.rpartition("/")[0] == name)
+    else:
+        array = name.partition("_[")[0]
+        pending = [job for job, node in zip(tasks.job, tasks.node_index.tolist()) if job and node < 0]
+        found = (job for job in pending if array.isdecimal() and job.rpartition("_")[0] == array)
+    return next(found, name)
 
 
 PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
@@ -166,8 +185,11 @@ def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[Non
     pattern_of: dict[tuple[str, str], str] = {}
     for option in ("nodes", "clear", "exempt", "remove", "uncordon"):
         if option in options:
-            patterns = options[option]
-            options[option] = matching(option, patterns, cluster.nodes.name)
+            patterns, allowed, noun = options[option], cluster.nodes.name, "name"
+            if option == "uncordon":  # a pattern means the nodes that can be uncordoned
+                cordoned = ~cluster.nodes.schedulable & ~is_not_ready(cluster)
+                allowed, noun = [allowed[at] for at in np.flatnonzero(cordoned)], "cordoned node"
+            options[option] = matching(option, patterns, allowed, noun)
             for pattern in patterns:
                 for name in matching(option, [pattern], options[option]) if "*" in pattern else []:
                     pattern_of[option, repr_text(name)] = pattern

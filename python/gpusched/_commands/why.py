@@ -9,7 +9,7 @@ import functools
 from .. import admission
 from ..model import Cluster
 from .arguments import Parser, library_option
-from .shared import NO_ROOM_NEEDED, OK, given, say
+from .shared import NO_ROOM_NEEDED, OK, given, say, slurm_name
 
 
 def why_options(p: Parser) -> None:
@@ -26,6 +26,10 @@ def why_options(p: Parser) -> None:
 
 
 def why(args: argparse.Namespace) -> int:
-    found = admission.why(Cluster.from_json(args.cluster), args.name, **given(args, "admission.why"))
+    cluster = Cluster.from_json(args.cluster)
+    name = slurm_name(cluster, args.name)
+    found = admission.why(cluster, name, **given(args, "admission.why"))
+    if name != args.name:
+        say(f"{args.name} stands for {name} here")
     say(str(found))
     return OK if found.waiting_for is None else NO_ROOM_NEEDED

@@ -76,17 +76,48 @@ class Diff(Table):
             parts += [f"{counted(count, 'task')} {how}"] * bool(count)
         lines = [", ".join(parts)] * bool(parts)
         for kind in dict.fromkeys(self.column("kind")):
-            objects: dict[str, list[str]] = {}
+            objects: dict[str, list[Any]] = {}
             for row in self:
                 if row.kind == kind:
-                    objects.setdefault(row.name, []).append(change(row))
+                    objects.setdefault(row.name, []).append(row)
             lines += [
-                "  " + " ".join(filter(None, (kind, name))) + ": " + "; ".join(changes)
-                for name, changes in list(objects.items())[:OBJECTS_SHOWN]
+                "  " + " ".join(filter(None, (kind, name))) + ": " + "; ".join(changes(kind, rows))
+                for name, rows in list(objects.items())[:OBJECTS_SHOWN]
             ]
             if len(objects) > OBJECTS_SHOWN:
                 lines.append(f"  ... and {counted(len(objects) - OBJECTS_SHOWN, f'other {kind}')}")
         return "\n".join(lines)
+
+
+STATES = {
+    "node.kubernetes.io/unschedulable": ("cordoned", "uncordoned"),
+    "node.kubernetes.io/not-ready": ("not ready", "ready again"),
+    "node.kubernetes.io/unreachable": ("not ready", "ready again"),
+}
+"""Taints of Kubernetes that say what the state of a node is: the words if one comes, and if it goes."""
+
+
+def changes(kind: str, rows: list[Any]) -> list[str]:
+    """The changes of one object in words; fields that change together are one change."""
+    fields = {row.field: row for row in rows}
+    words: list[str] = []
+    if kind == "task" and (row := fields.pop("x-terminating", None)):
+        words.append("is being deleted" if row.after else "is no longer being deleted")
+        fields.pop("locked", None)  # the readers lock it
+    if kind == "node":
+        row, opens = fields.pop("taints", None), fields.pop("schedulable", None)
+        for taint, at in taint_changes(row) if row else ():
+            text = f"taint {taint['key']}={taint['value']}:{taint['effect']} {('added', 'removed')[at]}"
+            words.append(STATES[taint["key"]][at] if taint["key"] in STATES else text)
+        if opens and not any(word in words for states in STATES.values() for word in states):
+            words.append("uncordoned" if opens.after else "cordoned")
+    return [*dict.fromkeys(words), *map(change, fields.values())]
+
+
+def taint_changes(row: Any) -> list[tuple[Document, int]]:
+    """The taints that came (0) and went (1)."""
+    before, after = row.before or [], row.after or []
+    return [(one, 0) for one in after if one not in before] + [(one, 1) for one in before if one not in after]
 
 
 def change(row: Any) -> str:
@@ -95,6 +126,9 @@ def change(row: Any) -> str:
     before, after = row.before, row.after
     if isinstance(before, list) and isinstance(after, list):  # what they share would hide the difference
         before, after = ([one for one in a if one not in b] for a, b in ((before, after), (after, before)))
+    if isinstance(before, dict) and isinstance(after, dict):
+        pairs = (before, after), (after, before)
+        before, after = ({k: v for k, v in a.items() if k not in b or b[k] != v} for a, b in pairs)
     return f"{row.field} {shown(before)} -> {shown(after)}"
 
 

@@ -287,7 +287,9 @@ class Page:
         return f"<ul class=tiles>{''.join(shown)}</ul>"
 
     def gpus_of(self, nodes: Iterable[str]) -> int:
-        return sum(int(self.before.nodes[name].gpu_count) for name in nodes)
+        """Those that work."""
+        found = map(self.before.nodes.__getitem__, nodes)
+        return sum(int(node.gpu_count - node.failed_gpu_count) for node in found)
 
     def goal(self) -> str:
         plan, stats = self.plan, self.plan.stats
@@ -309,7 +311,7 @@ class Page:
         rows = []
         for name in self.plan.vacated_nodes:
             node = self.before.nodes[name]
-            rows.append((name, node.gpu_model or "", int(node.gpu_count), len(self.left(name))))
+            rows.append((name, node.gpu_model or "", self.gpus_of([name]), len(self.left(name))))
         return table(["node", "GPU model", "GPUs", f"{self.task}s that leave"], rows)
 
     def left(self, name: str) -> list[str]:

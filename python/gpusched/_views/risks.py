@@ -31,6 +31,26 @@ def risk_texts(cluster: Cluster, plan: Plan) -> list[str]:
             f"only some {task}s of these jobs stop: "
             + listed(f"{stopped:,} of {pods:,} of {job}" for job, (stopped, pods) in partly.items())
         )
+    return texts + refused_evictions(cluster, plan)
+
+
+def refused_evictions(cluster: Cluster, plan: Plan) -> list[str]:
+    """Disruption budgets that allow no eviction of copied pods, with the nodes that the kubectl script leaves out."""
+    source = {move.task: move.from_ for move in reversed(plan.moves) if move.how == "copy"}
+    groups = {name: set(cluster.tasks[name].groups) for name in source} if cluster.budgets else {}
+    freed, texts = set(plan.vacated_nodes), []
+    for budget in cluster.budgets:
+        if budget["allowed_down"] > 0 and not budget["broken"]:
+            continue
+        members, selected = set(budget["tasks"]), set(budget["groups"])
+        held = [name for name in sorted(source) if name in members or groups[name] & selected]
+        nodes = sorted({source[name] for name in held} & freed)
+        leaves = f"not free {listed(nodes, 10)}" if nodes else "not move it" if len(held) == 1 else "not move them"
+        if held:
+            texts.append(
+                f"disruption budget {budget['name']} allows no eviction of {listed(held)}: "
+                f"the kubectl script would {leaves}"
+            )
     return texts
 
 

@@ -29,6 +29,10 @@ NOT_READY = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 """Taints of nodes that are not ready."""
 
 
+TIER_BITS = 32
+"""The reader of Slurm adds 2^32 to a priority for each tier of its partition above the lowest."""
+
+
 def is_not_ready(cluster: Cluster) -> Any:
     """A mask over the nodes: those that are closed because they are not ready."""
     closed = [NOT_READY & {t["key"] for t in node.taints} for node in cluster.nodes if not node.schedulable]
@@ -111,10 +115,17 @@ def pending_jobs(cluster: Cluster) -> Table:
         )
         kinds[row] = kinds.get(row, 0) + 1
     rows = sorted(kinds.items(), key=lambda item: (item[0][4], item[0][0], -item[0][1]))
+    tiers = {-row[4] >> TIER_BITS for row in kinds if -row[4] >= 0}
+
+    def own(priority: int) -> int | str:
+        """As Slurm says it, without the tier of its partition."""
+        tier, number = divmod(priority, 2**TIER_BITS) if priority >= 0 else (0, priority)
+        return number if len(tiers) < 2 else f"{number:,} in tier +{tier}"
+
     return Table(
         ["job", f"{word}s", f"GPUs per {word}", "cores", "GiB", "priority", "on"],
         [
-            (job, pods, gpus, cores, rounded(memory), -priority, where)
+            (job, pods, gpus, cores, rounded(memory), own(-priority), where)
             for (job, gpus, cores, memory, priority, where), pods in rows
         ],
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gpusched as gs
 import pytest
-from clusters import tiny_document
+from clusters import document, make_node, make_task, tiny_document
 from gpusched import cli
 from messages import mentions
 
@@ -311,3 +311,34 @@ def test_figures(cluster_file: str, tmp_path: Path) -> None:
     for path in (causes, cells):
         assert path.read_bytes().startswith(b"\x89PNG")
     assert cli.main(["plot", "occupancy", cluster_file, "-o", str(tmp_path / "x.png"), "--gpus", "7"]) == 2
+
+
+def test_the_text_of_a_plan_names_the_vacated_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [make_node(f"n{i:02}") for i in range(13)]
+    tasks = [make_task(f"t{i:02}", node=f"n{i:02}", gpus=[0], cpu_milli=0, memory_mib=0) for i in range(13)]
+    path = str(tmp_path / "c.json")
+    for count, more in ((12, " and 1 more"), (2, "")):
+        gs.Cluster.from_json(document(nodes[: count + 1], tasks[: count + 1])).to_json(path)
+        assert cli.main(["consolidate", path, "--goal", "empty_nodes=" + str(count - (count > 10))]) == 0
+        line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("vacated: "))
+        assert line.endswith(more) and line.count(", ") == min(count, 10) - 1, line
+
+
+def test_taints_of_all_nodes_with_the_same_shared_gpus_are_not_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = {"gpu_model": None, "gpu_count": 0, "devices": [{"device_class": "gpu (shared)", "count": 4}]}
+    taint = {"key": "gpu", "value": "", "effect": "NoSchedule"}
+    nodes = [make_node(f"l{i}", taints=[taint], **shared) for i in range(2)]
+    nodes.append(make_node("control-plane", gpu_model=None, gpu_count=0))
+    tasks = [make_task("t", node="l0", gpu_count=0, tolerations=[{"key": "gpu", "operator": "Exists"}])]
+    tasks += [{**tasks[0], "name": "u", "node": "l1"}]
+    path = str(tmp_path / "c.json")
+    for own, told in (([], False), ([{**taint, "key": "dedicated"}], True)):
+        nodes[0]["taints"] = [taint, *own]
+        content = {**document(nodes, tasks), "version": 2}
+        gs.Cluster.from_json(content).to_json(path)
+        assert cli.main(["consolidate", path, "--clear", "l0", "--objective", "nodes"]) == 0
+        out = capsys.readouterr().out
+        assert "vacated: l0" in out
+        assert ("taints that others of their GPU model lack" in out) == told

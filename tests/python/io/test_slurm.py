@@ -10,7 +10,8 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from gpusched import cli
-from messages import refuses
+from gpusched._views.summary import pending_jobs
+from messages import mentions, refuses
 
 SAMPLES = Path(__file__).parents[2] / "golden" / "io" / "slurm"
 NODES, JOBS, PARTITIONS, TOPOLOGY = (
@@ -163,3 +164,32 @@ def test_answers_about_a_slurm_cluster_are_in_its_words(command, answers, capsys
     assert text
     words = r"(?i)\b(?:pods?|namespaces?|owners?|(?<!-)cordon\w*|safe-to-evict|kubectl|claims)\b"
     assert not re.findall(words, text), text
+
+
+def test_names_as_slurm_writes_them(tmp_path, capsys):
+    cluster = str(tmp_path / "cluster.json")
+    gs.io.read_slurm(NODES, JOBS, PARTITIONS).cluster.to_json(cluster)
+
+    def told(*command):
+        status = cli.main([command[0], cluster, *command[1:]])
+        return status, capsys.readouterr().out
+
+    for name, meant in {"1220": "1220_0", "1220_[1-9%2]": "1220_0", "1230+1": "1230"}.items():
+        status, said = told("why", name)
+        first, _, rest = said.partition("\n")
+        assert mentions(first, f"{name} {meant}") and (status, rest) == told("why", meant)
+        assert told("allocate", name) == told("allocate", meant)
+    for name in ("9999", "1230+7", "12", "1220_"):
+        assert cli.main(["why", cluster, name]) == 2
+        assert mentions(capsys.readouterr().err, f"name {name} job or task")
+
+
+def test_reports_have_the_priorities_of_slurm(tmp_path):
+    cluster = gs.io.read_slurm(NODES, JOBS, PARTITIONS).cluster
+    said = {row.job: row.priority for row in pending_jobs(cluster)}
+    assert (said["1210"], said["1220_0"]) == (5000, 0)
+    content = cluster.to_json()
+    for task in content["tasks"]:
+        task["priority"] -= 2**32 if task["name"].startswith("1220") else 0
+    said = {row.job: row.priority for row in pending_jobs(gs.Cluster.from_json(content))}
+    assert (said["1210"], said["1220_0"]) == ("5,000 in tier +1", "0 in tier +0")

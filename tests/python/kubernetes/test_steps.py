@@ -595,6 +595,15 @@ def test_check_only_looks(state: dict[str, Any], says: str, tmp_path: Path) -> N
     assert broken.returncode == 1 and not mentions(broken.stderr, "undo")  # it has set no cordons
 
 
+@pytest.mark.parametrize("action", ["run", "check", "undo"])
+def test_a_server_out_of_reach_ends_the_script_at_once(action: str, tmp_path: Path) -> None:
+    refused = "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+    case = Case(tmp_path, unreachable=refused + "\n", down=[refused] * 100)
+    run = case.run(action, GPUSCHED_WAIT_S="1")
+    assert run.returncode == 1 and mentions(run.stderr, "API server localhost:8080 was refused")
+    assert case.read()["log"] == []
+
+
 def test_one_pod_is_not_pods(tmp_path: Path) -> None:
     one = plan(move("db-0", "n0", "n5"), vacated=("n0",))
     run = Case(tmp_path, plan=one, pods={"ml/web-a": pod("n2", "web")}).go()

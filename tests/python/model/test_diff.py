@@ -67,6 +67,43 @@ def test_every_change_of_a_snapshot_is_a_row() -> None:
         assert mentions(text, words), text
 
 
+UNSCHEDULABLE, UNREACHABLE, OTHER = (
+    {"key": key, "value": "", "effect": "NoSchedule"}
+    for key in ("node.kubernetes.io/unschedulable", "node.kubernetes.io/unreachable", "dedicated")
+)
+CLOSED = {"schedulable": False, "taints": [UNSCHEDULABLE]}
+LOST = {"schedulable": False, "taints": [UNREACHABLE, {**UNREACHABLE, "effect": "NoExecute"}]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ({}, {"schedulable": False}, "node n: cordoned"),
+        ({}, CLOSED, "node n: cordoned"),
+        (CLOSED, {}, "node n: uncordoned"),
+        ({}, LOST, "node n: not ready"),
+        (LOST, {}, "node n: ready again"),
+        (LOST, CLOSED, "node n: cordoned; ready again"),
+        ({}, {"taints": [OTHER]}, "node n: taint dedicated=:NoSchedule added"),
+        ({"taints": [OTHER]}, CLOSED, "node n: cordoned; taint dedicated=:NoSchedule removed"),
+        ({"labels": {"a": "1", "b": "2"}}, {"labels": {"a": "1", "b": "3"}}, 'node n: labels {"b": "2"} -> {"b": "3"}'),
+    ],
+)
+def test_states_of_nodes_are_said_in_words(before: dict[str, Any], after: dict[str, Any], line: str) -> None:
+    found = str(gs.diff(*(document([make_node("n", **fields)], []) for fields in (before, after))))
+    assert found.splitlines()[1:] == ["  " + line]
+
+
+def test_a_pod_that_is_being_deleted_is_said_in_words() -> None:
+    nodes = [make_node("n")]
+    runs, ends = (
+        document(nodes, [make_task("t", node="n", gpus=[0], locked=ends, **{"x-terminating": True} if ends else {})])
+        for ends in (False, True)
+    )
+    assert str(gs.diff(runs, ends)).splitlines()[1:] == ["  task t: is being deleted"]
+    assert str(gs.diff(ends, runs)).splitlines()[1:] == ["  task t: is no longer being deleted"]
+
+
 def test_equal_snapshots_have_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(BEFORE))

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import gpusched as gs
 import pytest
@@ -219,6 +220,30 @@ def test_budgets_that_no_wave_uses_up_are_no_risk(cluster: gs.Cluster) -> None:
     assert "keep-a" not in gs.plan_page(gs.consolidate(roomy, clear=["n0"]), roomy)
 
 
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        ({"allowed_down": 0, "tasks": ["a", "b"]}, "allows no eviction of a, b: the kubectl script would not free n0."),
+        ({"allowed_down": 0, "groups": ["web"]}, "allows no eviction of b: the kubectl script would not free n0."),
+        ({"allowed_down": 2, "tasks": ["b"], "broken": True}, "allows no eviction of b:"),
+        ({"allowed_down": 1, "tasks": ["a", "b"]}, ""),
+        ({"allowed_down": 0, "tasks": ["other"]}, ""),
+    ],
+)
+def test_nodes_that_the_script_leaves_out_are_a_risk(budget: dict[str, Any], says: str) -> None:
+    tasks = [
+        make_task("a", node="n0", gpus=[0]),
+        make_task("b", node="n0", gpus=[1], groups=["web"]),
+        make_task("other", node="n1", gpus=[0]),
+    ]
+    budgets = [{"name": "keep", "tasks": [], **budget}]
+    content = document([make_node("n0"), make_node("n1")], tasks, budgets=budgets)
+    cluster = gs.Cluster.from_json({**content, "version": 2})
+    text = Page(gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)).text
+    assert ("the kubectl script would" in text) == bool(says)
+    assert not says or "Disruption budget keep " + says in text
+
+
 def test_evicted_pods_are_down_in_every_wave() -> None:
     tasks = [
         make_task("a", node="n0", gpus=[0], preemptible=True),
@@ -243,8 +268,11 @@ def test_failed_gpus_are_not_in_use() -> None:
         make_task("b", node="n1", gpus=[0, 1], gpu_count=2),
     ]
     cluster = gs.Cluster.from_json(document(nodes, tasks))
-    rows = Page(gs.plan_page(gs.consolidate(cluster, clear=["n0"]), cluster)).rows
-    assert ["n0", "A100", "1", "0", " 1 of 8", " 0 of 8"] in rows
+    plan = gs.consolidate(cluster, clear=["n0"])
+    page = Page(gs.plan_page(plan, cluster))
+    assert ["n0", "A100", "1", "0", " 1 of 8", " 0 of 8"] in page.rows
+    assert plan.stats["vacated_gpus"] == 6
+    assert ["n0", "A100", "6", "1"] in page.rows and "6GPUs freed" in page.text.replace(" GPUs", "GPUs")
 
 
 def test_nodes_without_gpus_have_none_in_use() -> None:

@@ -204,6 +204,13 @@ TEST_CASE("missing amounts are reported with names and figures", "[model]") {
     CHECK_THAT(why(spec, "t2", "n0"), Mentions("not zone In 'a', 'b' k Exists metadata.name "
                                                "NotIn 'n0' nor term without conditions"));
     CHECK(fits(spec, "t2", "n1"));
+    // Terms that fail for the same reason are told once.
+    const auto not_n0 = NodeMatch{"metadata.name", MatchOperator::not_in, {"n0"}};
+    const auto on = [&](const char* zone) {
+        return NodeTerm{{{"zone", MatchOperator::not_in, {zone}}}, {not_n0}};
+    };
+    spec.tasks[2].node_affinity = {on("x"), on("y")};
+    CHECK(why(spec, "t2", "n0").find("nor") == std::string::npos);
 }
 
 TEST_CASE("node affinity is evaluated as kube-scheduler does", "[model]") {
