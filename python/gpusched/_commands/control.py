@@ -52,7 +52,19 @@ def read_config(path: str, dry_run: bool | None) -> dict[str, Any]:
     document = read_mapping(path)
     if dry_run and isinstance(document.setdefault("flags", {}), dict):
         document["flags"]["dry_run"] = True
+    with of_file(path):
+        control.Controller(document)
     return document
+
+
+@contextlib.contextmanager
+def of_file(path: str) -> Iterator[None]:
+    """Problems of the block name the file."""
+    try:
+        yield
+    except InvalidInput as error:
+        problems = [problem.removeprefix("configuration: ") for problem in error.problems]
+        raise InvalidInput([f"{path}: {problem}" for problem in problems]) from None
 
 
 @contextlib.contextmanager
@@ -117,12 +129,9 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
     if args.windows is not None and args.windows < 0:
         raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
-    with (
-        failing(),
-        logged(args.log) as log,
-        host.Controller(config, audit=args.audit or "") as controller,
-        handled(controller),
-    ):
+    with of_file(args.config):
+        controller = host.Controller(config, audit=args.audit or "")
+    with failing(), logged(args.log) as log, controller, handled(controller):
         for line in controller.start():
             log(line)
         if not args.audit:
@@ -205,9 +214,11 @@ def control_init(path: str | None) -> int:
     return OK
 
 
-def control_status(config: dict[str, Any]) -> int:
+def control_status(path: str, config: dict[str, Any]) -> int:
+    with of_file(path):
+        controller = host.Controller(config)
     with failing():
-        status = host.Controller(config).status()
+        status = controller.status()
     say("running" if status["running"] else "not running")
     if "windows" in status:
         say(f"{counted(status['windows'], 'window')}, the last one {time.time() - status['time']:.0f} s ago")
@@ -233,7 +244,7 @@ def control_host(args: argparse.Namespace) -> int:
         raise InvalidInput("control: --config is missing; --init writes a configuration of this machine")
     config = read_config(args.config, args.dry_run)
     if args.what == "status":
-        return control_status(config)
+        return control_status(args.config, config)
     if "live" in config and args.signals is None:
         return control_live(args, config)
     if not args.dry_run:
@@ -365,10 +376,8 @@ def replay_audit(args: argparse.Namespace) -> int:
     require_writable(args.plot, inputs=[args.log, args.config])
     config = read_config(args.config, args.dry_run)
     log = read_text(args.log)
-    try:
+    with of_file(args.log):
         result = control.replay_audit(log, config)
-    except InvalidInput as error:
-        raise InvalidInput([f"{args.log}: {problem}" for problem in error.problems]) from None
     if args.plot:
         from .. import plotting
 

@@ -56,7 +56,10 @@ li { margin: .25rem 0; }
   :root { color-scheme: light; --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --panel: #fff;
     --good: #0b5d3a; --bad: #8a1c12; --used: #444; --free: #ddd; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  h2, section > p { break-after: avoid; } h2 { margin-top: 1.4rem; } tr, .tiles, li { break-inside: avoid; }
+  h2, section > p { break-after: avoid; } h2 { margin-top: 1.4rem; }
+  p, tr, .tiles, li { break-inside: avoid; }
+  table { font-size: 8pt; line-height: 1.25; } th, td { padding: .1rem .6rem .1rem 0; }
+  td.n, th.n { padding-right: 1rem; } .gpus i { width: .35rem; height: .6rem; margin-right: 1px; }
   thead { display: table-header-group; } .wide { overflow: visible; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
@@ -358,7 +361,7 @@ class Page:
             for task in self.plan.evictions
         ]  # fmt: skip
         rows += [
-            (str(m.wave), m.task, *self.owner_and_gpus(m.task), m.from_, m.to, PARTICIPLES[m.how])
+            (str(m.wave + 1), m.task, *self.owner_and_gpus(m.task), m.from_, m.to, PARTICIPLES[m.how])
             for m in sorted(self.plan.moves, key=lambda m: (m.wave, m.from_, m.task))
         ]  # fmt: skip
         note = (
@@ -383,12 +386,15 @@ class Page:
         touched |= {self.before.tasks[task].node or "" for task in self.plan.evictions}
         touched |= {place.node for place in self.plan.placements} | set(self.plan.vacated_nodes)
         before, after = self.before.nodes, self.after.nodes
-        names, models, counts = before.name, before.gpu_model, before.gpu_count
-        pods = before.occupants, after.occupants
-        busy = [counts - state.idle_gpu_count - state.failed_gpu_count for state in (before, after)]
+        names, models, counts, devices = before.name, before.gpu_model, before.gpu_count, before.device_count
+        states = before, after
+        pods = [state.occupants for state in states]
+        busy = [counts - state.idle_gpu_count - state.failed_gpu_count for state in states]
+        taken = [devices - state.free_device_count for state in states]
         rows = [
             (names[at], models[at] or "", *(int(of[at]) for of in pods),
-             *(Raw(blocks(int(of[at]), int(counts[at]))) for of in busy))
+             *(Raw(in_use(int(gpus[at]), int(counts[at]), int(parts[at]), int(devices[at])))
+               for gpus, parts in zip(busy, taken)))
             for at in sorted(self.node[name] for name in touched if name)
         ]  # fmt: skip
         return table(
@@ -438,7 +444,7 @@ class Page:
         down = {"The eviction at the start": evicted}
         for move in plan.moves:
             if move.how == "restart":
-                down.setdefault(f"Wave {move.wave}", set(evicted)).add(move.task)
+                down.setdefault(f"Wave {move.wave + 1}", set(evicted)).add(move.task)
         for budget in self.before.budgets:
             names, groups = set(budget["tasks"]), set(budget["groups"])
             for step, stopped in down.items():
@@ -496,9 +502,11 @@ class Page:
         )
 
 
-def blocks(used: int, count: int) -> str:
-    """The GPUs in use as a number, with a block per GPU if there are few."""
-    text = f"{used} of {count}" if count else "no GPUs"
+def in_use(used: int, count: int, used_devices: int, devices: int) -> str:
+    """The GPUs and the devices of GPUs in use as numbers, with a block per GPU if there are few."""
+    texts = [f"{used} of {count}"] * bool(count)
+    texts += [f"{used_devices} of {counted(devices, 'device')}"] * bool(devices)
+    text = ", ".join(texts) or "no GPUs"
     if not 0 < count <= BLOCKS:
         return text
     return f"<span class=gpus>{'<i class=u></i>' * used}{'<i></i>' * (count - used)}</span> {text}"

@@ -532,3 +532,23 @@ def test_queueing_formulas() -> None:
     assert not gs.sim.is_stable([1e9, 5e9], [float("inf"), 5e9], 3e9, 1, 2)
     with pytest.raises(gs.InvalidInput):
         gs.sim.kingman_wait(2, 1, 1, 1)
+
+
+@pytest.mark.parametrize("command", [
+    ["control", "--dry-run", "--signals", "LOG"], ["control"], ["control", "status"], ["replay-audit", "LOG"],
+])  # fmt: skip
+@pytest.mark.parametrize(("change", "place"), [({"host": [0]}, "/host"), ({"live": {"layout_every": 0}}, "/live")])
+def test_the_file_with_the_mistake_is_named(
+    command: list[str], change: dict[str, Any], place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, file = tmp_path / "log.jsonl", tmp_path / "config.json"
+    text, recorded = gs.sim.record_host(0, duration_s=20)
+    log.write_text(text)
+    file.write_text(json.dumps(recorded | change))
+    arguments = [str(log) if word == "LOG" else word for word in command]
+    code = cli.main([*arguments, "--config", str(file)])
+    errors = capsys.readouterr().err
+    if place == "/live" and "LOG" in command:
+        assert code == 0 and errors == ""  # only a host reads it
+    else:
+        assert code == 2 and errors.startswith(f"gpusched: {file}: {place}"), errors

@@ -44,12 +44,12 @@ def test_the_page_says_what_the_plan_does(cluster: gs.Cluster) -> None:
         how = "restarted" if move.how == "restart" else "copied"
         gpus = str(cluster.tasks[move.task].gpu_count)
         owner = {"ml": "a", "web": ""}[move.task.split("/")[0]]
-        assert [str(move.wave), move.task, owner, gpus, move.from_, move.to, how] in read.rows
+        assert [str(move.wave + 1), move.task, owner, gpus, move.from_, move.to, how] in read.rows
     assert ["n0", "A100", "3", "0", " 5 of 8", " 0 of 8"] in read.rows
     assert ["n1", "A100", "1", "4", " 1 of 8", " 6 of 8"] in read.rows
     assert "kind" not in sum(read.rows, [])  # no kind is known
     wave = next(move.wave for move in plan.moves if move.task == "ml/a-1")
-    assert f"Wave {wave} uses up disruption budget keep-a: 1 pod of it may be down" in read.text
+    assert f"Wave {wave + 1} uses up disruption budget keep-a: 1 pod of it may be down" in read.text
     assert "1 pod is down while it restarts: ml/a-1." in read.text
     assert "1 pod has no owner that creates a replacement: web/<b>." in read.text
     assert "gpusched verify cluster.json plan.json" in read.text
@@ -257,7 +257,7 @@ def test_evicted_pods_are_down_in_every_wave() -> None:
     plan = {"format": "gpusched.plan", "version": 2, "waves": 1, "moves": [move], "evictions": ["a"]}
     plan |= {"placements": [], "vacated_nodes": ["n0"], "stats": {}}
     text = Page(gs.plan_page(plan, cluster)).text
-    assert "Wave 0 uses up disruption budget both: 2 pods of it may be down" in text
+    assert "Wave 1 uses up disruption budget both: 2 pods of it may be down" in text
     assert "The eviction at the start uses up" not in text
 
 
@@ -283,6 +283,20 @@ def test_nodes_without_gpus_have_none_in_use() -> None:
     page = Page(gs.plan_page(plan, cluster))
     assert ["n0", "A100", "1", "0", "no GPUs", "no GPUs"] in page.rows
     assert "0 of 0" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("gpu_count", "before", "after"), [(0, "2 of 7 devices", "0 of 7 devices"), (1, "0 of 1, 2 of 7 devices", "0 of 1, 0 of 7 devices")]
+)
+def test_devices_in_use_are_shown(gpu_count: int, before: str, after: str) -> None:
+    group = [{"device_class": "mig-1g", "count": 7}]
+    nodes = [make_node(f"n{i}", gpu_count=gpu_count, devices=group) for i in range(2)]
+    device = {"gpu_count": 0, "device_count": 1, "device_classes": ["mig-1g"], "preemptible": True}
+    places = [("a", "n0", 0), ("b", "n0", 1), ("c", "n1", 0)]
+    tasks = [make_task(name, node=node, gpus=[gpu_count + at], **device) for name, node, at in places]
+    state = gs.Cluster.from_json({**document(nodes, tasks), "version": 2})
+    rows = Page(gs.plan_page(gs.consolidate(state, objective="nodes", clear=["n0"]), state)).rows
+    assert [cell.strip() for row in rows if row[:1] == ["n0"] for cell in row[4:]] == [before, after]
 
 
 @pytest.mark.parametrize("name", ["a b", "it's", "$(id)", "`id`", "a;b", "a|b", "a*", "-p", "\\"])
