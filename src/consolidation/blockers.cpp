@@ -189,7 +189,8 @@ class BlockerSearch {
         const bool all_help = plan_without_all(trial);
         plan_without(trial, single);
         if (result_.ranked.empty()) list_others();
-        if (result_.ranked.empty() && all_help && !budget_.exhausted()) {
+        const bool all_tried = result_.planned + result_.not_removable == result_.found;
+        if (result_.ranked.empty() && all_help && all_tried && !budget_.exhausted()) {
             result_.pairs = true;
             add_pairs(single, pairs);
             std::vector<Candidate> list;
@@ -383,7 +384,7 @@ class BlockerSearch {
         });
         std::int64_t done = 0;
         for (const auto& candidate : candidates) {
-            if (budget_.exhausted() || result_.planned >= options_.max_plans) break;
+            if (budget_.exhausted() || result_.planned + result_.pairs_planned >= options_.max_plans) break;
             budget_.report(result_.pairs ? "pairs of blockers" : "blockers", done++,
                            static_cast<std::int64_t>(candidates.size()));
             Without without(trial);
@@ -393,7 +394,7 @@ class BlockerSearch {
                 result_.not_removable += result_.pairs ? 0 : 1;
                 continue;
             }
-            ++result_.planned;
+            ++(result_.pairs ? result_.pairs_planned : result_.planned);
             const auto plan = this->plan(trial);
             if (plan.stats.value_milli <= base_value_) continue;
             const auto nodes = counted(plan.plan.vacated_nodes);

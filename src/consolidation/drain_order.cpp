@@ -148,10 +148,13 @@ static std::int64_t batches_at_least(const Supplies& supplies, const std::vector
 /// Drains nodes in one order.
 class Drain {
   public:
+    /// @param nodes  in order
+    /// @param singly as many nodes at the start of the order are drained one by one
     Drain(const Cluster& cluster, const DrainOptions& options, const Options& scope, const Supplies& supplies,
-          std::vector<NodeId> nodes, const Context& context, Budget& budget)
+          std::vector<NodeId> nodes, std::size_t singly, const Context& context, Budget& budget)
         : state_(cluster), options_(options), scope_(scope), supplies_(supplies), waiting_(std::move(nodes)),
-          context_(context), budget_(budget), total_(waiting_.size()), to_drain_(cluster.node_slots()),
+          context_(context), budget_(budget), total_(waiting_.size()), singly_(singly),
+          to_drain_(cluster.node_slots()),
           failed_(cluster.node_slots()), batches_of_(cluster.task_slots()),
           batches_of_job_(cluster.inventory().job_names.size()) {
         for (const auto node : waiting_) to_drain_[index(node)] = 1;
@@ -242,6 +245,11 @@ class Drain {
         const auto most_failures = std::clamp<std::size_t>(2000 / std::max<std::size_t>(1, total_), 2, 16);
         const auto most = static_cast<std::size_t>(options_.batch);
         Trial best;
+        if (singly_ > 0) {
+            --singly_;
+            best = drain({waiting_.front()});
+            if (!best.nodes.empty()) return best;
+        }
         std::vector<std::uint8_t> tried(state_.node_slots());
         std::size_t failures = 0, step = most;
         while (best.nodes.size() < most && (failures < most_failures || best.nodes.empty()) &&
@@ -344,7 +352,7 @@ class Drain {
     std::vector<NodeId> waiting_, stuck_, untried_;
     const Context& context_;
     Budget& budget_;
-    std::size_t total_;
+    std::size_t total_, singly_;
     std::vector<std::uint8_t> to_drain_;    // by NodeId: waiting or stuck
     std::vector<std::uint8_t> failed_;      // by NodeId: could not be drained even alone
     std::vector<std::int64_t> batches_of_;  // by TaskId
@@ -446,9 +454,20 @@ GPUSCHED_EXPORT DrainOrder drain_order(const Cluster& cluster, const DrainOption
     for (std::int64_t number = 0; number < options.tries && !(best && budget.exhausted()); ++number) {
         auto in_order = drainable;
         detail::sort_nodes(cluster, in_order, number, rng);
-        detail::Drain drain(cluster, options, scope_options, supplies, std::move(in_order), inner, budget);
-        drain.run();
-        if (!best || drain.rank() < best->rank()) best.emplace(std::move(drain));
+        const auto run = [&](std::size_t singly) {
+            detail::Drain drain(cluster, options, scope_options, supplies, in_order, singly, inner, budget);
+            drain.run();
+            auto stuck = drain.stuck();
+            if (!best || drain.rank() < best->rank()) best.emplace(std::move(drain));
+            return stuck;
+        };
+        if (const auto stuck = run(0); !stuck.empty() && !budget.exhausted()) {
+            // Other batches may have filled these nodes, so they come first, one by one.
+            std::stable_partition(in_order.begin(), in_order.end(), [&](NodeId node) {
+                return std::binary_search(stuck.begin(), stuck.end(), node);
+            });
+            run(stuck.size());
+        }
         const auto least = detail::batches_at_least(supplies, drainable, options.batch);
         if (best->stuck().empty() && std::ssize(best->order.batches) == least &&
             best->order.move_cost == least_cost)

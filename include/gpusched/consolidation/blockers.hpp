@@ -72,11 +72,11 @@ struct BlockerOptions {
     std::vector<NodeId> exempt{};
     /// Only members beyond a job's `min_members` may move.
     bool protect_core_members = false;
-    /// Maximum number of blockers (or pairs) to plan without, >= 1. Those that alone hold the most GPUs come
+    /// Maximum number of blockers and pairs to plan without, >= 1. Those that alone hold the most GPUs come
     /// first.
-    std::int64_t max_plans = 1000;
+    std::int64_t max_plans = 300;
     /// Set of policies of each plan: `fast`, `best` (ours) or `ipc` (the paper's).
-    Preset preset = Preset::fast;
+    Preset preset = Preset::best;
     /// Seed of random choices.
     std::uint64_t seed = 0;
     /// Number of threads; 0 = one per hardware thread. The result does not depend on it.
@@ -110,10 +110,11 @@ struct BlockerRanking {
     std::int64_t nodes_without_all = 0;  ///< vacated nodes of a plan without any blocker
     std::int64_t gpus_without_all = 0;   ///< healthy GPUs of these nodes
     std::int64_t found = 0;              ///< number of blockers
-    std::int64_t planned = 0;            ///< number of blockers, or pairs, that were planned without
+    std::int64_t planned = 0;            ///< number of single blockers that were planned without
+    std::int64_t pairs_planned = 0;      ///< number of pairs that were planned without
     std::int64_t not_removable = 0;      ///< blockers without which the cluster cannot exist: loans in use
     bool pairs = false;                  ///< true if no single blocker helps, so that pairs were tried
-    Preset preset = Preset::fast;        ///< set of policies of all plans
+    Preset preset = Preset::best;        ///< set of policies of all plans
     StopReason stop_reason = StopReason::completed;  ///< why the search ended
 };
 template <class F>
@@ -128,6 +129,7 @@ constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
     field("gpus_without_all", &BlockerRanking::gpus_without_all);
     field("found", &BlockerRanking::found);
     field("planned", &BlockerRanking::planned);
+    field("pairs_planned", &BlockerRanking::pairs_planned);
     field("not_removable", &BlockerRanking::not_removable);
     field("pairs", &BlockerRanking::pairs);
     field("preset", &BlockerRanking::preset);

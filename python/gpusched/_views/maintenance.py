@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +89,13 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
         if len(rows) > SHOWN:
             found.append(f"and {len(rows) - SHOWN:,} more")
     complete = ranking.stop_reason == "completed"
-    all_tried = ranking.pairs or ranking.planned + ranking.not_removable >= ranking.found
+    removable = ranking.found - ranking.not_removable
+    every_pair = math.comb(removable, 2)
+    all_tried = ranking.planned >= removable
     if ranking.others:
-        single = "no single blocker helps" if complete and all_tried else "no blocker that was tried helps"
-        found.append(single + (", and no pair" if ranking.pairs and complete and not rows else ""))
+        single = "no single blocker helps" if all_tried else "no blocker that was tried helps"
+        pair = ", and no pair" + ("" if ranking.pairs_planned >= every_pair else " that was tried")
+        found.append(single + (pair if ranking.pairs and not rows else ""))
         found.append("those that hold the most nodes:")
         most = [(blocker_text(blocker), blocker.nodes) for blocker in ranking.others]
         found.append(format_table(("blocker", "nodes held"), most))
@@ -106,10 +110,10 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
             f"without any blocker, a plan frees {counted(ranking.nodes_without_all, 'node')} with "
             f"{counted(ranking.gpus_without_all, 'GPU')}"
         )
-    if not all_tried and complete:
-        found.append(
-            f"planned without {ranking.planned:,} of {ranking.found:,} blockers, those that alone hold most"
-        )
+    if not all_tried:
+        found.append(f"planned without {ranking.planned:,} of {removable:,} blockers, those that alone hold most")
+    elif ranking.pairs and ranking.pairs_planned < every_pair:
+        found.append(f"planned without {ranking.pairs_planned:,} of {every_pair:,} pairs, those that alone hold most")
     return "\n".join(found + stopped(ranking.stop_reason))
 
 

@@ -166,6 +166,16 @@ TEST_CASE("drain_order: a full cluster has no batch, and the bound is 0") {
     CHECK(con::drain_order(Cluster(), {}).batches.empty());
 }
 
+TEST_CASE("drain_order: a node that an earlier batch would fill is drained before it") {
+    // If the tasks of the cordoned node go to b, then b cannot be emptied any more.
+    ClusterSpec spec;
+    spec.nodes = {node("a", 2), node("b", 3), node("c", 2)};
+    spec.nodes[0].schedulable = false;
+    spec.tasks = {task("a1", "a", {0, 1}), task("b1", "b", {0})};
+    for (const std::int64_t batch : {1, 2, 3})
+        CHECK(con::drain_order(Cluster::build(spec), {.batch = batch}).left.empty());
+}
+
 TEST_CASE("drain_order: bad options, limits and cancellation") {
     const auto cluster = Cluster::build(half_full());
     const auto a = cluster.find_node("a");
@@ -361,7 +371,12 @@ TEST_CASE("blockers: pairs on different nodes are tried if no single one helps")
     REQUIRE(found.ranked.size() == 1);
     CHECK(found.ranked[0].blockers.size() == 2);
     CHECK(found.ranked[0].gpus == 8);
-    CHECK(con::blockers(Cluster::build(spec), {.max_plans = 2}).ranked.empty());
+    CHECK(found.planned == 2);
+    CHECK(found.pairs_planned == 1);
+    const auto few = con::blockers(Cluster::build(spec), {.max_plans = 2});
+    CHECK(few.ranked.empty());
+    CHECK(few.planned == 2);
+    CHECK(few.pairs_planned == 0);
     spec.tasks[1].gpu_models = {"H20"};  // now nothing helps, and no pair is tried
     CHECK_FALSE(con::blockers(Cluster::build(spec)).pairs);
 }
