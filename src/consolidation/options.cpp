@@ -153,11 +153,18 @@ GPUSCHED_EXPORT std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goa
                            ? none<GpuModelId>
                            : make_id<GpuModelId>(inv.gpu_models.find(goal.gpu_model).value());
     const auto user = goal.usable_by.empty() ? none<TaskId> : cluster.find_task(goal.usable_by);
+    auto emptied = cluster;
+    if (user != none<TaskId>) {
+        emptied.commit();
+        for (const auto task : cluster.tasks())
+            if (cluster.is_movable(task) || (task == user && cluster.is_placed(task))) emptied.remove(task);
+    }
     const auto counts = [&](NodeId node) {
         const auto of_node = inv.nodes.gpu_model[index(node)];
         if (inv.nodes.is_cordoned(node) || (model != none<GpuModelId> && of_node != model)) return false;
         if (goal.empty_nodes && any_gpus && gpu_count(cluster.healthy_gpus(node)) == 0) return false;
-        if (user != none<TaskId>) return inv.eligible(user, node);
+        if (user != none<TaskId>)
+            return inv.eligible(user, node) && find_resource_obstacle(emptied, user, node) == Obstacle::none;
         return std::all_of(taints(node).begin(), taints(node).end(),
                            [&](const Taint& taint) { return has(common[of_node], taint); });
     };

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -83,6 +84,62 @@ class Downtime {
                         [&](const Taint& taint) { return keeps_away(taint, task.tolerations); });
 }
 
+/// Returns whether the free resources of a machine suffice for a task.
+[[nodiscard]] static bool has_room(const Machine& machine, const TaskSpec& task) {
+    const auto& node = *machine.spec;
+    const auto used = [&](const InUse& use) {
+        return std::max(State::consumes(task) ? use.consumed : 0, State::claims(task) ? use.claimed : 0);
+    };
+    if (used(machine.cpu) + task.cpu_milli > node.cpu_milli) return false;
+    if (machine.memory_mib + task.memory_mib > node.memory_mib) return false;
+    for (const auto& [name, amount] : task.resources) {
+        const auto has = node.resources.find(name);
+        const auto in_use = machine.resources.find(name);
+        const auto total = amount + (in_use == machine.resources.end() ? 0 : in_use->second);
+        if (total > (has == node.resources.end() ? 0 : has->second)) return false;
+    }
+    std::map<std::string_view, std::int64_t> devices;
+    for (const auto& device : machine.devices)
+        devices[device.device_class] += device.failed || device.holders > 0 ? 0 : 1;
+    if (task.device_count > 0 &&
+        std::none_of(task.device_classes.begin(), task.device_classes.end(),
+                     [&](const auto& accepted) { return devices[accepted] >= task.device_count; }))
+        return false;
+    std::vector<int> free;
+    for (std::size_t c = 0; c < machine.cards.size(); ++c) {
+        const auto& card = machine.cards[c];
+        const bool memory = !node.gpu_memory_mib || task.gpu_memory_mib == 0 ||
+                            card.memory_mib + task.gpu_memory_mib <= *node.gpu_memory_mib;
+        if (!card.failed && memory && used(card.milli) + task.gpu_share_milli <= 1000)
+            free.push_back(static_cast<int>(c));
+    }
+    const auto enough = [&](const std::vector<int>& cards) {
+        return static_cast<std::int64_t>(cards.size()) >= task.gpu_count;
+    };
+    if (!enough(free)) return false;
+    const auto are_close = [&](const std::vector<int>& cards) {
+        Arrival arrival{nullptr, nowhere, cards, {}};
+        check_locality(arrival, task, node);
+        return arrival.found.empty();
+    };
+    return task.gpu_count < 2 || std::any_of(free.begin(), free.end(), [&](int first) {
+               auto close = free;
+               std::erase_if(close, [&](int card) { return card != first && !are_close({first, card}); });
+               return enough(close) && are_close(close);
+           });
+}
+
+/// Returns the machines without the tasks that may move.
+[[nodiscard]] static std::vector<Machine> emptied(State state) {
+    for (const auto& pod : state.pods) {
+        const auto& task = *pod.spec;
+        const bool stays =
+            task.locked || task.standby || task.daemon || task.cpu_local || task.how == Mobility::none;
+        if (pod.node != nowhere && !stays) state.enter(pod, pod.node, pod.cards, -1);
+    }
+    return std::move(state.machines);
+}
+
 /// Returns for every machine whether it counts for a valid goal.
 [[nodiscard]] static std::vector<bool> machines_that_count(const State& state, const Goal& goal) {
     const bool any_gpus =
@@ -90,10 +147,14 @@ class Downtime {
             return machine.spec->schedulable && machine.spec->gpu_count > 0;
         });
     const TaskSpec* user = nullptr;
-    if (const auto found = state.pod_of.find(goal.usable_by); found != state.pod_of.end())
+    std::vector<Machine> without;
+    if (const auto found = state.pod_of.find(goal.usable_by); found != state.pod_of.end()) {
         user = state.pods[static_cast<std::size_t>(found->second)].spec;
+        without = emptied(state);
+    }
     std::vector<bool> out;
-    for (const auto& machine : state.machines) {
+    for (std::size_t m = 0; m < state.machines.size(); ++m) {
+        const auto& machine = state.machines[m];
         const auto& node = *machine.spec;
         // A taint that another node of the model lacks keeps others away.
         const auto is_common = [&](const Taint& taint) {
@@ -108,7 +169,7 @@ class Downtime {
                                            [](const auto& card) { return !card.failed; });
         out.push_back(node.schedulable && (goal.gpu_model.empty() || node.gpu_model == goal.gpu_model) &&
                       (!goal.empty_nodes || !any_gpus || gpu_works) &&
-                      (user != nullptr ? may_run(*user, node)
+                      (user != nullptr ? may_run(*user, node) && has_room(without[m], *user)
                                        : std::all_of(node.taints.begin(), node.taints.end(), is_common)));
     }
     return out;

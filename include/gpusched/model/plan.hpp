@@ -36,7 +36,7 @@ constexpr void visit_fields(std::type_identity<SlotShape>, F&& field) {
 /// The goal of a plan: a number of empty nodes, or a number of free slots. Nodes and slots that exist already
 /// count.
 ///
-/// A node counts if it is not cordoned and the task `usable_by` may run there. Without `usable_by`, a node
+/// A node counts if it is not cordoned and could hold the task `usable_by`. Without `usable_by`, a node
 /// counts if a task may run there that tolerates only the taints (NoSchedule, NoExecute) common to all nodes
 /// of the GPU model that are not cordoned. An empty node counts only if it has a healthy GPU, unless the
 /// cluster has no GPUs.
@@ -49,8 +49,8 @@ struct Goal {
     std::optional<std::int64_t> count{};
     /// Only nodes of this GPU model count; empty = any model.
     std::string gpu_model{};
-    /// Only nodes count on which this task may run, by its GPU models, node selector, node affinity and
-    /// tolerations.
+    /// Only nodes count that could hold this task if all tasks left that may move: by its GPU models, node
+    /// selector, node affinity and tolerations, and by its requests for GPUs and all other resources.
     std::string usable_by{};
     bool operator==(const Goal&) const = default;
 };

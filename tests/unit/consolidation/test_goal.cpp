@@ -100,7 +100,7 @@ TEST_CASE("nodes that keep others away do not count for a goal") {
         return out;
     };
     CHECK(counted({.empty_nodes = 1}) == "bcd");
-    CHECK(counted({.empty_nodes = 1, .usable_by = "user"}) == "abcd");
+    CHECK(counted({.empty_nodes = 1, .usable_by = "user"}) == "abc");  // d has a locked task
     spec.tasks.back().node_selector = {{"zone", "z"}};
     spec.nodes[2].labels = {{"zone", "z"}};
     CHECK(counted({.empty_nodes = 1, .usable_by = "user"}) == "c");
@@ -112,6 +112,28 @@ TEST_CASE("nodes that keep others away do not count for a goal") {
     spec.nodes[1].schedulable = false;
     spec.nodes[1].taints.clear();
     CHECK(counted({.empty_nodes = 1, .gpu_model = "H20"}) == "cd");
+}
+
+TEST_CASE("nodes that are too small for a task are not usable by it") {
+    auto spec = stairs();
+    spec.tasks.push_back({.name = "user", .cpu_milli = 8000, .gpu_count = 8, .resources = {{"hca", 1}}});
+    for (auto& node : spec.nodes) node.resources["hca"] = 1;
+    const auto counted = [&] {
+        const auto cluster = Cluster::build(spec);
+        std::string out;
+        for (const auto id : con::goal_nodes(cluster, {.empty_nodes = 1, .usable_by = "user"}))
+            out += cluster.name(id);
+        return out;
+    };
+    CHECK(counted() == "abce");  // tasks that may move do not count, the locked one on d does
+    spec.nodes[0].failed_gpus = {7};
+    CHECK(counted() == "bce");
+    spec.nodes[1].cpu_milli = 4000;
+    CHECK(counted() == "ce");
+    spec.nodes[2].resources.clear();
+    CHECK(counted() == "e");
+    spec.tasks.push_back({.name = "agent", .daemon = true, .node = "e", .resources = {{"hca", 1}}});
+    CHECK(counted() == "");
 }
 
 TEST_CASE("nodes without GPUs are no empty nodes if others have GPUs") {
@@ -162,6 +184,7 @@ TEST_CASE("goals count the state after the plan, and their plans are valid") {
         const auto gpus = static_cast<int>(seed % 4);
         const auto count = 1 + static_cast<std::int64_t>(rng.below(20));
         auto options = gpus == 0 ? for_nodes(count) : for_slots(gpus, count);
+        if (seed % 8 < 4) options.goal->usable_by = spec.tasks[rng.below(spec.tasks.size())].name;
         options.threads = 1;
         const auto found = con::consolidate(cluster, options);
         const auto after = apply(cluster, found.plan);

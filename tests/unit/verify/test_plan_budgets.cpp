@@ -164,6 +164,69 @@ TEST_CASE("empty nodes and slots after the plan are counted exactly") {
              s.node("n3").labels["k"] = s.node("n4").labels["k"] = "v";
              s.task("waiting").node_selector = {{"k", "v"}};
          }},
+        // The nodes could hold it without the tasks that may move.
+        {"usable by a task that needs all GPUs",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").failed_gpus = {3};
+             s.snapshot.tasks.push_back({.name = "user", .gpu_count = 4});
+         }},
+        {"usable by a task that needs more cores",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").cpu_milli = 3000;
+             s.snapshot.tasks.push_back({.name = "user", .cpu_milli = 4000});
+         }},
+        {"usable by a task that needs more memory",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").memory_mib = 3000;
+             s.snapshot.tasks.push_back({.name = "user", .memory_mib = 4000});
+         }},
+        {"usable by a task that needs more GPU memory",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").gpu_memory_mib = 8192;
+             s.snapshot.tasks.push_back({.name = "user", .gpu_count = 1, .gpu_memory_mib = 16384});
+         }},
+        {"usable by a task that needs a resource",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").resources["hca"] = 2;
+             s.snapshot.tasks.push_back({.name = "user", .resources = {{"hca", 2}}});
+         }},
+        {"usable by a task that needs what a daemon leaves",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").resources["hca"] = s.node("n0").resources["hca"] = 2;
+             s.snapshot.tasks.push_back(
+                 {.name = "agent", .daemon = true, .node = "n0", .resources = {{"hca", 1}}});
+             s.snapshot.tasks.push_back({.name = "user", .resources = {{"hca", 2}}});
+         }},
+        {"usable by a task that needs a device",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").devices = s.node("n0").devices = {{"mig", 1}};
+             s.node("n0").failed_gpus = {4};
+             s.snapshot.tasks.push_back({.name = "user", .device_count = 1, .device_classes = {"mig"}});
+         }},
+        {"usable by a task that needs GPUs on one NUMA node",
+         {.usable_by = "user"},
+         1,
+         [](auto& s) {
+             s.node("n4").failed_gpus = {0, 2};
+             s.snapshot.tasks.push_back(
+                 {.name = "user",
+                  .gpu_count = 2,
+                  .hardware_affinity = {{.level = HardwareLevel::numa, .qos = HardwareQos::guaranteed}}});
+         }},
         {"one GPU", slots({.gpu_count = 1}), 4 + 2 + 2 + 1 + 4 + 1},
         {"four GPUs", slots({.gpu_count = 4}), 2},
         {"a failed GPU", slots({.gpu_count = 4}), 1, [](auto& s) { s.node("n4").failed_gpus = {3}; }},
