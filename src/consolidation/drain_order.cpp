@@ -351,34 +351,6 @@ class Drain {
     std::vector<std::int64_t> batches_of_job_;
 };
 
-static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
-    if (by != FixedBy::budget) return in_words(by);
-    const auto& inv = cluster.inventory();
-    std::vector<std::string> names;
-    for (const auto budget : inv.budgets_of(task))
-        if (inv.budgets[budget].allows() == 0) names.push_back(gpusched::quoted(inv.budget_names[budget]));
-    if (names.empty()) return in_words(by);
-    std::string list;
-    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
-    return names.size() == 1 ? "its disruption budget " + list + " allows none"
-                             : "its disruption budgets " + list + " allow none";
-}
-
-// Names the tasks that must stay on a node.
-static Explanation explain_fixed(const Cluster& cluster, const Scope& scope, NodeId node,
-                                 const Options& options) {
-    Explanation why{.node = node, .fate = NodeFate::has_fixed};
-    why.text = "node " + gpusched::quoted(cluster.name(node)) + " stays occupied";
-    for (const auto task : cluster.tasks_on(node)) {
-        if (cluster.inventory().tasks.daemon[index(task)] || scope.movable[index(task)]) continue;
-        const auto by = fixed_by(cluster, task, options);
-        why.text += (why.blockers.empty() ? ": task " : "; task ") + gpusched::quoted(cluster.name(task)) +
-                    " must stay (" + in_words(cluster, task, by) + ")";
-        why.blockers.push_back({.task = task, .fixed_by = by});
-    }
-    return why;
-}
-
 static Explanation explain_untried(const Cluster& cluster, NodeId node) {
     return {.node = node,
             .fate = NodeFate::not_worthwhile,
@@ -485,8 +457,8 @@ GPUSCHED_EXPORT DrainOrder drain_order(const Cluster& cluster, const DrainOption
 
     auto result = std::move(best->order);
     std::vector<std::uint8_t> left(cluster.node_slots());
-    for (const auto node : fixed)
-        result.left.push_back(detail::explain_fixed(cluster, scope, node, scope_options));
+    for (auto& why : detail::explain_each(cluster, fixed, scope_options))
+        result.left.push_back(std::move(why));
     for (const auto node : best->stuck()) {
         left[index(node)] = 1;
         if (std::binary_search(best->untried().begin(), best->untried().end(), node)) {

@@ -25,7 +25,7 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-std::string in_words(FixedBy by) {
+static std::string in_words(FixedBy by) {
     switch (by) {
     case FixedBy::no_controller:
         return "no controller would recreate it";
@@ -82,6 +82,20 @@ FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
         return FixedBy::no_disruption;
     if (no_budget_left(cluster.inventory(), task)) return FixedBy::budget;
     return FixedBy::core_member;
+}
+
+// Names the budgets that keep the task.
+static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
+    if (by != FixedBy::budget) return in_words(by);
+    const auto& inv = cluster.inventory();
+    std::vector<std::string> names;
+    for (const auto budget : inv.budgets_of(task))
+        if (inv.budgets[budget].allows() == 0) names.push_back(gpusched::quoted(inv.budget_names[budget]));
+    if (names.empty()) return in_words(by);
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+    return names.size() == 1 ? "its disruption budget " + list + " allows none"
+                             : "its disruption budgets " + list + " allow none";
 }
 
 std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
@@ -162,10 +176,14 @@ Blocker Explainer::find_blocker(TaskId task) const {
         auto obstacle = find_obstacle(after_, task, node);
         if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(after_, task, node);
         ++blocker.nodes_looked_at;
-        if (obstacle == Obstacle::none && !rule_.allows(after_, task, node))
-            ++blocker.nodes_refused;
-        else
+        if (obstacle != Obstacle::none) {
             ++seen[static_cast<std::size_t>(obstacle)];
+        } else if (rule_.allows(after_, task, node)) {  // it fits
+            blocker.nodes_refused = 0;
+            return blocker;
+        } else {
+            ++blocker.nodes_refused;
+        }
     }
     // Obstacles on nodes that the task accepts come first: those on other nodes say nothing new.
     const auto unsuitable = [](std::size_t o) {
@@ -174,10 +192,6 @@ Blocker Explainer::find_blocker(TaskId task) const {
                obstacle == Obstacle::node_affinity || obstacle == Obstacle::taint ||
                obstacle == Obstacle::cordoned || obstacle == Obstacle::not_ready;
     };
-    if (seen[0] > 0) {  // it fits somewhere
-        blocker.nodes_refused = 0;
-        return blocker;
-    }
     const auto choose = [&](bool among_unsuitable) {
         for (std::size_t o = 1; o < seen.size(); ++o)
             if (unsuitable(o) == among_unsuitable && seen[o] > blocker.nodes_with_obstacle) {
@@ -422,7 +436,7 @@ Explanation Explainer::explain_node(NodeId node) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster_.name(blocker.task));
         separator = "; ";
         if (blocker.fixed_by != FixedBy::none) {
-            result.text += " must stay (" + detail::in_words(blocker.fixed_by) + ")";
+            result.text += " must stay (" + detail::in_words(cluster_, blocker.task, blocker.fixed_by) + ")";
             continue;
         }
         if (blocker.nodes_looked_at == 0)
@@ -438,6 +452,14 @@ Explanation Explainer::explain_node(NodeId node) {
 }
 
 }  // namespace detail
+
+std::vector<Explanation> detail::explain_each(const Cluster& cluster, const std::vector<NodeId>& nodes,
+                                              const Options& options) {
+    Explainer explainer(cluster, {}, options);
+    std::vector<Explanation> result;
+    for (const auto node : nodes) result.push_back(explainer.explain_node(node));
+    return result;
+}
 
 GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                     const Options& options) {
@@ -564,7 +586,7 @@ std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, cons
     case MoveFate::is_there:
         return "is on " + to + (after_plan ? " after the plan" : " already");
     case MoveFate::task_stays:
-        return "must stay (" + in_words(e.fixed_by) + ")";
+        return "must stay (" + in_words(cluster, e.task, e.fixed_by) + ")";
     case MoveFate::possible:
         break;
     case MoveFate::node_closed:

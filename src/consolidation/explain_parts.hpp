@@ -13,7 +13,6 @@
 
 namespace gpusched::consolidation::detail {
 
-[[nodiscard]] std::string in_words(FixedBy by);
 [[nodiscard]] std::string in_words(ClosedBy by);
 
 /// Whether the task is known to have no controller that would recreate it.
@@ -21,6 +20,10 @@ namespace gpusched::consolidation::detail {
 
 /// Returns why the task is fixed.
 [[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options);
+
+/// Explains each of the nodes without a plan.
+[[nodiscard]] std::vector<Explanation> explain_each(const Cluster& cluster, const std::vector<NodeId>& nodes,
+                                                    const Options& options);
 
 /// Returns the weight of the node by the objective of the options.
 [[nodiscard]] std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options);

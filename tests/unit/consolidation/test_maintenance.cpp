@@ -143,6 +143,13 @@ TEST_CASE("drain_order: nodes that cannot be drained are named with their blocke
     const auto two = con::drain_order(Cluster::build(spec), {.batch = 4});
     CHECK_THAT(two.left.at(2).text, Mentions("c1 must stay 'web'"));
     CHECK_THAT(two.left.at(2).text, Mentions("c1 must stay 'all'"));
+    // What has no other place keeps the node occupied as well.
+    spec.nodes[0].labels = {{"disk", "a"}};
+    spec.tasks[1].node_selector = {{"disk", "a"}};  // a2
+    const auto both = con::drain_order(Cluster::build(spec), {.batch = 4});
+    REQUIRE(both.left.at(0).blockers.size() == 2);
+    CHECK(both.left.at(0).blockers[0].fixed_by == con::FixedBy::locked);
+    CHECK(both.left.at(0).blockers[1].fixed_by == con::FixedBy::none);
 }
 
 TEST_CASE("drain_order: a full cluster has no batch, and the bound is 0") {
