@@ -3,6 +3,7 @@
 #include "consolidation/checks.hpp"
 #include "consolidation/queue.hpp"
 #include "model/node_match.hpp"
+#include "model/pod_room.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/config.hpp>
@@ -137,6 +138,46 @@ class Starter {
     Cluster cluster_;
     const Context& context_;
 };
+
+/// The cluster with open nodes, and without the tasks that are neither locked nor daemons.
+static Cluster emptied(const Cluster& cluster) {
+    const auto& t = cluster.inventory().tasks;
+    auto out = cluster;
+    out.commit();
+    for (const auto node : cluster.nodes()) {
+        auto spec = cluster.node_spec(node);
+        const auto state_taints = std::erase_if(spec.taints, gpusched::detail::is_state);
+        if (spec.schedulable && state_taints == 0) continue;
+        spec.schedulable = true;
+        out.update_node(out.handle(node), spec);
+    }
+    for (const auto task : cluster.tasks())
+        if (cluster.is_placed(task) && !t.locked[index(task)] && !t.daemon[index(task)]) out.remove(task);
+    return out;
+}
+
+/// True if too few pods of the job fit on the emptied nodes, of each kind alone. Ignores group constraints.
+static bool is_impossible(const Cluster& emptied, const QueuedJob& job) {
+    const auto& t = emptied.inventory().tasks;
+    const auto kind = [&](TaskId pod) {
+        const auto i = index(pod);
+        return std::tuple(t.requirement[i], t.gpu_count[i], t.gpu_share_milli[i], t.gpu_memory_mib[i],
+                          t.cpu_milli[i], t.memory_mib[i], t.extras[i], t.affinities[i]);
+    };
+    std::map<decltype(kind(TaskId{})), std::size_t> of_kind;
+    for (const auto pod : job.pods) ++of_kind[kind(pod)];
+    std::size_t hold = 0;
+    for (const auto pod : job.pods) {
+        const auto count = std::exchange(of_kind[kind(pod)], 0);
+        std::int64_t room = 0;
+        if (count > 0)
+            for (const auto node : emptied.nodes())
+                room +=
+                    gpusched::detail::pod_room(emptied, pod, node, static_cast<std::int64_t>(count) - room);
+        hold += static_cast<std::size_t>(room);
+    }
+    return hold < job.needed;
+}
 
 /// A controller creates the task again, even if nothing may disturb it. Slurm requeues only jobs that may move.
 static bool has_controller(const TaskSpec& task) {
@@ -284,6 +325,7 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
         auto one = detail::describe(at, state, shapes);
         one.moves = moves;
         detail::Starter queued(at, inner), alone(at, inner);
+        const auto emptied = detail::emptied(at);
         const auto jobs = detail::queue(at);
         for (const auto& job : jobs) {
             budget.report("what-if", one.jobs, std::ssize(jobs));
@@ -296,6 +338,8 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
                 continue;
             }
             outcome = queued.start(job);
+            if (!outcome.starts && !find_waiting(at, job.pods) && detail::is_impossible(emptied, job))
+                outcome.reason = "impossible: " + allocation::allocate(emptied, job.pods, {}, inner).reason;
             outcome.alone = alone.starts_alone(job);
             one.starts += outcome.starts ? 1 : 0;
             one.alone += outcome.alone ? 1 : 0;

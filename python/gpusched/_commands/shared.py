@@ -11,7 +11,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _core
+from .._views.summary import is_not_ready
 from .._views.tables import counted
 from ..errors import BackendError, InvalidInput, explained, repr_text
 
@@ -136,8 +139,8 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
     say(f"wrote {path}")
 
 
-def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The names that match the patterns of an option.
+def matching(option: str, patterns: Sequence[str], names: Sequence[str], noun: str = "name") -> list[str]:
+    """The names that match the patterns of an option; `noun` says what they are names of.
 
     * matches any characters; a pattern without * is a name.
     """
@@ -146,14 +149,11 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list
     for pattern in patterns:
         found = fnmatch.filter(names, pattern.replace("[", "[[]")) if "*" in pattern else [pattern]
         if not found:
-            problems.append(f"--{option}: {repr_text(pattern)} matches no name")
+            problems.append(f"--{option}: {repr_text(pattern)} matches no {noun}")
         matched |= dict.fromkeys(found)
     if problems:
         raise InvalidInput(problems)
     return list(matched)
-
-
-PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
 
 
 def slurm_name(cluster: Cluster, name: str) -> str:
@@ -172,6 +172,9 @@ def slurm_name(cluster: Cluster, name: str) -> str:
     return next(found, name)
 
 
+PATTERNS = "names separated by commas; * stands for any characters, as in 'h100-*'"
+
+
 @contextlib.contextmanager
 def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[None]:
     """Replaces the patterns in options by the names of nodes, for the calls in its block.
@@ -181,8 +184,11 @@ def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[Non
     pattern_of: dict[tuple[str, str], str] = {}
     for option in ("nodes", "clear", "exempt", "remove", "uncordon"):
         if option in options:
-            patterns = options[option]
-            options[option] = matching(option, patterns, cluster.nodes.name)
+            patterns, allowed, noun = options[option], cluster.nodes.name, "name"
+            if option == "uncordon":  # a pattern means the nodes that can be uncordoned
+                cordoned = ~cluster.nodes.schedulable & ~is_not_ready(cluster)
+                allowed, noun = [allowed[at] for at in np.flatnonzero(cordoned)], "cordoned node"
+            options[option] = matching(option, patterns, allowed, noun)
             for pattern in patterns:
                 for name in matching(option, [pattern], options[option]) if "*" in pattern else []:
                     pattern_of[option, repr_text(name)] = pattern

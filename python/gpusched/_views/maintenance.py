@@ -211,9 +211,17 @@ STATE_TEXTS = {
 
 
 def state_rows(answer: consolidation.WhatIf) -> list[tuple[Any, ...]]:
+    """The states with the jobs that wait before the change; those of removed nodes are counted apart."""
+    waiting = [job.outcomes for job in answer.jobs if not job.displaced]
     return [
-        (STATE_TEXTS[one.state], one.starts, one.alone, one.jobs, one.idle_gpus, one.empty_nodes)
-        for one in answer.states
+        (
+            STATE_TEXTS[one.state],
+            sum(outcomes[at].starts for outcomes in waiting),
+            sum(outcomes[at].alone for outcomes in waiting),
+            len(waiting),
+            *(one.idle_gpus, one.empty_nodes),
+        )
+        for at, one in enumerate(answer.states)
     ]
 
 
@@ -233,11 +241,11 @@ def fragmentation_rows(answer: consolidation.WhatIf) -> tuple[tuple[str, ...], l
 
 
 def what_if_head(answer: consolidation.WhatIf) -> str:
-    now = answer.states[0]
-    last = next((one for one in answer.states if one.state == "changed"), now)
+    now, *others = state_rows(answer)
+    last = others[0] if len(answer.states) > 1 and answer.states[1].state == "changed" else now
     least = "" if answer.stop_reason == "completed" else "at least "
-    text = f"{least}{last.starts:,} of {counted(last.jobs, 'job')} would start {STATE_TEXTS[last.state]}"
-    return text if last is now else f"{text}; {least}{now.starts:,} of {now.jobs:,} as it is"
+    text = f"{least}{last[1]:,} of {counted(last[3], 'waiting job')} would start {last[0]}"
+    return text if last is now else f"{text}; {least}{now[1]:,} {now[0]}"
 
 
 def what_if_text(answer: consolidation.WhatIf) -> str:
@@ -247,6 +255,8 @@ def what_if_text(answer: consolidation.WhatIf) -> str:
         found.append(f"the consolidation takes {counted(moves, 'move')}")
     columns, rows = fragmentation_rows(answer)
     found += ["idle GPUs that a request cannot use", format_table(columns, rows)]
+    if now := [job.name for job in answer.jobs if job.outcomes[0].starts]:
+        found.append(f"starts {STATE_TEXTS['now']}: {names(now, SHOWN)}")
     states = range(len(answer.states))
     for state in states[1:]:
         pairs = [(job, job.outcomes[state - 1], job.outcomes[state]) for job in answer.jobs]
@@ -263,14 +273,15 @@ def what_if_text(answer: consolidation.WhatIf) -> str:
     if displaced:
         placed = sum(job.outcomes[1].starts for job in displaced)
         jobs = counted(len(displaced), "job")
-        found.append(f"{placed:,} of {jobs} of removed nodes would find a new place")
+        found.append(f"{placed:,} of {jobs} of removed nodes would find a new place {STATE_TEXTS['changed']}")
     waiting = [
         (job.name, f"{last.pods:,} of {counted(job.pods, 'pod')}; " * bool(last.pods) + last.reason)
         for job in answer.jobs
         if not (last := job.outcomes[-1]).starts
     ]
     if waiting:
-        found.append(f"{counted(len(waiting), 'job')} would wait:")
+        state = STATE_TEXTS[answer.states[-1].state]
+        found.append(f"{counted(len(waiting), 'job')} would wait {state}:")
         found += lines([f"{name}: {reason}" for name, reason in waiting])
     if answer.lost:
         found.append(f"lost with the removed nodes: {names(answer.lost, SHOWN)}")

@@ -133,13 +133,13 @@ def test_what_if(cluster: gs.Cluster) -> None:
     assert removed.lost == ["a1"]
     displaced = next(job for job in removed.jobs if job.name == "a0")
     assert displaced.displaced and displaced.outcomes[1].starts
-    assert contains(str(more), "1 of 2 jobs would start", "0 of 2 as it is", "pair: ")
+    assert contains(str(more), "1 of 2 waiting jobs would start", "0 as it is", "pair: ")
     assert "starts only with the change: big" in str(more)
-    assert "at least 0 of 2 jobs" in str(gs.what_if(cluster, time_limit=0))
+    assert "at least 0 of 2 waiting jobs" in str(gs.what_if(cluster, time_limit=0))
     assert contains(str(now), "after a consolidation", "idle GPUs that a request cannot use")
     frame = more.to_pandas()
     assert len(frame) == 4 and frame.starts.sum() == 1
-    assert "1 of 2 jobs" in more._repr_html_()
+    assert "1 of 2 waiting jobs" in more._repr_html_()
     assert pickle.loads(pickle.dumps(more)) == more
 
 
@@ -162,6 +162,41 @@ def test_uncordoned_nodes_take_jobs() -> None:
         gs.what_if(cluster, uncordon=["a"])
     with refuses("uncordon 'e' not removed"):
         gs.what_if(cluster, uncordon=["e"], remove=["e"])
+
+
+def test_a_pattern_uncordons_the_cordoned_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unready = [{"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSchedule"}]
+    data = half_full()
+    data["nodes"] += [  # type: ignore[operator]
+        make_node("e", schedulable=False),
+        make_node("f", schedulable=False, taints=unready),
+    ]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(data))
+    said = []
+    for nodes in ("e", "*", "*,e"):
+        assert main(["what-if", str(path), "--uncordon", nodes, "--no-consolidate"]) == 0
+        said.append(capsys.readouterr().out)
+    assert "1 of 2 waiting jobs would start with the change" in said[0]
+    assert said[1:] == said[:1] * 2
+
+
+def test_what_if_names_the_states_and_counts_jobs_of_removed_nodes_apart() -> None:
+    tasks = [
+        make_task("runs", node="a", gpus=[0, 1], gpu_count=2),
+        make_task("fills", node="b", gpus=[0, 1, 2, 3], gpu_count=4),
+        make_task("small", gpu_count=4),
+        make_task("large", gpu_count=8),
+    ]
+    cluster = gs.Cluster.from_json(document([make_node("a"), make_node("b"), make_node("c", gpu_count=2)], tasks))
+    text = str(gs.what_if(cluster, remove=["c"], consolidate=False))
+    assert "starts as it is: small" in text
+    assert "1 job would wait with the change" in text
+    answer = gs.what_if(cluster, remove=["a"], consolidate=False)
+    assert [job.name for job in answer.jobs if job.displaced] == ["runs"]
+    text = str(answer)
+    assert text.startswith("1 of 2 waiting jobs would start with the change; 1 as it is\n")
+    assert "1 of 1 job of removed nodes would find a new place" in text
 
 
 @pytest.mark.parametrize(
@@ -248,7 +283,7 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     node.write_text(json.dumps(make_node("x")))
     capsys.readouterr()
     assert main(["what-if", path, "--add-nodes", f"{node}=3", "--no-consolidate"]) == 0
-    assert "2 of 2 jobs would start" in capsys.readouterr().out
+    assert "2 of 2 waiting jobs would start" in capsys.readouterr().out
     assert main(["what-if", path, "--remove", "a", "--add-nodes", "b=1"]) == 0
 
 
@@ -265,7 +300,7 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("what-if CLUSTER --add-nodes a", "--add-nodes 'a' NODE=N"),
         ("what-if CLUSTER --add-nodes z=1", "--add-nodes[0] 'z'"),
         ("what-if CLUSTER --uncordon a", "--uncordon 'a' cordoned"),
-        ("what-if CLUSTER --uncordon a*", "--uncordon 'a' cordoned"),
+        ("what-if CLUSTER --uncordon a*", "--uncordon 'a*' matches no cordoned node"),
         ("what-if CLUSTER --remove z*", "--remove 'z*' matches no name"),
         ("blockers CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
         ("consolidate CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
@@ -273,7 +308,6 @@ def test_console(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("frontier CLUSTER --exempt z*", "--exempt 'z*' matches no name"),
         ("drain-order CLUSTER --nodes * --exempt *", "--nodes 4 nodes '*' 'a' exempt"),
         ("drain-order CLUSTER --nodes a,b* --exempt b*", "--nodes 1 node 'b*' 'b' exempt"),
-        ("what-if CLUSTER --uncordon *", "--uncordon 4 nodes '*' 'a' cordoned"),
     ],
 )
 def test_console_mistakes(

@@ -388,7 +388,8 @@ TEST_CASE("what_if: the queue, added nodes and a consolidation") {
     CHECK(now.states[1].empty_nodes == 2);
     CHECK(now.states[1].moves == 4);
     CHECK_FALSE(now.jobs.at(2).outcomes.at(1).alone);
-    CHECK_FALSE(now.jobs.at(2).outcomes.at(1).reason.empty());
+    CHECK_THAT(now.jobs.at(2).outcomes.at(1).reason, Mentions("impossible 'huge' needs 16 idle GPUs has 8"));
+    CHECK_THAT(now.jobs.at(1).outcomes.at(0).reason, !Mentions("impossible"));
 
     const auto more = con::what_if(
         cluster, {.add_nodes = {con::nodes_like(cluster, cluster.find_node("a"), 1)}, .consolidate = false});
@@ -419,9 +420,16 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
     CHECK_THAT(held.jobs.at(1).outcomes.at(0).reason, Mentions("does not wait for room team-a"));
     CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(0).starts);
     CHECK_FALSE(uncordoned.jobs.at(1).outcomes.at(1).starts);  // two of three need two nodes
+    CHECK_THAT(uncordoned.jobs.at(1).outcomes.at(1).reason, !Mentions("impossible"));
+    spec.jobs[0].waiting.reset();
+    spec.jobs[0].min_members = 6;  // each pod fits, but only five nodes are there, one of them cordoned
+    for (const auto* name : {"g4", "g5", "g6"}) spec.tasks.push_back(pending(name, 6, "gang"));
+    const auto too_many = con::what_if(Cluster::build(spec), {.consolidate = false});
+    CHECK_THAT(too_many.jobs.at(1).outcomes.at(0).reason, Mentions("impossible"));
+    spec.jobs[0].min_members = 2;
+    spec.tasks.resize(spec.tasks.size() - 3);
 
     // Kubernetes taints what it cordons.
-    spec.jobs[0].waiting.reset();
     spec.nodes.back().taints = {{.key = "node.kubernetes.io/unschedulable", .effect = "NoSchedule"}};
     spec.tasks.push_back(pending("whole", 8));
     const auto tainted = Cluster::build(spec);
