@@ -202,6 +202,7 @@ class Reader {
         each_readable(objects_.of(Kind::node), "Node", Errs::too_strict, report_, [&](const Place& object) {
             check_shape(object);
             auto node = read_node(object, report_);
+            see_times(object);
             claims_.fill(identity_of(object, false).name, node);
             NodeSpec spec{.name = identity_of(object, false).name, .labels = node.labels};
             read_taints(node, spec, report_);
@@ -260,6 +261,7 @@ class Reader {
     void read_pods(const std::string& source) {
         each_readable(objects_.of(Kind::pod), "Pod", Errs::too_lax, report_, [&](const Place& object) {
             auto pod = read_pod_or_requests(object);
+            see_times(object);
             const auto name = pod.id.full();
             if (kai_ != nullptr) kai_->prepare(pod);
             if (pod.finished()) {
@@ -292,6 +294,23 @@ class Reader {
                                  described(object, bad));
             return *std::move(pod);
         }
+    }
+
+    /// Sets the time of the snapshot to the newest one of its nodes and pods.
+    void see_times(const Place& object) {
+        const auto see = [&](const Place& at, std::string_view key, double seconds_later = 0) {
+            if (const auto time = read_seconds(at[key].text().value_or("")))
+                cluster_.now = std::max(cluster_.now, *time - static_cast<std::int64_t>(seconds_later));
+        };
+        const auto metadata = object["metadata"], status = object["status"];
+        see(metadata, "creationTimestamp");
+        // Its end, after the grace period.
+        const auto grace = metadata["deletionGracePeriodSeconds"].number().value_or(0);
+        see(metadata, "deletionTimestamp", std::clamp(grace, 0.0, 1e9));
+        see(status, "startTime");
+        for (const auto& taint : object["spec"]["taints"].items()) see(taint, "timeAdded");
+        for (const auto& condition : status["conditions"].items())
+            for (const auto* const key : {"lastTransitionTime", "lastHeartbeatTime"}) see(condition, key);
     }
 
     void read_state(const Pod& pod, TaskSpec& out) {
@@ -327,14 +346,9 @@ class Reader {
         const auto seconds_at = [](const Place& object, std::string_view key) {
             return read_seconds(object[key].text().value_or(""));
         };
-        if (const auto started = seconds_at(status, "startTime")) {
-            out.start_time = *started;
-            cluster_.now = std::max(cluster_.now, *started);
-        }
-        if (const auto created = seconds_at(pod.object["metadata"], "creationTimestamp")) {
-            if (!pod.bound()) out.start_time = *created;  // its age in the queue
-            cluster_.now = std::max(cluster_.now, *created);
-        }
+        if (const auto started = seconds_at(status, "startTime")) out.start_time = *started;
+        const auto created = seconds_at(pod.object["metadata"], "creationTimestamp");
+        if (created && !pod.bound()) out.start_time = *created;  // its age in the queue
         for (const auto* const key : {"gpu-fraction", "gpu-memory"})
             if (kai_ == nullptr && !pod.annotation(key).empty())
                 report_.ignored("Pod", std::string("annotation ") + key, Errs::too_lax,

@@ -175,6 +175,23 @@ TEST_CASE("Times become seconds, and the latest is now", "[io][kubernetes]") {
     CHECK(task(reading, "b").start_time == 86400);
     CHECK(task(reading, "c").start_time == 0);
     CHECK(reading.cluster.now == 1795361060);
+
+    const std::string start = R"("startTime": "1970-01-01T00:01:00Z")", newer = R"("1970-01-01T00:02:00Z")";
+    const auto now = [&](const NodeText& of_node, PodText of_pod) {
+        of_pod.on = "n0";
+        of_pod.status = start + of_pod.status;
+        return read({node("n0", of_node), pod("p", of_pod)}).cluster.now;
+    };
+    CHECK(now({}, {}) == 60);
+    CHECK(now({}, {.metadata = R"("deletionTimestamp": )" + newer}) == 120);
+    CHECK(now({}, {.metadata = R"("deletionGracePeriodSeconds": 30, "deletionTimestamp": )" + newer}) == 90);
+    CHECK(now({}, {.status = R"(, "conditions": [{"type": "Ready", "lastTransitionTime": )" + newer +
+                             "}]"}) == 120);
+    CHECK(now({}, {.status = R"(, "conditions": [{"type": "Ready", "lastTransitionTime": )" + newer + "}]",
+                   .phase = "Succeeded"}) == 120);
+    CHECK(now({.metadata = R"("creationTimestamp": )" + newer}, {}) == 120);
+    CHECK(now({.spec = R"("taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": )" + newer + "}]"},
+              {}) == 120);
 }
 
 }  // namespace pods_tests
