@@ -168,8 +168,10 @@ static std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
     for (const auto* move : moves_by_wave(plan))
         out += concat("M|", pod(move->task), "|", move->from, "|", move->to, "|wave ", move->wave,
                       move->gpus.empty() ? "" : ", GPU " + joined(move->gpus, " "), "\n");
-    for (const auto& placement : plan.placements)
-        out += "W|" + pod(placement.task) + "|" + placement.node + "\n";
+    const std::set<std::string_view> evicted(plan.evictions.begin(), plan.evictions.end());
+    for (const auto& placement : plan.placements)  // the replacement of an evicted pod has another name
+        if (!evicted.contains(placement.task))
+            out += "W|" + pod(placement.task) + "|" + placement.node + "\n";
     return out;
 }
 
