@@ -392,6 +392,7 @@ BEGIN {
 }
 $1 == "V" { vacate[$2]; order[++nodes] = $2 }
 $1 == "E" { step[++steps] = $2; kind[steps] = "E"; victim[$2] }
+$1 == "W" { served[++n_served] = $2 }
 $1 == "M" { step[++steps] = $2; kind[steps] = "M"; from[steps] = $3; to[steps] = $4 }
 $1 == "R" { retry_at[$2] = $3 }
 $1 == "L" { is_done[$2] }
@@ -457,6 +458,10 @@ END {
         print "there|" p "|" place[p] "|" uid[p] "|" controller[p] "|" gpus_of(p) "|" (uid[p] in added) "|" (pod_kind[p] in kept) "|" (p in guarded)
     }
     for (i = 1; i <= nodes; ++i) if (!(order[i] in ready)) print "missing|" order[i]
+    for (i = 1; i <= n_served; ++i) {
+      p = served[i]
+      print "served|" p "|" (!(p in place) && p in uid && !leaving[p] ? "" : p in place ? "on " place[p] : "gone")
+    }
     for (p in victim) if (p in place) { --ready_pods[owner[p]]; --bound_pods[owner[p]] }
     for (i = 1; i <= steps; ++i) {
       p = step[i]; u = owner[p]
@@ -788,6 +793,17 @@ carry_out() {
     done 3<"$tmp/next"
   done
 }
+# Ends the run if the plan makes room for pending pods, none of which is pending any more.
+end_if_none_waits() {
+  [ -n "$(nodes W)" ] || return 0
+  look
+  [ -z "$(view facts | awk -F'|' '$1 == "served" && $3 == ""')" ] || return 0
+  say "Nothing is evicted: no pod is pending any more that the plan makes room for."
+  release $(marked true) $(marked false)
+  steps=$(printf '%s\n' "$steps" | grep '^W')
+  carry_out # waits for the replacements of a run that was interrupted
+  finish
+}
 # Looks at the end: what is empty, what is pending, which budgets are broken that were not.
 finish() {
   look
@@ -823,17 +839,19 @@ finish() {
   [ -z "$new" ] || say "Disruption budgets that are broken now: $(say "$new" | cut -d'|' -f2 | sorted)"
   if [ -z "$full$waits$new$bad" ]; then say "The plan is carried out."; exit 0; fi
   offer
-  [ -n "$free" ] || [ -z "$(nodes V)" ] || exit 1
+  [ -n "$free" ] || [ "$nothing_evicted$(nodes V)" = 0 ] || exit 1
   say "The plan is carried out in part."
   exit 3
 }
 run() {
+  printf '%s\n' "$steps" | grep -q '|' || { say 'The plan has no steps.' && exit 0; }
   # Moves from nodes that stay are for pending pods. To empty nodes, they would cost evictions for little:
   # kube-scheduler need not use the room that they make for the pods that need it.
   [ -n "$(nodes V)" ] && [ -z "$(nodes W)" ] || all_moves=1
   remember_before
   say "Context $(k config current-context 2>/dev/null || say 'not known')."
   list nodes
+  end_if_none_waits
   wanted=''
   for node in $(nodes V) $([ "$all_moves" = 0 ] || nodes H); do
     case " $skip " in *" $node "*) ;; *) wanted="$wanted $node" ;; esac
@@ -844,6 +862,7 @@ run() {
   [ -z "$lost" ] || say "Nodes that are gone: $lost"
   [ -z "$lost" ] || [ "$lost" != "$(nodes V | sorted)" ] || { unwind && stop "the nodes to be vacated are not in this cluster"; }
   approve
+  end_if_none_waits # any more after the questions
   record
   carry_out
   finish
@@ -884,9 +903,10 @@ main() {
   check)
     nothing_evicted=1
     facts
-    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)$(rows there '$7 ? 1 : ""')"
+    odd="$(rows elsewhere 1)$(rows missing 1)$(rows unplanned 1)$(rows there '$7 ? 1 : ""')$(rows served '$3')"
     budget=$(rows there '$8 ? $2 : ""' | sorted)
     rows missing '"node " $2 " is not in this cluster"'
+    rows served '$3 == "" ? "" : "pod " $2 " is " $3 ", not pending"'
     rows unplanned '"pod " $2 " on " $3 " is not in the plan"'
     rows there '$7 ? "pod " $2 " on " $3 " is not in the plan" : ""'
     [ -z "$budget" ] || say "Disruption budgets allow no eviction now: $budget"

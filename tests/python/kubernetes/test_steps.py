@@ -436,7 +436,7 @@ def test_it_expects_the_pods_that_were_there(
 def test_a_pending_pod_that_is_gone_is_no_success(tmp_path: Path) -> None:
     placed = plan(vacated=(), placements=[{"task": "ml/big", "node": "n2", "gpus": []}])
     run = Case(tmp_path, plan=placed).go(GPUSCHED_WAIT_S="1")
-    assert run.returncode == 3 and mentions(run.stdout, "pending pod ml/big")
+    assert run.returncode == 1 and mentions(run.stdout, "pending pod ml/big")
 
 
 def test_what_it_records_may_be_longer_than_an_argument(tmp_path: Path) -> None:
@@ -649,14 +649,16 @@ def test_no_harm_on_random_clusters(seed: int, tmp_path: Path) -> None:
     assert case.cordoned() == sorted({"n1"} | set(vacated) - on), run.stdout
 
 
+MAKES_ROOM = plan(
+    move("web-c", "n2", "n5"), vacated=(), evictions=["ml/spot"],
+    placements=[{"task": "ml/big", "node": "n2", "gpus": []}, {"task": "ml/spot", "node": "n4", "gpus": []}],
+)  # fmt: skip
+
+
 def test_room_for_pending_pods(tmp_path: Path) -> None:
     """Evictions come first, nodes that pods leave are closed until all have left, then the pod starts."""
-    makes_room = plan(
-        move("web-c", "n2", "n5"), vacated=(), evictions=["ml/spot"],
-        placements=[{"task": "ml/big", "node": "n2", "gpus": []}],
-    )  # fmt: skip
     room = {"n0": 3, "n1": 3, "n4": 3, "n5": 3}
-    case = Case(tmp_path, plan=makes_room, pods={"ml/big": pod("", "big", 8)}, lands=["", "n5"], room=room)
+    case = Case(tmp_path, plan=MAKES_ROOM, pods={"ml/big": pod("", "big", 8)}, lands=["", "n5"], room=room)
     run = case.go()
     assert run.returncode == 0, run.stdout + run.stderr
     assert case.evicted() == ["u-spot", "u-web-c"] and case.cordoned() == ["n1"]
@@ -664,7 +666,40 @@ def test_room_for_pending_pods(tmp_path: Path) -> None:
     state = case.read()
     assert "ml/big" in state["pods"] and state["pods"]["ml/big"]["ready"]
     stuck = Case(
-        tmp_path / "stuck", plan=makes_room, pods={"ml/big": pod("", "big", 8, stuck=True)}, lands=["", "n5"]
+        tmp_path / "stuck", plan=MAKES_ROOM, pods={"ml/big": pod("", "big", 8, stuck=True)}, lands=["", "n5"]
     )
     run = stuck.go(GPUSCHED_WAIT_S="1")
     assert run.returncode == 3 and mentions(run.stdout, "ml/big is on no node the plan wants n2")
+
+
+@pytest.mark.parametrize("when", ["before", "during the question", "after a kill"])
+@pytest.mark.parametrize(("node", "code", "says"), [("n4", 0, "ml/big is on n4"), (None, 1, "ml/big is gone")])
+def test_no_pod_is_evicted_for_pods_that_no_longer_wait(
+    when: str, node: str | None, code: int, says: str, tmp_path: Path
+) -> None:
+    case = Case(tmp_path, plan=MAKES_ROOM, pods={"ml/big": pod("", "big", 8, stuck=True)}, lands=["", "n5"])
+    if when == "after a kill":
+        assert case.run(answer="n\n").returncode == 1
+        case.change(kill={"call": case.read()["clock"] + 12, "when": "after"})
+        assert case.go().returncode == -9
+        case.change(kill=None)
+    evicted = ["u-spot"] if when == "after a kill" else []
+    assert case.evicted() == evicted
+    run = asked(case) if when == "during the question" else None
+    pods = {name: one for name, one in case.read()["pods"].items() if name != "ml/big"}
+    case.change(pods=pods | ({"ml/big": pod(node, "big", 8, uid="u-big")} if node else {}))
+    if run is None:
+        check = case.run("check")
+        assert check.returncode == 3 and mentions(check.stdout, f"{says} not pending")
+        done = case.go(GPUSCHED_WAIT_S="2", GPUSCHED_LEASE_S="1")
+        said, returned = done.stdout + done.stderr, done.returncode
+    else:
+        said, returned = str(run.communicate("y\n", timeout=60)), run.returncode
+    code = 3 if code and evicted else code  # in part
+    assert (returned, case.evicted(), case.cordoned()) == (code, evicted, ["n1"]), said
+    assert mentions(said, "Nothing is evicted")
+
+
+def test_a_plan_without_steps_says_so(tmp_path: Path) -> None:
+    run = Case(tmp_path, plan=plan(vacated=())).go()
+    assert run.returncode == 0 and "no steps" in run.stdout and "carried out" not in run.stdout
