@@ -98,7 +98,7 @@ class BindingLimits {
             if (!possible) {
                 const std::string cannot = "no deployment of these GPU types ";
                 const auto& workload = request_.models[kind.model].workloads[kind.workload];
-                const auto& longest = RequestMix(workload).longest();
+                const auto longest = RequestMix(workload).longest();
                 const std::string held = workload.lengths.empty()
                                              ? "can hold one of its requests"
                                              : "can hold its longest request (" + number_text(longest.input) +

@@ -46,7 +46,7 @@ static std::vector<bool> holds_alone(const ServedModel& served, const std::vecto
     for (const auto& workload : served.workloads) {
         if (workload.rate <= 0) continue;
         rates = true;
-        const auto& shape = RequestMix(workload).longest();
+        const auto shape = RequestMix(workload).longest();
         const auto longest = std::int64_t{shape.input} + shape.output;
         options.min_tokens = static_cast<int>(
             std::clamp<std::int64_t>(longest, options.min_tokens, std::numeric_limits<int>::max()));

@@ -23,7 +23,7 @@ class RequestMix {
 
     [[nodiscard]] const std::vector<WeightedShape>& lengths() const { return lengths_; }
     /// The lengths with the most tokens.
-    [[nodiscard]] const RequestShape& longest() const { return lengths_[longest_].shape; }
+    [[nodiscard]] RequestShape longest() const { return lengths_[longest_].shape; }
     /// The index of random lengths. Draws no number if all requests have the same lengths.
     [[nodiscard]] std::size_t draw(Rng& rng) const;
     /// A group of requests that take about as long.
