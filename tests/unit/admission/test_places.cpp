@@ -177,6 +177,15 @@ TEST_CASE("tasks leave for a constraint of another task that needs members of a 
         cases.push_back({"spread: by at most " + std::to_string(skew), spec, skew == 3 ? 0 : 30});
     }
     {
+        // All members move to n0; the last one has its constraint and must be the first.
+        auto spec = racks({3, 3});
+        for (const int gpu : {0, 1, 2}) member(spec, "m" + std::to_string(gpu), "n1", gpu);
+        spec.tasks.back().spread = {{.group = "g", .level = 0, .max_skew = 1}};
+        pod(spec, "pod", 3).node_selector["only"] = "n1";
+        spec.nodes[1].labels["only"] = "n1";
+        cases.push_back({"spread: a task moves before other members", spec, 90});
+    }
+    {
         auto spec = racks({3, 0});
         member(spec, "a", "n0", 0).preemptible = true;
         auto& large = pod(spec, "pod", 2);
