@@ -414,11 +414,14 @@ void Search::run(std::span<const NodeId> region, bool defers) {
     };
     loses_needed_early_ = false;
     defers_ = defers;
-    if (defers) {  // simple plans first
+    if (defers) {  // simple plans first, and without a plan deeper ones than usual
+        constexpr int deeper = 2;
         const auto before = stats_.steps;
         total = before + (solutions_.empty() ? left_for_others_
                                              : std::min(left_for_others_, most_of_pod * state_.pods_left));
-        for (depth_ = 0; depth_ <= options_.search.depth && best_ > least && stats_.steps < total; ++depth_)
+        for (depth_ = 0; depth_ <= options_.search.depth + (solutions_.empty() ? deeper : 0) &&
+                         best_ > least && stats_.steps < total;
+             ++depth_)
             for (std::int64_t share = 32;; share *= 4) {
                 static_cast<void>(pass(share));
                 if (!hit_step_limit_ || best_ <= least || stats_.steps >= total) break;
