@@ -414,11 +414,14 @@ void Search::run(std::span<const NodeId> region, bool defers) {
     };
     loses_needed_early_ = false;
     defers_ = defers;
-    if (defers) {  // simple plans first
+    if (defers) {  // simple plans first, and without a plan deeper ones than usual
+        constexpr int deeper = 2;
         const auto before = stats_.steps;
         total = before + (solutions_.empty() ? left_for_others_
                                              : std::min(left_for_others_, most_of_pod * state_.pods_left));
-        for (depth_ = 0; depth_ <= options_.search.depth && best_ > least && stats_.steps < total; ++depth_)
+        for (depth_ = 0; depth_ <= options_.search.depth + (solutions_.empty() ? deeper : 0) &&
+                         best_ > least && stats_.steps < total;
+             ++depth_)
             for (std::int64_t share = 32;; share *= 4) {
                 static_cast<void>(pass(share));
                 if (!hit_step_limit_ || best_ <= least || stats_.steps >= total) break;
@@ -566,20 +569,45 @@ bool Search::restarts_keep_budgets(const Solution& solution) const {
     });
 }
 
+/// Returns whether the task fits on the node now: on `gpus`, or with `others` on GPUs that replace them.
+bool Search::fits(TaskId task, NodeId to, GpuMask& gpus, bool others) const {
+    if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;
+    if (gpus_fit(state_.work, task, to, gpus)) return true;
+    if (!others) return false;
+    gpus = allocation::pick_gpus(allocation::ByWish{}, state_.work, task, to);
+    return true;
+}
+
+/// Appends the waiting moves to `ordered` in the first order in which each is possible, and makes them.
+/// @return false if `tries` of them do not find one; nothing has changed then
+bool Search::try_orders(std::vector<consolidation::Step>& waiting, std::vector<consolidation::Step>& ordered,
+                        int& tries) {
+    for (std::size_t i = 0; i < waiting.size() && --tries >= 0; ++i) {
+        auto step = waiting[i];
+        if (!fits(step.task, step.to, step.gpus, true)) continue;
+        const auto before = state_.work.checkpoint();
+        state_.work.assign(step.task, step.to, step.gpus);
+        ordered.push_back(step);
+        const auto at = waiting.begin() + static_cast<std::ptrdiff_t>(i);
+        const auto planned = *at;
+        waiting.erase(at);
+        if (try_orders(waiting, ordered, tries)) return true;
+        waiting.insert(waiting.begin() + static_cast<std::ptrdiff_t>(i), planned);
+        ordered.pop_back();
+        state_.work.rollback(before);
+    }
+    return waiting.empty();
+}
+
 /// Orders the moves so that each is possible while its source is still occupied (make before break). If moves
 /// wait for each other in a cycle, instead evicts the task with the lowest additional cost and
 /// places it again.
 bool Search::order_moves(Solution& solution) {
-    const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
-        if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;
-        if (gpus_fit(state_.work, task, to, gpus)) return true;
-        if (!others) return false;
-        gpus = allocation::pick_gpus(allocation::ByWish{}, state_.work, task, to);
-        return true;
-    };
     for (const auto task : solution.evictions) state_.work.remove(task);
     auto waiting = std::move(solution.moves);
     solution.moves.clear();
+    const auto before_moves = state_.work.checkpoint();
+    int tries_left = 128;
     while (!waiting.empty()) {
         bool found = false;
         // First tasks that need others, which may still leave.
@@ -587,7 +615,7 @@ bool Search::order_moves(Solution& solution) {
             for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
                 if (stage == 0 && (!needs_others_ || !gpusched::detail::needs_others(inv_, step->task)))
                     continue;
-                if (!fit(step->task, step->to, step->gpus, stage != 1)) continue;
+                if (!fits(step->task, step->to, step->gpus, stage != 1)) continue;
                 state_.work.assign(step->task, step->to, step->gpus);
                 solution.moves.push_back(*step);
                 waiting.erase(step);
@@ -597,6 +625,23 @@ bool Search::order_moves(Solution& solution) {
             if (found) break;
         }
         if (found) continue;
+        // Earlier moves can take away what a task needs (near, spread): tries other orders, that task first.
+        const auto late = std::find_if(waiting.begin(), waiting.end(), [&](const auto& step) {
+            return gpusched::detail::may_pass(find_obstacle(state_.work, step.task, step.to));
+        });
+        if (late != waiting.end() && tries_left > 0) {
+            std::vector<consolidation::Step> all{*late}, ordered;
+            for (const auto& step : waiting)
+                if (step.task != late->task) all.push_back(step);
+            all.insert(all.end(), solution.moves.begin(), solution.moves.end());
+            state_.work.rollback(before_moves);
+            if (try_orders(all, ordered, tries_left)) {
+                solution.moves = std::move(ordered);
+                break;
+            }
+            for (const auto& step : solution.moves) state_.work.assign(step.task, step.to, step.gpus);
+        }
+        tries_left = 0;
         auto cheapest = waiting.end();
         std::int64_t extra = never;
         for (auto step = waiting.begin(); step != waiting.end(); ++step) {
@@ -621,7 +666,7 @@ bool Search::order_moves(Solution& solution) {
     return gpusched::detail::place_in_some_order(solution.placements.size(),
                                                  [&](std::size_t i) {
                                                      auto& p = solution.placements[i];
-                                                     if (!fit(p.task, p.node, p.gpus, true)) return false;
+                                                     if (!fits(p.task, p.node, p.gpus, true)) return false;
                                                      state_.work.assign(p.task, p.node, p.gpus);
                                                      return true;
                                                  })

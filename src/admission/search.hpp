@@ -73,6 +73,9 @@ class Search {
     [[nodiscard]] Items find_helpers();
     [[nodiscard]] bool restarts_keep_budgets(const Solution& solution) const;
     bool order_moves(Solution& solution);
+    bool try_orders(std::vector<consolidation::Step>& waiting, std::vector<consolidation::Step>& ordered,
+                    int& tries);
+    [[nodiscard]] bool fits(TaskId task, NodeId to, GpuMask& gpus, bool others) const;
 
     [[nodiscard]] bool has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const;
     [[nodiscard]] bool displaces_at_home(const Item& item) const;

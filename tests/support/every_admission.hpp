@@ -22,7 +22,7 @@ namespace testing_support {
 /// Tries every fate of every running task (it stays, moves, restarts or is lost), every place of all that arrive, and every order of the
 /// moves. All ids are positions in the document. Knows shares of GPUs, cores, node selectors, Standby tasks, gangs with subgroups, budgets,
 /// anti-affinity, affinity, `avoid`, `near`, `spread`, guaranteed NUMA nodes, required network levels, exempt nodes, spared tasks and limits. At most 8 GPUs
-/// per node; memory and devices are not looked at.
+/// and 6 NUMA nodes per node; memory and devices are not looked at.
 class EveryAdmission {
   public:
     struct Found {
@@ -46,8 +46,12 @@ class EveryAdmission {
         now_.at.assign(spec.tasks.size(), -1);
         now_.gpus.assign(spec.tasks.size(), 0);
         open_.assign(spec.nodes.size(), opens);
+        like_last_.assign(spec.tasks.size(), false);
         for (int t = 0; t < tasks(); ++t) {
             if (!task(t).node) {
+                auto renamed = task(t);
+                if (!pods_.empty()) renamed.name = task(pods_.back()).name;
+                like_last_[std::size_t(t)] = !pods_.empty() && renamed == task(pods_.back());
                 pods_.push_back(t);
                 continue;
             }
@@ -288,24 +292,27 @@ class EveryAdmission {
     void for_each_place(int t, int n, Use&& use) const {
         if (!accepts(t, n) || !has_cores(now_, t, n) || !groups_allow(now_, t, n)) return;
         const auto free = free_gpus(now_, t, n);
-        std::array<int, 8> kind{};
+        if (std::popcount(free) < task(t).gpu_count) return;
+        std::array<unsigned, 8> weight{};  // sums say how many GPUs of each kind a set has
         for (int g = 0; g < node(n).gpu_count; ++g) {
             const auto i = std::size_t(g);
-            int numa = 0;
+            unsigned numa = 0;
             if (node(n).hardware)
                 for (std::size_t k = 0; k < node(n).hardware->numa_nodes.size(); ++k)
-                    if ((node(n).hardware->numa_nodes[k].gpus >> g & 1) != 0) numa = static_cast<int>(k);
+                    if ((node(n).hardware->numa_nodes[k].gpus >> g & 1) != 0) numa = static_cast<unsigned>(k);
             const auto &now = now_.nodes[std::size_t(n)], &start = start_.nodes[std::size_t(n)];
-            kind[i] = now.used[i] + now.claimed[i] + start.used[i] + start.claimed[i] == 0 ? numa : 100 + g;
+            const bool unused = now.used[i] + now.claimed[i] + start.used[i] + start.claimed[i] == 0;
+            weight[i] = unused ? 256u << 4 * numa : 1u << g;
         }
-        std::set<std::multiset<int>> seen;
+        std::vector<unsigned> seen;
         for (unsigned gpus = 0; gpus < 1u << node(n).gpu_count; ++gpus) {
             if (std::popcount(gpus) != task(t).gpu_count || (gpus & ~free) != 0 || !local(t, n, gpus))
                 continue;
-            std::multiset<int> kinds;
-            for (int g = 0; g < node(n).gpu_count; ++g)
-                if ((gpus >> g & 1) != 0) kinds.insert(kind[std::size_t(g)]);
-            if (seen.insert(std::move(kinds)).second) use(gpus);
+            unsigned kinds = 0;
+            for (int g = 0; g < node(n).gpu_count; ++g) kinds += (gpus >> g & 1) * weight[std::size_t(g)];
+            if (std::find(seen.begin(), seen.end(), kinds) != seen.end()) continue;
+            seen.push_back(kinds);
+            use(gpus);
         }
     }
 
@@ -343,6 +350,19 @@ class EveryAdmission {
     }
     static std::int64_t allowed(const gpusched::BudgetSpec& budget) {
         return budget.broken ? 0 : budget.allowed_down;
+    }
+
+    /// Does a pod, or a task that is placed again, need members near it of which none will run?
+    bool lacks_neighbours() const {
+        for (int t = 0; t < tasks(); ++t) {
+            const bool placed = !task(t).node || fate_[std::size_t(t)] == Fate::returns;
+            if (!placed || task(t).near.empty()) continue;
+            bool some = false;
+            for (int u = 0; u < tasks() && !some; ++u)
+                some = fate_[std::size_t(u)] != Fate::lost && is_wanted(t, u);  // perhaps itself
+            if (!some) return true;
+        }
+        return false;
     }
 
     bool gangs_hold() const {
@@ -386,7 +406,7 @@ class EveryAdmission {
                 if (!options_.prices.budget_price_s) return;
                 cost += over * *options_.prices.budget_price_s * 1000;
             }
-        if (too_much(cost) || !gangs_hold()) return;
+        if (too_much(cost) || !gangs_hold() || lacks_neighbours()) return;
         arrivals_.insert(arrivals_.end(), pods_.begin(), pods_.end());
         for (int t = 0; t < tasks(); ++t)
             if (fate_[std::size_t(t)] == Fate::returns) arrivals_.push_back(t);
@@ -402,7 +422,8 @@ class EveryAdmission {
         if (too_much(cost)) return;
         if (next == arrivals_.size()) return finish(cost);
         const int t = arrivals_[next];
-        for (int n = 0; n < nodes(); ++n) {
+        // Of pods that are alike, the first is on the first node.
+        for (int n = like_last_[std::size_t(t)] ? at(now_, arrivals_[next - 1]) : 0; n < nodes(); ++n) {
             if (task(t).node) {
                 if (fate_[std::size_t(t)] == Fate::moves ? n == at(start_, t) || !open_[std::size_t(n)]
                                                          : exempt(n))
@@ -421,58 +442,68 @@ class EveryAdmission {
         }
     }
 
-    /// Moves one task that is copied, or some that restart at once, again and again.
+    /// May these tasks move in one wave? A task that is copied moves alone.
+    bool may_share_a_wave(const std::vector<int>& wave) const {
+        if (wave.size() > 1 && std::any_of(wave.begin(), wave.end(),
+                                           [&](int t) { return task(t).how == gpusched::Mobility::copy; }))
+            return false;
+        for (const auto& job : spec_.jobs)
+            if (job.max_disrupted && std::count_if(wave.begin(), wave.end(), [&](int t) {
+                                         return task(t).job == job.name;
+                                     }) > *job.max_disrupted)
+                return false;
+        return std::all_of(spec_.budgets.begin(), spec_.budgets.end(), [&](const auto& budget) {
+            const auto restarts = std::count_if(wave.begin(), wave.end(), [&](int t) {
+                return task(t).how != gpusched::Mobility::copy && in(budget, task(t));
+            });
+            return restarts == 0 || down(budget) + restarts <= allowed(budget);
+        });
+    }
+    /// Moves one task that is copied, or some that restart at once, again and again. False: `state` is as it was.
     bool order(State& state, const std::vector<int>& movers, unsigned done, gpusched::PlanSpec& plan) {
         const auto all = (1u << movers.size()) - 1;
         if (done == all) return true;
         if (!seen_.insert(done).second) return false;
-        for (unsigned wave = 1; wave <= all; ++wave) {
-            if ((wave & done) != 0) continue;
-            std::vector<int> now;
-            bool possible = true;
+        std::vector<int> wave;
+        for (unsigned chosen = 1; chosen <= all; ++chosen) {
+            if ((chosen & done) != 0) continue;
+            wave.clear();
             for (std::size_t m = 0; m < movers.size(); ++m)
-                if ((wave >> m & 1) != 0) now.push_back(movers[m]);
-            for (const int t : now)
-                if (now.size() > 1 && task(t).how == gpusched::Mobility::copy) possible = false;
-            for (const auto& job : spec_.jobs)
-                if (job.max_disrupted && std::count_if(now.begin(), now.end(), [&](int t) {
-                                             return task(t).job == job.name;
-                                         }) > *job.max_disrupted)
-                    possible = false;
-            for (const auto& budget : spec_.budgets) {
-                const auto restarts = std::count_if(now.begin(), now.end(), [&](int t) {
-                    return task(t).how != gpusched::Mobility::copy && in(budget, task(t));
-                });
-                if (restarts > 0 && down(budget) + restarts > allowed(budget)) possible = false;
+                if ((chosen >> m & 1) != 0) wave.push_back(movers[m]);
+            if (!may_share_a_wave(wave)) continue;
+            for (const int t : wave) take(state, t);
+            bool possible = true;
+            for (const int t : wave) {
+                possible = possible && fits(state, t, at(now_, t), now_.gpus[std::size_t(t)]);
+                put(state, t, at(now_, t), now_.gpus[std::size_t(t)]);
             }
-            if (!possible) continue;
-            auto next = state;
-            for (const int t : now) take(next, t);
-            for (const int t : now) {
-                possible = possible && fits(next, t, at(now_, t), now_.gpus[std::size_t(t)]);
-                put(next, t, at(now_, t), now_.gpus[std::size_t(t)]);
+            if (possible) {
+                const auto before = plan.moves.size();
+                for (const int t : wave)
+                    plan.moves.push_back({.task = task(t).name,
+                                          .from = node(at(start_, t)).name,
+                                          .to = node(at(now_, t)).name,
+                                          .gpus = listed(now_.gpus[std::size_t(t)]),
+                                          .wave = plan.waves,
+                                          .how = gpusched::move_mode(task(t).how)});
+                ++plan.waves;
+                if (order(state, movers, done | chosen, plan)) return true;
+                --plan.waves;
+                plan.moves.resize(before);
             }
-            if (!possible) continue;
-            const auto before = plan.moves.size();
-            for (const int t : now)
-                plan.moves.push_back({.task = task(t).name,
-                                      .from = node(at(start_, t)).name,
-                                      .to = node(at(now_, t)).name,
-                                      .gpus = listed(now_.gpus[std::size_t(t)]),
-                                      .wave = plan.waves,
-                                      .how = gpusched::move_mode(task(t).how)});
-            ++plan.waves;
-            if (order(next, movers, done | wave, plan)) return true;
-            --plan.waves;
-            plan.moves.resize(before);
+            for (const int t : wave) take(state, t);
+            for (const int t : wave) put(state, t, at(start_, t), start_.gpus[std::size_t(t)]);
         }
         return false;
     }
     /// Places all that arrive without a move, each when the others allow it.
-    bool order_placements(State& state, gpusched::PlanSpec& plan) const {
+    bool order_placements(State& state, gpusched::PlanSpec& plan) {
         bool all = true;
+        unsigned done = 0;
+        for (const int t : arrivals_) done |= unsigned(at(state, t) >= 0) << t;
+        if (!seen_.insert(done).second) return false;
         for (const int t : arrivals_) {
-            if (fate_[std::size_t(t)] == Fate::moves || at(state, t) >= 0) continue;
+            if ((done >> t & 1) != 0) continue;
             all = false;
             if (!others_allow(state, t, at(now_, t))) continue;
             const auto gpus = now_.gpus[std::size_t(t)];
@@ -493,22 +524,22 @@ class EveryAdmission {
 
     void finish(std::int64_t cost) {
         gpusched::PlanSpec plan;
-        auto state = start_;
+        auto state = start_, moved = now_;
         std::vector<int> movers;
         for (int t = 0; t < tasks(); ++t) {
+            const bool moves = fate_[std::size_t(t)] == Fate::moves;
+            if (moves) movers.push_back(t);
             if (evicted(t)) {
                 plan.evictions.push_back(task(t).name);
                 take(state, t);
             }
-            if (fate_[std::size_t(t)] == Fate::moves) movers.push_back(t);
+            if (!moves && fate_[std::size_t(t)] != Fate::stays && at(moved, t) >= 0) take(moved, t);
         }
+        for (const int p : pods_) take(moved, p);
+        seen_.clear();
+        if (!order_placements(moved, plan)) return;
         seen_.clear();
         if (!order(state, movers, 0, plan)) return;
-        for (const int t : movers) {
-            take(state, t);
-            put(state, t, at(now_, t), now_.gpus[std::size_t(t)]);
-        }
-        if (!order_placements(state, plan)) return;
         for (int n = 0; n < nodes(); ++n) {
             const auto holds = [&](const State& s) {
                 for (int t = 0; t < tasks(); ++t)
@@ -532,9 +563,10 @@ class EveryAdmission {
     State now_, start_;
     std::vector<int> pods_, arrivals_;
     std::vector<bool> open_, may_move_, may_evict_;
+    std::vector<bool> like_last_;  // pods like the pod before them
     std::vector<Fate> fate_;
     std::optional<int> together_;
-    std::set<unsigned> seen_;  // sets of tasks that have moved
+    std::set<unsigned> seen_;  // sets of tasks that have moved, or are placed
     std::int64_t limit_ = 0;
     std::optional<Found> best_;
 };

@@ -350,15 +350,18 @@ TEST_CASE("admission against every way, by feature") {
         INFO(name << ", seed " << seed);
         judge(c, seed, counts, feature);
     }
+    if (testing_support::times() > 1)  // the row of docs/admission-measurements.md
+        WARN("| " << name << " | " << counts.tried << " | " << counts.binding << " | " << counts.possible
+                  << " | " << counts.optimal << " | " << counts.proven << " | " << counts.refused << " | "
+                  << counts.relaxed << " | " << counts.false_proofs << " | " << counts.above << " |");
     CAPTURE(name, counts.tried, counts.binding, counts.possible, counts.optimal, counts.proven,
             counts.refused, counts.relaxed, counts.which);
     CHECK(counts.false_proofs == 0);
     CHECK(counts.above == 0);
     CHECK(counts.invalid == 0);
     CHECK(counts.relaxed == 0);
-    // With near and spread more plans need a deeper nesting, or tasks that restart at the same time.
-    const int per_thousand = feature == Feature::near || feature == Feature::spread ? 3 : 1;
-    CHECK(counts.refused <= (per_thousand * counts.possible + 999) / 1000);
+    // Some plans need a deeper nesting, or tasks that restart at the same time.
+    CHECK(counts.refused <= (counts.possible + 999) / 1000);
 }
 
 TEST_CASE("means that are added prevent no admission, however few steps the search has") {

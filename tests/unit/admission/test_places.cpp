@@ -168,6 +168,19 @@ TEST_CASE("tasks leave for a constraint of another task that needs members of a 
         pod(spec, "pod", 2);
         cases.push_back({"near: all others are lost", spec, 30 + 3600});
     }
+    {
+        // n0 -> n1 -> n3 -> n4 -> n5: each task fits only on the next node.
+        auto spec = racks({1, 1, 0, 1, 1, 1});
+        spec.tasks.front().groups = {"g"};
+        pod(spec, "pod", 1).near = {{"g", node_level}};
+        const char* from = "n0";
+        for (const auto* to : {"n1", "n3", "n4", "n5"}) {
+            spec.nodes[static_cast<std::size_t>(to[1] - '0')].labels["only"] = to;
+            testing_support::run(spec, std::string("to ") + to, from, 0, 1).node_selector["only"] = to;
+            from = to;
+        }
+        cases.push_back({"near: a chain of four moves", spec, 120});
+    }
     // n1 has no place for the pod, and n0 has two members already.
     for (const int skew : {1, 2, 3}) {
         auto spec = racks({4, 1});
@@ -176,6 +189,15 @@ TEST_CASE("tasks leave for a constraint of another task that needs members of a 
         pod(spec, "pod", 2).spread = {{.group = "g", .level = 0, .max_skew = skew}};
         spec.tasks.back().groups = {"g"};
         cases.push_back({"spread: by at most " + std::to_string(skew), spec, skew == 3 ? 0 : 30});
+    }
+    {
+        // All members move to n0; the last one has its constraint and must be the first.
+        auto spec = racks({3, 3});
+        for (const int gpu : {0, 1, 2}) member(spec, "m" + std::to_string(gpu), "n1", gpu);
+        spec.tasks.back().spread = {{.group = "g", .level = 0, .max_skew = 1}};
+        pod(spec, "pod", 3).node_selector["only"] = "n1";
+        spec.nodes[1].labels["only"] = "n1";
+        cases.push_back({"spread: a task moves before other members", spec, 90});
     }
     {
         auto spec = racks({3, 0});
