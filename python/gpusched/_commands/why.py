@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import shlex
 
 from .. import admission
 from ..model import Cluster
@@ -27,4 +28,10 @@ def why_options(p: Parser) -> None:
 def why(args: argparse.Namespace) -> int:
     found = admission.why(Cluster.from_json(args.cluster), args.name, **given(args, "admission.why"))
     say(str(found))
+    alone = len(found.pods) == 1 or args.name not in found.pods  # `admit` does not ask for the gang of a pod
+    if alone and args.on is None and any(remedy.kind in ("moves", "evictions") for remedy in found.remedies):
+        say(
+            f"to plan the moves or evictions: gpusched admit {shlex.quote(args.cluster)} {shlex.quote(args.name)}; "
+            "its search can miss a cheaper plan"
+        )
     return OK if found.waiting_for is None else NO_ROOM_NEEDED
