@@ -3,6 +3,7 @@
 #include "admission/search.hpp"
 #include "allocation/gang.hpp"
 #include "allocation/tally.hpp"
+#include "model/node_match.hpp"
 #include "model/placement_order.hpp"
 
 #include <gpusched/admission/admit.hpp>
@@ -247,8 +248,8 @@ static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             if (blame.nodes > 0)
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
             made.reason += made.obstacle == Obstacle::near
-                               ? tally.refusals.name(blame.rows.front()) +
-                                     ": no node has room next to a required neighbour, or there is none"
+                               ? tally.refusals.name(blame.rows.front()) + ": " +
+                                     gpusched::detail::describe_lonely(emptied, pod)
                                : tally.describe(blame.rows, blame.node);
             return is_certain;
         }

@@ -67,6 +67,8 @@ class Inquiry {
     /// Do all pods find a place without disturbing other tasks?
     [[nodiscard]] bool fits(const Cluster& cluster, std::span<const TaskId> pods);
     [[nodiscard]] std::vector<Placement> placement(const Cluster& cluster, std::span<const TaskId> pods);
+    /// The level of which the pods must share a domain because each must be near the others, if none is placed.
+    [[nodiscard]] std::optional<Level> near_level() const;
     /// Places as many pods as it finds places for, within one domain of the level that they must share.
     /// @return the pods that found none
     std::vector<TaskId> place_best(Cluster& work);
@@ -92,6 +94,8 @@ class Inquiry {
     /// Tries all neighbours in their places, and for a single pod all except those on its node.
     [[nodiscard]] bool holds_next_to(Cluster& pool, std::span<const TaskId> stay);
     bool say_impossible();
+    /// Names the fewest constraints that never change without which a node would be left.
+    void say_permanent(const Tally& tally);
     /// Adds that some of the pods find a place all the same.
     void say_places();
 

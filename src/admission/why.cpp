@@ -172,10 +172,16 @@ void Inquiry::say_bound(std::span<const TaskId> tasks) {
         if (std::find(names.begin(), names.end(), cluster_.name(node)) == names.end())
             names.push_back(cluster_.name(node));
     }
+    const auto leaving = std::count_if(tasks.begin(), tasks.end(),
+                                       [&](TaskId task) { return inv_.terminating.contains(task); });
     std::string text;
+    if (leaving > 0)
+        text = tasks.size() == 1 ? std::string("it is being deleted")
+                                 : thousands(leaving) + " of " + thousands(std::ssize(tasks)) + " " +
+                                       (leaving == 1 ? "is" : "are") + " being deleted";
     if (!not_ready.empty())
-        text = "it is bound to " + listed(not_ready) + ", which " +
-               (not_ready.size() == 1 ? "is not ready" : "are not ready");
+        text += (text.empty() ? "it is bound to " : "; it is bound to ") + listed(not_ready) + ", which " +
+                (not_ready.size() == 1 ? "is not ready" : "are not ready");
     if (!nodes.empty()) text += (text.empty() ? "it runs on " : "; it runs on ") + listed(nodes);
     why_.cause = "it does not wait for room: " + text;
     why_.waiting_for = WaitingFor::other;
@@ -279,21 +285,47 @@ std::vector<Placement> Inquiry::placement(const Cluster& cluster, std::span<cons
     return found.pods;
 }
 
+std::optional<Level> Inquiry::near_level() const {
+    for (const auto& m : inv_.selection_memberships(kinds_.front().sample())) {
+        const auto& set = inv_.group_sets[m.set];
+        if (set.kind != GroupKind::near || set.level == node_level || cluster_.group_domains(m.set) > 0)
+            continue;
+        const bool all = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+            const auto own = inv_.selection_memberships(kind.sample());
+            return std::any_of(own.begin(), own.end(), [&](const Membership& of) {
+                return of.set == m.set && of.is_member() && of.is_bound();
+            });
+        });
+        if (all) return set.level;
+    }
+    return std::nullopt;
+}
+
 std::vector<TaskId> Inquiry::place_best(Cluster& work) {
-    const Gang gang(work, why_.pods, as_it_is_, nullptr);
-    if (!gang.required_level || options_.on || why_.pods.size() == 1) {
+    std::map<DomainId, std::vector<NodeId>> domains;
+    if (!options_.on && why_.pods.size() > 1) {
+        level_ = Gang(work, why_.pods, as_it_is_, nullptr).required_level;
+        if (!level_) level_ = near_level();
+        if (level_)
+            for (const auto node : nodes_)
+                if (const auto domain = inv_.domain_at(*level_, node); domain != none<DomainId>)
+                    domains[domain].push_back(node);
+    }
+    if (domains.empty()) {
+        level_.reset();
         best_nodes_ = nodes_;
         return place_some(work, kinds_, nodes_);
     }
-    level_ = gang.required_level;
-    std::map<DomainId, std::vector<NodeId>> domains;
-    for (const auto node : nodes_) domains[inv_.domain(*level_, node)].push_back(node);
     const auto all = static_cast<std::int64_t>(why_.pods.size());
     std::int64_t most = -1;
     for (const auto& [domain, nodes] : domains) {
         const auto places = all - static_cast<std::int64_t>(place_some(work, kinds_, nodes).size());
         work.rollback(0);
-        why_.domains.push_back({inv_.domain_name(*level_, domain), places});
+        why_.domains.push_back({*level_ < first_label_level
+                                    ? inv_.domain_name(*level_, domain)
+                                    : inv_.label_levels[static_cast<std::size_t>(*level_ - first_label_level)]
+                                          .values[index(domain)],
+                                places});
         if (places <= most) continue;
         most = places;
         best_nodes_ = nodes;

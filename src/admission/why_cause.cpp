@@ -23,15 +23,24 @@ bool Inquiry::say_topology() {
     Cluster copy(cluster_);
     copy.commit();
     const Gang gang(copy, why_.pods, as_it_is_, &budget_);
-    const auto level = gang.required_by_affinity ? Obstacle::affinity : Obstacle::network;
+    const auto level = !gang.required_level        ? Obstacle::near
+                       : gang.required_by_affinity ? Obstacle::affinity
+                                                   : Obstacle::network;
     if (!gang.fits_without(level)) return false;
     why_.cause_kind = Cause::topology;
     why_.constraints.emplace_back(enum_name(level));
     const auto all = thousands(static_cast<std::int64_t>(why_.pods.size()));
-    why_.cause = "topology: all " + all + " " + task_ + "s fit, but not in one " +
-                 describe_level(inv_, *level_) + "; " + gpusched::quoted(why_.domains.front().domain) +
-                 " holds " + thousands(why_.domains.front().places) + ", the most of " +
-                 counted(static_cast<std::int64_t>(why_.domains.size()), "domain");
+    std::vector<std::string> nodes;
+    for (const auto node : best_nodes_)
+        if (std::any_of(why_.pods.begin(), why_.pods.end(),
+                        [&](TaskId pod) { return work_->node_of(pod) == node; }))
+            nodes.push_back(cluster_.name(node));
+    const auto most = why_.domains.front().places;
+    why_.cause = "topology: all " + all + " " + task_ + "s must be in one " + describe_level(inv_, *level_) +
+                 ", and they fit only without that; at most " + thousands(most) +
+                 (most == 1 ? " finds" : " find") +
+                 " a place in one: " + gpusched::quoted(why_.domains.front().domain) + " (" + listed(nodes) +
+                 "), of " + counted(static_cast<std::int64_t>(why_.domains.size()), "domain");
     return true;
 }
 
@@ -142,16 +151,16 @@ void Inquiry::say_rows(const Tally& tally, const Rows& rows) {
 }
 
 std::int64_t Inquiry::cost_to_remove(const Tally& tally, std::size_t row) {
-    constexpr auto highest = std::numeric_limits<std::int64_t>::max();
     const auto pod = tally.refusals.task();
     const auto constraint = tally.constraint(row);
+    const auto without_plan = std::numeric_limits<std::int64_t>::max() / 2 +  // above any plan
+                              allocation::detail::effort_to_remove(constraint);
     if (constraint == Constraint::cordoned)
         return std::any_of(why_.remedies.begin(), why_.remedies.end(),
                            [](const Remedy& r) { return r.kind == RemedyKind::uncordon; })
                    ? 0
-                   : highest - 2;
-    if (constraint == Constraint::gpu_model) return highest;
-    if (constraint <= Constraint::failed_gpus) return highest - 1;
+                   : without_plan;
+    if (constraint <= Constraint::failed_gpus) return without_plan;
     std::vector<std::uint8_t> alone(cluster_.node_slots());
     for (const auto node : best_nodes_)
         if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
@@ -162,7 +171,7 @@ std::int64_t Inquiry::cost_to_remove(const Tally& tally, std::size_t row) {
         return task != pod || alone[index(node)] != 0;
     });
     const auto made = admit(*work_, {&pod, 1}, options, context_);
-    return made.admitted ? made.cost.total() : highest - 2;
+    return made.admitted ? made.cost.total() : without_plan;
 }
 
 void Inquiry::say_row(const Tally& tally, std::size_t row) {
@@ -177,11 +186,12 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
         why_.cause += "refused by " + name + " alone: " + best;
         return;
     }
-    why_.cause += name + ": " + counted(count.alone, "node") + (count.alone == 1 ? " passes" : " pass") +
-                  " every other constraint; ";
+    const auto [passing, pass] = tally.passing(row);
+    why_.cause += name + ": " + counted(passing, "node") + pass + "; ";
     if (constraint != Constraint::cordoned) {
-        why_.cause += (count.alone == 1 ? "this is " : "the closest is ") +
+        why_.cause += (passing == 1 ? "this is " : "the closest is ") +
                       gpusched::quoted(cluster_.name(count.best)) + ": " + best;
+        if (allocation::is_permanent(constraint)) why_.cause += tally.describe_pool();
         return;
     }
     std::vector<std::string> names;
@@ -192,7 +202,7 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
 }
 
 void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
-    const auto alone = tally.rows[row].alone;
+    const auto alone = tally.passing(row).first;
     std::int64_t idle = 0, idle_now = 0, most = 0, needs = 0;
     const Refusals now(cluster_, tally.refusals.task(), options_.order);
     auto model = none<GpuModelId>;

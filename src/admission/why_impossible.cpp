@@ -163,7 +163,9 @@ std::vector<GpuMask> Inquiry::gpu_choices(const Cluster& pool, TaskId pod, NodeI
 
 std::size_t Inquiry::place_best_of(Cluster& pool) {
     std::map<DomainId, std::vector<NodeId>> domains;
-    for (const auto node : nodes_) domains[level_ ? inv_.domain(*level_, node) : DomainId{}].push_back(node);
+    for (const auto node : nodes_)
+        if (const auto domain = level_ ? inv_.domain_at(*level_, node) : DomainId{}; domain != none<DomainId>)
+            domains[domain].push_back(node);
     auto least = why_.pods.size();
     const auto start = pool.checkpoint();
     for (const auto& [domain, nodes] : domains) {
@@ -245,6 +247,53 @@ bool Inquiry::holds_next_to(Cluster& pool, std::span<const TaskId> stay) {
     return found;
 }
 
+void Inquiry::say_permanent(const Tally& tally) {
+    why_.cause = "impossible: the cluster has no nodes";
+    if (nodes_.empty()) return;
+    std::map<std::vector<std::uint32_t>, std::vector<NodeId>> sets;  // of constraints that never change
+    for (const auto node : nodes_) {
+        auto set = tally.refusals.of(node);
+        std::erase_if(set, [&](auto row) { return !allocation::is_permanent(tally.constraint(row)); });
+        sets[set].push_back(node);
+    }
+    // The smallest set. Of equally small ones, a taint is easiest to remove, and the GPU model hardest.
+    const auto& chosen = *std::min_element(sets.begin(), sets.end(), [&](const auto& a, const auto& b) {
+        const auto key = [&](const auto& set) {
+            const auto first = tally.constraint(set.first.front());
+            return std::tuple(set.first.size(), first == Constraint::gpu_model, first != Constraint::taint,
+                              -std::ssize(set.second));
+        };
+        return key(a) < key(b);
+    });
+    const auto& rows = chosen.first;
+    const auto& nodes = chosen.second;
+    const auto closest = *std::min_element(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+        const auto key = [&](NodeId node) {
+            return std::pair(tally.refusals.missing(rows.front(), node), tally.refusals.of(node).size());
+        };
+        return key(a) < key(b);
+    });
+    std::string names;
+    for (const auto row : rows) {
+        why_.constraints.push_back(tally.refusals.name(row));
+        names += (names.empty() ? "" : " and ") + why_.constraints.back();
+    }
+    const auto text = tally.describe(rows, closest);
+    if (nodes_.size() == 1) {
+        why_.cause = "impossible: the node does not pass the constraints that never change: " +
+                     (rows.size() == 1 ? names + ": " : "") + text;
+        return;
+    }
+    why_.cause = "impossible: none of the " + thousands(std::ssize(nodes_)) +
+                 " nodes passes the constraints that never change; " + counted(std::ssize(nodes), "node") +
+                 (nodes.size() == 1 ? " passes" : " pass") + " all but " + names + ", like " +
+                 gpusched::quoted(cluster_.name(closest)) + ": " + text;
+    if (rows.size() == 1 && tally.rows[rows.front()].alone > 0)
+        why_.cause +=
+            (tally.constraint(rows.front()) == Constraint::taint ? "; with it, " : "; otherwise, ") +
+            counted(tally.rows[rows.front()].alone, "node") + " could take it as it is";
+}
+
 bool Inquiry::say_impossible() {
     why_.cause_kind = Cause::impossible;
     const auto sample = kinds_.front().sample();
@@ -253,23 +302,7 @@ bool Inquiry::say_impossible() {
     for (const auto node : nodes_)
         if (as_it_is.refusals.in_pool(node)) pool.push_back(node);
     if (pool.empty()) {
-        std::string rows;
-        for (std::size_t row = 0; row < as_it_is.rows.size(); ++row)
-            if (allocation::is_permanent(as_it_is.constraint(row)) && as_it_is.rows[row].any > 0) {
-                const auto& count = as_it_is.rows[row];
-                const auto like = count.alone > 0 ? count.best : count.some;  // says most
-                rows += (rows.empty() ? "" : "; ") + as_it_is.refusals.name(row);
-                if (nodes_.size() > 1)
-                    rows += " refuses " + thousands(count.any) + ", like " +
-                            gpusched::quoted(cluster_.name(like));
-                rows += ": " + as_it_is.refusals.describe(row, like);
-                why_.constraints.push_back(as_it_is.refusals.name(row));
-            }
-        why_.cause = nodes_.empty() ? "impossible: the cluster has no nodes"
-                     : nodes_.size() == 1
-                         ? "impossible: the node does not pass the constraints that never change: " + rows
-                         : "impossible: none of the " + thousands(static_cast<std::int64_t>(nodes_.size())) +
-                               " nodes passes the constraints that never change: " + rows;
+        say_permanent(as_it_is);
         return true;
     }
     why_.cause = "impossible: even if all tasks left except daemons and locked tasks, ";
@@ -287,9 +320,9 @@ bool Inquiry::say_impossible() {
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         const bool near =
             set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
-        why_.cause += near ? why_.constraints.back() +
-                                 ": no node has room next to a required neighbour, or there is none"
-                           : emptied.describe(set->first, closest);
+        why_.cause +=
+            near ? why_.constraints.back() + ": " + gpusched::detail::describe_lonely(*emptied_, sample)
+                 : emptied.describe(set->first, closest);
         say_places();
         return true;
     }

@@ -236,14 +236,17 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         for (const auto& kind : kinds)
             names += (names.empty() ? "" : &kind == &kinds.back() ? " and " : ", ") + kind;
         result.reason = names + result.reason + (next > first ? "; then " : "; ");
-        const bool one = blame.nodes == 1;
+        const auto [count, pass] =
+            blame.rows.size() == 1
+                ? tally.passing(blame.rows.front())
+                : std::pair(blame.nodes, std::string(" would take one without these constraints"));
+        const bool one = count == 1;
         if (blame.nodes > 0)
-            result.reason += std::to_string(blame.nodes) + (one ? " node" : " nodes") +
-                             (blame.rows.size() > 1 ? " would take one without these constraints"
-                              : one                 ? " passes every other constraint"
-                                                    : " pass every other constraint") +
+            result.reason += std::to_string(count) + (one ? " node" : " nodes") + pass +
                              (one ? ": " : ", such as ") + gpusched::quoted(cluster.name(blame.node)) + ": ";
         result.reason += tally.describe(blame.rows, blame.node);
+        if (blame.rows.size() == 1 && blame.nodes > 0 && is_permanent(tally.constraint(blame.rows.front())))
+            result.reason += tally.describe_pool();
         // `why` may blame one of the others, because it computes what each costs to remove.
         for (std::uint32_t row = 0; row < tally.rows.size(); ++row) {
             const auto alone = tally.rows[row].alone;

@@ -248,6 +248,14 @@ GPUSCHED_EXPORT std::int64_t Refusals::missing(std::size_t row, NodeId node) con
     const auto gpus = this->gpus(node);
     const auto& [constraint, resource] = rows_[row];
     switch (constraint) {
+    case Constraint::node_selector: {
+        const auto& labels = inv_.node_attributes[inv_.nodes.attributes[index(node)]].labels;
+        const auto& selector = inv_.node_selector(task_);
+        return std::count_if(selector.begin(), selector.end(), [&](const auto& label) {
+            const auto found = labels.find(label.first);
+            return found == labels.end() || found->second != label.second;
+        });
+    }
     case Constraint::failed_gpus:
         return gpus.count - gpus.healthy;
     case Constraint::gpu:
@@ -279,6 +287,17 @@ GPUSCHED_EXPORT std::int64_t Refusals::missing(std::size_t row, NodeId node) con
     return std::max<std::int64_t>(beyond, 0);
 }
 
+GPUSCHED_EXPORT bool Refusals::has_any(std::size_t row, NodeId node) const {
+    const auto& [constraint, resource] = rows_[row];
+    if (constraint == Constraint::gpu) return cluster_.gpu_count(node) > 0;
+    if (constraint == Constraint::resource)
+        return inv_.node_resources[index(node) * inv_.resource_names.size() + resource] > 0;
+    const auto& classes = inv_.extras[inv_.tasks.extras[index(task_)]].device_classes;
+    return constraint != Constraint::device || std::any_of(classes.begin(), classes.end(), [&](auto one) {
+               return gpusched::detail::devices_of_class(inv_, node, one) != 0;
+           });
+}
+
 GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) const {
     const auto of = [&](Obstacle obstacle) { return describe_obstacle(cluster_, task_, node, obstacle); };
     const auto& [constraint, resource] = rows_[row];
@@ -299,7 +318,7 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
                                       taint))
                 taints += (taints.empty() ? "" : ", ") + taint.key + (taint.value.empty() ? "" : "=") +
                           taint.value + ":" + taint.effect;
-        if (constraint == Constraint::taint) return "the task does not tolerate the taint " + taints;
+        if (constraint == Constraint::taint) return "it lacks a toleration for " + taints;
         return taints.empty() ? "the node is not ready" : "not ready: " + taints;
     }
     case Constraint::volume:

@@ -10,8 +10,8 @@
 
 namespace gpusched::allocation::detail {
 
-Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order)
-    : refusals(cluster, pod, order), rows(refusals.rows().size()) {
+Tally::Tally(const Cluster& snapshot, TaskId pod, std::span<const NodeId> nodes, ConstraintOrder order)
+    : cluster(snapshot), refusals(snapshot, pod, order), rows(refusals.rows().size()) {
     for (const auto node : nodes) {
         const auto refusing = refusals.of(node);
         if (refusing.empty()) {
@@ -19,13 +19,13 @@ Tally::Tally(const Cluster& cluster, TaskId pod, std::span<const NodeId> nodes, 
             continue;
         }
         ++rows[refusing.front()].first;
-        for (const auto row : refusing)
-            if (rows[row].any++ == 0) rows[row].some = node;
+        for (const auto row : refusing) ++rows[row].any;
         auto& group = sets[refusing];
         if (group.nodes++ == 0) group.first = node;
         if (refusing.size() > 1) continue;
         auto& row = rows[refusing.front()];
         ++row.alone;
+        if (refusals.has_any(refusing.front(), node)) ++row.some;
         const auto missing = refusals.missing(refusing.front(), node);
         if (row.best != none<NodeId> && missing >= row.least) continue;  // nodes come by name
         row.best = node;
@@ -60,10 +60,7 @@ std::optional<std::size_t> Tally::row_to_blame(const std::function<std::int64_t(
 Tally::Blame Tally::blame(std::int64_t pods) const {
     const auto cost = [&](std::size_t row) -> std::int64_t {
         const auto of = constraint(row);
-        return of == Constraint::gpu_model                                  ? 3
-               : of == Constraint::cordoned && rows[row].alone >= pods      ? 0
-               : of > Constraint::failed_gpus || of == Constraint::cordoned ? 1
-                                                                            : 2;
+        return of == Constraint::cordoned && rows[row].alone >= pods ? 0 : effort_to_remove(of);
     };
     std::int64_t all = fit;
     for (const auto& [set, group] : sets) all += group.nodes;
@@ -74,6 +71,37 @@ Tally::Blame Tally::blame(std::int64_t pods) const {
         return {{static_cast<std::uint32_t>(*row)}, rows[*row].best, rows[*row].alone};
     if (const auto* const set = smallest()) return {set->first, set->second.first, set->second.nodes};
     return {};
+}
+
+std::pair<std::int64_t, std::string> Tally::passing(std::size_t row) const {
+    const auto [alone, some] = std::pair(rows[row].alone, rows[row].some);
+    const auto nodes = some > 0 ? some : alone;
+    const char* const of = constraint(row) == Constraint::gpu      ? " GPUs"
+                           : constraint(row) == Constraint::device ? " such devices"
+                                                                   : " any of it";
+    return {nodes, concat(nodes == 1 ? " passes" : " pass", " every other constraint",
+                          some == alone ? ""
+                          : some == 0   ? ", but without"
+                          : some == 1   ? " and has"
+                                        : " and have",
+                          some == alone ? "" : of)};
+}
+
+std::string Tally::describe_pool() const {
+    const Set* like = nullptr;
+    std::int64_t nodes = 0;
+    for (const auto& set : sets) {
+        const auto& [of, group] = set;
+        if (std::any_of(of.begin(), of.end(), [&](auto row) { return is_permanent(constraint(row)); }))
+            continue;
+        nodes += group.nodes;
+        if (like == nullptr || of.size() < like->first.size()) like = &set;
+    }
+    if (like == nullptr) return {};
+    const auto of_nodes = nodes == 1 ? std::string("the only node that passes it is ")
+                                     : concat("of the ", nodes, " nodes that pass it, the closest is ");
+    return concat("; ", of_nodes, gpusched::quoted(cluster.name(like->second.first)), ": ",
+                  describe(like->first, like->second.first));
 }
 
 std::string Tally::describe(std::span<const std::uint32_t> of, NodeId node) const {
@@ -98,6 +126,13 @@ std::vector<NodeId> without_own_obstacles(const Cluster& cluster, TaskId pod, st
         usable = usable || refusals.in_pool(node);
     }
     return usable ? others : std::vector<NodeId>(nodes.begin(), nodes.end());
+}
+
+std::int64_t effort_to_remove(Constraint constraint) noexcept {
+    return constraint == Constraint::gpu_model                                            ? 4
+           : is_permanent(constraint)                                                     ? 3
+           : constraint == Constraint::not_ready || constraint == Constraint::failed_gpus ? 2
+                                                                                          : 1;
 }
 
 Obstacle obstacle_of(Constraint constraint) noexcept {

@@ -20,7 +20,7 @@ namespace gpusched::allocation::detail {
 struct Tally {
     struct Count {
         std::int64_t first = 0, alone = 0, any = 0;
-        NodeId some = none<NodeId>;  // the first one that it refuses
+        std::int64_t some = 0;  // of `alone`, nodes that have any of what it counts
         NodeId best = none<NodeId>;
         std::int64_t least = 0;
     };
@@ -37,6 +37,9 @@ struct Tally {
     /// The smallest set; of equally small ones, the one with the fewest constraints that never change, then one
     /// without the GPU model, then the one with the most nodes, then the first. Null without nodes that are refused.
     [[nodiscard]] const Set* smallest() const;
+    /// Describes what refuses the closest of the nodes that pass all constraints that never change; empty if there are
+    /// none. Begins with a semicolon.
+    [[nodiscard]] std::string describe_pool() const;
     /// Of the rows that alone refuse nodes: the one that costs least to remove, then the one with more nodes, then
     /// the first. `cost` is asked if there are several.
     [[nodiscard]] std::optional<std::size_t>
@@ -49,12 +52,16 @@ struct Tally {
         std::int64_t nodes = 0;  ///< that only these constraints refuse; 0 = all lack the GPU model
     };
     /// Blames the GPU model if all nodes lack it, or else the row to blame, or else the smallest set. Computes no
-    /// costs: cordons are assumed to cost least if they refuse at least as many nodes as `pods`, then what is in use,
-    /// then what never changes, and the GPU model most. Empty without nodes that are refused.
+    /// costs: cordons are assumed to cost least if they refuse at least as many nodes as `pods`, then as
+    /// `effort_to_remove` says. Empty without nodes that are refused.
     [[nodiscard]] Blame blame(std::int64_t pods = 1) const;
+    /// The number of nodes that only this row refuses, without those that have nothing of what it counts, and a clause
+    /// with the verb. All nodes if none has any.
+    [[nodiscard]] std::pair<std::int64_t, std::string> passing(std::size_t row) const;
     /// Describes why these rows refuse the node, each with its name if there are several.
     [[nodiscard]] std::string describe(std::span<const std::uint32_t> of, NodeId node) const;
 
+    const Cluster& cluster;
     Refusals refusals;
     std::vector<Count> rows;
     std::map<std::vector<std::uint32_t>, Group> sets;
@@ -66,6 +73,10 @@ struct Tally {
 [[nodiscard]] std::vector<NodeId> without_own_obstacles(const Cluster& cluster, TaskId pod,
                                                         std::span<const NodeId> nodes,
                                                         const std::function<bool(NodeId)>& fitted);
+
+/// How hard it is to remove a constraint without a known plan, from 1 to 4: what is in use, the state of nodes, what
+/// never changes, the GPU model.
+[[nodiscard]] std::int64_t effort_to_remove(Constraint constraint) noexcept;
 
 /// The obstacle that a constraint stands for.
 [[nodiscard]] Obstacle obstacle_of(Constraint constraint) noexcept;

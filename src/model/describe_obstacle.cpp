@@ -72,6 +72,21 @@ struct ObstacleText {
     }
 
     [[nodiscard]] std::string label() const {
+        for (const auto& [key, value] : inv.node_selector(task)) {
+            std::set<std::string> values;
+            for (const auto other : cluster.nodes()) {
+                const auto& of_other = inv.node_attributes[inv.nodes.attributes[index(other)]].labels;
+                if (const auto has = of_other.find(key); has != of_other.end()) values.insert(has->second);
+            }
+            if (values.contains(value)) continue;
+            constexpr std::size_t most_shown = 8;
+            std::string text = "no node has the label " + gpusched::quoted(key + "=" + value);
+            if (values.size() > most_shown)
+                return text + did_you_mean(value, std::vector(values.begin(), values.end()));
+            const char* separator = "; its values are ";
+            for (const auto& one : values) text += std::exchange(separator, ", ") + gpusched::quoted(one);
+            return text;
+        }
         const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
         for (const auto& [key, value] : inv.node_selector(task)) {
             const auto has = labels.find(key);
@@ -191,41 +206,106 @@ struct ObstacleText {
                gpusched::quoted(inv.label_levels[static_cast<std::size_t>(level - first_label_level)].key);
     }
 
+    /// Members of a group, such as `pods with label 'app=chat' in namespace serving`.
+    [[nodiscard]] std::string members(std::string_view group, std::uint32_t count) const {
+        const auto* const s = count == 1 ? "" : "s";
+        const auto slash = group.find('/');
+        if (!is_kubernetes(inv) || slash == group.npos)
+            return concat(is_kubernetes(inv) ? "pod" : "task", s, " of group ", gpusched::quoted(group));
+        std::string spaces(group.substr(0, slash));
+        const bool several = spaces.find('+') != spaces.npos;
+        for (auto at = spaces.find('+'); at != spaces.npos; at = spaces.find('+', at))
+            spaces.replace(at, 1, ", ");
+        const auto selector = group.substr(slash + 1);
+        return concat("pod", s, selector == "(everything)" ? "" : " with label " + gpusched::quoted(selector),
+                      spaces == "*" ? std::string(" in any namespace")
+                                    : concat(several ? " in namespaces " : " in namespace ", spaces));
+    }
+
+    /// A placed task on the other side of a conflict: a member of its set, or one that is bound by it.
+    [[nodiscard]] TaskId opponent(const GroupConflict& conflict) const {
+        const auto level = inv.group_sets[conflict.set].level;
+        for (const auto other : cluster.tasks()) {
+            if (other == task || !cluster.is_placed(other) ||
+                inv.domain_at(level, cluster.node_of(other)) != inv.domain_at(level, node))
+                continue;
+            for (const auto& m : inv.selection_memberships(other))
+                if (m.set == conflict.set && (conflict.limit == 0 ? m.is_member() : m.is_bound()))
+                    return other;
+        }
+        return none<TaskId>;
+    }
+
+    [[nodiscard]] std::string avoided(const GroupConflict& conflict, const std::string& domain) const {
+        const auto& set = inv.group_sets[conflict.set];
+        const auto other = opponent(conflict);
+        const auto name =
+            other == none<TaskId> ? std::string("another task") : gpusched::quoted(cluster.name(other));
+        if (set.group.starts_with("host port "))
+            return concat(set.group, " is taken on ", domain, " by ", name);
+        if (set.group.starts_with("claim "))
+            return concat("volume ", set.group, " is in use by ", name,
+                          other == none<TaskId>
+                              ? std::string()
+                              : " on node " + gpusched::quoted(cluster.name(cluster.node_of(other))),
+                          ", and only one pod may use it");
+        const bool one = conflict.members == 1;
+        const auto example = (one ? ": " : ", such as ") + name;
+        if (!is_kubernetes(inv))
+            return concat(domain, " holds ", conflict.members, " ",
+                          conflict.limit == 0
+                              ? members(set.group, conflict.members) + ", which the task avoids"
+                          : one ? "task that avoids group " + gpusched::quoted(set.group) +
+                                      ", of which the task is a member"
+                                : "tasks that avoid group " + gpusched::quoted(set.group) +
+                                      ", of which the task is a member",
+                          example);
+        if (conflict.limit == 0)
+            return concat("the pod's anti-affinity excludes ", members(set.group, 2), "; ", domain, " holds ",
+                          conflict.members, example);
+        return concat("the anti-affinity of ", one ? name : concat(conflict.members, " pods", example),
+                      set.level == node_level ? " on " : " in ", domain, " excludes ", members(set.group, 2));
+    }
+
+    [[nodiscard]] std::string neighbours(const GroupSet& set) const {
+        std::string text;
+        for (const auto& name : inv.near_rules[set.rule].groups)
+            text += (text.empty() ? "" : " and ") + members(name, 1);
+        return text;
+    }
+
+    /// Says that there is no task that this one must be near; empty if there is.
+    [[nodiscard]] std::string no_neighbours() const {
+        for (const auto& own : inv.selection_memberships(task)) {
+            const auto& set = inv.group_sets[own.set];
+            if (set.kind != GroupKind::near || !own.is_bound()) continue;
+            const auto tasks = cluster.tasks();
+            if (std::none_of(tasks.begin(), tasks.end(), [&](TaskId other) {
+                    const auto of = inv.selection_memberships(other);
+                    return other != task && std::any_of(of.begin(), of.end(), [&](const Membership& m) {
+                               return m.set == own.set && m.is_member();
+                           });
+                }))
+                return "no " + neighbours(set) + " exists";
+        }
+        return {};
+    }
+
     [[nodiscard]] std::string selection(const GroupConflict& conflict) const {
         const auto& set = inv.group_sets[conflict.set];
         if (inv.domain_at(set.level, node) == none<DomainId>) return no_domain(set.level);
         const auto domain = place(set.level);
-        const bool kubernetes = is_kubernetes(inv);
-        const auto tasks =
-            concat(conflict.members, kubernetes ? " pod" : " task", conflict.members == 1 ? "" : "s");
-        const auto group = (kubernetes ? "" : "group ") + gpusched::quoted(set.group);
-        if (conflict.obstacle == Obstacle::avoid) {
-            if (set.group.starts_with("host port ")) return set.group + " is taken on " + domain;
-            if (set.group.starts_with("claim "))
-                return concat("volume ", set.group, " is in use, and only one pod may use it");
-            if (conflict.limit == 0)
-                return concat(domain, " holds ", tasks, " of ", group,
-                              kubernetes ? ", which the pod's anti-affinity excludes"
-                                         : ", which the task avoids");
-            if (kubernetes)
-                return concat("the anti-affinity of ", tasks, set.level == node_level ? " on " : " in ",
-                              domain, " excludes pods of ", group);
-            return concat(domain, " holds ", tasks, conflict.members == 1 ? " that avoids " : " that avoid ",
-                          group, ", of which the task is a member");
-        }
+        if (conflict.obstacle == Obstacle::avoid) return avoided(conflict, domain);
         if (conflict.obstacle == Obstacle::near) {
-            std::string groups;
-            for (const auto& name : inv.near_rules[set.rule].groups)
-                groups += (groups.empty() ? "" : " and ") + gpusched::quoted(name);
-            return kubernetes
-                       ? concat(domain, " holds no pod of ", groups, ", which the pod's affinity requires")
-                       : concat(domain, " holds no task of group ", groups);
+            if (const auto text = no_neighbours(); !text.empty()) return text;
+            return concat(domain, " holds no ", neighbours(set),
+                          is_kubernetes(inv) ? ", which the pod's affinity requires" : "");
         }
         const auto& rule = inv.spread_rules[set.rule];
         const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
         const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
-        return concat(domain, " would hold ", tasks, " of ", group, "; at most ", conflict.limit,
-                      " may be there: max_skew ", rule.max_skew, " above ",
+        return concat(domain, " would hold ", conflict.members, " ", members(set.group, conflict.members),
+                      "; at most ", conflict.limit, " may be there: max_skew ", rule.max_skew, " above ",
                       (too_few
                            ? concat("0, since of min_domains ", rule.min_domains, " there are ", rule.domains)
                            : concat(fewest, ", the fewest of ", rule.domains, " eligible domains")));
@@ -302,6 +382,11 @@ GPUSCHED_EXPORT std::string describe_level(const Inventory& inv, Level level) {
                           ? std::string()
                           : ", like " + gpusched::quoted(inv.domain_name(level, DomainId{}));
     return concat("domain of network level ", level, like);
+}
+
+std::string detail::describe_lonely(const Cluster& cluster, TaskId task) {
+    auto text = ObstacleText{cluster, task, {}}.no_neighbours();
+    return text.empty() ? "no node has room next to a required neighbour" : text;
 }
 
 GPUSCHED_EXPORT std::string detail::describe_conflict(const Cluster& cluster, TaskId task, NodeId node,

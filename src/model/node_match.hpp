@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gpusched/core/text.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -110,5 +111,8 @@ inline bool tolerates_taints(const Requirement& requirement, const NodeClass& no
         return Inventory::tolerates(requirement.tolerations, taint);
     });
 }
+
+/// Says that no node has room next to a task that this one must be near, or that there is no such task.
+[[nodiscard]] std::string describe_lonely(const Cluster& cluster, TaskId task);
 
 }  // namespace gpusched::detail

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // find_waiting() and describe_waiting().
+#include "model/node_match.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/waiting.hpp>
@@ -28,22 +30,27 @@ static std::optional<WaitingReason> find_incomplete(const Cluster& cluster, JobI
     waiting = absent;
     for (const auto task : inv.terminating)
         if (cluster.is_placed(task)) leave_out(task);
-    const auto check = [&](const char* of, const std::string& name, std::int64_t members,
+    const auto check = [&](const char* of, const std::string& name, std::int64_t size, std::int64_t missing,
                            std::int64_t needed) -> std::optional<WaitingReason> {
+        const auto members = size - missing;
         if (members >= needed) return std::nullopt;
-        return WaitingReason{WaitingFor::gang_incomplete, concat(of, quoted(name), " needs ", needed,
-                                                                 " members, but only ", members, " can run")};
+        const bool all = members == size;  // none waits for something else or leaves
+        return WaitingReason{WaitingFor::gang_incomplete,
+                             concat(of, quoted(name), " needs ", needed,
+                                    is_kubernetes(inv) ? " pods" : " members", ", but only ", members,
+                                    all ? "" : concat(" of ", size),
+                                    all ? members == 1 ? " exists" : " exist" : " can run")};
     };
     // 0 = all of them, also those that wait for something else.
     const auto needed = inv.job_min_members[index(job)], size = std::int64_t{inv.job_size[index(job)]};
-    if (auto found = check("job ", inv.job_names[index(job)], size - absent,
+    if (auto found = check("job ", inv.job_names[index(job)], size, absent,
                            needed > 0    ? needed
                            : waiting > 0 ? size
                                          : 0))
         return found;
     for (const auto id : inv.subgroups_of(job)) {
         const auto& subgroup = inv.subgroups[index(id)];
-        if (auto found = check("subgroup ", subgroup.name, std::int64_t{subgroup.size} - absent_in[id],
+        if (auto found = check("subgroup ", subgroup.name, std::int64_t{subgroup.size}, absent_in[id],
                                subgroup.min_members))
             return found;
     }

@@ -81,6 +81,8 @@ class Refusals {
     [[nodiscard]] bool in_pool(NodeId node) const;
     /// The amount that a row misses on a node, in the unit of the row; 0 if it has none.
     [[nodiscard]] std::int64_t missing(std::size_t row, NodeId node) const;
+    /// Whether the node has any of what a row counts, in use or not: GPUs, devices, a named resource.
+    [[nodiscard]] bool has_any(std::size_t row, NodeId node) const;
     /// Describes a refusal with the required and the actual value.
     [[nodiscard]] std::string describe(std::size_t row, NodeId node) const;
     /// Thousandths of idle GPUs on the node, and the most on one GPU.

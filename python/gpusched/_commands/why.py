@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import shlex
 
 from .. import admission
 from ..model import Cluster
@@ -32,4 +33,10 @@ def why(args: argparse.Namespace) -> int:
     if name != args.name:
         say(f"{args.name} stands for {name} here")
     say(str(found))
+    alone = len(found.pods) == 1 or args.name not in found.pods  # `admit` does not ask for the gang of a pod
+    if alone and args.on is None and any(remedy.kind in ("moves", "evictions") for remedy in found.remedies):
+        say(
+            f"to plan the moves or evictions: gpusched admit {shlex.quote(args.cluster)} {shlex.quote(args.name)}; "
+            "its search can miss a cheaper plan"
+        )
     return OK if found.waiting_for is None else NO_ROOM_NEEDED

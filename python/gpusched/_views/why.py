@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 
 HEADS = ("constraint", "first", "alone", "best node")
 """Heads of the columns of a printed table."""
+UNIT = " (GPU-seconds: GPUs times the seconds for which their tasks are disturbed)"
 
 
 def rows(table: Iterable[WhyRow]) -> list[tuple[Any, ...]]:
-    return [(row.constraint, row.nodes_first, row.nodes_alone, row.best_node or "") for row in table]
+    """The rows that explain something: those that are first or alone on some node."""
+    return [
+        (row.constraint, row.nodes_first, row.nodes_alone, row.best_node or "")
+        for row in table
+        if row.nodes_first or row.nodes_alone
+    ]
 
 
 def head(kind: WhyKind) -> str:
@@ -41,7 +47,7 @@ def text(why: Why) -> str:
     if why.domains:
         lines += ["", format_table(("domain", "places"), [(d.domain, d.places) for d in why.domains])]
     if why.remedies:
-        lines += ["", "what would help, the cheapest first:"]
+        lines += ["", "what would help, the cheapest first" + (UNIT if any(r.cost for r in why.remedies) else "") + ":"]
         lines += [f"  - {remedy.text}" for remedy in why.remedies]
     return "\n".join(lines)
 

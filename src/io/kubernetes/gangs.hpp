@@ -152,7 +152,10 @@ class Gangs {
              {std::pair(Kind::deployment, "Deployment"), std::pair(Kind::replica_set, "ReplicaSet")})
             each_readable(objects.of(kind), what, Errs::neither, report,
                           [&](const Place& object) { read_refusal(object); });
+        each_readable(objects.of(Kind::job), "Job", Errs::neither, report,
+                      [&](const Place& object) { read_suspension(object, "its Job is suspended"); });
         each_readable(objects.of(Kind::job_set), "JobSet", Errs::too_lax, report, [&](const Place& object) {
+            read_suspension(object, "its JobSet is suspended");
             std::int64_t pods = 0;
             for (const auto& part : object["spec"]["replicatedJobs"].items())
                 pods = limited(pods + limited(integer_at(part, "replicas", 1)) *
@@ -332,6 +335,17 @@ class Gangs {
                                                  "ResourceQuota " + message.substr(at + refused.size())});
             report_.exact_of("ResourceQuota", "refuses pods of a controller", name);
         }
+    }
+
+    /// A Workload of Kueue or a refusal says more, if there is one.
+    void read_suspension(const Place& object, const char* detail) {
+        if (!truth_at(object["spec"], "suspend")) return;
+        for (const auto& condition : object["status"]["conditions"].items())
+            if (const auto type = condition["type"].text();
+                condition["status"].text() == "True" &&
+                (type == "Complete" || type == "Completed" || type == "Failed"))
+                return;
+        suspended_.emplace(identity_of(object, true).full(), WaitingReason{WaitingFor::held, detail});
     }
 
     void read_workload(const Place& object, std::string_view api_group) {

@@ -129,6 +129,33 @@ def test_an_imported_pod_says_what_it_waits_for(tmp_path: Path, capsys: pytest.C
     assert "example.com/approval" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("options", "planned"), [([], True), (["--on", "n0"], False)])
+def test_the_console_names_the_command_that_plans_the_moves(
+    options: list[str], planned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "cluster.json")
+    gs.Cluster.from_json(fragmented()).to_json(path)
+    assert cli.main(["why", path, "asks", *options]) == 0
+    out = capsys.readouterr().out
+    assert "move 1 task" in out and (f"gpusched admit {path} asks" in out) == planned
+    if planned:
+        assert cli.main(["admit", path, "asks"]) == 0
+
+
+def test_text_leaves_out_rows_that_explain_nothing() -> None:
+    document = fragmented()
+    for one in document["nodes"]:
+        one["labels"] = {"pool": "a"}
+    document["nodes"][0] |= {"labels": {"pool": "b"}, "schedulable": False}
+    document["tasks"][3]["node_selector"] = {"pool": "a"}
+    found = gs.why(gs.Cluster.from_json(document), "asks")
+    assert [row.constraint for row in found.table] == ["node_selector", "cordoned", "gpu"]
+    shown = [row.constraint for row in found.table if row.nodes_first or row.nodes_alone]
+    assert shown == ["node_selector", "gpu"]
+    for text in (str(found), found._repr_html_()):
+        assert "cordoned" not in text and all(name in text for name in shown)
+
+
 def test_one_node_and_the_order_of_filters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = fragmented()
     document["nodes"][1] |= {
@@ -168,11 +195,11 @@ def test_bad_names_and_options_are_refused(name: str, options: dict[str, Any], w
 @pytest.mark.parametrize(
     ("asks", "runs", "says"),
     [
-        ({"avoid": ["host port TCP/8080"]}, {"groups": ["host port TCP/8080"]}, "host port TCP/8080 taken node 'n0'"),
-        ({"avoid": ["claim d/x"]}, {"groups": ["claim d/x"]}, "volume claim d/x in use"),
-        ({"avoid": ["d/app=db"]}, {"groups": ["d/app=db"]}, "node 'n0' holds 1 pod of 'd/app=db' anti-affinity"),
-        ({"groups": ["d/app=db"]}, {"avoid": ["d/app=db"]}, "anti-affinity of 1 pod 'n0' excludes 'd/app=db'"),
-        ({"near": ["d/app=db"]}, {}, "node 'n0' no pod of 'd/app=db' affinity requires"),
+        ({"avoid": ["host port TCP/8080"]}, {"groups": ["host port TCP/8080"]}, "host port TCP/8080 taken node 'n0' by 'runs'"),
+        ({"avoid": ["claim d/x"]}, {"groups": ["claim d/x"]}, "volume claim d/x in use by 'runs' on node 'n0'"),
+        ({"avoid": ["d/app=db"]}, {"groups": ["d/app=db"]}, "anti-affinity pods 'app=db' namespace d; node 'n0' holds 1: 'runs'"),
+        ({"groups": ["d/app=db"]}, {"avoid": ["d/app=db"]}, "anti-affinity of 'runs' on node 'n0' excludes pods 'app=db'"),
+        ({"near": ["d/app=db"]}, {}, "no pod 'app=db' in namespace d exists"),
         ({"device_count": 2, "device_classes": ["nvidia.com/mig-1g.10gb"]}, {}, "2 of 'nvidia.com/mig-1g.10gb' 1 free of 1"),
     ],
 )  # fmt: skip

@@ -264,7 +264,8 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::impossible);
         CHECK(found.constraints == std::vector<std::string>{"gpu_model"});
-        CHECK_THAT(found.cause, Mentions("gpu_model refuses 2 no node has 'other' models are 'M'"));
+        CHECK_THAT(found.cause,
+                   Mentions("2 nodes pass all but gpu_model no node has 'other' models are 'M'"));
     }
     SECTION("possible next to a task that must stay") {
         asks.near.push_back({"cache"});
@@ -577,8 +578,8 @@ TEST_CASE("why, allocate and admit say what a job waits for if it does not wait 
     };
     for (const auto& [name, waits_for, text] :
          {Case{"gated", WaitingFor::gate, "scheduling gates are not removed yet: example.com/approval"},
-          Case{"gang", WaitingFor::gang_incomplete, "needs 3 members, but only 2 can run"},
-          Case{"g0", WaitingFor::gang_incomplete, "needs 3 members, but only 2 can run"},
+          Case{"gang", WaitingFor::gang_incomplete, "needs 3 members, but only 2 exist"},
+          Case{"g0", WaitingFor::gang_incomplete, "needs 3 members, but only 2 exist"},
           Case{"suspended", WaitingFor::quota, "no quota for it yet: full"}}) {
         INFO(name);
         const auto found = why(cluster, name);
@@ -729,6 +730,223 @@ TEST_CASE("allocate counts the nodes of the constraint that why names because it
     CHECK_THAT(found.reason, Mentions("2 nodes 'n0' 1 other node refused only by cpu"));
 }
 
+TEST_CASE("why, allocate and admit blame the state of a node that a pod selects, and why says what refuses "
+          "that node") {
+    struct Case {
+        const char* what;
+        std::function<void(NodeSpec&, ClusterSpec&)> change;  // of the node that it selects
+        std::string constraint;
+        std::string text;  // in the cause
+    };
+    const auto fill = [](std::int64_t cpu_milli) {
+        return [=](NodeSpec& n, ClusterSpec& spec) {
+            auto full = running("full", n.name, first(8));
+            full.cpu_milli = cpu_milli;
+            spec.tasks.push_back(full);
+        };
+    };
+    for (const auto& [what, change, constraint, text] : {
+             Case{"not ready",
+                  [](NodeSpec& n, ClusterSpec&) {
+                      n.taints = {{.key = "node.kubernetes.io/not-ready", .effect = "NoSchedule"}};
+                  },
+                  "not_ready", "not_ready: 1 node passes every other constraint; 'n1'"},
+             Case{"without room", fill(0), "gpu", "capacity: 1 M node passes every other constraint"},
+             Case{"without room for two reasons", fill(64'000), "node_selector",
+                  "3 nodes pass every other constraint; the only node that passes it is 'n1': gpu: needs 8 "
+                  "cpu: needs"},
+         }) {
+        INFO(what);
+        ClusterSpec spec;
+        for (const char* const name : {"n0", "n1", "n2", "n3"}) spec.nodes.push_back(node(name, 8, 64));
+        for (auto& n : spec.nodes) n.labels["host"] = n.name;
+        spec.tasks = {pod("asks", 8)};
+        spec.tasks[0].cpu_milli = 1000;
+        spec.tasks[0].node_selector["host"] = "n1";
+        change(spec.nodes[1], spec);
+        const auto cluster = Cluster::build(spec);
+        const auto found = why(cluster, "asks");
+        CHECK(found.constraints == std::vector<std::string>{constraint});
+        CHECK_THAT(found.cause, Mentions(text));
+        CHECK_THAT(found.cause, !Mentions("at most 0"));
+        const auto pods = allocation::pending_pods(cluster, "asks");
+        const auto placed = allocation::allocate(cluster, pods);
+        CHECK(enum_name(placed.obstacle) == constraint);
+        CHECK_THAT(placed.reason, Mentions("no node takes 'asks' 'n1'"));
+        if (const auto admitted = admit(cluster, pods); !admitted.admitted)
+            CHECK_THAT(admitted.reason, Mentions("'n1'"));
+    }
+}
+
+TEST_CASE("of what never changes why names only the fewest constraints without which a node is left") {
+    const Taint gpu_taint{.key = "gpu", .value = "present", .effect = "NoSchedule"};
+    struct Case {
+        const char* what;
+        Labels selector;
+        std::vector<Taint> taints;  // of the nodes a0 to a2, but not of b0
+        std::vector<std::string> constraints;
+        std::string text;
+    };
+    for (const auto& [what, selector, taints, constraints, text] : {
+             Case{"a value that no node has",
+                  {{"pool", "a"}, {"zone", "row-d"}},
+                  {},
+                  {"node_selector"},
+                  "4 nodes pass all but node_selector no node has the label 'zone=row-d'; its values are "
+                  "'row-a', 'row-b'"},
+             Case{"a key that no node has",
+                  {{"fabric", "x"}},
+                  {},
+                  {"node_selector"},
+                  "no node has the label 'fabric=x'"},
+             Case{"values that no node has together",
+                  {{"pool", "a"}, {"zone", "row-b"}},
+                  {},
+                  {"node_selector"},
+                  "like 'a1': label 'zone' is 'row-a'; selects 'row-b'"},
+             Case{"a taint of all nodes that it selects",
+                  {{"pool", "a"}},
+                  {gpu_taint},
+                  {"taint"},
+                  "3 nodes pass all but taint, like 'a1': it lacks a toleration for gpu=present:NoSchedule; "
+                  "with it, 2 nodes could take it"},
+         }) {
+        INFO(what);
+        ClusterSpec spec;
+        spec.nodes = {node("a0", 8, 64), node("a1", 8, 64), node("a2", 8, 64), node("b0", 0, 64)};
+        spec.nodes[3].gpu_model.clear();
+        for (auto& n : spec.nodes) {
+            const bool of_a = n.name.starts_with('a');
+            n.labels = {{"pool", n.name.substr(0, 1)}, {"zone", of_a ? "row-a" : "row-b"}};
+            if (of_a) n.taints = taints;
+        }
+        spec.tasks = {pod("asks", 8), running("one", "a0", first(1))};
+        spec.tasks[0].node_selector = selector;
+        if (!taints.empty()) spec.tasks[0].gpu_models = {"M"};
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.cause_kind == Cause::impossible);
+        CHECK(found.constraints == constraints);
+        CHECK_THAT(found.cause, Mentions(text));
+    }
+}
+
+TEST_CASE("a gang whose pods must be near each other has a row for each domain") {
+    struct Case {
+        const char* what;
+        std::function<void(ClusterSpec&)> change;
+        bool topology;
+    };
+    for (const auto& [what, change, topology] : {
+             Case{"no rack holds all", [](ClusterSpec&) {}, true},
+             Case{"a member runs and chooses the rack",
+                  [](ClusterSpec& spec) {
+                      spec.tasks.push_back(running("member", "n5", {4}));
+                      spec.tasks.back().groups = {"self"};
+                  },
+                  false},
+             Case{"one pod may be elsewhere", [](ClusterSpec& spec) { spec.tasks[0].near.clear(); }, false},
+         }) {
+        INFO(what);
+        ClusterSpec spec;
+        spec.jobs = {{.name = "gang", .min_members = 4}};
+        spec.label_levels = {"rack"};
+        for (int n = 0; n < 6; ++n) {
+            const auto name = "n" + std::to_string(n);
+            spec.nodes.push_back(node(name, 8, 64));
+            spec.nodes.back().labels["rack"] = "r" + std::to_string(n / 2);
+            spec.tasks.push_back(running("t" + std::to_string(n), name, first(n < 2 ? 1 : 4)));
+        }
+        for (int i = 0; i < 4; ++i) {
+            auto member = pod("g" + std::to_string(i), 4, "gang");
+            member.groups = {"self"};
+            member.near = {{.group = "self", .level = first_label_level}};
+            spec.tasks.insert(spec.tasks.begin(), member);
+        }
+        change(spec);
+        const auto found = why(Cluster::build(spec), "gang");
+        CHECK((found.cause_kind == Cause::topology) == topology);
+        if (!topology) continue;
+        CHECK(found.constraints == std::vector<std::string>{"near"});
+        CHECK(found.domains == std::vector<WhyDomain>{{"r0", 2}, {"r1", 2}, {"r2", 2}});
+        CHECK(found.places == 2);
+        CHECK_THAT(found.cause, Mentions("all 4 pods must be in one domain of label 'rack'"));
+        CHECK_THAT(found.cause, Mentions("at most 2 find a place in one: 'r0' (n0, n1), of 3 domains"));
+    }
+}
+
+TEST_CASE("why names the tasks and nodes that decide") {
+    struct Case {
+        std::string constraint;
+        std::function<void(TaskSpec& asks, ClusterSpec&)> change;
+        std::string text;
+    };
+    const std::string chat = "serving+web/app=chat";
+    for (
+        const auto& [constraint, change, text] : {
+            Case{"device",
+                 [](TaskSpec& asks, ClusterSpec& spec) {
+                     asks.device_classes = {"mig"}, asks.device_count = 2;
+                     spec.nodes[1].devices = {{"mig", 2}};
+                     spec.tasks[1].device_classes = {"mig"}, spec.tasks[1].device_count = 1;
+                     spec.tasks[1].gpus = {8};
+                 },
+                 "device: 1 node passes every other constraint and has such devices; 'n1' needs 2 of 'mig', "
+                 "has 1 free of 2"},
+            Case{"resource rdma/ib",
+                 [](TaskSpec& asks, ClusterSpec& spec) {
+                     asks.resources = {{"rdma/ib", 2}};
+                     spec.tasks[1].resources = {{"rdma/ib", 1}};
+                     spec.nodes[1].resources = {{"rdma/ib", 2}};
+                 },
+                 "1 node passes every other constraint and has any of it"},
+            Case{
+                "port",
+                [](TaskSpec& asks, ClusterSpec& spec) {
+                    asks.node_selector["kubernetes.io/hostname"] = "n1";
+                    for (auto* task : {&asks, &spec.tasks[1]})
+                        task->groups = {"host port TCP/80"}, task->avoid = {{"host port TCP/80", node_level}};
+                },
+                "host port TCP/80 is taken on node 'n1' by 'user'"},
+            Case{"volume_in_use",
+                 [](TaskSpec& asks, ClusterSpec& spec) {
+                     for (auto* task : {&asks, &spec.tasks[1]})
+                         task->groups = {"claim d/x"}, task->avoid = {{"claim d/x", first_label_level}};
+                 },
+                 "claim d/x is in use by 'user' on node 'n1'"},
+            Case{"avoid",
+                 [&](TaskSpec& asks, ClusterSpec& spec) {
+                     asks.avoid = {{chat, first_label_level}};
+                     spec.tasks[1].groups = {chat};
+                 },
+                 "excludes pods with label 'app=chat' in namespaces serving, web; domain 'all' holds 1: "
+                 "'user'"},
+            Case{"avoid",
+                 [&](TaskSpec& asks, ClusterSpec& spec) {
+                     asks.groups = {chat};
+                     spec.tasks[1].avoid = {{chat, first_label_level}};
+                 },
+                 "the anti-affinity of 'user' in domain 'all' excludes pods with label 'app=chat'"},
+            Case{"near",
+                 [&](TaskSpec& asks, ClusterSpec&) {
+                     asks.near = {{.group = "d/app=none", .level = node_level}};
+                 },
+                 "no pod with label 'app=none' in namespace d exists"},
+        }) {
+        INFO(constraint);
+        ClusterSpec spec;
+        spec.label_levels = {"all"};
+        for (const char* const name : {"n0", "n1"}) {
+            spec.nodes.push_back(node(name, 8, 64));
+            spec.nodes.back().labels = {{"kubernetes.io/hostname", name}, {"all", "all"}};
+        }
+        spec.tasks = {pod("asks", 1), running("user", "n1", {})};
+        change(spec.tasks[0], spec);
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.constraints == std::vector<std::string>{constraint});
+        CHECK_THAT(found.cause, Mentions(text));
+    }
+}
+
 TEST_CASE("why does not call impossible what a move of a neighbour makes possible") {
     // The GPU is on n1, the task that the pod must be near on n0; `large` leaves n1 for n0, and `cache` n0 for n1.
     ClusterSpec spec;
@@ -794,12 +1012,16 @@ TEST_CASE("why says where tasks are that have a node already") {
     spec.nodes[1].schedulable = false;
     spec.nodes[1].taints = {{.key = "node.kubernetes.io/not-ready", .effect = "NoSchedule"}};
     spec.jobs = {{.name = "job"}};
-    spec.tasks = {running("runs", "n0", first(1)), running("bound", "n1", first(1))};
-    spec.tasks[0].job = spec.tasks[1].job = "job";
+    spec.tasks = {running("runs", "n0", first(1)), running("bound", "n1", first(1)),
+                  running("leaves", "n0", {1})};
+    for (auto& task : spec.tasks) task.job = "job";
+    spec.tasks[2].terminating = true;
     const auto cluster = Cluster::build(spec);
-    for (const auto& [name, text] : {std::pair{"runs", "runs on n0"},
-                                     {"bound", "bound to n1, which is not ready"},
-                                     {"job", "bound to n1, which is not ready; it runs on n0"}}) {
+    for (const auto& [name, text] :
+         {std::pair{"runs", "runs on n0"},
+          {"bound", "bound to n1, which is not ready"},
+          {"leaves", "it is being deleted; it runs on n0"},
+          {"job", "1 of 3 is being deleted; it is bound to n1, which is not ready; it runs on n0"}}) {
         const auto found = why(cluster, name);
         CHECK(found.cause_kind == Cause::waiting);
         CHECK_THAT(found.cause, Mentions(text));

@@ -42,6 +42,12 @@ TEST_CASE("Pending pods say what they wait for", "[io][kubernetes]") {
         workload("w1", "admitted", R"({"type": "Admitted", "status": "True"})"),
         workload("w2", "inactive", "", R"("active": false)"),
         workload("w3", "suspended", ""),
+        object("batch/v1", "Job", "suspended", R"("spec": {"suspend": true})"),
+        object("batch/v1", "Job", "paused", R"("spec": {"suspend": true})"),
+        object(
+            "batch/v1", "Job", "done",
+            R"("spec": {"suspend": true}, "status": {"conditions": [{"type": "Complete", "status": "True"}]})"),
+        object("jobset.x-k8s.io/v1alpha2", "JobSet", "paused-set", R"("spec": {"suspend": true})"),
         pod("gated", {.spec = R"("schedulingGates": [{"name": "a"}, {"name": "b"}])"}),
         pod("foreign", {.spec = R"("schedulerName": "volcano")"}),
         pod("mounts-bound", {.spec = mounts("bound")}),
@@ -80,10 +86,18 @@ TEST_CASE("Pending pods say what they wait for", "[io][kubernetes]") {
         INFO(name);
         CHECK_FALSE(waiting(name));
     }
-    // A suspended job has no pods; its name can be asked for.
-    const auto job = std::ranges::find(reading.cluster.jobs, "default/suspended", &JobSpec::name);
-    REQUIRE(job != reading.cluster.jobs.end());
-    CHECK(job->waiting == WaitingReason{WaitingFor::quota, "Kueue has not admitted its Workload"});
+    // A suspended job has no pods; its name can be asked for. Kueue's reason comes first.
+    for (const auto& [name, reason] :
+         {std::pair{"suspended", WaitingReason{WaitingFor::quota, "Kueue has not admitted its Workload"}},
+          {"paused", WaitingReason{WaitingFor::held, "its Job is suspended"}},
+          {"paused-set", WaitingReason{WaitingFor::held, "its JobSet is suspended"}}}) {
+        INFO(name);
+        const auto job =
+            std::ranges::find(reading.cluster.jobs, std::string("default/") + name, &JobSpec::name);
+        REQUIRE(job != reading.cluster.jobs.end());
+        CHECK(job->waiting == reason);
+    }
+    CHECK(std::ranges::count(reading.cluster.jobs, "default/done", &JobSpec::name) == 0);
     // Documents keep the reasons.
     const auto again = io::cluster_from_json(io::cluster_to_json(reading.cluster));
     CHECK(again == reading.cluster);
