@@ -110,23 +110,28 @@ struct ObstacleText {
     [[nodiscard]] std::string node_affinity() const {
         const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
         const auto& affinity = inv.node_affinity(task);
-        std::vector<std::string> terms;  // by what the node lacks, each once
+        std::vector<std::vector<std::string>> terms;  // what the node lacks for each
         for (const auto& term : affinity) {
-            std::string conditions;
-            const auto add = [&](const NodeMatch& match) {
-                conditions += (conditions.empty() ? "" : " and ") + describe_match(match);
-            };
+            auto& lacks = terms.emplace_back();
             for (const auto& match : term.match_expressions)
-                if (!holds(match, labels)) add(match);
+                if (!holds(match, labels)) lacks.push_back(describe_match(match));
             for (const auto& match : term.match_fields)
-                if (!holds(match, &cluster.name(node))) add(match);
-            if (term.match_expressions.empty() && term.match_fields.empty())
-                conditions = "a term without conditions";
-            if (std::find(terms.begin(), terms.end(), conditions) == terms.end())
-                terms.push_back(std::move(conditions));
+                if (!holds(match, &cluster.name(node))) lacks.push_back(describe_match(match));
+            if (lacks.empty()) lacks.emplace_back("a term without conditions");
         }
-        std::string text = "the node does not satisfy ";
-        for (std::size_t i = 0; i < terms.size(); ++i) text += (i > 0 ? " nor " : "") + terms[i];
+        std::string text;
+        for (std::size_t i = 0; i < terms.size(); ++i) {
+            // A term that lacks all that another one lacks says nothing new.
+            const auto is_shorter = [&](const std::vector<std::string>& other) {
+                const bool is_part = std::all_of(other.begin(), other.end(), [&](const std::string& lack) {
+                    return std::find(terms[i].begin(), terms[i].end(), lack) != terms[i].end();
+                });
+                return is_part && (other.size() < terms[i].size() || &other < &terms[i]);
+            };
+            if (std::any_of(terms.begin(), terms.end(), is_shorter)) continue;
+            text += text.empty() ? "the node does not satisfy " : " nor ";
+            for (std::size_t l = 0; l < terms[i].size(); ++l) text += (l > 0 ? " and " : "") + terms[i][l];
+        }
         return text;
     }
 

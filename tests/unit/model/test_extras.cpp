@@ -211,6 +211,9 @@ TEST_CASE("missing amounts are reported with names and figures", "[model]") {
     };
     spec.tasks[2].node_affinity = {on("x"), on("y")};
     CHECK(why(spec, "t2", "n0").find("nor") == std::string::npos);
+    spec.tasks[2].node_affinity = {on("x"), {{{"none", MatchOperator::exists, {}}}, {not_n0}}};
+    CHECK(why(spec, "t2", "n0").find("nor") == std::string::npos);
+    CHECK(why(spec, "t2", "n0").find("none") == std::string::npos);
 }
 
 TEST_CASE("node affinity is evaluated as kube-scheduler does", "[model]") {
