@@ -284,6 +284,7 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
             problems.add("node " + in_quotes(name) + ": expected a name of a Slurm node");
     };
     for (const auto& name : plan.vacated_nodes) node(name);
+    std::set<std::string> exempt;  // the nodes of jobs that move in part
     for (const auto& [id, job] : jobs) {
         for (const auto& task : job.changed)
             if (!known.contains(task)) problems.add("unknown task " + in_quotes(task));
@@ -298,11 +299,16 @@ static std::map<std::string, SlurmJob> slurm_jobs(const PlanSpec& plan, const Cl
             problems.add("job " + in_quotes(id) + " cannot be requeued");
         else if (job.twice || (job.moves && job.evicted))
             problems.add("job " + in_quotes(id) + " would be requeued more than once");
-        else if (job.changed.size() < job.running)
+        else if (job.changed.size() < job.running) {
             problems.add("job " + in_quotes(id) + ": the plan moves " + std::to_string(job.changed.size()) +
                          " of its " + std::to_string(job.running) +
                          " tasks, but Slurm requeues whole jobs only");
+            exempt.insert(job.nodes.begin(), job.nodes.end());
+        }
     }
+    if (!exempt.empty())
+        problems.add("to keep the jobs in place that move in part, plan again with --exempt " +
+                     joined(exempt, ","));
     for (const auto& placement : plan.placements)
         if (!is_slurm_job(slurm_job(placement.task)))
             problems.add("task " + in_quotes(placement.task) +
@@ -326,6 +332,7 @@ GPUSCHED_EXPORT std::string plan_to_slurm_steps(const PlanSpec& plan, const Clus
                  detail::joined(job->second.nodes, ",") + "\n";
     std::set<std::string> placed;
     for (const auto& placement : plan.placements) placed.insert(detail::slurm_job(placement.task));
+    for (const auto& [evicted, _] : jobs) placed.erase(evicted);  // it is released in the end
     for (const auto& job : placed) steps += "W|" + job + "\n";
     return "#!/bin/sh\n" + detail::summary_line(plan) + R"(#
 #   sh FILE        carries it out with scontrol; started again, it goes on
@@ -334,7 +341,8 @@ GPUSCHED_EXPORT std::string plan_to_slurm_steps(const PlanSpec& plan, const Clus
 # The script drains the nodes to be vacated, asks for approval, and then requeues whole jobs, largest first, one
 # at a time: it requeues a job on hold, releases it, and waits until it runs again. Slurm chooses the nodes and
 # the time. It leaves alone a job that no longer runs where the plan takes it from. A node with a job that is
-# not in the plan, or whose job found no other place, is resumed and left out. Drained nodes carry the plan in
+# not in the plan, that cannot be requeued, or that found no other place, is resumed and left out. If no job is
+# pending any more that the plan makes room for, it requeues nothing. Drained nodes carry the plan in
 # their Reason, held jobs at the end of their AdminComment until they are released.
 #
 # Status: 0 the plan is carried out, 1 stopped or nothing vacated, 2 wrong arguments, 3 carried out in part.

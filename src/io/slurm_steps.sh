@@ -12,7 +12,7 @@
 wait_s=${GPUSCHED_WAIT_S:-900}
 poll_s=${GPUSCHED_POLL_S:-5}
 mark="gpusched:$plan" # the reason of drained nodes, and the end of the AdminComment of held jobs
-drained='' left_out='' gone='' approved=''
+drained='' left_out='' gone='' approved='' requeued='' idle=''
 
 say() { printf '%s\n' "$*"; }
 stop() {
@@ -27,6 +27,7 @@ ask() { # <question...>
   read -r answer || answer=''
   [ "$answer" = y ]
 }
+counted_list() { printf '%s (%s)' "$#" "$*"; } # <job...>
 of_kind() { printf '%s\n' "$steps" | awk -F'|' -v kind="$1" '$1 == kind { print $2 }'; }
 in_list() { case " $2 " in *" $1 "*) ;; *) return 1 ;; esac; }
 
@@ -45,7 +46,7 @@ see_job() { # sets state, reason, on
     *) stop "job $1: $record" ;;
   esac
   state=$(field JobState) reason=$(field 'JobState=[^ ]* Reason')
-  on=$(s show hostnames "$(field NodeList)" 2>/dev/null | grep -v '^(null)$' | sort | tr '\n' ',')
+  on=$(s show hostnames "$(field NodeList)" 2>/dev/null | sed '/^(null)$/d; /^$/d' | sort | tr '\n' ',')
 }
 drain() { # <node>: with the mark, unless it is drained already
   see_node "$1" || { gone="$gone $1" && say "node $1 is gone" && return; }
@@ -63,6 +64,7 @@ resume() { # <node>: if this plan drained it
 vacated() { for node in $(of_kind V); do in_list "$node" "$gone" || printf '%s\n' "$node"; done; }
 see_jobs() { jobs=$(${SQUEUE:-squeue} -h -w "$1" -o %i) || stop "node $1: squeue failed"; } # <node>; sets jobs
 leave_out() { # <node> <reason>
+  ! in_list "$1" "$left_out" || return 0
   left_out="$left_out $1"
   say "left out: node $1: $2"
   resume "$1"
@@ -109,47 +111,90 @@ runs_on() { # <job> <nodes>: also sets state, reason, on
   see_job "$1"
   [ "$state" = RUNNING ] && [ "$on" = "$(printf '%s\n' "$2" | tr ',' '\n' | sort | tr '\n' ',')" ]
 }
-# Requeues a job that runs where the plan takes it from, and holds it. Returns 1 if it was left alone.
-requeue() { # <job> <nodes>
+judge() { # <job> <nodes>; sets `why`: why it cannot be requeued from there, or nothing
+  why=''
   if ! runs_on "$1" "$2"; then
-    say "left alone: job $1 is $state${on:+ on ${on%,}}; the plan takes it from $2"
-    return 1
+    why="is $state${on:+ on ${on%,}}; the plan takes it from $2"
+  else
+    [ "$(field Requeue)" = 1 ] || why='cannot be requeued'
   fi
-  [ "$(field Requeue)" = 1 ] || { say "left alone: job $1 cannot be requeued" && return 1; }
-  in_list "$1" "$approved" || { say "left alone: job $1 started there after the question" && return 1; }
+}
+# Requeues a job that was approved, and holds it. Returns 1 if it was left alone.
+requeue() { # <job> <nodes>
+  in_list "$1" "$approved" || return 1
+  judge "$1" "$2"
+  [ -z "$why" ] || { say "left alone: job $1 $why" && return 1; }
   before=$(comment)
   s update JobId="$1" AdminComment="${before:+$before }$mark" && s requeuehold "$1" ||
     { say "left alone: job $1 was not requeued" && release "$1" && return 1; }
+  requeued="$requeued $1"
   say "requeued $1 from $2"
   wait_for "$1" PENDING || stop "job $1 is $state, and was requeued"
 }
+note() { # <job>: adds it to `idle`, unless it has started
+  case $state in
+  RUNNING | CONFIGURING | COMPLETING | COMPLETED) ;;
+  PENDING) idle="$idle $1 (PENDING: $reason)" ;;
+  *) idle="$idle $1 ($state)" ;;
+  esac
+}
+undo() {
+  for node in $(of_kind V) $(of_kind H); do resume "$node"; done
+  for job in $(of_kind M) $(of_kind E); do release "$job"; done
+}
+# Ends the run if the plan makes room for pending jobs, none of which is pending any more.
+end_if_none_waits() {
+  idle=''
+  [ -n "$(of_kind W)" ] || return 0
+  for job in $(of_kind W); do
+    see_job "$job"
+    [ "$state" != PENDING ] || { idle='' && return 0; }
+    note "$job"
+  done
+  undo
+  [ -z "$idle" ] || stop "this run has requeued nothing, because no job waits any more; the plan makes room for:$idle"
+  say "Nothing is requeued: the jobs have started that the plan makes room for."
+  exit 0
+}
 run() {
+  printf '%s\n' "$steps" | grep -q '|' || { say "The plan has no steps." && exit 0; }
+  end_if_none_waits
   for node in $(of_kind V) $(of_kind H); do drain "$node"; done
   [ -z "$gone" ] || [ -n "$(vacated)" ] || stop "the nodes to be vacated are not in this cluster"
   for node in $(vacated); do
     see_jobs "$node"
     for job in $jobs; do
-      printf '%s\n' "$steps" | grep -q "^[EM]|$job|" || leave_out "$node" "job $job is not in the plan"
+      nodes=$(printf '%s\n' "$steps" | awk -F'|' -v job="$job" '/^[EM]/ && $2 == job { print $3 }')
+      if [ -z "$nodes" ]; then
+        leave_out "$node" "job $job is not in the plan"
+      elif judge "$job" "$nodes" && [ -n "$why" ] && [ "$state" != COMPLETING ]; then
+        case ",$on" in *",$node,"*) leave_out "$node" "job $job $why" ;; esac
+      fi
     done
   done
   leave_out_shared
-  all=0 evictions=0
+  evictions=''
   for step in $(printf '%s\n' "$steps" | grep '^[EM]'); do
     job=${step#?|} nodes=${step##*|} job=${job%|*}
     case $step in M*) ! stays "$nodes" || continue ;; esac
+    judge "$job" "$nodes"
     # A job that an interrupted run holds is released below. It may then start where it was.
-    runs_on "$job" "$nodes" || case $step$(comment) in E*"$mark") ;; *) continue ;; esac
-    [ "$(field Requeue)" = 1 ] || continue
+    case $why,$step$(comment) in
+    ,*) ;;
+    *,E*"$mark") [ "$(field Requeue)" = 1 ] || continue ;;
+    *,M*"$mark") continue ;;
+    *) say "left alone: job $job $why" && continue ;;
+    esac
     approved="$approved $job"
-    all=$((all + 1))
-    case $step in E*) evictions=$((evictions + 1)) ;; esac
+    case $step in E*) evictions="$evictions $job" ;; esac
   done
-  [ "$all" = 0 ] ||
-    ask "Jobs to be requeued: $all. They start again, from their last checkpoint if they write any, where and when Slurm" \
-      "decides. Of them, to make room: $evictions; these may wait." || {
+  [ -z "$approved" ] ||
+    ask "Jobs to be requeued: $(counted_list $approved). They start again, from their last checkpoint if they write" \
+      "any, where and when Slurm decides.${evictions:+ Of them, to make room: $(counted_list $evictions); these may wait.}" || {
     for node in $drained; do resume "$node"; done
     stop "not approved; nothing has been requeued"
   }
+  end_if_none_waits # any more after the question
   for job in $(of_kind M) $(of_kind E); do release "$job"; done # of a run that was interrupted
   while IFS='|' read -r kind job nodes <&3; do
     [ "$kind" != E ] || requeue "$job" "$nodes" || :
@@ -157,12 +202,13 @@ run() {
     ! stays "$nodes" || continue
     requeue "$job" "$nodes" || continue
     release "$job"
-    wait_for "$job" RUNNING && { say "job $job is $state${on:+ on ${on%,}}" && continue; }
+    wait_for "$job" RUNNING && { say "job $job is $state${on:+ on ${on%,}}" && note "$job" && continue; }
     say "After $wait_s s job $job is $state: $reason"
     ask "Its nodes are opened again, so that it starts." || stop "job $job waits"
     for node in $(printf '%s' "$nodes" | tr ',' ' '); do leave_out "$node" "job $job needs it"; done
     leave_out_shared
     wait_for "$job" RUNNING || stop "job $job is $state: $reason"
+    note "$job"
   done 3<<END
 $(printf '%s\n' "$steps" | sort -s -t '|' -k 1,1)
 END
@@ -170,12 +216,22 @@ END
 }
 finish() { # looks at the end
   for node in $(of_kind H); do resume "$node"; done
-  free='' full='' waits=''
-  for job in $(of_kind W); do wait_for "$job" RUNNING || waits="$waits $job ($reason)"; done
-  for job in $(of_kind E); do release "$job"; done
+  free='' full=''
+  for job in $(of_kind W); do
+    wait_for "$job" RUNNING || :
+    note "$job"
+  done
+  for job in $(of_kind E); do
+    release "$job"
+    in_list "$job" "$requeued" || continue
+    see_job "$job"
+    [ "$state" = PENDING ] || note "$job"
+  done
   for job in $(of_kind M); do
     see_job "$job"
-    [ "$state" != PENDING ] || wait_for "$job" RUNNING || waits="$waits $job ($reason)"
+    [ "$state" = PENDING ] || continue
+    wait_for "$job" RUNNING || :
+    note "$job"
   done
   for node in $(vacated); do
     see_jobs "$node"
@@ -184,8 +240,8 @@ finish() { # looks at the end
   done
   [ -z "$free" ] || say "Vacated, drained until sh $0 undo:$free"
   [ -z "$full" ] || say "Not vacated:$full"
-  [ -z "$waits" ] || say "Jobs that wait:$waits"
-  [ -n "$full$waits" ] || { say "The plan is carried out." && exit 0; }
+  [ -z "$idle" ] || say "Jobs that do not run:$idle"
+  [ -n "$full$idle" ] || { say "The plan is carried out." && exit 0; }
   [ -n "$free" ] || [ -z "$full" ] || exit 1
   say "The plan is carried out in part."
   exit 3
@@ -200,11 +256,5 @@ main() {
   case $poll_s in '' | .* | *[!0-9.]* | *.*.*) wrong "GPUSCHED_POLL_S: '$poll_s' is not a number of seconds" ;; esac
   case ${1:-run} in run | undo) ;; *) wrong "'$1' is not expected; $usage" ;; esac
   [ $# -lt 2 ] || wrong "$1: '$2' is not expected; $usage"
-  case ${1:-run} in
-  run) run ;;
-  undo)
-    for node in $(of_kind V) $(of_kind H); do resume "$node"; done
-    for job in $(of_kind M) $(of_kind E); do release "$job"; done
-    ;;
-  esac
+  "${1:-run}"
 }

@@ -7,8 +7,8 @@ The cluster: `nodes` by name with `cpus` (jobs that fit), `state`, `reason`; `jo
 `priority`, `requeue`, `comment`; `clock` counts calls. A requeued job is COMPLETING for one call, then PENDING; a
 pending job that is not held starts on the first nodes with room that are not drained.
 What goes wrong: `stuck`: jobs that do not start; `removed`: nodes that are gone; `fails`: by the start of a call what
-it answers instead; `ends`: by job the state it takes instead of PENDING; `kill`: the process group dies at that
-call; `log`: the calls.
+it answers instead; `ends`: by job the state it takes instead of PENDING, such as gone; `changes`: by the number of a
+call new fields of jobs; `kill`: the process group dies at that call; `log`: the calls.
 """
 
 import os
@@ -23,6 +23,8 @@ def main() -> int:
         state = eval(file.read())
     state["clock"] = state.get("clock", 0) + 1
     state["log"].append(" ".join(arguments))
+    for name, fields in state.get("changes", {}).get(state["clock"], {}).items():
+        state["jobs"][name] |= fields
     schedule(state)
     called = " ".join([program, *arguments])
     error = next((text for start, text in state.get("fails", {}).items() if called.startswith(start)), "")
@@ -70,7 +72,7 @@ def control(state: dict, verb: str, *rest: str) -> str | None:
             f"NodeName={rest[1]} Arch=x86_64 CoresPerSocket=48 \n   State={node['state']} Weight=1\n{reason}"
         )
     job = state["jobs"].get(rest[1])
-    if job is None:
+    if job is None or job["state"] == "gone":
         return None
     why = "None" if job["state"] == "RUNNING" else "JobHeldUser" if job["priority"] == 0 else "Resources"
     comment = f"   AdminComment={job['comment']} \n" if job.get("comment") else ""

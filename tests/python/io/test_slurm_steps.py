@@ -84,6 +84,7 @@ def test_whole_jobs_are_requeued_largest_first(tmp_path: Path) -> None:
     state = case.read()
     assert state["requeued"] == ["17", "20_4"] and case.drained() == ["n0", "n1"]
     assert all(job["state"] == "RUNNING" for job in state["jobs"].values())
+    assert mentions(run.stdout, "to be requeued: 2 17 20_4")
     assert mentions(run.stdout, "Vacated n0 n1") and "The plan is carried out." in run.stdout
     assert case.run(GPUSCHED_YES="1").returncode == 0 and case.read()["requeued"] == ["17", "20_4"]
     assert case.run("undo").returncode == 0 and case.drained() == []
@@ -103,7 +104,10 @@ def test_nothing_is_requeued_without_approval(tmp_path: Path) -> None:
         # It ended, it runs elsewhere, or it was made unfit meanwhile: it is left alone.
         ({"jobs": {"20_4": {"state": "COMPLETED", "nodes": []}}}, ["17"], ["n0", "n1"], "left alone 20_4 COMPLETED"),
         ({"jobs": {"20_4": {"state": "RUNNING", "nodes": ["n3"]}}}, ["17"], ["n0", "n1"], "left alone 20_4 RUNNING n3"),
-        ({"jobs": {"20_4": {"requeue": 0}}}, ["17"], ["n1"], "job 20_4 cannot be requeued"),
+        # A node that cannot be emptied is left out first, and with it the jobs that share it.
+        ({"jobs": {"20_4": {"requeue": 0}}}, [], [], "left out: node n0 job 20_4 cannot be requeued"),
+        ({"jobs": {"20_4": {"requeue": 0, "nodes": ["n1"]}}}, [], [], "left out: node n1 job 20_4 RUNNING n1"),
+        ({"jobs": {"20_4": {"state": "SUSPENDED"}}}, [], [], "left out: node n0 job 20_4 SUSPENDED"),
         # A job that is not in the plan keeps its node, and with it the jobs that share the node.
         ({"jobs": {"9": {"nodes": ["n0"]}}}, [], [], "left out: node n0 job 9 is not in the plan"),
         # Job 17 keeps n0, too.
@@ -139,7 +143,9 @@ def test_it_copes_with(
         ({"fails": {"squeue": "Unable to contact slurm controller"}}, 1, [], "node n0 squeue failed"),
         ({"fails": {"scontrol show node": "Unable to contact slurm controller"}}, 1, [], "node n0 Unable to contact"),
         # It ended while it was requeued.
-        ({"ends": {"17": "CANCELLED by 0"}}, 0, ["17", "20_4"], "job 17 is CANCELLED"),
+        ({"ends": {"17": "CANCELLED"}}, 3, ["17", "20_4"], "Jobs that do not run: 17 CANCELLED"),
+        ({"ends": {"17": "gone"}}, 3, ["17", "20_4"], "Jobs that do not run: 17 gone"),
+        ({"ends": {"17": "COMPLETED"}}, 0, ["17", "20_4"], "job 17 is COMPLETED"),
     ],
 )  # fmt: skip
 def test_it_goes_on_only_if_it_knows(
@@ -206,19 +212,78 @@ def test_comments_of_administrators_stay(comment: str, kill: int | None, tmp_pat
     assert case.read()["jobs"]["17"]["comment"] == comment and case.read()["jobs"]["17"]["priority"] > 0
 
 
-def test_room_is_made_for_pending_jobs(tmp_path: Path) -> None:
-    document = plan(moves=[], waves=0, vacated_nodes=[], evictions=["20_4"],
-                    placements=[{"task": "40", "node": "n0", "gpus": []}])  # fmt: skip
-    waiting = {"state": "PENDING", "nodes": [], "count": 1, "priority": 99, "requeue": 1}
+MAKES_ROOM = plan(moves=[], waves=0, vacated_nodes=[], evictions=["20_4"],
+                  placements=[{"task": "40", "node": "n0", "gpus": []}])  # fmt: skip
+
+
+def waiting(folder: Path, document: dict[str, Any] = MAKES_ROOM, **state: Any) -> Case:
+    """Job 40 is pending. Only n0 has room for it, after job 20_4 has left."""
+    job = {"state": "PENDING", "nodes": [], "count": 1, "priority": 99, "requeue": 1}
     full = {f"n{i}": {"cpus": 2 if i == 0 else 1, "state": "MIXED", "reason": ""} for i in range(3)}
     none = {name: {"cpus": 0, "state": "IDLE", "reason": ""} for name in ("n3", "n4")}
-    case = Case(tmp_path, document, jobs={"40": waiting}, nodes=full | none)
-    run = case.run(GPUSCHED_YES="1")
+    return Case(folder, document, jobs={"40": job | state.pop("job", {})}, nodes=full | none, **state)
+
+
+@pytest.mark.parametrize("again", [[], [{"task": "20_4", "node": "n3", "gpus": []}]])
+def test_room_is_made_for_pending_jobs(again: list[dict[str, Any]], tmp_path: Path) -> None:
+    case = waiting(tmp_path, MAKES_ROOM | {"placements": MAKES_ROOM["placements"] + again})
+    run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
     assert run.returncode == 0, run.stdout + run.stderr
+    assert mentions(run.stdout, "to make room: 1 20_4")
     jobs = case.read()["jobs"]
     assert (
         jobs["40"]["nodes"] == ["n0"] and jobs["20_4"]["state"] == "PENDING" and jobs["20_4"]["priority"] > 0
     )
+
+
+STARTED_OR_ENDED = [
+    ({"state": "RUNNING", "nodes": ["n4"]}, 0), ({"state": "COMPLETED"}, 0), ({"state": "CANCELLED"}, 1),
+    ({"state": "gone"}, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "code"), STARTED_OR_ENDED)
+@pytest.mark.parametrize("when", ["before", "during the question", "after a kill"])
+def test_nothing_is_requeued_for_jobs_that_no_longer_wait(
+    when: str, job: dict[str, Any], code: int, tmp_path: Path
+) -> None:
+    whole = waiting(tmp_path / "whole")
+    assert whole.run(GPUSCHED_YES="1").returncode == 0
+    log = whole.read()["log"]
+    looks = [number for number, call in enumerate(log, 1) if call == "show job 40"]  # before and after the question
+    state: dict[str, Any] = {
+        "before": {"job": job},
+        "during the question": {"changes": {looks[1]: {"40": job}}},
+        "after a kill": {"kill": log.index("requeuehold 20_4") + 2, "stuck": ["40"]},
+    }[when]
+    case = waiting(tmp_path, **state)
+    run = case.run(GPUSCHED_YES="1")
+    held = []
+    if when == "after a kill":
+        now = case.read()
+        held = ["20_4"]
+        assert run.returncode == -9 and now["requeued"] == held and now["jobs"]["20_4"]["priority"] == 0
+        case.write(now | {"jobs": now["jobs"] | {"40": now["jobs"]["40"] | job}})
+        run = case.run(GPUSCHED_YES="1")
+    assert run.returncode == code, run.stdout + run.stderr
+    assert case.read()["requeued"] == held and case.drained() == []
+    assert case.read()["jobs"]["20_4"]["priority"] > 0
+    assert "requeued" in run.stdout + run.stderr and "carried out" not in run.stdout
+
+
+@pytest.mark.parametrize(("ends", "code"), [("CANCELLED", 3), ("gone", 3), ("COMPLETED", 0)])
+def test_a_job_that_made_room_and_ended_is_named(ends: str, code: int, tmp_path: Path) -> None:
+    case = waiting(tmp_path, ends={"20_4": ends})
+    run = case.run(GPUSCHED_YES="1")
+    assert run.returncode == code, run.stdout + run.stderr
+    assert mentions(run.stdout, f"Jobs that do not run: 20_4 {ends}") == (code == 3)
+
+
+def test_a_plan_without_steps_says_so(tmp_path: Path) -> None:
+    case = Case(tmp_path, plan(moves=[], waves=0, vacated_nodes=[]))
+    run = case.run()
+    assert (run.returncode, case.read()["log"]) == (0, [])
+    assert "no steps" in run.stdout and "carried out" not in run.stdout
 
 
 @pytest.mark.parametrize("call", range(3, 30, 3))
@@ -236,6 +301,7 @@ def test_nothing_stays_held_after_it_was_killed(call: int, tmp_path: Path) -> No
     ("fields", "words"),
     [
         ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]}, "job '17' 1 of its 2"),
+        ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]}, "--exempt n0,n1"),
         ({"moves": [{"task": "5", "from": "n2", "to": "n3", "gpus": [], "wave": 0}]}, "job '5' cannot be requeued"),
         ({"moves": [], "evictions": ["x"]}, "task 'x' Slurm job"),
         ({"moves": [], "evictions": ["30+0", "30+1"]}, "job '30' is heterogeneous"),

@@ -120,7 +120,7 @@ TEST_CASE("A plan as Slurm steps, of whole jobs and the largest first", "[io]") 
                                   {"17/0", "gpu01", "gpu04", {}, 1}},
                         .vacated_nodes = {"gpu01"},
                         .evictions = {"31"},
-                        .placements = {{"40/0", "gpu01", {}}, {"40/1", "gpu02", {}}}};
+                        .placements = {{"40/0", "gpu01", {}}, {"40/1", "gpu02", {}}, {"31", "gpu05", {}}}};
     CHECK_THAT(io::plan_to_slurm_steps(plan, slurm_cluster()),
                Catch::Matchers::ContainsSubstring("\nsteps='\nV|gpu01\nH|gpu02\nM|17|gpu01,gpu02\n"
                                                   "M|20_4|gpu01\nE|31|gpu03\nW|40\n'\n"));
@@ -136,7 +136,7 @@ TEST_CASE("A plan that Slurm cannot carry out is an error that names the jobs", 
                    [&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
                MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "job '30' heterogeneous",
                              "job '5' cannot be requeued", "unknown task '99'", "unknown task 'ml/web-0'",
-                             "task 'ml/web-0' Slurm job", "task 'pod' Slurm job"}));
+                             "task 'ml/web-0' Slurm job", "--exempt gpu01,gpu02", "task 'pod' Slurm job"}));
     const PlanSpec twice{.waves = 2,
                          .moves = {{"20_4", "gpu01", "gpu03", {}, 0}, {"20_4", "gpu03", "gpu04", {}, 1}}};
     CHECK_THROWS_MESSAGE(io::plan_to_slurm_steps(twice, slurm_cluster()), InvalidInput, "job '20_4' once");
