@@ -132,12 +132,11 @@ TEST_CASE("A plan that Slurm cannot carry out is an error that names the jobs", 
                   .vacated_nodes = {"bad node"},
                   .evictions = {"30+0", "99", "ml/web-0"},
                   .placements = {{"pod", "gpu01", {}}}};
-    CHECK_THAT(
-        testing_support::problems_in<InvalidInput>(
-            [&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
-        MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "--exempt gpu01,gpu02",
-                      "job '30' heterogeneous", "job '5' cannot be requeued", "unknown task '99'",
-                      "unknown task 'ml/web-0'", "task 'ml/web-0' Slurm job", "task 'pod' Slurm job"}));
+    CHECK_THAT(testing_support::problems_in<InvalidInput>(
+                   [&] { (void)io::plan_to_slurm_steps(plan, slurm_cluster()); }),
+               MentionsEach({"node 'bad node'", "job '17' 1 of its 2 whole jobs", "job '30' heterogeneous",
+                             "job '5' cannot be requeued", "unknown task '99'", "unknown task 'ml/web-0'",
+                             "task 'ml/web-0' Slurm job", "--exempt gpu01,gpu02", "task 'pod' Slurm job"}));
     const PlanSpec twice{.waves = 2,
                          .moves = {{"20_4", "gpu01", "gpu03", {}, 0}, {"20_4", "gpu03", "gpu04", {}, 1}}};
     CHECK_THROWS_MESSAGE(io::plan_to_slurm_steps(twice, slurm_cluster()), InvalidInput, "job '20_4' once");
