@@ -458,7 +458,7 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
     const auto& few = uncordoned.jobs.at(0);
     CHECK(few.name == "few");
     CHECK_THAT(few.outcomes.at(1).reason,
-               Mentions("its gang is incomplete 'few' needs 3 members only 1 can"));
+               Mentions("its gang is incomplete 'few' needs 3 members only 1 exists"));
     // A job that does not wait for room starts in no state.
     spec.jobs[0].waiting = WaitingReason{WaitingFor::quota, "team-a"};
     const auto held = con::what_if(Cluster::build(spec), {.consolidate = false});

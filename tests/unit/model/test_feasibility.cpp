@@ -307,13 +307,18 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         s.nodes[0].gpu_model.clear();
         s.tasks[p].gpu_models = {"B"};
     });
-    describes("label 'zone' 'y' selects 'x'", [](auto& s) {
+    const auto select_zone = [](auto& s, const char* elsewhere) {
         s.nodes[0].labels = {{"disk", "ssd"}, {"zone", "y"}};
+        s.nodes.push_back({.name = "elsewhere", .labels = {{"zone", elsewhere}}});
         s.tasks[p].node_selector = {{"disk", "ssd"}, {"zone", "x"}};
+    };
+    describes("label 'zone' 'y' selects 'x'", [&](auto& s) { select_zone(s, "x"); });
+    describes("label 'zone' missing selects 'x'", [&](auto& s) {
+        select_zone(s, "x");
+        s.nodes[0].labels.erase("zone");
     });
-    describes("label 'zone' missing selects 'x'", [](auto& s) {
-        s.tasks[p].node_selector = {{"zone", "x"}};
-    });
+    describes("no node has the label 'zone=x'; its values are 'y', 'z'",
+              [&](auto& s) { select_zone(s, "z"); });
     describes("not tolerate taint 'k=v:NoSchedule'", [](auto& s) {
         s.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}, {"k", "v", "NoSchedule"}};
     });
