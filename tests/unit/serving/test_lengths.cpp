@@ -228,6 +228,15 @@ TEST_CASE("deployments must hold the longest request", "[serving]") {
     CHECK_THAT(none.binding[0], Mentions("workload 'w' no deployment longest request 9000000 7"));
 }
 
+TEST_CASE("no unmeasured pipelines if a group of one machine holds the longest request", "[serving]") {
+    for (const auto& workload : {ServingWorkload{.name = "w", .shape = {500, 250}, .rate = 8},
+                                 ServingWorkload{.name = "w", .rate = 8, .lengths = long_tail(500)}}) {
+        const auto instance = serving_instance(asked({workload}));
+        CHECK_FALSE(instance.deployments.empty());
+        for (const auto& deployment : instance.deployments) CHECK(deployment.stages.size() == 1);
+    }
+}
+
 TEST_CASE("hits of the prefix cache shorten the prompt, not the answer", "[serving]") {
     auto request = asked({{.name = "w", .shape = {4000, 100}, .rate = 1}});
     request.models[0].workloads[0].prefix_hits = 0.5;
