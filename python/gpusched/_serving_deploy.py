@@ -112,6 +112,13 @@ NAME_LENGTH = 45
 DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 
 
+def lengths(kind: Mapping[str, Any]) -> list[tuple[int, int, float]]:
+    """The tokens in and out of a kind's requests, with their weights."""
+    if not kind.get("lengths"):
+        return [(kind["input"], kind["output"], 1.0)]
+    return [(given, answer, *weight, 1.0)[:3] for given, answer, *weight in kind["lengths"]]
+
+
 @dataclass(frozen=True)
 class Launch:
     """The engine's processes for the replicas of one deployment of a plan."""
@@ -303,7 +310,7 @@ class Planned:
 
     def tokens(self, shapes: Mapping[str, Mapping[str, Any]], title: str) -> int | None:
         """The most tokens of a request of these kinds; None without kinds."""
-        longest = max((shape["input"] + shape["output"] for shape in shapes.values()), default=None)
+        longest = max((given + answer for shape in shapes.values() for given, answer, _ in lengths(shape)), default=None)
         if self.length is None or longest is None:
             return longest
         if self.length < longest:
@@ -320,7 +327,10 @@ class Planned:
         return f"{100 * share:.4g} %" + (f" ({rate * share:.4g} requests/s)" if rate else "")
 
     def kind_in_words(self, replicas: Mapping[str, Any], kind: str, shape: Mapping[str, Any]) -> str:
-        words = f"{kind} requests: {shape['input']} tokens in, {shape['output']} out"
+        weight = sum(of for *_, of in lengths(shape))
+        given, answer = (sum(each[i] * each[2] for each in lengths(shape)) / weight for i in (0, 1))
+        mean = "" if len(lengths(shape)) == 1 else " in the mean"
+        words = f"{kind} requests: {given:.6g} tokens in, {answer:.6g} out{mean}"
         if kind in replicas.get("requests_per_s", ()) and kind in replicas.get("source", ()):
             most = replicas.get("within_targets", {}).get(kind, replicas["requests_per_s"][kind])
             words += f"; at most {most:.4g} requests/s of one replica ({replicas['source'][kind]})"
