@@ -154,8 +154,7 @@ class Drain {
           std::vector<NodeId> nodes, std::size_t singly, const Context& context, Budget& budget)
         : state_(cluster), options_(options), scope_(scope), supplies_(supplies), waiting_(std::move(nodes)),
           context_(context), budget_(budget), total_(waiting_.size()), singly_(singly),
-          to_drain_(cluster.node_slots()),
-          failed_(cluster.node_slots()), batches_of_(cluster.task_slots()),
+          to_drain_(cluster.node_slots()), failed_(cluster.node_slots()), batches_of_(cluster.task_slots()),
           batches_of_job_(cluster.inventory().job_names.size()) {
         for (const auto node : waiting_) to_drain_[index(node)] = 1;
     }
