@@ -126,7 +126,8 @@ struct ObstacleText {
                 const bool is_part = std::all_of(other.begin(), other.end(), [&](const std::string& lack) {
                     return std::find(terms[i].begin(), terms[i].end(), lack) != terms[i].end();
                 });
-                return is_part && (other.size() < terms[i].size() || &other < &terms[i]);
+                if (other.size() != terms[i].size()) return is_part && other.size() < terms[i].size();
+                return is_part && &other < &terms[i];
             };
             if (std::any_of(terms.begin(), terms.end(), is_shorter)) continue;
             text += text.empty() ? "the node does not satisfy " : " nor ";
