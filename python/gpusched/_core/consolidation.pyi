@@ -260,6 +260,8 @@ class BlockerRanking:
     @property
     def planned(self) -> int: ...
     @property
+    def pairs_planned(self) -> int: ...
+    @property
     def not_removable(self) -> int: ...
     @property
     def pairs(self) -> bool: ...
@@ -575,8 +577,8 @@ def blockers(
     objective: Literal["gpus", "nodes"] = "gpus",
     exempt: Sequence[str | Node] = [],
     protect_core_members: bool = False,
-    max_plans: int = 1000,
-    preset: Literal["ipc", "fast", "best"] = "fast",
+    max_plans: int = 300,
+    preset: Literal["ipc", "fast", "best"] = "best",
     seed: int = 0,
     threads: int = 0,
     time_limit: float | None = None,
