@@ -187,7 +187,11 @@ class BlockerSearch {
         }
         Cluster trial = cluster_;
         const bool all_help = plan_without_all(trial);
-        plan_without(trial, single);
+        if (all_help)
+            plan_without(trial, single);
+        else
+            for (const auto& blocker : found_)
+                result_.not_removable += Without(trial).try_remove(blocker) ? 0 : 1;
         if (result_.ranked.empty()) list_others();
         const bool all_tried = result_.planned + result_.not_removable == result_.found;
         if (result_.ranked.empty() && all_help && all_tried && !budget_.exhausted()) {

@@ -110,7 +110,7 @@ struct BlockerRanking {
     std::int64_t nodes_without_all = 0;  ///< vacated nodes of a plan without any blocker
     std::int64_t gpus_without_all = 0;   ///< healthy GPUs of these nodes
     std::int64_t found = 0;              ///< number of blockers
-    std::int64_t planned = 0;            ///< number of single blockers that were planned without
+    std::int64_t planned = 0;            ///< single blockers planned without; 0 if even all gain nothing
     std::int64_t pairs_planned = 0;      ///< number of pairs that were planned without
     std::int64_t not_removable = 0;      ///< blockers without which the cluster cannot exist: loans in use
     bool pairs = false;                  ///< true if no single blocker helps, so that pairs were tried

@@ -91,7 +91,9 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
     complete = ranking.stop_reason == "completed"
     removable = ranking.found - ranking.not_removable
     every_pair = math.comb(removable, 2)
-    all_tried = ranking.planned >= removable
+    gains = ranking.gpus_without_all > ranking.vacated_gpus or ranking.nodes_without_all > ranking.vacated_nodes
+    hopeless = complete and ranking.found > 0 and not rows and not gains
+    all_tried = hopeless or ranking.planned >= removable
     if ranking.others:
         single = "no single blocker helps" if all_tried else "no blocker that was tried helps"
         pair = ", and no pair" + ("" if ranking.pairs_planned >= every_pair else " that was tried")
@@ -103,7 +105,7 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
         found.append(
             f"{counted(ranking.not_removable, 'blocker')} cannot be removed: other tasks use what it lends"
         )
-    if ranking.found and not rows and complete and ranking.gpus_without_all <= ranking.vacated_gpus:
+    if hopeless:
         found.append("removing blockers does not help: without all of them, a plan frees no more")
     if ranking.gpus_without_all > ranking.vacated_gpus:
         found.append(
