@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import json
@@ -163,7 +164,7 @@ class Planned:
     ) -> None:
         self.engine = ENGINES[one_of("engine", engine, ENGINES)]
         asked = as_dict(called, "request", request)
-        whole = core.request_to_dict({"budget": 1.0, **asked})
+        whole = core.request_to_dict(with_loads({"budget": 1.0, **asked}))
         self.models, self.gpus = whole["models"], whole["gpus"]
         ids = as_dict(called, "model_ids", {} if model_ids is None else model_ids)
         self.checkpoints = checkpoints(asked, ids)
@@ -177,7 +178,10 @@ class Planned:
         batch = changed.get("max_batch", known["max_batch"].default)
         self.max_batch = integer("estimate: max_batch", batch, 1, 10**9)
         document = core.plan_to_dict(plan) if isinstance(plan, ServingPlan) else plan
-        core._require_running(document)
+        try:
+            core._require_running(document)
+        except InvalidInput as error:
+            raise InvalidInput(["plan" + problem.removeprefix("running") for problem in error.problems]) from None
         self.plan = document if isinstance(document, Mapping) else {"replicas": document}
         require_numbers(called, self.plan)
         self.latencies = {(of["model"], of["workload"]): of for of in self.plan.get("latencies", ())}
@@ -331,6 +335,8 @@ class Planned:
         given, answer = (sum(each[i] * each[2] for each in lengths(shape)) / weight for i in (0, 1))
         mean = "" if len(lengths(shape)) == 1 else " in the mean"
         words = f"{kind} requests: {given:.6g} tokens in, {answer:.6g} out{mean}"
+        if hits := shape.get("prefix_hits"):
+            words += f"; {100 * hits:g} % of each prompt are in the prefix cache"
         if kind in replicas.get("requests_per_s", ()) and kind in replicas.get("source", ()):
             most = replicas.get("within_targets", {}).get(kind, replicas["requests_per_s"][kind])
             words += f"; at most {most:.4g} requests/s of one replica ({replicas['source'][kind]})"
@@ -341,10 +347,32 @@ class Planned:
         return words
 
 
+def with_loads(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request with a load of each kind: the call that made the plan may have given the rates."""
+    loads = {name for kind in workloads_of(request) for name in ("rate", "requests", "trace") if name in kind}
+    whole = copy.deepcopy(dict(request))
+    for kind in workloads_of(whole):
+        if kind.keys().isdisjoint(("rate", "requests", "trace")):
+            kind["rate" if loads - {"requests"} else "requests"] = 0 if loads else 1
+    return whole
+
+
+def workloads_of(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The workloads of a request that may be malformed."""
+    models = request.get("models")
+    for served in models.values() if isinstance(models, dict) else ():
+        kinds = served.get("workloads") if isinstance(served, dict) else None
+        for workload in kinds.values() if isinstance(kinds, dict) else ():
+            if isinstance(workload, dict):
+                yield workload
+
+
 def require_numbers(called: str, plan: Mapping[str, Any]) -> None:
     """Raises InvalidInput unless the values of a plan's document that comments show are as in its schema."""
     for at, replicas in enumerate(plan["replicas"]):
         place = f"plan: /replicas/{at}"
+        if "share" not in replicas:
+            raise InvalidInput(f"{place}: field 'share' is missing")
         integer(f"{place}/count", replicas["count"], 1, 10**9)
         number(f"{place}/cost", replicas.get("cost", 0), 0, 1e12)
         for name, most in (("share", 1 + 1e-6), ("requests_per_s", 1e12), ("within_targets", 1e12)):

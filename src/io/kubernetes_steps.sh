@@ -798,7 +798,8 @@ end_if_none_waits() {
   [ -n "$(nodes W)" ] || return 0
   look
   [ -z "$(view facts | awk -F'|' '$1 == "served" && $3 == ""')" ] || return 0
-  say "Nothing is evicted: no pod is pending any more that the plan makes room for."
+  say "Nothing is evicted: no pod is pending that the plan makes room for:" \
+    "$(view facts | awk -F'|' '$1 == "served" { print $2 " (" $3 ")" }' | sorted)"
   release $(marked true) $(marked false)
   steps=$(printf '%s\n' "$steps" | grep '^W')
   carry_out # waits for the replacements of a run that was interrupted

@@ -142,17 +142,20 @@ undo() {
   for node in $(of_kind V) $(of_kind H); do resume "$node"; done
   for job in $(of_kind M) $(of_kind E); do release "$job"; done
 }
-# Ends the run if the plan makes room for pending jobs, none of which is pending any more.
+# Ends the run if the plan makes room for pending jobs, none of which waits for room any more.
 end_if_none_waits() {
   idle=''
   [ -n "$(of_kind W)" ] || return 0
   for job in $(of_kind W); do
     see_job "$job"
-    [ "$state" != PENDING ] || { idle='' && return 0; }
+    case $state/$(field Priority) in
+    PENDING/0) ;; # held
+    PENDING/*) idle='' && return 0 ;;
+    esac
     note "$job"
   done
   undo
-  [ -z "$idle" ] || stop "this run has requeued nothing, because no job waits any more; the plan makes room for:$idle"
+  [ -z "$idle" ] || stop "this run has requeued nothing, because none of the jobs waits for room that the plan makes room for:$idle"
   say "Nothing is requeued: the jobs have started that the plan makes room for."
   exit 0
 }

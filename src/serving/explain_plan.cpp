@@ -63,7 +63,8 @@ class BindingLimits {
             const double value = known.empty() ? idle : *latency_of(known.front(), time);
             if (value >= seconds) return;
             seconds = value;
-            what = known.empty() ? "what the quickest idle deployment (" + deployment + ") takes"
+            what = known.empty() ? "what the quickest idle deployment (" + deployment +
+                                       (time == TokenTime::last ? ") takes at least" : ") takes")
                                  : "the least that was measured (" + deployment + " at " +
                                        number_text(known.front().requests_per_s) + " requests/s)";
         }

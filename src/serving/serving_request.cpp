@@ -59,11 +59,13 @@ void find_in_workload(const ServingWorkload& workload, bool rates, const F& each
 
 /// The problem of the arrivals of a workload, if there is one.
 inline std::optional<std::string> problem_of_arrivals(const std::vector<double>& arrivals,
-                                                      std::size_t requests) {
+                                                      const std::vector<WeightedShape>& lengths) {
     if (arrivals.empty()) return std::nullopt;
-    if (arrivals.size() != requests)
-        return number_text(arrivals.size()) + "; expected " + number_text(requests) +
+    if (arrivals.size() != lengths.size())
+        return number_text(arrivals.size()) + "; expected " + number_text(lengths.size()) +
                ", one for each of lengths";
+    if (std::any_of(lengths.begin(), lengths.end(), [](const auto& each) { return each.weight != 1; }))
+        return "each of lengths arrives once; expected no weights";
     if (!std::is_sorted(arrivals.begin(), arrivals.end()) || !(arrivals.front() >= 0) ||
         !(arrivals.back() - arrivals.front() >= 1e-6) || !(arrivals.back() <= 1e15))
         return "expected ascending times from 0 to 1e15, not all equal";
@@ -159,7 +161,7 @@ GPUSCHED_EXPORT void validate(const ServingRequest& request) {
             }
             check_range(problems, "left_out", workload.left_out, 0, std::numeric_limits<int>::max(), of);
             check_range(problems, "prefix_hits", workload.prefix_hits, 0.0, 0.99, of);
-            if (const auto problem = detail::problem_of_arrivals(workload.arrivals, workload.lengths.size()))
+            if (const auto problem = detail::problem_of_arrivals(workload.arrivals, workload.lengths))
                 problems.add(of + ": arrivals: " + *problem);
             check_range(problems, "requests", workload.requests, 0.0, most, of);
             check_range(problems, "rate", workload.rate, 0.0, most, of);
@@ -438,19 +440,23 @@ struct Form<serving::detail::WorkloadDocument> {
         reader.read_object(at, out);
         const auto& document = reader.document();
         if (document[at].kind != Kind::object) return;
-        const auto trace = document.find(at, "trace"), lengths = document.find(at, "lengths");
+        const auto find = [&](std::string_view name) {  // null means absent
+            const auto found = document.find(at, name);
+            return found && document[*found].kind != Kind::null ? found : std::nullopt;
+        };
+        const auto trace = find("trace"), lengths = find("lengths");
         for (const auto* name : {"input", "output"}) {
-            const auto given = document.find(at, name);
+            const auto given = find(name);
             if (given && (trace || lengths))
                 reader.report(*given, std::string("not with ") + (trace ? "trace" : "lengths"));
             else if (!given && !trace && !lengths)
                 reader.report_missing(at, name);
         }
         if (trace && lengths) reader.report(*lengths, "not with trace");
-        const auto own = document.find(at, "own_arrivals"), arrivals = document.find(at, "arrivals");
+        const auto own = find("own_arrivals"), arrivals = find("arrivals");
         if (own && !trace) reader.report(*own, "needs a trace");
         if (arrivals && !lengths) reader.report(*arrivals, "needs lengths; a trace has own_arrivals");
-        const auto problem = serving::detail::problem_of_arrivals(out.arrivals, out.lengths.size());
+        const auto problem = serving::detail::problem_of_arrivals(out.arrivals, out.lengths);
         if (arrivals && lengths && problem) reader.report(*arrivals, *problem);
         if (lengths && document[*lengths].kind == Kind::array && document[*lengths].size == 0)
             reader.report(*lengths, "empty; expected at least one [input, output, weight]");
@@ -568,6 +574,8 @@ class RequestConverter {
     void take_trace(std::uint32_t workload, const std::string& path, bool own_arrivals,
                     ServingWorkload& out) {
         const auto place = *document_.find(workload, "trace");
+        if (document_[place].kind != json::Kind::string) return;  // reported
+        if (path.empty()) return reader_.report(place, "empty; expected the path of a file");
         if (!folder_)
             return reader_.report(place, "a document that is not in a file has no traces; expected lengths");
         const auto file = (std::filesystem::path(*folder_) / path).string();

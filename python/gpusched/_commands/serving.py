@@ -8,12 +8,12 @@ import functools
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import _core, serving
 from .._serving_curve import PERCENTILES, TARGETS
-from .._serving_deploy import ENGINES, checkpoints
+from .._serving_deploy import ENGINES, checkpoints, workloads_of
 from .._views.tables import counted, format_table
 from ..errors import InvalidInput, repr_text
 from .arguments import Parser, Repeatable, budgets, choices, library_option, rate, rates, targets
@@ -71,16 +71,6 @@ def require(path: str, check: Callable[[], object], document: str) -> None:
             for problem in error.problems
         ]
         raise InvalidInput(problems) from None
-
-
-def workloads_of(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The workloads of a request that may be malformed."""
-    models = request.get("models")
-    for served in models.values() if isinstance(models, dict) else ():
-        kinds = served.get("workloads") if isinstance(served, dict) else None
-        for workload in kinds.values() if isinstance(kinds, dict) else ():
-            if isinstance(workload, dict):
-                yield workload
 
 
 def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -178,7 +168,7 @@ def say_rental(
     ]
     say(with_models(several, ("deployment", "replicas", "cost_per_h", "serves", "means"), rows))
     if plan.latencies:
-        percentiles = tuple(name for name in TARGETS if any(name in kind for kind in plan.latencies))
+        percentiles = tuple(name for name in TARGETS if any(kind.get(name) is not None for kind in plan.latencies))
         rows = [
             (
                 kind["model"], kind["workload"], f"{kind['rate']:.3g}",

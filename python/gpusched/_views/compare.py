@@ -40,6 +40,8 @@ class Diff(Table):
     and `after` (values of the documents, None = absent).
     """
 
+    closed = "cordoned"  # the word for nodes that receive no tasks
+
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         kinds: dict[str, Any] = dict.fromkeys(("kind", "name", "change", "field"), "text")
         super().__init__({**kinds, "before": "any", "after": "any"}, rows)
@@ -81,7 +83,7 @@ class Diff(Table):
                 if row.kind == kind:
                     objects.setdefault(row.name, []).append(row)
             lines += [
-                "  " + " ".join(filter(None, (kind, name))) + ": " + "; ".join(changes(kind, rows))
+                "  " + " ".join(filter(None, (kind, name))) + ": " + "; ".join(changes(kind, rows, self.closed))
                 for name, rows in list(objects.items())[:OBJECTS_SHOWN]
             ]
             if len(objects) > OBJECTS_SHOWN:
@@ -97,7 +99,7 @@ STATES = {
 """Taints of Kubernetes that say what the state of a node is: the words if one comes, and if it goes."""
 
 
-def changes(kind: str, rows: list[Any]) -> list[str]:
+def changes(kind: str, rows: list[Any], closed: str) -> list[str]:
     """The changes of one object in words; fields that change together are one change."""
     fields = {row.field: row for row in rows}
     words: list[str] = []
@@ -107,11 +109,20 @@ def changes(kind: str, rows: list[Any]) -> list[str]:
     if kind == "node":
         row, opens = fields.pop("taints", None), fields.pop("schedulable", None)
         for taint, at in taint_changes(row) if row else ():
+            state = STATES.get(taint["key"])
             text = f"taint {taint['key']}={taint['value']}:{taint['effect']} {('added', 'removed')[at]}"
-            words.append(STATES[taint["key"]][at] if taint["key"] in STATES else text)
+            words.append(state[at] if state and state not in states_of((row.before, row.after)[at]) else text)
         if opens and not any(word in words for states in STATES.values() for word in states):
-            words.append("uncordoned" if opens.after else "cordoned")
+            words.append(OPENED[closed] if opens.after else closed)
     return [*dict.fromkeys(words), *map(change, fields.values())]
+
+
+def states_of(taints: list[Document] | None) -> set[tuple[str, str]]:
+    """The states that taints of a node say; several taints may say the same."""
+    return {STATES[taint["key"]] for taint in taints or () if taint["key"] in STATES}
+
+
+OPENED = {"cordoned": "uncordoned", "drained": "resumed"}
 
 
 def taint_changes(row: Any) -> list[tuple[Document, int]]:
@@ -159,7 +170,10 @@ def diff(before: Cluster | Plan | Any, after: Cluster | Plan | Any) -> Diff:
     (kind, old), (other, new) = read("before", before), read("after", after)
     if kind != other:
         raise InvalidInput(f"after: a {other}; expected a {kind} like before")
-    return Diff([*ROWS[kind](old, new)])
+    found = Diff([*ROWS[kind](old, new)])
+    if any(task.get("x-owner-kind") == SLURM for one in (old, new) for task in one.get("tasks", [])):
+        found.closed = "drained"
+    return found
 
 
 def read(argument: str, source: Any) -> tuple[str, Document]:

@@ -123,7 +123,7 @@ def test_moved_and_evicted_tasks() -> None:
     assert moved.moved == [move.task for move in moved.plan.moves] and moved.evicted == []
 
 
-def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
+def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = gs.Cluster.from_json(fragmented())
     made = gs.admit(cluster, JOB)
     document = made.plan.to_json()
@@ -133,6 +133,10 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
     assert [task["name"] for task in document["x-brings"]["tasks"]] == ["new-0"]
     made.plan.to_json(tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text()) == document
+    # The new pod is not in the cluster yet, so a script cannot wait for it.
+    assert cli.main(["export", str(tmp_path / "plan.json"), "--to", "kubernetes"]) == 0
+    script, notes = capsys.readouterr()
+    assert "\nW|" not in script and "\nM|" in script and mentions(notes, "new-0")
     for source in (document, tmp_path / "plan.json"):
         read = gs.Plan.from_json(source)
         assert read == made.plan and gs.verify.plan(cluster, source).ok and gs.verify.plan(cluster, read).ok

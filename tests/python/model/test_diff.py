@@ -84,6 +84,11 @@ LOST = {"schedulable": False, "taints": [UNREACHABLE, {**UNREACHABLE, "effect": 
         ({}, LOST, "node n: not ready"),
         (LOST, {}, "node n: ready again"),
         (LOST, CLOSED, "node n: cordoned; ready again"),
+        (
+            LOST,
+            {"schedulable": False, "taints": [UNREACHABLE]},
+            "node n: taint node.kubernetes.io/unreachable=:NoExecute removed",
+        ),
         ({}, {"taints": [OTHER]}, "node n: taint dedicated=:NoSchedule added"),
         ({"taints": [OTHER]}, CLOSED, "node n: cordoned; taint dedicated=:NoSchedule removed"),
         ({"labels": {"a": "1", "b": "2"}}, {"labels": {"a": "1", "b": "3"}}, 'node n: labels {"b": "2"} -> {"b": "3"}'),

@@ -291,6 +291,8 @@ ERRORS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
         {},
         ["/latencies/0", "'workload'"],
     ),
+    "no shares": ([{"model": "Llama-3-70B", "count": 1, "stages": []}], {}, ["plan: /replicas/0", "'share'"]),
+    "no plan": (None, {}, ["plan: expected"]),
     "rentals": ({"replicas": [replicas("H100*4:80")], "rentals": 3}, {}, ["/rentals", "3"]),
     "memory": ([replicas("H100*4:80")], {"estimate": {"memory_fraction": 7}}, ["memory_fraction", "7"]),
     "estimate": ([replicas("H100*4:80")], {"estimate": {"batch": 3}}, ["estimate", "'batch'"]),
@@ -351,6 +353,9 @@ def test_plans_and_their_documents(tmp_path: Path, capsys: pytest.CaptureFixture
     gpus = [pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in pods]
     assert sum(gpus) == plan.rentals[0]["used"]
     assert "25 requests/s" in serving.command_lines(asked, plan)[0]
+
+    without = {**asked, "models": {"Llama-3-70B": {"workloads": {"chat": {"input": 500, "output": 250}}}}}
+    assert serving.command_lines(without, plan) == serving.command_lines(asked, plan)
 
     path = tmp_path / "request.json"
     path.write_text(json.dumps(asked))

@@ -49,6 +49,7 @@ def test_a_dict_names_a_trace_relative_to_the_working_directory(
         ({"input": 5, "output": 6, "rate": 2, "targets": {"latency_p95_s": 3}}, True),
         ({"trace": "t.csv", "input": 5}, False),
         ({"lengths": [[5, 6]], "trace": "t.csv"}, False),
+        ({"lengths": [[5, 6], [7, 8]], "arrivals": [0, 1], "rate": 2}, True),
         ({"lengths": [], "rate": 2}, False),
         ({"lengths": [[5]], "rate": 2}, False),
         ({"lengths": [[5, 0]], "rate": 2}, False),
@@ -67,6 +68,11 @@ def test_the_schema_and_the_reader_agree(
         assert serving.request_to_dict(request(workload))
     else:
         assert problems_in(serving.request_to_dict, request(workload))
+
+
+def test_lengths_with_arrivals_have_no_weights() -> None:
+    workload = {"lengths": [[5, 6, 3], [7, 8]], "arrivals": [0, 1], "rate": 2}
+    assert mentions(problems_in(serving.request_to_dict, request(workload)), "arrivals weights")
 
 
 def test_the_console_finds_the_trace_beside_the_request(
