@@ -238,7 +238,7 @@ def test_room_is_made_for_pending_jobs(again: list[dict[str, Any]], tmp_path: Pa
 
 STARTED_OR_ENDED = [
     ({"state": "RUNNING", "nodes": ["n4"]}, 0), ({"state": "COMPLETED"}, 0), ({"state": "CANCELLED"}, 1),
-    ({"state": "gone"}, 1),
+    ({"state": "gone"}, 1), ({"priority": 0}, 1),
 ]  # fmt: skip
 
 
