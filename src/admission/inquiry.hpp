@@ -67,8 +67,9 @@ class Inquiry {
     /// Do all pods find a place without disturbing other tasks?
     [[nodiscard]] bool fits(const Cluster& cluster, std::span<const TaskId> pods);
     [[nodiscard]] std::vector<Placement> placement(const Cluster& cluster, std::span<const TaskId> pods);
-    /// The level of which the pods must share a domain because each must be near the others, if none is placed.
-    [[nodiscard]] std::optional<Level> near_level() const;
+    /// The level of which the pods must share a domain because each must be near the others, if the cluster has none
+    /// of the group.
+    [[nodiscard]] std::optional<Level> near_level(const Cluster& cluster) const;
     /// Places as many pods as it finds places for, within one domain of the level that they must share.
     /// @return the pods that found none
     std::vector<TaskId> place_best(Cluster& work);

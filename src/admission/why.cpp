@@ -258,6 +258,7 @@ void Inquiry::ask_as_it_is() {
     // `allocate` can miss placements of pods in groups.
     why_.fits = why_.fits || (unplaced_.empty() && !why_.waiting_for);
     why_.places = why_.fits ? all : all - static_cast<std::int64_t>(unplaced_.size());
+    if (kinds_.size() == 1) why_.kinds.front().places = why_.places;  // in the best domain
     work_ = std::move(work);
     if (why_.waiting_for || !why_.fits) return;
     const auto nodes = why_.kinds.front().nodes_fit;
@@ -285,10 +286,10 @@ std::vector<Placement> Inquiry::placement(const Cluster& cluster, std::span<cons
     return found.pods;
 }
 
-std::optional<Level> Inquiry::near_level() const {
+std::optional<Level> Inquiry::near_level(const Cluster& cluster) const {
     for (const auto& m : inv_.selection_memberships(kinds_.front().sample())) {
         const auto& set = inv_.group_sets[m.set];
-        if (set.kind != GroupKind::near || set.level == node_level || cluster_.group_domains(m.set) > 0)
+        if (set.kind != GroupKind::near || set.level == node_level || cluster.group_domains(m.set) > 0)
             continue;
         const bool all = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
             const auto own = inv_.selection_memberships(kind.sample());
@@ -305,7 +306,7 @@ std::vector<TaskId> Inquiry::place_best(Cluster& work) {
     std::map<DomainId, std::vector<NodeId>> domains;
     if (!options_.on && why_.pods.size() > 1) {
         level_ = Gang(work, why_.pods, as_it_is_, nullptr).required_level;
-        if (!level_) level_ = near_level();
+        if (!level_) level_ = near_level(cluster_);
         if (level_)
             for (const auto node : nodes_)
                 if (const auto domain = inv_.domain_at(*level_, node); domain != none<DomainId>)

@@ -60,6 +60,10 @@ void Inquiry::say_constraint() {
     const auto row = tally.row_to_blame([&](std::size_t r) { return cost_to_remove(tally, r); });
     const auto all = std::count_if(unplaced_.begin(), unplaced_.end(),
                                    [&](TaskId other) { return kind_of_.at(other) == kind_of_.at(pod); });
+    if (emptied_)  // the others get what these leave
+        for (const auto other : why_.pods)
+            if (work_->is_placed(other))
+                emptied_->assign(other, work_->node_of(other), work_->gpus_of(other));
     std::int64_t room = 0;
     if (emptied_ && row)
         for (const auto node : best_nodes_)
@@ -181,7 +185,7 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
     why_.constraints.push_back(name);
     why_.cause_kind = Cause::constraint;
     if (constraint == Constraint::gpu) return say_gpus(tally, row);
-    const auto best = tally.refusals.describe(row, count.best);
+    const auto best = tally.refusals.describe(row, count.closest);
     if (options_.on) {
         why_.cause += "refused by " + name + " alone: " + best;
         return;
@@ -190,7 +194,7 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
     why_.cause += name + ": " + counted(passing, "node") + pass + "; ";
     if (constraint != Constraint::cordoned) {
         why_.cause += (passing == 1 ? "this is " : "the closest is ") +
-                      gpusched::quoted(cluster_.name(count.best)) + ": " + best;
+                      gpusched::quoted(cluster_.name(count.closest)) + ": " + best;
         if (allocation::is_permanent(constraint)) why_.cause += tally.describe_pool();
         return;
     }

@@ -162,9 +162,10 @@ std::vector<GpuMask> Inquiry::gpu_choices(const Cluster& pool, TaskId pod, NodeI
 }
 
 std::size_t Inquiry::place_best_of(Cluster& pool) {
+    const auto level = level_ ? level_ : near_level(pool);
     std::map<DomainId, std::vector<NodeId>> domains;
     for (const auto node : nodes_)
-        if (const auto domain = level_ ? inv_.domain_at(*level_, node) : DomainId{}; domain != none<DomainId>)
+        if (const auto domain = level ? inv_.domain_at(*level, node) : DomainId{}; domain != none<DomainId>)
             domains[domain].push_back(node);
     auto least = why_.pods.size();
     const auto start = pool.checkpoint();

@@ -25,9 +25,16 @@ Tally::Tally(const Cluster& snapshot, TaskId pod, std::span<const NodeId> nodes,
         if (refusing.size() > 1) continue;
         auto& row = rows[refusing.front()];
         ++row.alone;
-        if (refusals.has_any(refusing.front(), node)) ++row.some;
+        const bool has_any = refusals.has_any(refusing.front(), node);
+        if (has_any) ++row.some;
         const auto missing = refusals.missing(refusing.front(), node);
-        if (row.best != none<NodeId> && missing >= row.least) continue;  // nodes come by name
+        // Nodes come by name.
+        if (row.best == none<NodeId> || missing < row.least ||
+            (missing == row.least && has_any && !row.closest_has_any)) {
+            row.closest = node;
+            row.closest_has_any = has_any;
+        }
+        if (row.best != none<NodeId> && missing >= row.least) continue;
         row.best = node;
         row.least = missing;
     }
@@ -68,7 +75,7 @@ Tally::Blame Tally::blame(std::int64_t pods) const {
         if (constraint(row) == Constraint::gpu_model && all > 0 && rows[row].any == all)
             return {{row}, smallest()->second.first, 0};
     if (const auto row = row_to_blame(cost))
-        return {{static_cast<std::uint32_t>(*row)}, rows[*row].best, rows[*row].alone};
+        return {{static_cast<std::uint32_t>(*row)}, rows[*row].closest, rows[*row].alone};
     if (const auto* const set = smallest()) return {set->first, set->second.first, set->second.nodes};
     return {};
 }
@@ -98,8 +105,9 @@ std::string Tally::describe_pool() const {
         if (like == nullptr || of.size() < like->first.size()) like = &set;
     }
     if (like == nullptr) return {};
-    const auto of_nodes = nodes == 1 ? std::string("the only node that passes it is ")
-                                     : concat("of the ", nodes, " nodes that pass it, the closest is ");
+    const auto of_nodes =
+        nodes == 1 ? std::string("the only node that passes all that never change is ")
+                   : concat("of the ", nodes, " nodes that pass all that never change, the closest is ");
     return concat("; ", of_nodes, gpusched::quoted(cluster.name(like->second.first)), ": ",
                   describe(like->first, like->second.first));
 }

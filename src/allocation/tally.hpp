@@ -20,8 +20,10 @@ namespace gpusched::allocation::detail {
 struct Tally {
     struct Count {
         std::int64_t first = 0, alone = 0, any = 0;
-        std::int64_t some = 0;  // of `alone`, nodes that have any of what it counts
-        NodeId best = none<NodeId>;
+        std::int64_t some = 0;          // of `alone`, nodes that have any of what it counts
+        NodeId best = none<NodeId>;     // of `alone`, the first by name of those with the least missing
+        NodeId closest = none<NodeId>;  // as `best`, but one that has any of what it counts comes first
+        bool closest_has_any = false;
         std::int64_t least = 0;
     };
     struct Group {

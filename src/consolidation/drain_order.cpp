@@ -475,7 +475,7 @@ GPUSCHED_EXPORT DrainOrder drain_order(const Cluster& cluster, const DrainOption
 
     auto result = std::move(best->order);
     std::vector<std::uint8_t> left(cluster.node_slots());
-    for (auto& why : detail::explain_each(cluster, fixed, scope_options))
+    for (auto& why : detail::explain_each(best->state(), fixed, scope_options))
         result.left.push_back(std::move(why));
     for (const auto node : best->stuck()) {
         left[index(node)] = 1;

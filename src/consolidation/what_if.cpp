@@ -53,7 +53,8 @@ static std::vector<QueuedJob> queue(const Cluster& cluster) {
             if (const auto in = inv.subgroup_of(task); in != none<SubgroupId>) ++running_in[index(in)];
             continue;
         }
-        if (t.daemon[index(task)]) continue;  // its node does not exist yet
+        // The node of a daemon does not exist yet, and a task that is being deleted does not come back.
+        if (t.daemon[index(task)] || inv.terminating.contains(task)) continue;
         const auto& name = job == none<JobId> ? cluster.name(task) : inv.job_names[index(job)];
         auto& queued = jobs[{job != none<JobId>, name}];
         queued.name = name;
@@ -153,9 +154,13 @@ class Starter {
     const Context& context_;
 };
 
-/// The cluster with open nodes, and without the tasks that are neither locked nor daemons.
+/// The cluster with open nodes, and without the tasks that are neither locked nor daemons, or that are being deleted.
 static Cluster emptied(const Cluster& cluster) {
-    const auto& t = cluster.inventory().tasks;
+    const auto& inv = cluster.inventory();
+    const auto stays = [&](TaskId task) {
+        return !inv.terminating.contains(task) &&
+               (inv.tasks.locked[index(task)] != 0 || inv.tasks.daemon[index(task)] != 0);
+    };
     auto out = cluster;
     out.commit();
     for (const auto node : cluster.nodes()) {
@@ -166,7 +171,7 @@ static Cluster emptied(const Cluster& cluster) {
         out.update_node(out.handle(node), spec);
     }
     for (const auto task : cluster.tasks())
-        if (cluster.is_placed(task) && !t.locked[index(task)] && !t.daemon[index(task)]) out.remove(task);
+        if (cluster.is_placed(task) && !stays(task)) out.remove(task);
     return out;
 }
 

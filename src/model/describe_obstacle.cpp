@@ -276,7 +276,7 @@ struct ObstacleText {
     [[nodiscard]] std::string neighbours(const GroupSet& set) const {
         std::string text;
         for (const auto& name : inv.near_rules[set.rule].groups)
-            text += (text.empty() ? "" : " and ") + members(name, 1);
+            text += (text.empty() ? "" : " that is also a ") + members(name, 1);
         return text;
     }
 

@@ -129,12 +129,12 @@ class Downtime {
            });
 }
 
-/// Returns the machines without the tasks that may move.
-[[nodiscard]] static std::vector<Machine> emptied(State state) {
+/// Returns the machines without the tasks that may move, and without the task itself for which they are asked.
+[[nodiscard]] static std::vector<Machine> emptied(State state, const TaskSpec& user) {
     for (const auto& pod : state.pods) {
         const auto& task = *pod.spec;
-        const bool stays =
-            task.locked || task.standby || task.daemon || task.cpu_local || task.how == Mobility::none;
+        const bool stays = &task != &user && (task.locked || task.standby || task.daemon || task.cpu_local ||
+                                              task.how == Mobility::none);
         if (pod.node != nowhere && !stays) state.enter(pod, pod.node, pod.cards, -1);
     }
     return std::move(state.machines);
@@ -150,7 +150,7 @@ class Downtime {
     std::vector<Machine> without;
     if (const auto found = state.pod_of.find(goal.usable_by); found != state.pod_of.end()) {
         user = state.pods[static_cast<std::size_t>(found->second)].spec;
-        without = emptied(state);
+        without = emptied(state, *user);
     }
     std::vector<bool> out;
     for (std::size_t m = 0; m < state.machines.size(); ++m) {

@@ -120,6 +120,8 @@ def preempt(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "preemption.preempt")
     options |= {name: True for name in ("break_budgets", "replace_victims") if getattr(args, name)}
+    args.tasks = [slurm_name(cluster, name) for name in args.tasks]
+    args.job = args.job and slurm_name(cluster, args.job)
     for name in args.tasks or [args.job]:
         with contextlib.suppress(InvalidInput):  # the call below says it for its own argument
             if (reason := why_not_pending(name, cluster)) is not None:

@@ -118,8 +118,10 @@ def pending_jobs(cluster: Cluster) -> Table:
     tiers = {-row[4] >> TIER_BITS for row in kinds if -row[4] >= 0}
 
     def own(priority: int) -> int | str:
-        """As Slurm says it, without the tier of its partition."""
-        tier, number = divmod(priority, 2**TIER_BITS) if priority >= 0 else (0, priority)
+        """For Slurm as it says it, without the tier of its partition."""
+        if word != "task" or priority < 0:
+            return priority
+        tier, number = divmod(priority, 2**TIER_BITS)
         return number if len(tiers) < 2 else f"{number:,} in tier +{tier}"
 
     return Table(

@@ -20,12 +20,13 @@ HEADS = ("constraint", "first", "alone", "best node")
 UNIT = " (GPU-seconds: GPUs times the seconds for which their tasks are disturbed)"
 
 
-def rows(table: Iterable[WhyRow]) -> list[tuple[Any, ...]]:
-    """The rows that explain something: those that are first or alone on some node."""
+def rows(table: Iterable[WhyRow], named: Iterable[str]) -> list[tuple[Any, ...]]:
+    """The rows that explain something: those that are first or alone on some node, or that the cause names."""
+    named = set(named)
     return [
         (row.constraint, row.nodes_first, row.nodes_alone, row.best_node or "")
         for row in table
-        if row.nodes_first or row.nodes_alone
+        if row.nodes_first or row.nodes_alone or row.constraint in named
     ]
 
 
@@ -43,7 +44,7 @@ def text(why: Why) -> str:
     for kind in why.kinds:
         lines += ["", head(kind)]
         if kind.table:
-            lines.append(format_table(HEADS, rows(kind.table)))
+            lines.append(format_table(HEADS, rows(kind.table, why.constraints)))
     if why.domains:
         lines += ["", format_table(("domain", "places"), [(d.domain, d.places) for d in why.domains])]
     if why.remedies:
@@ -67,7 +68,7 @@ def html(why: Why) -> str:
     for kind in why.kinds:
         parts.append(_text(head(kind)))
         if kind.table:
-            parts.append(_table(HEADS, rows(kind.table)))
+            parts.append(_table(HEADS, rows(kind.table, why.constraints)))
     if why.domains:
         parts.append(_table(("domain", "places"), [(d.domain, d.places) for d in why.domains]))
     if why.remedies:

@@ -164,3 +164,10 @@ def test_clusters_without_gpus_or_pending_pods(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["report", path]) == 0
     out = capsys.readouterr().out
     assert "No pod is pending" in out and "Nodes by idle GPUs" not in out
+
+
+def test_priorities_are_those_of_the_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "c.json")
+    gs.Cluster.from_json(document([make_node("n")], [make_task("high", priority=5_000_000_000)])).to_json(path)
+    assert cli.main(["report", path]) == 0
+    assert "5,000,000,000" in capsys.readouterr().out

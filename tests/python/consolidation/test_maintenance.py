@@ -28,6 +28,22 @@ def half_full() -> dict[str, object]:
     return document(nodes, tasks)
 
 
+def test_a_goal_may_name_a_task_that_stays_where_it_is() -> None:
+    tasks = [make_task("user", node="a", gpu_count=2, gpus=[0, 1], locked=True), make_task("t", node="b", gpus=[0])]
+    cluster = gs.Cluster.from_json(document([make_node(name) for name in "abc"], tasks))
+    for goal in ({"empty_nodes": 2, "usable_by": "user"}, {"empty_nodes": 1, "usable_by": "user"}):
+        plan = gs.consolidate(cluster, goal=goal)
+        assert plan.goal_reached and gs.verify.plan(cluster, plan).ok
+
+
+def test_a_pod_that_is_being_deleted_leaves() -> None:
+    leaving = make_task("old", node="a", gpu_count=8, gpus=list(range(8)), locked=True, **{"x-terminating": True})
+    cluster = gs.Cluster.from_json(document([make_node("a")], [leaving, make_task("new", gpu_count=8)]))
+    assert "impossible" not in str(gs.what_if(cluster, consolidate=False))
+    (remedy,) = [line for line in str(gs.why(cluster, "new")).splitlines() if "wait" in line and "old" in line]
+    assert "queue" not in remedy
+
+
 def contains(text: str, *parts: str) -> bool:
     return all(part in text for part in parts)
 
