@@ -753,7 +753,8 @@ TEST_CASE("why, allocate and admit blame the state of a node that a pod selects,
                   "not_ready", "not_ready: 1 node passes every other constraint; 'n1'"},
              Case{"without room", fill(0), "gpu", "capacity: 1 M node passes every other constraint"},
              Case{"without room for two reasons", fill(64'000), "node_selector",
-                  "3 nodes pass every other constraint; the only node that passes all that never change is 'n1': gpu: needs 8 "
+                  "3 nodes pass every other constraint; the only node that passes all that never change is "
+                  "'n1': gpu: needs 8 "
                   "cpu: needs"},
          }) {
         INFO(what);
