@@ -156,7 +156,7 @@ TEST_CASE("a task follows its near group, and its first member may start anywher
         add(spec, "both", "b0", {"fast", "cache"});
         CHECK(fits(spec, "user") == "b0");  // a0 shares its rack only
         const auto why = look(Cluster::build(spec), "user").reasons[0];
-        CHECK_THAT(why, Mentions("domain 'a' label 'zone' no task 'cache' and 'fast'"));
+        CHECK_THAT(why, Mentions("domain 'a' label 'zone' no task 'cache' also 'fast'"));
         add(spec, "both too", "a0", {"cache", "fast"});
         CHECK(fits(spec, "user") == "a0 b0");
     }
