@@ -53,7 +53,7 @@ std::string key(const con::FixedTasks& blocker) {
 
 TEST_CASE("the gain of a blocker equals planning again without it") {
     int gains = 0, pairs = 0, budgets = 0, equal = 0, checked = 0;
-    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(400); ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(500); ++seed) {
         Rng rng(seed + 900);
         auto how = testing_support::tiny_cluster;
         how.immovable = 0.3;
@@ -105,7 +105,7 @@ TEST_CASE("the gain of a blocker equals planning again without it") {
     }
     CAPTURE(gains, pairs, budgets, equal, checked);
     CHECK(equal * 100 >= checked * 99);
-    CHECK(gains >= instances(70));
+    CHECK(gains > instances(70));
     CHECK(pairs > instances(5));
     CHECK(budgets > instances(8));
 }
