@@ -10,11 +10,24 @@
 #include <gpusched/io/openb.hpp>
 #include <gpusched/io/plan_export.hpp>
 
+#include <set>
+#include <string>
+#include <utility>
+
 namespace gpusched::python {
 
 // The parts of the module in other files.
 void bind_readings(py::module_& m);
 void bind_clusters(py::module_& m);
+
+/// The plan without the starts of tasks that it adds: a script makes room for them, but cannot wait for them.
+static PlanSpec plan_for_script(const py::object& plan) {
+    auto named = named_plan(plan);
+    std::set<std::string> added;
+    for (const auto& task : named.brought.tasks) added.insert(task.name);
+    std::erase_if(named.spec.placements, [&](const auto& placement) { return added.contains(placement.task); });
+    return std::move(named.spec);
+}
 
 void bind_io(py::module_& parent) {
     auto m = submodule(parent, "io");
@@ -45,7 +58,7 @@ void bind_io(py::module_& parent) {
     m.def(
         "plan_to_kubernetes_steps",
         [kubernetes](const PlanLike& plan, const py::kwargs& keywords) {
-            return io::plan_to_kubernetes_steps(plan_argument(plan),
+            return io::plan_to_kubernetes_steps(plan_for_script(plan),
                                                 kubernetes.read("plan_to_kubernetes_steps", keywords));
         },
         py::arg("plan"), kubernetes.documented(doc("io::plan_to_kubernetes_steps")));
@@ -53,7 +66,7 @@ void bind_io(py::module_& parent) {
     m.def(
         "plan_to_slurm_steps",
         [](const PlanLike& plan, const ClusterPtr& cluster) {
-            return io::plan_to_slurm_steps(plan_argument(plan), cluster->to_spec());
+            return io::plan_to_slurm_steps(plan_for_script(plan), cluster->to_spec());
         },
         py::arg("plan"), py::arg("cluster"), documented(doc("io::plan_to_slurm_steps")));
 

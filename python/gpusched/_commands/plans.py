@@ -478,15 +478,10 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
     )
 
 
-def without_new_tasks(plan: Plan) -> Plan:
-    """The plan without the placements of its new tasks: a script makes room, but cannot wait for them."""
-    content = plan.to_json()
-    new = [task["name"] for task in content.pop("x-brings", {"tasks": []})["tasks"]]
-    if not new:
-        return plan
-    print(f"gpusched: note: start these when the script has made room: {listed(new)}", file=sys.stderr)
-    content["placements"] = [one for one in content["placements"] if one["task"] not in new]
-    return Plan.from_json(content)
+def note_new_tasks(plan: Plan) -> None:
+    """Names the tasks that a script makes room for, but does not start."""
+    if new := [task["name"] for task in plan.to_json().get("x-brings", {"tasks": []})["tasks"]]:
+        print(f"gpusched: note: start these when the script has made room: {listed(new)}", file=sys.stderr)
 
 
 def export(args: argparse.Namespace) -> int:
@@ -495,7 +490,7 @@ def export(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.plan, args.cluster])
     plan = Plan.from_json(args.plan)
     if args.to in ("kubernetes", "slurm"):
-        plan = without_new_tasks(plan)
+        note_new_tasks(plan)
     if args.to == "csv":
         if args.cluster is not None:
             plan = plan.described(Cluster.from_json(args.cluster))

@@ -134,6 +134,7 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path, capsys: pytest
     made.plan.to_json(tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text()) == document
     # The new pod is not in the cluster yet, so a script cannot wait for it.
+    assert "\nW|" not in gs.io.plan_to_kubernetes_steps(made.plan)
     assert cli.main(["export", str(tmp_path / "plan.json"), "--to", "kubernetes"]) == 0
     script, notes = capsys.readouterr()
     assert "\nW|" not in script and "\nM|" in script and mentions(notes, "new-0")
