@@ -25,7 +25,8 @@ static PlanSpec plan_for_script(const py::object& plan) {
     auto named = named_plan(plan);
     std::set<std::string> added;
     for (const auto& task : named.brought.tasks) added.insert(task.name);
-    std::erase_if(named.spec.placements, [&](const auto& placement) { return added.contains(placement.task); });
+    std::erase_if(named.spec.placements,
+                  [&](const auto& placement) { return added.contains(placement.task); });
     return std::move(named.spec);
 }
 

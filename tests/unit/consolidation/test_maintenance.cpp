@@ -534,7 +534,8 @@ TEST_CASE("what_if: a gang that can start without its gated pods starts") {
 
 TEST_CASE("what_if and blockers report progress") {
     auto spec = half_full();
-    for (const auto t : {0u, 2u, 4u}) spec.tasks[t].locked = true;  // one per node, so that unlocking one helps
+    for (const auto t : {0u, 2u, 4u})
+        spec.tasks[t].locked = true;  // one per node, so that unlocking one helps
     spec.tasks.push_back(pending("p", 1));
     const auto cluster = Cluster::build(spec);
     std::int64_t reports = 0;
