@@ -93,11 +93,9 @@ def read_asi_trace(
     `gpusched.sim.replay_spot`.
 
     A job arrives when its pod began to hold GPUs, minus its scheduling delay, and works for its GPU-hours
-    divided by its GPUs. Pods of the first hour arrive at 0. Pods of a training workload that appear in the
-    same hour with the same requests, class and GPU model are a gang, which works as long as its longest pod.
-    Other pods are separate jobs. Pods that are neither HP nor LP, or held no GPU, are left out. Memory (0)
-    and checkpoints are not in the tables. Servers have their last values; unknown cores are the most of any
-    server with as many GPUs. Uses about 600 bytes per pod. Needs pyarrow.
+    divided by its GPUs. Pods of a training workload that appear in the same hour with the same requests, class
+    and GPU model are a gang, which works as long as its longest pod. Other pods are separate jobs. docs/asi.md
+    says what the tables lack, and what takes its place. Uses about 600 bytes per pod. Needs pyarrow.
 
     `folder`, `days`, `partial`: as for `read_asi_figures`.
     `checkpoint_interval`: seconds of work between checkpoints of LP jobs; 0 = no checkpoints.
