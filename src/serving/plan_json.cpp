@@ -278,9 +278,10 @@ class ServedReplicas {
                                                        std::size_t workload) const {
         const auto& served = request_.models[model];
         const auto& mix = calibrator_.mix(model, workload);
-        // Also checks the deployment.
-        auto estimate = estimate_throughput(served.model, request_.gpus, deployment, mix.longest(), options_);
-        estimate = mix.estimate(served.model, request_.gpus, deployment, options_);
+        // Checks the deployment.
+        static_cast<void>(
+            estimate_throughput(served.model, request_.gpus, deployment, mix.longest(), options_));
+        const auto estimate = mix.estimate(served.model, request_.gpus, deployment, options_);
         return calibrator_.rate(model, deployment, workload, estimate.requests_per_s);
     }
 
