@@ -144,7 +144,8 @@ def change(row: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    empty = value is None or value == {} or value == []
+    text = "none" if empty else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -91,7 +91,13 @@ LOST = {"schedulable": False, "taints": [UNREACHABLE, {**UNREACHABLE, "effect": 
         ),
         ({}, {"taints": [OTHER]}, "node n: taint dedicated=:NoSchedule added"),
         ({"taints": [OTHER]}, CLOSED, "node n: cordoned; taint dedicated=:NoSchedule removed"),
-        ({"labels": {"a": "1", "b": "2"}}, {"labels": {"a": "1", "b": "3"}}, 'node n: labels {"b": "2"} -> {"b": "3"}'),
+        ({"labels": {"a": "1"}}, {"labels": {}}, 'node n: labels {"a": "1"} -> none'),
+        ({"failed_gpus": []}, {"failed_gpus": [1]}, "node n: failed_gpus none -> [1]"),
+        (
+            {"labels": {"a": "1", "b": "2"}},
+            {"labels": {"a": "1", "b": "3"}},
+            'node n: labels {"b": "2"} -> {"b": "3"}',
+        ),
     ],
 )
 def test_states_of_nodes_are_said_in_words(before: dict[str, Any], after: dict[str, Any], line: str) -> None:
