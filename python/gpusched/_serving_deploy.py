@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +111,7 @@ START_LIMIT_S = 3600
 NAME_LENGTH = 45
 """Leaves room for suffixes that Kubernetes adds; a DNS label has at most 63 characters."""
 DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+LABEL_VALUE = r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?"
 
 
 def lengths(kind: Mapping[str, Any]) -> list[tuple[int, int, float]]:
@@ -149,7 +150,83 @@ class Launch:
         return [self.title, *served, "assumptions:", *(f"- {text}" for text in self.assumptions)]
 
 
-class Planned:
+class Asked:
+    """A request and the settings of an export."""
+
+    def __init__(
+        self,
+        called: str,
+        request: Mapping[str, Any],
+        engine: str,
+        model_ids: Mapping[str, str] | None,
+        max_model_len: int | None,
+    ) -> None:
+        self.engine = ENGINES[one_of("engine", engine, ENGINES)]
+        asked = as_dict(called, "request", request)
+        whole = core.request_to_dict(with_loads({"budget": 1.0, **asked}))
+        self.models, self.gpus = whole["models"], whole["gpus"]
+        ids = as_dict(called, "model_ids", {} if model_ids is None else model_ids)
+        self.checkpoints = checkpoints(asked, ids)
+        self.types = {name: (fields or {}).get("type", name) for name, fields in asked["gpus"].items()}
+        self.length = None if max_model_len is None else integer("max_model_len", max_model_len, 1, 10**9)
+
+    def require_engine(self, model: str, title: str) -> None:
+        """Raises InvalidInput if the engine has no weights or KV cache like those of the model."""
+        weights, kv = (self.models[model][field] for field in ("bytes_per_weight", "bytes_per_kv"))
+        if self.checkpoints[model] in CHECKPOINTS.values() and weights not in (1, 2):
+            problem = f"{title}: no checkpoint with {weights:g} bytes per weight is known"
+            raise InvalidInput(f"{problem}; expected model_ids with {repr_text(model)}")
+        if kv not in (1, 2):
+            raise InvalidInput(f"{title}: bytes_per_kv is {kv:g}; {self.engine.title} needs 1 or 2")
+
+    def tokens(self, shapes: Mapping[str, Mapping[str, Any]], title: str) -> int | None:
+        """The most tokens of a request of these kinds; None without kinds."""
+        longest = max(
+            (given + answer for shape in shapes.values() for given, answer, _ in lengths(shape)), default=None
+        )
+        if self.length is None or longest is None:
+            return longest
+        if self.length < longest:
+            raise InvalidInput(f"{title}: max_model_len is {self.length}; expected at least {longest}")
+        return self.length
+
+    def region(self, gpu: str) -> str | None:
+        """The region of a GPU type, as the label of nodes has it."""
+        region = self.gpus[gpu].get("region")
+        if region and not re.fullmatch(LABEL_VALUE, region, re.A):
+            problem = f"gpus: {repr_text(gpu)}: region: {repr_text(region)} cannot be the label of a node"
+            raise InvalidInput(f"{problem}; expected at most 63 letters, digits, '-', '_' and '.'")
+        return region
+
+
+def require_exportable(
+    request: Mapping[str, Any],
+    engine: str = "vllm",
+    *,
+    model_ids: Mapping[str, str] | None = None,
+    max_model_len: int | None = None,
+    kubernetes: bool = False,
+) -> None:
+    """Raises InvalidInput for all that would make the export of any plan for the request fail."""
+    asked = Asked("plan_serving", request, engine, model_ids, max_model_len)
+    problems: list[str] = []
+
+    def check(require: Callable[..., object], *arguments: Any) -> None:
+        try:
+            require(*arguments)
+        except InvalidInput as error:
+            problems.extend(error.problems)
+
+    for model, fields in asked.models.items():
+        check(asked.require_engine, model, f"model {repr_text(model)}")
+        check(asked.tokens, fields["workloads"], f"model {repr_text(model)}")
+    for gpu in asked.gpus if kubernetes else ():
+        check(asked.region, gpu)
+    if problems:
+        raise InvalidInput(problems)
+
+
+class Planned(Asked):
     """A plan with its request and the settings of a call."""
 
     def __init__(
@@ -162,14 +239,7 @@ class Planned:
         max_model_len: int | None,
         estimate: Mapping[str, Any] | None,
     ) -> None:
-        self.engine = ENGINES[one_of("engine", engine, ENGINES)]
-        asked = as_dict(called, "request", request)
-        whole = core.request_to_dict(with_loads({"budget": 1.0, **asked}))
-        self.models, self.gpus = whole["models"], whole["gpus"]
-        ids = as_dict(called, "model_ids", {} if model_ids is None else model_ids)
-        self.checkpoints = checkpoints(asked, ids)
-        self.types = {name: (fields or {}).get("type", name) for name, fields in asked["gpus"].items()}
-        self.length = None if max_model_len is None else integer("max_model_len", max_model_len, 1, 10**9)
+        super().__init__(called, request, engine, model_ids, max_model_len)
         known = inspect.signature(core.estimate_throughput).parameters
         options = [name for name, field in known.items() if field.kind is field.KEYWORD_ONLY]
         changed = as_options(called, "estimate", estimate, options)
@@ -181,7 +251,9 @@ class Planned:
         try:
             core._require_running(document)
         except InvalidInput as error:
-            raise InvalidInput(["plan" + problem.removeprefix("running") for problem in error.problems]) from None
+            raise InvalidInput(
+                ["plan" + problem.removeprefix("running") for problem in error.problems]
+            ) from None
         self.plan = document if isinstance(document, Mapping) else {"replicas": document}
         require_numbers(called, self.plan)
         self.latencies = {(of["model"], of["workload"]): of for of in self.plan.get("latencies", ())}
@@ -220,11 +292,7 @@ class Planned:
         weights, kv = fields["bytes_per_weight"], fields["bytes_per_kv"]
         has_16_bits = checkpoint in CHECKPOINTS.values()
         converts = has_16_bits and weights == 1
-        if has_16_bits and weights not in (1, 2):
-            problem = f"{title}: no checkpoint with {weights:g} bytes per weight is known"
-            raise InvalidInput(f"{problem}; expected model_ids with {repr_text(model)}")
-        if kv not in (1, 2):
-            raise InvalidInput(f"{title}: bytes_per_kv is {kv:g}; {engine.title} needs 1 or 2")
+        self.require_engine(model, title)
         options = {
             engine.tensor: stages[0]["degree"],
             engine.pipeline: len(stages),
@@ -245,12 +313,13 @@ class Planned:
             f"longest request: {tokens} tokens with its answer; longer ones are rejected ({engine.length})",
             f"batch: at most {self.max_batch} requests of a replica, fewer if the KV cache is full "
             f"({engine.batch})",
-            f"memory for weights and KV cache: {self.memory:g} of a GPU ({engine.memory}); {engine.memory_note}",
+            f"memory for weights and KV cache: {self.memory:g} of a GPU ({engine.memory}); "
+            f"{engine.memory_note}",
             f"weights: {checkpoint}, {8 * weights:g} bits"
             + (", converted by the engine (--quantization)" if converts else "")
             + f"; KV cache: {8 * kv:g} bits (--kv-cache-dtype)",
-            f"machines: a replica is on {counted(len(machines), 'machine')} with {counted(each, 'GPU')} each: "
-            + ", ".join(machines),
+            f"machines: a replica is on {counted(len(machines), 'machine')} with "
+            f"{counted(each, 'GPU')} each: " + ", ".join(machines),
         ]
         if len(set(machines)) > 1:
             assumptions.append(f"{engine.title} works with different GPU types in one replica")
@@ -311,15 +380,6 @@ class Planned:
             ):
                 return tuple(part[0]["gpu"] for part in parts)
         raise InvalidInput(f"{title}: a stage of {degree} GPUs does not fit into a machine")
-
-    def tokens(self, shapes: Mapping[str, Mapping[str, Any]], title: str) -> int | None:
-        """The most tokens of a request of these kinds; None without kinds."""
-        longest = max((given + answer for shape in shapes.values() for given, answer, _ in lengths(shape)), default=None)
-        if self.length is None or longest is None:
-            return longest
-        if self.length < longest:
-            raise InvalidInput(f"{title}: max_model_len is {self.length}; expected at least {longest}")
-        return self.length
 
     def rate(self, model: str, kind: str) -> float | None:
         """Requests per second of a kind; None for a batch."""
@@ -599,8 +659,7 @@ def pod(planned: Planned, launch: Launch, rank: int, image: str | None) -> dict[
     """The pod of the first machine of a replica (rank 0) or of its other machines (1)."""
     gpu, engine = launch.machines[rank], launch.engine
     product = PRODUCTS.get(planned.types[gpu])
-    region = planned.gpus[gpu].get("region")
-    selector = {"nvidia.com/gpu.product": product, "topology.kubernetes.io/region": region}
+    selector = {"nvidia.com/gpu.product": product, "topology.kubernetes.io/region": planned.region(gpu)}
     health = {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": 10}
     token = {"name": "hf-token", "key": "token", "optional": True}
     container: dict[str, Any] = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _core, serving
 from .._serving_curve import PERCENTILES, TARGETS
-from .._serving_deploy import ENGINES, checkpoints, workloads_of
+from .._serving_deploy import ENGINES, require_exportable, workloads_of
 from .._views.tables import counted, format_table
 from ..errors import InvalidInput, repr_text
 from .arguments import Parser, Repeatable, budgets, choices, library_option, rate, rates, targets
@@ -391,7 +391,8 @@ def plan_serving(args: argparse.Namespace) -> int:
             running = read_plan(args.replan_from)
     if args.export is not None and request:
         with problems.collect():
-            checkpoints(request, args.model_ids or {})
+            options_of_export = given(args, "engine", "model_ids", "max_model_len")
+            require_exportable(request, **options_of_export, kubernetes=not args.export.endswith(".sh"))
     problems.raise_if_any()
     if args.budgets is not None:
         return sweep(args, request)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from gpusched import cli, serving
-from messages import problems_in
+from messages import mentions, problems_in
 from rate_requests import row
 
 ENGINES = ("vllm", "sglang")
@@ -375,3 +375,30 @@ def test_plans_and_their_documents(tmp_path: Path, capsys: pytest.CaptureFixture
         assert cli.main([*base, *options]) == 2
         printed = capsys.readouterr().err
         assert all(name in printed for name in names), printed
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "says"),
+    [
+        ({}, ["--max-model-len", "100"], "model 'Llama-3-70B' max_model_len 100 750"),
+        ({"bytes_per_kv": 4}, [], "model 'Llama-3-70B' bytes_per_kv 4"),
+        ({"region": "US East (Ohio)"}, [], "gpus 'H100' region 'US East (Ohio)' label"),
+        ({"region": "-eu"}, [], "gpus 'H100' region '-eu' label"),
+    ],
+)
+def test_an_export_that_must_fail_is_refused_before_the_plan(changes, options, says, tmp_path, capsys, monkeypatch):
+    asked = {
+        "gpus": {"H100": {"available": 8, "price": 2.5, "region": changes.pop("region", "eu-1")}},
+        "models": {"Llama-3-70B": {"workloads": {"chat": {"input": 500, "output": 250, "rate": 1.0}}, **changes}},
+    }
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(asked))
+    monkeypatch.setattr(serving, "plan_serving", lambda *_, **__: pytest.fail("planned"))
+    words = ["plan-serving", str(path), *options, "--export"]
+    assert cli.main([*words, str(tmp_path / "serve.yaml")]) == 2
+    assert mentions(capsys.readouterr().err, says)
+    assert cli.main([*words, str(tmp_path / "missing" / "serve.yaml")]) == 2
+    capsys.readouterr()
+    if "region" in says:  # only Kubernetes has regions
+        with pytest.raises(pytest.fail.Exception, match="planned"):
+            cli.main([*words, str(tmp_path / "serve.sh")])
