@@ -166,7 +166,7 @@ static std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
     for (const auto& node : held_nodes(plan)) out += "H|" + node + "\n";
     for (const auto& task : plan.evictions) out += "E|" + pod(task) + "\n";
     for (const auto* move : moves_by_wave(plan))
-        out += concat("M|", pod(move->task), "|", move->from, "|", move->to, "|wave ", move->wave,
+        out += concat("M|", pod(move->task), "|", move->from, "|", move->to, "|wave ", move->wave + 1,
                       move->gpus.empty() ? "" : ", GPU " + joined(move->gpus, " "), "\n");
     const std::set<std::string_view> evicted(plan.evictions.begin(), plan.evictions.end());
     for (const auto& placement : plan.placements)  // the replacement of an evicted pod has another name

@@ -215,7 +215,7 @@ struct PlanExecutor {
 
     static std::string text(const Cluster& cluster, const Move& m) {
         return concat("move of task ", gpusched::quoted(cluster.name(m.task)), " to node ",
-                      gpusched::quoted(cluster.name(m.to)), " in wave ", m.wave);
+                      gpusched::quoted(cluster.name(m.to)), " in wave ", m.wave + 1);
     }
 
     void run_wave(std::span<const Move> moves) {
@@ -244,7 +244,7 @@ struct PlanExecutor {
         }
         std::sort(moving.begin(), moving.end());
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())
-            refuse("wave " + std::to_string(moves.front().wave),
+            refuse("wave " + std::to_string(moves.front().wave + 1),
                    "moves task " + gpusched::quoted(cluster.name(*twice)) + " twice");
         for (const auto& m : moves)
             if (m.how == MoveMode::restart) cluster.remove(m.task);

@@ -347,8 +347,8 @@ class Replay {
     }
 
     void report_gap(std::int64_t from, std::int64_t to) {
-        violation("wave " + std::to_string(from),
-                  "no moves" + (to > from ? " up to wave " + std::to_string(to) : ""));
+        violation("wave " + std::to_string(from + 1),
+                  "no moves" + (to > from ? " up to wave " + std::to_string(to + 1) : ""));
     }
 
     void run_wave(std::int64_t wave, const std::vector<std::size_t>& moves) {
@@ -358,14 +358,14 @@ class Replay {
         std::unordered_map<std::string_view, std::int64_t> disrupted;
         for (const auto i : moves) {
             const auto& m = plan_.moves[i];
-            const auto step = "wave " + std::to_string(wave) + ", move #" + std::to_string(i) + " of task " +
-                              named(m.task) + " from " + named(m.from) + " to " + named(m.to);
+            const auto step = "wave " + std::to_string(wave + 1) + ", move #" + std::to_string(i) +
+                              " of task " + named(m.task) + " from " + named(m.from) + " to " + named(m.to);
             std::vector<std::string> found;
             const auto id = find(state_.pod_of, m.task);
             const auto from = find(state_.machine_of, m.from);
             const auto to = find(state_.machine_of, m.to);
             if (wave < 0 || wave >= plan_.waves)
-                found.push_back("wave: the plan has waves 0 to " + std::to_string(plan_.waves - 1));
+                found.push_back("wave: the plan has waves 1 to " + std::to_string(plan_.waves));
             if (id == nowhere) found.push_back("unknown task");
             if (from == nowhere) found.push_back("from: unknown node");
             if (to == nowhere) found.push_back("to: unknown node");

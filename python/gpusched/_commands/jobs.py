@@ -374,7 +374,7 @@ def admit(args: argparse.Namespace) -> int:
         of = f" of a {kind}" if kind else " without an owner" if kind == "" else ""
         how = "restarted" if move.how == "restart" else "copied"
         what = f"{counted(gpus, 'GPU')}{of}, {how}"
-        say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to} ({what})")
+        say(f"wave {move.wave + 1}: move {move.task} from {move.from_} to {move.to} ({what})")
     for pod in made.pods:
         gpus = f": GPUs {', '.join(map(str, pod.gpus))}" if pod.gpus else ""
         say(f"{pod.task} goes to {pod.node}{gpus}")

@@ -72,6 +72,9 @@ def plan(p: Plan) -> str:
     if p.stop_reason not in (None, "completed"):
         head.append(f"stopped early: {p.stop_reason}")
     columns = plan_columns(p)
+    if columns["wave"][1]:  # people count from 1
+        kind, waves = columns["wave"]
+        columns["wave"] = kind, [wave if wave < 0 else wave + 1 for wave in waves]
     rows = [
         tuple("" if value is None or value == -1 else _list(value) for value in row)
         for row in zip(*(values for _, values in columns.values()))

@@ -57,7 +57,7 @@ def plot_waves(plan: Plan, ax: Axes | None = None) -> Axes:
     waves = max(1, plan.waves)
     moves = np.bincount([move.wave for move in plan.moves], minlength=waves)
     ax = new_axes(ax, figsize=(figure_width(3.6, 0.42, waves), 3.0))
-    at = np.arange(waves)
+    at = np.arange(1, waves + 1)
     ax.bar(at, moves, 0.72, color="#0072B2")
     done = 100 * np.cumsum(moves) / max(1, moves.sum())
     for x, (height, share) in enumerate(zip(moves, done)):

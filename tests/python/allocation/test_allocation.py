@@ -287,7 +287,7 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     Path(wish).write_text(json.dumps(job(1, 4)))
     assert cli.main(["admit", *arguments]) == 0
     out = capsys.readouterr().out
-    assert mentions(out, "wave 0: move ts0 from s0 to") and "\ntrain-0 goes to s0: GPUs 0, 1, 2, 3\n" in out
+    assert mentions(out, "wave 1: move ts0 from s0 to") and "\ntrain-0 goes to s0: GPUs 0, 1, 2, 3\n" in out
     assert cli.main(["verify", with_job, plan]) == 0
 
 

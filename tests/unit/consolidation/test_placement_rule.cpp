@@ -190,8 +190,8 @@ TEST_CASE("verify applies the caller's rule to every arrival") {
     CHECK(verify::plan(spec, plan, {.rule = moved_per_node_for_verify(spec, 2)}).ok);
     const auto report = verify::plan(spec, plan, {.rule = moved_per_node_for_verify(spec, 1)});
     CHECK_THAT(report.violations,
-               MentionsEach({"wave 0, move #0 of task 'red' from 'a' to 'home': rule: more 1 moved",
-                             "wave 0, move #1 of task 'blue' from 'b' to 'home': rule: more 1 moved"}));
+               MentionsEach({"wave 1, move #0 of task 'red' from 'a' to 'home': rule: more 1 moved",
+                             "wave 1, move #1 of task 'blue' from 'b' to 'home': rule: more 1 moved"}));
 }
 
 TEST_CASE("a table of classes is a rule") {

@@ -124,13 +124,13 @@ TEST_CASE("a step that is not possible is refused by name") {
     refused("move #0 GPUs node 'n1' lacks has 4", [](auto& p) { p.moves[0].gpus = 0b10000; });
     refused("move #0: to: none below 3", [](auto& p) { p.moves[0].to = none<NodeId>; });
     refused("move #0 task: none below 4", [](auto& p) { p.moves[0].task = none<TaskId>; });
-    refused("move task 'a' node 'n1' wave 0 not fit on GPUs names",
+    refused("move task 'a' node 'n1' wave 1 not fit on GPUs names",
             [](auto& p) { p.moves[0].gpus = 0b0001; });
-    refused("move task 'a' node 'n1' wave 0 names 0 GPUs task takes", [](auto& p) { p.moves[0].gpus = 0; });
-    refused("move task 'a' node 'n1' wave 0 names 4 GPUs task takes",
+    refused("move task 'a' node 'n1' wave 1 names 0 GPUs task takes", [](auto& p) { p.moves[0].gpus = 0; });
+    refused("move task 'a' node 'n1' wave 1 names 4 GPUs task takes",
             [](auto& p) { p.moves[0].gpus = 0b1111; });
-    refused("move task 'a' node 'n1' wave 0 not fit: needs 1 idle GPU", [](auto& p) { p.evictions.clear(); });
-    refused("wave 0 moves task 'a' twice", [](auto& p) {
+    refused("move task 'a' node 'n1' wave 1 not fit: needs 1 idle GPU", [](auto& p) { p.evictions.clear(); });
+    refused("wave 1 moves task 'a' twice", [](auto& p) {
         p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
     });
     refused("move #0 wave 1 ascending waves below 1", [](auto& p) { p.moves[0].wave = 1; });
@@ -162,7 +162,7 @@ TEST_CASE("the moves of a wave hold their sources while they take their destinat
                {TaskId{0}, NodeId{0}, NodeId{1}, 0b1111, 1}};
     REQUIRE(apply(c, p).node_of(TaskId{0}) == NodeId{1});
     for (auto& m : p.moves) m.wave = 0;
-    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "move task 'a' node 'n1' wave 0 not fit: needs");
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "move task 'a' node 'n1' wave 1 not fit: needs");
 }
 
 TEST_CASE("a task that moves within a domain counts there twice for all others of the wave") {

@@ -255,9 +255,9 @@ TEST_CASE("empty nodes and slots after the plan are counted exactly") {
 }
 
 TEST_CASE("every corruption of version 2 fields is found and named") {
-    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
-    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
-    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
+    const std::string a0 = "wave 1, move #0 of task 'a' from 'n0' to 'n1': ";
+    const std::string b0 = "wave 1, move #1 of task 'b' from 'n0' to 'n1': ";
+    const std::string a1 = "wave 2, move #2 of task 'a' from 'n1' to 'n2': ";
     const std::vector<Corruption> corruptions{
         // How
         {"a copy of a task that can only restart",
@@ -326,7 +326,7 @@ TEST_CASE("every corruption of version 2 fields is found and named") {
         // Opened nodes
         {"an empty node that is not opened",
          [](auto& s) { s.plan.moves[2].to = "n4"; },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"an opened node to which nothing moves",
          [](auto& s) { s.plan.opened_nodes = {"n4"}; },
          {"opened_nodes: no move leads to node 'n4'"}},

@@ -29,9 +29,9 @@ Scenario zones() {
 }  // namespace
 
 TEST_CASE("every corruption of a plan by groups that others select is found and named") {
-    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
-    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
-    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
+    const std::string a0 = "wave 1, move #0 of task 'a' from 'n0' to 'n1': ";
+    const std::string b0 = "wave 1, move #1 of task 'b' from 'n0' to 'n1': ";
+    const std::string a1 = "wave 2, move #2 of task 'a' from 'n1' to 'n2': ";
     const std::string w = "placement #0 of task 'waiting' on 'n3': ";
     const std::vector<Corruption> corruptions{
         {"it avoids who is there",
@@ -62,7 +62,7 @@ TEST_CASE("every corruption of a plan by groups that others select is found and 
              s.plan.vacated_nodes = {"n1"};
              s.plan.bound.method = "";
          },
-         {"wave 0, move #0 of task 'c' from 'n1' to 'n0': avoid: members of group 'g' are in its domain at "
+         {"wave 1, move #0 of task 'c' from 'n1' to 'n0': avoid: members of group 'g' are in its domain at "
           "node"}},
         {"what it wants near is elsewhere",
          [](auto& s) {

@@ -14,9 +14,9 @@ using namespace gpusched;
 using namespace testing_support;
 
 TEST_CASE("every corruption of a plan is found and named") {
-    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
-    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
-    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
+    const std::string a0 = "wave 1, move #0 of task 'a' from 'n0' to 'n1': ";
+    const std::string b0 = "wave 1, move #1 of task 'b' from 'n0' to 'n1': ";
+    const std::string a1 = "wave 2, move #2 of task 'a' from 'n1' to 'n2': ";
     const std::string w = "placement #0 of task 'waiting' on 'n3': ";
     // A step that cannot be carried out is left out, which shows at the end.
     const std::string left_out = "vacated_nodes: node 'n3' is vacated, but not listed";
@@ -32,7 +32,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[2] = {"d", "n2", "n1", {}, 1};
              s.plan.moves.push_back({"b", "n1", "n2", {3}, 1});
          },
-         {"wave 1, move #2 of task 'd' from 'n2' to 'n1': cpu_milli: needs 1000, but 0 of 3000 is free"}},
+         {"wave 2, move #2 of task 'd' from 'n2' to 'n1': cpu_milli: needs 1000, but 0 of 3000 is free"}},
         {"cores, which nobody counts",
          [](auto& s) { s.task("b").cpu_local = s.task("waiting").cpu_local = true; },
          {b0 + "cpu_local: cannot be checked, because the checker does not count cores",
@@ -74,7 +74,7 @@ TEST_CASE("every corruption of a plan is found and named") {
          [](auto& s) {
              s.plan.moves[2] = {"a", "n1", "n5", {0, 2}, 1};
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n5': gpus: GPU 0: needs 1000, but 0 of 1000"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n5': gpus: GPU 0: needs 1000, but 0 of 1000"}},
         {"a Standby claim on CPU",
          [](auto& s) {
              s.node("n5").cpu_milli = 3999;
@@ -83,7 +83,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[0].gpus = {2};
              s.plan.moves[2] = {"a", "n1", "n5", {2}, 1};
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n5': cpu_milli: needs 1000, but 999 of 3999"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n5': cpu_milli: needs 1000, but 999 of 3999"}},
         // GPUs that cannot be
         {"too few GPUs",
          [](auto& s) { s.plan.moves[2].gpus = {0}; },
@@ -117,7 +117,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[1].wave = 1;
              s.plan.vacated_nodes.clear();
          },
-         {"wave 0, move #3 of task 'c' from 'n1' to 'n0': gpus: GPU 2: needs 1000, but 500 of 1000"}},
+         {"wave 1, move #3 of task 'c' from 'n1' to 'n0': gpus: GPU 2: needs 1000, but 500 of 1000"}},
         {"the lowest healthy GPU is held",
          [](auto& s) {
              s.node("n1").failed_gpus = {0};
@@ -162,7 +162,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("d").gpu_models = {"B"};
              s.plan.moves.push_back({"d", "n2", "n1", {}, 1});
          },
-         {"wave 1, move #3 of task 'd' from 'n2' to 'n1': gpu_model"}},
+         {"wave 2, move #3 of task 'd' from 'n2' to 'n1': gpu_model"}},
         {"node selector",
          [](auto& s) {
              s.task("b").node_selector = {{"disk", "ssd"}};
@@ -238,7 +238,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("claim").gpus = {0};
              s.task("claim").gpu_count = 1;
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n5': network_affinity: gang 'job' at network level 1"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n5': network_affinity: gang 'job' at network level 1"}},
         {"required network level binds members that do not ask for it",
          [](auto& s) {
              s.task("c").job = "other";
@@ -253,7 +253,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("d").daemon = true;
              s.plan.moves[2] = {"d", "n2", "n1", {}, 1};
          },
-         {"wave 1, move #2 of task 'd' from 'n2' to 'n1': daemon: the task must stay"}},
+         {"wave 2, move #2 of task 'd' from 'n2' to 'n1': daemon: the task must stay"}},
         {"a Standby task",
          [](auto& s) {
              s.task("b").priority_class = PriorityClass::hp;
@@ -281,7 +281,7 @@ TEST_CASE("every corruption of a plan is found and named") {
          [](auto& s) {
              s.plan.moves.push_back({"spot", "n3", "n5", {0, 1, 2, 3}, 1});
          },
-         {"wave 1, move #3 of task 'spot' from 'n3' to 'n5': from: the task does not run"}},
+         {"wave 2, move #3 of task 'spot' from 'n3' to 'n5': from: the task does not run"}},
         {"placing a running task",
          [](auto& s) {
              s.plan.placements.push_back({"d", "n3", {}});
@@ -302,36 +302,36 @@ TEST_CASE("every corruption of a plan is found and named") {
          [](auto& s) {
              s.plan.moves.push_back({"x", "n2", "n1", {}, 1});
          },
-         {"wave 1, move #3 of task 'x' from 'n2' to 'n1': unknown task"}},
+         {"wave 2, move #3 of task 'x' from 'n2' to 'n1': unknown task"}},
         {"unknown nodes",
          [](auto& s) {
              s.plan.moves.push_back({"d", "x", "y", {}, 1});
          },
-         {"wave 1, move #3 of task 'd' from 'x' to 'y': from: unknown node", "to: unknown node"}},
+         {"wave 2, move #3 of task 'd' from 'x' to 'y': from: unknown node", "to: unknown node"}},
         {"a wrong source",
          [](auto& s) { s.plan.moves[2].from = "n0"; },
-         {"wave 1, move #2 of task 'a' from 'n0' to 'n2': from: the task is on 'n1'"}},
+         {"wave 2, move #2 of task 'a' from 'n0' to 'n2': from: the task is on 'n1'"}},
         {"a move to where the task is",
          [](auto& s) {
              s.plan.moves.push_back({"d", "n2", "n2", {}, 1});
          },
-         {"wave 1, move #3 of task 'd' from 'n2' to 'n2': to: the task is there already"}},
+         {"wave 2, move #3 of task 'd' from 'n2' to 'n2': to: the task is there already"}},
         {"two moves in one wave",
          [](auto& s) {
              s.plan.moves.push_back({"a", "n1", "n3", {0, 1}, 1});
          },
-         {"wave 1, move #3 of task 'a' from 'n1' to 'n3': the task moves a second time in this wave"}},
+         {"wave 2, move #3 of task 'a' from 'n1' to 'n3': the task moves a second time in this wave"}},
         {"an empty destination",
          [](auto& s) {
              s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"a destination with only a daemon",
          [](auto& s) {
              s.task("daemon").node = "n4";
              s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"an empty destination to which an earlier move led",
          [](auto& s) {
              s.plan.waves = 3;
@@ -339,8 +339,8 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves.push_back({"d", "n2", "n4", {}, 2});
              s.plan.vacated_nodes.push_back("n2");
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan",
-          "wave 2, move #3 of task 'd' from 'n2' to 'n4': to: the node was empty before the plan"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan",
+          "wave 3, move #3 of task 'd' from 'n2' to 'n4': to: the node was empty before the plan"}},
         {"a node that ran empty, received again and is empty in the end",
          [](auto& s) {
              s.plan.waves = 4;
@@ -350,7 +350,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves.push_back({"a", "n1", "n2", {0, 1}, 3});
              s.plan.vacated_nodes = {"n0", "n1"};
          },
-         {"wave 1, move #1 of task 'a' from 'n0' to 'n1': to: the node is one of vacated_nodes"}},
+         {"wave 2, move #1 of task 'a' from 'n0' to 'n1': to: the node is one of vacated_nodes"}},
         {"a destination that is vacated later",
          [](auto& s) {
              s.plan.waves = 3;
@@ -362,7 +362,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.moves[1].gpus = {0};
              s.plan.vacated_nodes = {"n0", "n1"};
          },
-         {"wave 1, move #2 of task 'd' from 'n2' to 'n0': to: the node is one of vacated_nodes"}},
+         {"wave 2, move #2 of task 'd' from 'n2' to 'n0': to: the node is one of vacated_nodes"}},
         {"a job disturbed too much",
          [](auto& s) { s.snapshot.jobs[0].max_disrupted = 1; },
          {b0 + "max_disrupted: more than 1 member of job 'job' move in this wave"}},
@@ -372,13 +372,13 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.waves = 6;
              s.plan.moves[2].wave = 3;
          },
-         {"wave 1: no moves up to wave 2", "wave 4: no moves up to wave 5"}},
+         {"wave 2: no moves up to wave 3", "wave 5: no moves up to wave 6"}},
         {"a wave beyond the last",
          [](auto& s) { s.plan.waves = 1; },
-         {a1 + "wave: the plan has waves 0 to 0"}},
+         {a1 + "wave: the plan has waves 1 to 1"}},
         {"a negative wave",
          [](auto& s) { s.plan.moves[0].wave = -1; },
-         {"wave -1, move #0 of task 'a' from 'n0' to 'n1': wave: the plan has waves 0 to 1"}},
+         {"wave 0, move #0 of task 'a' from 'n0' to 'n1': wave: the plan has waves 1 to 2"}},
         {"fewer than no waves",
          [](auto& s) {
              s.plan.waves = -1;
