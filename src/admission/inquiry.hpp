@@ -142,6 +142,8 @@ class Inquiry {
     void ask_to_uncordon();
     void ask_admit();
     void add_admission(RemedyKind kind, const Admission& made);
+    /// The name of a closed node, with the reason in brackets if the cluster has it.
+    [[nodiscard]] std::string with_reason(NodeId node) const;
     void ask_for_nodes();
     [[nodiscard]] Cluster with_nodes(NodeId like, std::int64_t count) const;
 

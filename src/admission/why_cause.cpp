@@ -201,7 +201,7 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
     std::vector<std::string> names;
     for (const auto node : best_nodes_)
         if (const auto set = tally.refusals.of(node); set.size() == 1 && set.front() == row)
-            names.push_back(cluster_.name(node));
+            names.push_back(with_reason(node));
     why_.cause += (count.alone == 1 ? "it is " : "they are ") + name + ": " + listed(names);
 }
 

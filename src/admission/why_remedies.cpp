@@ -99,10 +99,14 @@ void Inquiry::ask_to_uncordon() {
     if (cordoned.size() <= most_to_reduce)
         reduce(cordoned, [&](std::span<const NodeId> nodes) { return !ask_again(with(nodes)).empty(); });
     std::vector<std::string> names;
-    for (const auto node : cordoned) names.push_back(cluster_.name(node));
+    for (const auto node : cordoned) names.push_back(with_reason(node));
     const auto changed = with(cordoned);
     add_remedy(RemedyKind::uncordon, 0, concat(words_of(inv_).reopen, " ", listed(names)), changed,
                ask_again(changed));
+}
+
+std::string Inquiry::with_reason(NodeId node) const {
+    return cluster_.name(node) + gpusched::detail::closed_reason(inv_, node, " (", ")");
 }
 
 void Inquiry::ask_admit() {
@@ -118,7 +122,9 @@ void Inquiry::ask_admit() {
     };
     const auto made = ask();
     if (!made.admitted) {
-        if (made.proven) why_.cause += "; no moves or evictions help (proven)";
+        if (!made.proven) return;
+        why_.cause += "; no moves or evictions help (proven)";
+        if (closest_ != none<NodeId>) say_fixed(cluster_, closest_);
         return;
     }
     if (!made.plan.evictions.empty()) {

@@ -2,6 +2,7 @@
 // Gang: reads the options of a gang, counts the pods that domains can hold, fills domains, and finds the
 // group constraint that binds.
 #include "allocation/gang.hpp"
+#include "model/node_match.hpp"
 #include "model/pod_room.hpp"
 
 #include <gpusched/allocation/concepts.hpp>
@@ -411,7 +412,7 @@ bool Gang::explain_groups(Allocation& result) const {
     const auto kind = binding_groups();
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;
-    result.reason = std::string(in_words(kind)) + ": ";
+    result.reason = concat(gpusched::detail::in_words(inv, kind), ": ");
     const auto tasks = concat(words_of(inv).task, "s");
     if (kind == Obstacle::network)
         result.reason += "the whole cluster holds all " + tasks + ", but no " +

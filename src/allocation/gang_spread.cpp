@@ -2,6 +2,7 @@
 // Spreads a gang of one shape over domains, and explains failures.
 #include "allocation/gang.hpp"
 #include "allocation/tally.hpp"
+#include "model/node_match.hpp"
 #include "model/placement_order.hpp"
 #include "model/pod_room.hpp"
 
@@ -225,11 +226,10 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
             const auto constraint = tally.constraint(row);
-            const std::string kind(constraint == Constraint::cordoned ? words_of(inv).closed
-                                   : constraint == Constraint::port   ? "host port in use"
+            const std::string kind(constraint == Constraint::port ? "host port in use"
                                    : constraint == Constraint::volume_in_use
                                        ? "volume in use"
-                                       : in_words(obstacle_of(constraint)));
+                                       : gpusched::detail::in_words(inv, obstacle_of(constraint)));
             if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
         }
         std::string names;
@@ -296,8 +296,8 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
-        result.reason = concat(in_words(result.obstacle), ": all ", words_of(inv).task, "s must be in one ",
-                               describe_level(inv, *required_level), "; ");
+        result.reason = concat(gpusched::detail::in_words(inv, result.obstacle), ": all ", words_of(inv).task,
+                               "s must be in one ", describe_level(inv, *required_level), "; ");
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
             result.reason += concat("the domain of the placed ", words_of(inv).task, "s does not hold ") +
                              (count == 1 ? "the" + like : "all" + of_pods);
@@ -317,7 +317,8 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                       : !only_network                                ? Obstacle::affinity
                       : groups.empty()                               ? selection_obstacle(inv, task)
                                                                      : Obstacle::network;
-    result.reason = std::string(in_words(result.obstacle)) + ": with group constraints, the nodes hold " +
+    result.reason = std::string(gpusched::detail::in_words(inv, result.obstacle)) +
+                    ": with group constraints, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }
 

@@ -88,9 +88,12 @@ GPUSCHED_EXPORT Refusals::Refusals(const Cluster& cluster, TaskId task, Constrai
 GPUSCHED_EXPORT std::string Refusals::name(std::size_t row) const {
     const auto& [constraint, resource] = rows_[row];
     const std::string text(enum_name(constraint));
-    return constraint == Constraint::resource   ? text + " " + std::string(inv_.resource_names[resource])
-           : constraint == Constraint::cordoned ? std::string(words_of(inv_).closed)
-                                                : text;
+    if (constraint == Constraint::resource) return text + " " + std::string(inv_.resource_names[resource]);
+    if (constraint == Constraint::cordoned) return std::string(words_of(inv_).closed);
+    const bool exclusive = constraint == Constraint::avoid;
+    const bool differs = exclusive || constraint == Constraint::anti_affinity;
+    if (!differs || !gpusched::detail::is_slurm(inv_)) return text;
+    return exclusive ? "exclusive_nodes" : "distinct_nodes";
 }
 
 /// What the node has for the task's GPUs.
@@ -319,12 +322,14 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
                 taints += (taints.empty() ? "" : ", ") + taint.key + (taint.value.empty() ? "" : "=") +
                           taint.value + ":" + taint.effect;
         if (constraint == Constraint::taint) return "it lacks a toleration for " + taints;
-        return taints.empty() ? "the node is not ready" : "not ready: " + taints;
+        if (taints.empty() || gpusched::detail::is_slurm(inv_))
+            return "the node is not ready" + gpusched::detail::closed_reason(inv_, node, ": ");
+        return "not ready: " + taints;
     }
     case Constraint::volume:
         return "the node does not reach " + std::string(inv_.resource_names[resource]);
     case Constraint::cordoned:
-        return "the node is " + std::string(words_of(inv_).closed);
+        return of(Obstacle::cordoned);
     case Constraint::failed_gpus: {
         const auto found = gpus(node);
         return concat("needs ", found.count, " GPUs, but only ", found.healthy, " of ",

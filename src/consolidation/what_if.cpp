@@ -270,7 +270,8 @@ static void validate_what_if(const WhatIfOptions& options, const Cluster& cluste
         const bool not_ready =
             gpusched::detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints);
         if (!inv.nodes.is_cordoned(node) || not_ready)
-            problems.add(bad_value("uncordon", gpusched::quoted(cluster.name(node)), "a cordoned node") +
+            problems.add(bad_value("uncordon", gpusched::quoted(cluster.name(node)),
+                                   concat("a ", words_of(inv).closed, " node")) +
                          (not_ready ? "; this one is not ready, and would stay closed" : ""));
         if (std::find(options.remove.begin(), options.remove.end(), node) != options.remove.end())
             problems.add(

@@ -171,8 +171,8 @@ class Reader {
         drained_.push_back(gres_or_report(node.gres_drained, "GresDrain", node));
         used_.push_back(gres_or_report(node.gres_used, "GresUsed", node));
         label_node(node, out);
-        left_.take(bytes_of(out.labels) + bytes_of(node.partitions));
         read_state(node, out);
+        left_.take(bytes_of(out.labels) + bytes_of(node.partitions));
         cluster_.nodes.push_back(std::move(out));
         report_.exact("Node", "CPUs and memory");
     }
@@ -212,9 +212,12 @@ class Reader {
             report_.ignored("Node", "planned", Errs::too_lax,
                             "the resources that Slurm reserves there for a pending job count as free",
                             node.name);
-        if (!node.reason.empty())
-            report_.ignored("Node", "reason", Errs::neither, "the state already reflects it",
-                            node.name + ": " + node.reason);
+        if (node.reason.empty()) return;
+        if (out.schedulable)
+            return report_.ignored("Node", "reason", Errs::neither, "the node receives tasks all the same",
+                                   node.name + ": " + node.reason);
+        out.labels.emplace(gpusched::detail::slurm_reason, printable(node.reason, 200));
+        report_.exact_of("Node", "reason", node.name + ": " + node.reason);
     }
 
     [[nodiscard]] std::vector<std::string> names() const {
@@ -518,7 +521,7 @@ class Reader {
     /// Makes exclusive jobs avoid all tasks.
     void isolate_exclusive_jobs() {
         if (!contains(exclusive_, true)) return;
-        const std::string all = "slurm/all";
+        const std::string all = gpusched::detail::slurm_all;
         for (std::size_t i = 0; i < cluster_.tasks.size(); ++i) {
             cluster_.tasks[i].groups.push_back(all);
             if (!exclusive_[i]) continue;

@@ -257,6 +257,10 @@ struct ObstacleText {
                           ", and only one pod may use it");
         const bool one = conflict.members == 1;
         const auto example = (one ? ": " : ", such as ") + name;
+        if (set.group == slurm_all)
+            return conflict.limit == 0 ? concat("the job needs nodes of its own; ", domain, " holds ",
+                                                conflict.members, one ? " task" : " tasks", example)
+                                       : concat(domain, " belongs to an exclusive job alone", example);
         if (!is_kubernetes(inv))
             return concat(domain, " holds ", conflict.members, " ",
                           conflict.limit == 0
@@ -321,6 +325,8 @@ struct ObstacleText {
         if (conflict.obstacle >= Obstacle::avoid) return selection(conflict);
         if (conflict.obstacle == Obstacle::anti_affinity) {
             const auto& set = inv.group_sets[conflict.set];
+            if (is_slurm(inv) && set.level == node_level && conflict.limit == 1)
+                return place(set.level) + " has a task of the job, whose tasks need distinct nodes";
             return concat("anti_affinity: ", place(set.level), " would hold ", conflict.members,
                           " members of group ", gpusched::quoted(set.group), "; at most ", conflict.limit,
                           " may be together");
@@ -346,9 +352,24 @@ GPUSCHED_EXPORT std::string detail::amount_text(std::string_view resource, std::
     return is_in_mib(resource) ? mib_text(amount) : std::to_string(amount);
 }
 
+GPUSCHED_EXPORT bool detail::is_slurm(const Inventory& inv) {
+    constexpr std::string_view prefix = "slurm/";
+    return inv.owner_kinds.find(slurm_job) ||
+           std::any_of(inv.node_attributes.begin(), inv.node_attributes.end(), [&](const auto& attributes) {
+               const auto found = attributes.labels.lower_bound(std::string(prefix));
+               return found != attributes.labels.end() && found->first.starts_with(prefix);
+           });
+}
+
+GPUSCHED_EXPORT std::string detail::closed_reason(const Inventory& inv, NodeId node, std::string_view before,
+                                                  std::string_view after) {
+    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+    const auto found = labels.find(slurm_reason);
+    return found == labels.end() ? std::string() : concat(before, found->second, after);
+}
+
 GPUSCHED_EXPORT Words words_of(const Inventory& inv) {
-    if (inv.owner_kinds.find(detail::slurm_job))
-        return {"task", "job", "Requeue=0 forbids moves", "drained", "resume"};
+    if (detail::is_slurm(inv)) return {"task", "job", "Requeue=0 forbids moves", "drained", "resume"};
     return {"pod", "owner",
             "an annotation such as safe-to-evict, its scheduler or its kind of owner forbids moves",
             "cordoned", "uncordon"};
@@ -420,10 +441,10 @@ GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::waiting:
         break;
     case Obstacle::cordoned:
-        return concat("the node is ", words_of(inv).closed);
+        return concat("the node is ", words_of(inv).closed, detail::closed_reason(inv, node, ": "));
     case Obstacle::not_ready:
         return detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints)
-                   ? "the node is not ready"
+                   ? "the node is not ready" + detail::closed_reason(inv, node, ": ")
                    : text.taint();
     case Obstacle::gpu_model:
         return text.model();
@@ -505,6 +526,15 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
     default:
         return enum_name(obstacle);
     }
+}
+
+GPUSCHED_EXPORT std::string_view detail::in_words(const Inventory& inv, Obstacle obstacle) {
+    const bool differs =
+        obstacle == Obstacle::avoid || obstacle == Obstacle::anti_affinity || obstacle == Obstacle::cordoned;
+    if (!differs || !is_slurm(inv)) return gpusched::in_words(obstacle);
+    return obstacle == Obstacle::avoid           ? "exclusive nodes"
+           : obstacle == Obstacle::anti_affinity ? "distinct nodes"
+                                                 : "drained";
 }
 
 }  // namespace gpusched

@@ -97,7 +97,7 @@ GPUSCHED_EXPORT Disturbance disturbance(const PlanSpec& plan) {
 
 GPUSCHED_EXPORT std::string to_text(const Disturbance& disturbance) {
     const bool of_slurm = disturbance.by_owner_kind.contains(detail::slurm_job);
-    if (disturbance.pods == 0) return "disturbs no pods.";
+    if (disturbance.pods == 0) return "disturbs nothing.";
     auto text = "disturbs " + detail::counted(disturbance.pods, of_slurm ? "task" : "pod");
     std::vector<std::pair<std::string, std::int64_t>> kinds(disturbance.by_owner_kind.begin(),
                                                             disturbance.by_owner_kind.end());

@@ -5,6 +5,7 @@
 
 #include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -35,6 +36,22 @@ inline bool is_not_ready(const std::vector<Taint>& taints) {
 
 /// The kind of owner of Slurm's tasks.
 inline constexpr const char* slurm_job = "Slurm job";
+
+/// The group of all tasks, which exclusive jobs of Slurm avoid.
+inline constexpr const char* slurm_all = "slurm/all";
+
+/// The label with the reason that Slurm gives for the state of a node.
+inline constexpr const char* slurm_reason = "slurm/reason";
+
+/// Whether the cluster is of Slurm: a task says so, or a label that its reader gives to nodes.
+[[nodiscard]] bool is_slurm(const Inventory& inventory);
+
+/// An obstacle in the words of the cluster.
+[[nodiscard]] std::string_view in_words(const Inventory& inventory, Obstacle obstacle);
+
+/// The reason why a node is closed, after `before`; empty if the cluster does not have it.
+[[nodiscard]] std::string closed_reason(const Inventory& inventory, NodeId node, std::string_view before,
+                                        std::string_view after = "");
 
 /// Whether the nodes are of Kubernetes: its agent gives each of them this label.
 inline bool is_kubernetes(const Inventory& inventory) {

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from .. import consolidation, verify
-from .._views.maintenance import SHOWN, drain_csv_rows
+from .._views.maintenance import REASON_LABEL, SHOWN, drain_csv_rows
 from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, apply
@@ -164,3 +164,6 @@ def what_if(args: argparse.Namespace) -> int:
     with expanded_patterns(cluster, options):
         say(str(consolidation.what_if(cluster, **options)))
     return OK
+    for name in options.get("uncordon", ()):
+        if reason := cluster.nodes[name].labels.get(REASON_LABEL):
+            say(f"{name} is {cluster._words['closed']}: {reason}")

@@ -188,7 +188,10 @@ def expanded_patterns(cluster: Cluster, options: dict[str, Any]) -> Iterator[Non
             patterns, allowed, noun = options[option], cluster.nodes.name, "name"
             if option == "uncordon":  # a pattern means the nodes that can be uncordoned
                 cordoned = ~cluster.nodes.schedulable & ~is_not_ready(cluster)
-                allowed, noun = [allowed[at] for at in np.flatnonzero(cordoned)], "cordoned node"
+                allowed, noun = (
+                    [allowed[at] for at in np.flatnonzero(cordoned)],
+                    f"{cluster._words['closed']} node",
+                )
             options[option] = matching(option, patterns, allowed, noun)
             for pattern in patterns:
                 for name in matching(option, [pattern], options[option]) if "*" in pattern else []:

@@ -46,7 +46,7 @@ def cluster(c: Cluster) -> str:
         "gpu_model",
         "nodes",
         "occupied",
-        "cordoned",
+        c._words["closed"],
         "gpu_count",
         "idle_gpu_count",
         "failed_gpu_count",

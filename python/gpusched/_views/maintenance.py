@@ -23,6 +23,9 @@ NAMED = 4
 ALL_NAMED = 50
 """A drain order of at most this many nodes is shown in full."""
 
+REASON_LABEL = "slurm/reason"
+"""The label with the reason that Slurm gives for the state of a node."""
+
 KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",

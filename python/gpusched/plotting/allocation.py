@@ -139,7 +139,7 @@ def plot_gpus(
     present = set(face)
     labels = [(shade, f"{size} GPU{'s' if size > 1 else ''}") for size, shade in SIZES.items()]
     labels += [(OTHER, "other number"), (SHARED, "part of a GPU"), (IDLE, "idle")]
-    labels += [(CORDONED, "idle, node cordoned"), (FAILED, "failed")]
+    labels += [(CORDONED, f"idle, node {cluster._words['closed']}"), (FAILED, "failed")]
     handles: list[Line2D] = [
         Line2D([], [], ls="", marker="o", ms=5.5, mfc=shade, mec="#4d4d4d", mew=0.6, label=text)
         for shade, text in labels
@@ -274,7 +274,7 @@ def plot_switches(
     stack(np.minimum(failed, np.maximum(0.0, capacity - rest - coloured)), color="#000000", label="failed")
     on_cordoned = has & ~nodes.schedulable
     cordoned = np.bincount(domain_of[on_cordoned], nodes.gpu_free_milli[on_cordoned] / 1000.0, len(names))
-    stack(np.minimum(cordoned, free), color="#CC79A7", label="idle, node cordoned")
+    stack(np.minimum(cordoned, free), color="#CC79A7", label=f"idle, node {cluster._words['closed']}")
     ax.bar(at, np.maximum(0.0, capacity[order] - below), 0.8, bottom=below, color="#E4E4E4", label="idle")
     ax.set_ylabel("GPUs")
     name_nodes(ax, at, [names[n] for n in order])

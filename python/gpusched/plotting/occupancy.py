@@ -22,7 +22,7 @@ STATES = {
     "held": ("#56B4E9", "held"),
     "idle": ("#F0E442", "idle on an occupied node"),
     "free": ("#E4E4E4", "idle on an empty node"),
-    "cordoned": ("#CC79A7", "idle on a cordoned node"),
+    "cordoned": ("#CC79A7", "idle on a {closed} node"),
     "failed": ("#D55E00", "failed"),
 }
 
@@ -126,7 +126,9 @@ def plot_occupancy(
     name_nodes(ax, np.arange(len(shown)) + 0.5, [cluster.nodes.name[int(node)] for node in shown])
     present = set(np.unique(cells))
     handles = [
-        Patch(facecolor=color, label=text) for n, (color, text) in enumerate(STATES.values()) if n in present
+        Patch(facecolor=color, label=text.format(**cluster._words))
+        for n, (color, text) in enumerate(STATES.values())
+        if n in present
     ]
     ax.legend(
         handles=handles,

@@ -93,7 +93,10 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
     assert "--evict-bare-pods: not an option of import slurm" in capsys.readouterr().err
 
 
-def a_job(number, gpus, on="", nodes=1, requeue=1, reason="None"):
+REASONS = {"n5": "bad fan [root@2026-11-28T09:00:00]", "n6": "Not responding"}
+
+
+def a_job(number, gpus, on="", nodes=1, requeue=1, reason="None", more=""):
     """The record of a job of `scontrol show jobs`, with `gpus` GPUs on each of its nodes."""
     tres = f"cpu={8 * gpus * nodes},mem={8 * gpus * nodes}G,node={nodes},gres/gpu={gpus * nodes}"
     lines = [
@@ -107,8 +110,12 @@ def a_job(number, gpus, on="", nodes=1, requeue=1, reason="None"):
         f"NumNodes={nodes} NumCPUs={8 * gpus * nodes} NumTasks={nodes} CPUs/Task={8 * gpus}",
         f"ReqTRES={tres}",
     ]
+    lines += [more] * bool(more)
     if on:
-        lines += [f"AllocTRES={tres}", f"Nodes={on} CPU_IDs=0-{8 * gpus - 1} Mem=0 GRES=gpu:h100:{gpus}(IDX:0-{gpus - 1})"]
+        lines += [
+            f"AllocTRES={tres}",
+            f"Nodes={on} CPU_IDs=0-{8 * gpus - 1} Mem=0 GRES=gpu:h100:{gpus}(IDX:0-{gpus - 1})",
+        ]
     return "\n   ".join(lines) + "\n\n"
 
 
@@ -118,14 +125,19 @@ def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slurm")
     states = {"n1": "MIXED", "n2": "MIXED", "n3": "MIXED", "n4": "MIXED", "n5": "IDLE+DRAIN", "n6": "DOWN"}
     nodes = "".join(
-        f"NodeName={name} CPUTot=64 RealMemory=65536 Gres=gpu:h100:8 State={state} Partitions=p\n\n"
+        f"NodeName={name} CPUTot=64 RealMemory=65536 Gres=gpu:h100:8 State={state} Partitions=p\n"
+        f"   Reason={REASONS.get(name, '(null)')}\n\n"
         for name, state in states.items()
     )
     jobs = a_job(11, 2, "n1") + a_job(12, 4, "n2") + a_job(13, 6, "n3", requeue=0) + a_job(14, 2, "n4")
     jobs += a_job(20, 8) + a_job(21, 8, nodes=2) + a_job(22, 1, reason="JobHeldUser") + a_job(23, 8, nodes=9)
+    jobs += a_job(24, 1, more="OverSubscribe=NO") + a_job(25, 1, nodes=7)
     (folder / "all.txt").write_text(nodes + jobs + "PartitionName=p Nodes=n[1-6] State=UP\n")
-    names = {name: str(folder / f"{name}.json") for name in ("c", "p")}
+    names = {name: str(folder / f"{name}.json") for name in ("c", "d", "p")}
     assert cli.main(["import", "slurm", str(folder / "all.txt"), "-o", names["c"]]) == 0
+    content = gs.Cluster.from_json(names["c"]).to_json()
+    content["nodes"][0]["schedulable"] = False
+    gs.Cluster.from_json(content).to_json(names["d"])
     assert cli.main(["consolidate", names["c"], "-o", names["p"]]) == 0
     return names
 
@@ -138,9 +150,15 @@ def answers(tmp_path_factory):
         "why {c} 21",
         "why {c} 23",
         "why {c} 20 --on n5",
+        "why {c} 20 --on n6",
+        "why {c} 24",
+        "why {c} 24 --on n1",
+        "why {c} 25",
         "allocate {c} 20",
         "allocate {c} 11",
         "allocate {c} 22 23",
+        "allocate {c} 24",
+        "allocate {c} 25",
         "admit {c} 20",
         "admit {c} 23",
         "preempt {c} 20",
@@ -149,7 +167,14 @@ def answers(tmp_path_factory):
         "consolidate {c} --goal empty_nodes=9",
         "blockers {c}",
         "drain-order {c} --all --batch 2",
+        "frontier {c}",
         "what-if {c} --add-nodes n1=1",
+        "what-if {c} --uncordon n*",
+        "what-if {c} --uncordon n1",
+        "what-if {c} --uncordon x*",
+        "what-if {c} --remove n3 --no-consolidate",
+        "diff {c} {d}",
+        "verify {c} {p}",
         "explain {c} {p} n3",
         "explain-move {c} 13/0 n1",
         "explain-move {c} 11/0 n5",
@@ -163,7 +188,26 @@ def test_answers_about_a_slurm_cluster_are_in_its_words(command, answers, capsys
     text = re.sub(r"<style>.*?</style>", "", said.out, flags=re.S) + said.err
     assert text
     words = r"(?i)\b(?:pods?|namespaces?|owners?|(?<!-)cordon\w*|safe-to-evict|kubectl|claims)\b"
+    words += r"|anti.affinity|node\.kubernetes\.io|slurm/all|slurm/nodes-of"
     assert not re.findall(words, text), text
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("why {c} 20 --on n5", "drained bad fan"),
+        ("why {c} 20 --on n6", "not ready Not responding"),
+        ("why {c} 20", "resume n5 (bad fan"),
+        ("explain-move {c} 11/0 n5", "drained bad fan"),
+        ("what-if {c} --uncordon n*", "n5 is drained: bad fan"),
+        ("what-if {c} --uncordon x*", "matches no drained node"),
+        ("blockers {c}", "13 never moves: Requeue=0 forbids moves"),
+    ],
+)
+def test_answers_give_the_reasons_that_slurm_gives(command, said, answers, capsys):
+    cli.main([word.format(**answers) for word in command.split()])
+    told = capsys.readouterr()
+    assert mentions(told.out + told.err, said)
 
 
 def test_names_as_slurm_writes_them(tmp_path, capsys):

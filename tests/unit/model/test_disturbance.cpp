@@ -72,7 +72,7 @@ TEST_CASE("A plan without facts knows no owners and GPUs", "[disturbance]") {
     CHECK(found.by_owner_kind.empty());
     CHECK(found.by_namespace.empty());
     CHECK(to_text(found) == "disturbs 4 pods: 2 restarted, 1 copied, 1 evicted.");
-    CHECK(to_text(disturbance({})) == "disturbs no pods.");
+    CHECK(to_text(disturbance({})) == "disturbs nothing.");
     auto described = plan();
     describe_tasks(described, cluster());
     CHECK(described == plan());  // facts are not part of a plan

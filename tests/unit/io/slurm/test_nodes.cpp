@@ -2,6 +2,7 @@
 // Nodes of Slurm: states, GPUs of several types and forms, what they say is taken, over-commitment.
 #include "records.hpp"
 
+#include <support/messages.hpp>
 #include <support/real_data.hpp>
 
 #include <gpusched/io/network_files.hpp>
@@ -29,6 +30,27 @@ TEST_CASE("States of nodes that receive no task", "[io][slurm]") {
     CHECK(reading.cluster.nodes.size() == 2);
     CHECK(row(reading, "Node", "FUTURE").fidelity == io::Fidelity::left_out);
     CHECK(row(reading, "Node", "planned").examples == std::vector<std::string>{"n2"});
+}
+
+TEST_CASE("The reason why a node is closed is in the answers about it", "[io][slurm]") {
+    const auto reading = read(
+        {node("n0", "Reason=bad fan [root@2026-11-28T09:00:00]", "gpu:2", "IDLE+DRAIN"),
+         node("n1", "Reason=Not responding", "gpu:2", "DOWN*"), node("n2", "Reason=was slow", "gpu:2"),
+         pending("1", "NumNodes=1")});
+    CHECK(node_of(reading, "n0").labels.at("slurm/reason") == "bad fan [root@2026-11-28T09:00:00]");
+    CHECK_FALSE(node_of(reading, "n2").labels.contains("slurm/reason"));
+    const auto cluster = Cluster::build(reading.cluster);
+    const auto obstacle = [&](const char* on) {
+        return describe_obstacle(cluster, cluster.find_task("1/0"), cluster.find_node(on));
+    };
+    CHECK_THAT(obstacle("n0"), testing_support::Mentions("drained bad fan"));
+    CHECK_THAT(obstacle("n1"), testing_support::Mentions("not ready Not responding"));
+    CHECK(obstacle("n2").empty());
+}
+
+TEST_CASE("Nodes alone are of Slurm, too", "[io][slurm]") {
+    const auto reading = read({node("n0", "Partitions=p", "gpu:2", "IDLE+DRAIN")});
+    CHECK(words_of(Cluster::build(reading.cluster).inventory()).closed == "drained");
 }
 
 TEST_CASE("A reserved node is for jobs of its reservation", "[io][slurm]") {
