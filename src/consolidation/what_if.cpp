@@ -176,7 +176,7 @@ static Cluster emptied(const Cluster& cluster) {
 }
 
 /// True if too few pods of the job fit on the emptied nodes, of each kind alone. Ignores group constraints.
-static bool is_impossible(const Cluster& emptied, const QueuedJob& job) {
+static bool lacks_room(const Cluster& emptied, const QueuedJob& job) {
     const auto& t = emptied.inventory().tasks;
     const auto kind = [&](TaskId pod) {
         const auto i = index(pod);
@@ -196,6 +196,33 @@ static bool is_impossible(const Cluster& emptied, const QueuedJob& job) {
         hold += static_cast<std::size_t>(room);
     }
     return hold < job.needed;
+}
+
+/// True if the job starts with all its pods only, and their groups need no other task that runs now. Then it must
+/// find a place on the emptied nodes.
+static bool must_fit(const Cluster& cluster, const QueuedJob& job) {
+    const auto& inv = cluster.inventory();
+    bool grouped = false;
+    for (const auto pod : job.pods) {
+        grouped =
+            grouped || !inv.affinity_memberships(pod).empty() || !inv.anti_affinity_memberships(pod).empty();
+        for (const auto& m : inv.selection_memberships(pod)) {
+            grouped = true;
+            if (m.is_bound() && inv.group_sets[m.set].kind != GroupKind::avoid &&
+                cluster.group_domains(m.set) > 0)
+                return false;
+        }
+    }
+    return grouped && !job.one_by_one && job.needed == job.pods.size();
+}
+
+/// Says why the emptied nodes cannot hold the job; empty if that is not proven.
+static std::string why_impossible(const Cluster& cluster, const Cluster& emptied, const QueuedJob& job,
+                                  const Context& context) {
+    const bool lacks = lacks_room(emptied, job);
+    if (!lacks && !must_fit(cluster, job)) return {};
+    auto found = allocation::allocate(emptied, job.pods, {}, context);
+    return lacks || (!found.placed && found.proven) ? "impossible: " + found.reason : std::string();
 }
 
 /// A controller creates the task again, even if nothing may disturb it. Slurm requeues only jobs that may move.
@@ -388,8 +415,9 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
                 continue;
             }
             outcome = queued.start(job);
-            if (!outcome.starts && !find_waiting(at, job.pods) && detail::is_impossible(emptied, job))
-                outcome.reason = "impossible: " + allocation::allocate(emptied, job.pods, {}, inner).reason;
+            if (!outcome.starts && !find_waiting(at, job.pods))
+                if (auto why = detail::why_impossible(at, emptied, job, inner); !why.empty())
+                    outcome.reason = std::move(why);
             outcome.alone = alone.starts_alone(job);
             one.starts += outcome.starts ? 1 : 0;
             one.alone += outcome.alone ? 1 : 0;

@@ -457,6 +457,41 @@ TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
         con::what_if(cluster, {.uncordon = {cluster.find_node("z")}, .consolidate = false});
     const auto& few = uncordoned.jobs.at(0);
     CHECK(few.name == "few");
+TEST_CASE("what_if: jobs that their groups make impossible") {
+    // Two nodes in use, which hold a whole job if the other tasks leave.
+    ClusterSpec spec;
+    spec.nodes = {node("a"), node("b")};
+    spec.tasks = {task("runs-a", "a", {0, 1, 2, 3}), task("runs-b", "b", {0, 1, 2, 3})};
+    const auto reason = [&](int pods, const std::function<void(TaskSpec&)>& change) {
+        auto asked = spec;
+        asked.jobs = {{.name = "asks", .min_members = pods}};
+        for (int p = 0; p < pods; ++p) {
+            asked.tasks.push_back(pending("p" + std::to_string(p), 1, "asks"));
+            asked.tasks.back().groups = {"ours"};
+            change(asked.tasks.back());
+        }
+        const auto answer = con::what_if(Cluster::build(asked), {.consolidate = false});
+        return answer.jobs.at(0).outcomes.at(0).reason;
+    };
+    const auto apart = [](TaskSpec& pod) { pod.avoid = {{.group = "ours"}}; };
+    CHECK(reason(2, apart).empty());
+    CHECK_THAT(reason(3, apart), Mentions("impossible"));
+    const auto spread = [](TaskSpec& pod) { pod.spread = {{.group = "ours", .min_domains = 3}}; };
+    CHECK(reason(2, spread).empty());
+    CHECK_THAT(reason(3, spread), Mentions("impossible"));
+    CHECK_THAT(reason(1, [](TaskSpec& pod) { pod.near = {{.group = "absent"}}; }), Mentions("impossible"));
+    // A task that runs keeps them away, or must stay for them.
+    spec.tasks[0].groups = spec.tasks[1].groups = {"others"};
+    const auto avoids = reason(1, [](TaskSpec& pod) { pod.avoid = {{.group = "others"}}; });
+    CHECK_THAT(avoids, !Mentions("impossible"));
+    CHECK_FALSE(avoids.empty());
+    spec.tasks[0] = task("runs-a", "a", {0, 1, 2, 3, 4, 5, 6, 7});
+    spec.tasks[0].groups = {"leads"};
+    const auto near = reason(1, [](TaskSpec& pod) { pod.near = {{.group = "leads"}}; });
+    CHECK_THAT(near, !Mentions("impossible"));
+    CHECK_FALSE(near.empty());
+}
+
     CHECK_THAT(few.outcomes.at(1).reason,
                Mentions("its gang is incomplete 'few' needs 3 members only 1 exists"));
     // A job that does not wait for room starts in no state.
