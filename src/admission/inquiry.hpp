@@ -106,11 +106,11 @@ class Inquiry {
     void say_constraint();
     /// The pods like that of the tally for which the node had room without the constraints that refuse it, if all other
     /// tasks left; at most `count`.
-    [[nodiscard]] std::int64_t room_without(const Tally& tally, NodeId node, std::int64_t count) const;
+    [[nodiscard]] std::int64_t room_without(const Tally& tally, NodeId node, std::int64_t count);
     using Rows = std::vector<std::uint32_t>;
     /// Returns the fewest constraints without which the nodes could hold `count` pods like that of the tally, by
     /// counting, if all other tasks left. Of equally few, those that leave most nodes. Empty if there are none.
-    [[nodiscard]] Rows fewest_that_help(const Tally& tally, std::int64_t count) const;
+    [[nodiscard]] Rows fewest_that_help(const Tally& tally, std::int64_t count);
     void say_rows(const Tally& tally, const Rows& rows);
     /// What it costs to remove a constraint that alone refuses nodes.
     [[nodiscard]] std::int64_t cost_to_remove(const Tally& tally, std::size_t row);
@@ -158,12 +158,13 @@ class Inquiry {
     std::vector<Kind> kinds_;    // of `why_.pods`, the largest first
     std::map<TaskId, std::size_t> kind_of_;
     Why why_;
-    std::optional<Cluster> work_;     // with as many of the pods as find a place
-    std::vector<TaskId> unplaced_;    // the others
-    std::vector<NodeId> best_nodes_;  // where they were placed
-    std::optional<Level> level_;      // the pods must share a domain of it
-    std::optional<Level> small_;      // of this level no domain is large enough
-    std::optional<Cluster> emptied_;  // the pool without tasks that may leave
+    std::optional<Cluster> work_;      // with as many of the pods as find a place
+    std::vector<TaskId> unplaced_;     // the others
+    std::vector<NodeId> best_nodes_;   // where they were placed
+    std::optional<Level> level_;       // the pods must share a domain of it
+    std::optional<Level> small_;       // of this level no domain is large enough
+    std::optional<Cluster> emptied_;   // the pool without tasks that may leave
+    std::optional<Cluster> repaired_;  // the same, with nodes that have no failed GPUs and reach the volumes
     // Limits of the search whether it is impossible, about one per pod and node that is asked: in all, so that it
     // ends within a second or two, and for one call of `try_all`.
     static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;

@@ -85,15 +85,28 @@ void Inquiry::say_constraint() {
     }
 }
 
-std::int64_t Inquiry::room_without(const Tally& tally, NodeId node, std::int64_t count) const {
-    // `emptied_` does not show how many GPUs a node has after a repair, nor which volumes it could reach.
+std::int64_t Inquiry::room_without(const Tally& tally, NodeId node, std::int64_t count) {
+    // In `emptied_`, failed GPUs and volumes still refuse.
+    auto spec = emptied_->node_spec(node);
+    bool changes = false;
     for (const auto row : tally.refusals.of(node))
-        if (tally.constraint(row) == Constraint::volume || tally.constraint(row) == Constraint::failed_gpus)
-            return count;
-    return gpusched::detail::room_by_resources(*emptied_, tally.refusals.task(), node, count);
+        if (tally.constraint(row) == Constraint::failed_gpus) {
+            spec.failed_gpus.clear();
+            changes = true;
+        } else if (tally.constraint(row) == Constraint::volume) {
+            spec.resources[inv_.resource_names[tally.refusals.rows()[row].resource]] = largest_quantity;
+            changes = true;
+        }
+    if (!changes) return gpusched::detail::room_by_resources(*emptied_, tally.refusals.task(), node, count);
+    if (!repaired_) {
+        repaired_ = *emptied_;
+        repaired_->commit();
+    }
+    repaired_->update_node(repaired_->handle(node), spec);
+    return gpusched::detail::room_by_resources(*repaired_, tally.refusals.task(), node, count);
 }
 
-Inquiry::Rows Inquiry::fewest_that_help(const Tally& tally, std::int64_t count) const {
+Inquiry::Rows Inquiry::fewest_that_help(const Tally& tally, std::int64_t count) {
     Rows known;  // the rows that refuse nodes, which are bits of a mask
     for (const auto& [set, group] : tally.sets)
         for (const auto row : set)

@@ -264,6 +264,40 @@ TEST_CASE("why names the cause that a change would remove") {
     }
 }
 
+TEST_CASE("why counts the pods for which a repair or a volume makes room") {
+    // n0 would hold one of the two pods. The other nodes would hold both, but two constraints refuse them.
+    auto asks = pod("asks-0", 8, "asks");
+    NodeSpec n0{.name = "n0", .gpu_count = 8, .cpu_milli = 64'000, .memory_mib = 1'000};
+    SECTION("failed GPUs") {
+        n0.failed_gpus = {3};
+    }
+    SECTION("a volume") {
+        asks.gpu_count = 4;
+        asks.cpu_milli = 40'000;
+        asks.resources = {{"volumes like d", 1}};
+    }
+    ClusterSpec spec{.nodes = {n0, n0, n0}, .jobs = {{.name = "asks", .min_members = 2}}};
+    for (const std::size_t n : {1u, 2u}) {
+        auto& other = spec.nodes[n];
+        other.name = "n" + std::to_string(n);
+        other.failed_gpus.clear();
+        other.schedulable = false;
+        for (const auto& [name, amount] : asks.resources) other.resources[name] = 1'000;
+        spec.tasks.push_back(running("on-" + other.name, other.name, first(8)));
+    }
+    spec.tasks.push_back(asks);
+    asks.name = "asks-1";
+    spec.tasks.push_back(asks);
+    const auto found = why(Cluster::build(spec), "asks");
+    CHECK(found.impossible == false);
+    CHECK(found.constraints == std::vector<std::string>{"cordoned", "gpu"});
+    // With one pod fewer, n0 alone suffices.
+    spec.tasks.pop_back();
+    spec.jobs[0].min_members = 1;
+    const auto one = why(Cluster::build(spec), "asks");
+    CHECK(one.constraints == std::vector<std::string>{asks.resources.empty() ? "failed_gpus" : "volume"});
+}
+
 TEST_CASE("why orders rows by permanence, or as kube-scheduler runs its filters") {
     ClusterSpec spec;
     spec.nodes = {node("n0", 8, 64)};
