@@ -97,6 +97,8 @@ class Inquiry {
     bool say_impossible();
     /// Names the fewest constraints that never change without which a node would be left.
     void say_permanent(const Tally& tally);
+    /// Adds the tasks of the node that cannot leave it, each with the reason.
+    void say_fixed(const Cluster& cluster, NodeId node);
     /// Adds that some of the pods find a place all the same.
     void say_places();
 
@@ -140,10 +142,10 @@ class Inquiry {
     void ask_others();
     void ask_to_wait();
     void ask_to_uncordon();
-    void ask_admit();
-    void add_admission(RemedyKind kind, const Admission& made);
     /// The name of a closed node, with the reason in brackets if the cluster has it.
     [[nodiscard]] std::string with_reason(NodeId node) const;
+    void ask_admit();
+    void add_admission(RemedyKind kind, const Admission& made);
     void ask_for_nodes();
     [[nodiscard]] Cluster with_nodes(NodeId like, std::int64_t count) const;
 
@@ -169,7 +171,8 @@ class Inquiry {
     // ends within a second or two, and for one call of `try_all`.
     static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;
     std::int64_t steps_ = most_steps;
-    std::string reason_;  // of `allocate`
+    std::string reason_;             // of `allocate`
+    NodeId closest_ = none<NodeId>;  // of those that only the constraint to blame refuses
 };
 
 }  // namespace gpusched::admission::detail

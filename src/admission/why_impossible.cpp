@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inquiry: could the nodes hold the pods if other tasks left?
 #include "admission/inquiry.hpp"
+#include "consolidation/explain_parts.hpp"
 #include "model/node_match.hpp"
 #include "model/pod_room.hpp"
 
@@ -324,6 +325,11 @@ bool Inquiry::say_impossible() {
         why_.cause +=
             near ? why_.constraints.back() + ": " + gpusched::detail::describe_lonely(*emptied_, sample)
                  : emptied.describe(set->first, closest);
+        if (std::any_of(set->first.begin(), set->first.end(), [&](auto row) {
+                return emptied.constraint(row) >= Constraint::gpu &&
+                       emptied.constraint(row) <= Constraint::pods;
+            }))
+            say_fixed(*emptied_, closest);
         say_places();
         return true;
     }
@@ -343,6 +349,12 @@ bool Inquiry::say_impossible() {
                      : "");
     say_places();
     return true;
+}
+
+void Inquiry::say_fixed(const Cluster& cluster, NodeId node) {
+    const auto fixed = consolidation::detail::describe_fixed(cluster, node, {});
+    if (!fixed.empty())
+        why_.cause += "; these stay on " + gpusched::quoted(cluster.name(node)) + ": " + fixed;
 }
 
 void Inquiry::say_places() {

@@ -33,9 +33,30 @@ struct Candidate {
     std::int64_t gpus = 0, nodes = 0;
 };
 
-constexpr const char* hostname = "kubernetes.io/hostname";
-/// Whether a named resource stands for volumes that some nodes reach.
-static bool is_volume(std::string_view resource) { return resource.starts_with("volumes like "); }
+static FixedBy reason_of(BlockerKind kind) {
+    switch (kind) {
+    case BlockerKind::budget:
+        return FixedBy::budget;
+    case BlockerKind::no_disruption:
+        return FixedBy::no_disruption;
+    case BlockerKind::no_controller:
+        return FixedBy::no_controller;
+    case BlockerKind::never_moves:
+        return FixedBy::never_moves;
+    case BlockerKind::local_volume:
+        return FixedBy::local_volume;
+    case BlockerKind::locked:
+        return FixedBy::locked;
+    case BlockerKind::cpu_local:
+        return FixedBy::cpu_local;
+    case BlockerKind::standby:
+        return FixedBy::standby;
+    case BlockerKind::core_members:
+    case BlockerKind::gang_domain:
+        break;
+    }
+    return FixedBy::core_member;
+}
 
 /// Removes blockers from a cluster until the end of its life.
 class Without {
@@ -251,7 +272,11 @@ class BlockerSearch {
         const bool is_job = inv_.tasks.job[index(task)] != none<JobId>;
         const auto [at, is_new] =
             number_.try_emplace({kind, kind != BlockerKind::budget && is_job, name}, found_.size());
-        if (is_new) found_.push_back({kind, name, {}, 0});
+        if (is_new) {
+            auto reason = kind == BlockerKind::gang_domain ? "its job must stay within one network domain"
+                                                           : in_words(cluster_, task, reason_of(kind));
+            found_.push_back({kind, name, std::move(reason), {}, 0});
+        }
         auto& tasks = found_[at->second].tasks;
         if (tasks.empty() || tasks.back() != task) tasks.push_back(task);
         return at->second;
@@ -284,7 +309,7 @@ class BlockerSearch {
             if (t.how(task) == Mobility::none)
                 hold(has_no_controller(inv_, task) ? BlockerKind::no_controller : BlockerKind::never_moves,
                      owner(task));
-            if (is_pinned(task)) hold(BlockerKind::local_volume, owner(task));
+            if (is_bound(task)) hold(BlockerKind::local_volume, owner(task));
             const auto job = t.job[i];
             if (job != none<JobId> && inv_.job_max_disrupted[index(job)] == 0)
                 hold(BlockerKind::no_disruption, owner(task));
@@ -299,34 +324,12 @@ class BlockerSearch {
     }
 
     // True if no node except its own passes the names of nodes and the volumes that the task asks for.
-    bool is_pinned(TaskId task) {
+    bool is_bound(TaskId task) {
         const auto i = index(task);
-        const auto of = std::pair(inv_.tasks.requirement[i], inv_.tasks.extras[i]);
-        const auto [at, is_new] = open_nodes_.try_emplace(of, 0);
-        if (!is_new) return at->second == 1;
-        const auto& resources = inv_.extras[of.second].resources;
-        const auto names_nodes = [&] {
-            const auto& affinity = inv_.node_affinity(task);
-            return inv_.node_selector(task).contains(hostname) ||
-                   std::any_of(affinity.begin(), affinity.end(), [](const NodeTerm& term) {
-                       return !term.match_fields.empty() ||
-                              std::any_of(term.match_expressions.begin(), term.match_expressions.end(),
-                                          [](const NodeMatch& match) { return match.key == hostname; });
-                   });
-        };
-        const auto volume = [&](const auto& resource) {
-            return is_volume(inv_.resource_names[resource.resource]);
-        };
-        if (std::none_of(resources.begin(), resources.end(), volume) && !names_nodes()) return false;
-        const auto columns = inv_.resource_names.size();
-        for (const auto node : cluster_.nodes()) {
-            const bool reaches = std::all_of(resources.begin(), resources.end(), [&](const auto& resource) {
-                return !volume(resource) ||
-                       inv_.node_resources[index(node) * columns + resource.resource] >= resource.amount;
-            });
-            if (reaches && inv_.eligible(task, node) && ++at->second > 1) break;
-        }
-        return at->second == 1;
+        const auto [at, is_new] =
+            bound_.try_emplace({inv_.tasks.requirement[i], inv_.tasks.extras[i]}, false);
+        if (is_new) at->second = !bound_by(cluster_, task).empty();
+        return at->second;
     }
 
     // Finds the gangs that must stay within one domain, and the nodes that they use and nothing else holds.
@@ -439,8 +442,7 @@ class BlockerSearch {
     std::map<std::tuple<BlockerKind, bool, std::string>, std::size_t> number_;
     std::vector<std::vector<std::size_t>> held_by_;  // by NodeId
     std::set<std::pair<std::size_t, NodeId>> gang_nodes_;
-    // By requirement and extras: the nodes on which a task may run, 2 for more; 0 if any name is welcome.
-    std::map<std::pair<std::uint32_t, std::uint32_t>, int> open_nodes_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, bool> bound_;  // by requirement and extras
     BlockerRanking result_;
 };
 

@@ -26,31 +26,13 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-static std::string in_words(const Inventory& inventory, FixedBy by) {
-    switch (by) {
-    case FixedBy::no_controller:
-        return "no controller would recreate it";
-    case FixedBy::never_moves:
-        return std::string(words_of(inventory).fixed);
-    case FixedBy::exempt_node:
-        return "its node is exempt";
-    case FixedBy::no_disruption:
-        return "its job allows no disruption";
-    case FixedBy::budget:
-        return "its disruption budget allows none";
-    case FixedBy::core_member:
-        return "its job needs this member";
-    default:
-        return std::string(enum_name(by));
-    }
-}
-
-std::string in_words(const Inventory& inventory, ClosedBy by) {
+std::string in_words(const Inventory& inventory, ClosedBy by, NodeId node) {
     switch (by) {
     case ClosedBy::cordoned:
-        return std::string(words_of(inventory).closed);
+        return std::string(words_of(inventory).closed) +
+               gpusched::detail::closed_reason(inventory, node, ": ");
     case ClosedBy::not_ready:
-        return "not ready";
+        return "not ready" + gpusched::detail::closed_reason(inventory, node, ": ");
     case ClosedBy::emptied:
         return "vacated by the plan";
     case ClosedBy::empty:
@@ -68,7 +50,35 @@ bool has_no_controller(const Inventory& inventory, TaskId task) {
     return i < kinds.size() && kinds[i] != TaskTable::unknown_kind && inventory.owner_kinds[kinds[i]].empty();
 }
 
-FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
+std::string bound_by(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    std::vector<std::pair<std::uint32_t, std::int64_t>> volumes;
+    for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
+        if (is_volume(inv.resource_names[resource])) volumes.emplace_back(resource, amount);
+    const auto names_node = [](const NodeMatch& match) { return match.key == hostname; };
+    const auto& affinity = inv.node_affinity(task);
+    const bool names_nodes =
+        inv.node_selector(task).contains(hostname) ||
+        std::any_of(affinity.begin(), affinity.end(), [&](const NodeTerm& term) {
+            return !term.match_fields.empty() ||
+                   std::any_of(term.match_expressions.begin(), term.match_expressions.end(), names_node);
+        });
+    if (volumes.empty() && !names_nodes) return {};
+    const auto columns = inv.resource_names.size();
+    const auto nodes = cluster.nodes();
+    const auto passes = [&](NodeId node) {
+        return inv.eligible(task, node) &&
+               std::all_of(volumes.begin(), volumes.end(), [&](const auto& volume) {
+                   return inv.node_resources[index(node) * columns + volume.first] >= volume.second;
+               });
+    };
+    if (std::count_if(nodes.begin(), nodes.end(), passes) != 1) return {};
+    if (volumes.empty()) return "a local volume or the name of its node binds it";
+    return concat("no other node reaches ", inv.resource_names[volumes.front().first]);
+}
+
+FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options, bool movable) {
+    if (movable) return bound_by(cluster, task).empty() ? FixedBy::none : FixedBy::local_volume;
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (t.daemon[i]) return FixedBy::daemon;
@@ -89,17 +99,68 @@ FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
 }
 
 // Names the budgets that keep the task.
-static std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
-    if (by != FixedBy::budget) return in_words(cluster.inventory(), by);
+static std::string name_budgets(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     std::vector<std::string> names;
     for (const auto budget : inv.budgets_of(task))
         if (inv.budgets[budget].allows() == 0) names.push_back(gpusched::quoted(inv.budget_names[budget]));
-    if (names.empty()) return in_words(inv, by);
+    if (names.empty()) return "its disruption budget allows none";
     std::string list;
     for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
     return names.size() == 1 ? "its disruption budget " + list + " allows none"
                              : "its disruption budgets " + list + " allow none";
+}
+
+// Says what forbids moves to a task that has a controller, as far as the snapshot tells.
+static std::string name_protection(const Inventory& inv, TaskId task) {
+    const auto i = index(task);
+    if (gpusched::detail::is_slurm(inv) || i >= inv.tasks.owner_kind.size() ||
+        inv.tasks.owner_kind[i] == TaskTable::unknown_kind)
+        return std::string(words_of(inv).fixed);
+    const std::string kind(inv.owner_kinds[inv.tasks.owner_kind[i]]);
+    for (const char* const known :
+         {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
+        if (kind == known) return "protected: by an annotation such as safe-to-evict, or by its scheduler";
+    return concat("protected: its owner is of kind ", kind,
+                  ", which is not known to recreate it, or an annotation or its scheduler protects it");
+}
+
+std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
+    switch (by) {
+    case FixedBy::standby:
+        return "it lends its resources";
+    case FixedBy::cpu_local:
+        return "it is bound to its cores";
+    case FixedBy::no_controller:
+        return "no controller would recreate it";
+    case FixedBy::never_moves:
+        return name_protection(cluster.inventory(), task);
+    case FixedBy::local_volume:
+        return bound_by(cluster, task);
+    case FixedBy::exempt_node:
+        return "its node is exempt";
+    case FixedBy::no_disruption:
+        return "its job allows no disruption";
+    case FixedBy::budget:
+        return name_budgets(cluster, task);
+    case FixedBy::core_member:
+        return "its job needs this member";
+    default:
+        return std::string(enum_name(by));
+    }
+}
+
+std::string describe_fixed(const Cluster& cluster, NodeId node, const Options& options) {
+    constexpr std::size_t most = 4;
+    const auto scope = make_scope(cluster, options);
+    std::vector<std::string> found;
+    for (const auto task : cluster.tasks_on(node))
+        if (const auto by = fixed_by(cluster, task, options, scope.movable[index(task)] != 0);
+            by != FixedBy::none)
+            found.push_back(gpusched::quoted(cluster.name(task)) + " (" + in_words(cluster, task, by) + ")");
+    std::string text;
+    for (std::size_t f = 0; f < std::min(most, found.size()); ++f) text += (f == 0 ? "" : ", ") + found[f];
+    return found.size() > most ? concat(text, " and ", found.size() - most, " more") : text;
 }
 
 std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
@@ -156,6 +217,9 @@ class Explainer {
     /// @param opened_weight is increased by the weight of the empty nodes that the tasks would open
     [[nodiscard]] std::vector<Blocker> place_together(NodeId node, std::int64_t& opened_weight);
     [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
+    [[nodiscard]] std::string_view words(Obstacle obstacle) const {
+        return gpusched::detail::in_words(cluster_.inventory(), obstacle);
+    }
     [[nodiscard]] std::string obstacles_of(const Blocker& blocker) const;
 
     [[nodiscard]] bool is_worth_opening(std::int64_t weight, std::int64_t cost,
@@ -335,7 +399,7 @@ std::string Explainer::obstacles_of(const Blocker& blocker) const {
     if (blocker.nodes_refused > 0)
         text = "rule " + gpusched::quoted(rule_.name()) + " on " + std::to_string(blocker.nodes_refused);
     if (blocker.nodes_with_obstacle > 0 || text.empty())
-        text += (text.empty() ? "" : ", ") + std::string(gpusched::in_words(blocker.obstacle)) + " on " +
+        text += (text.empty() ? "" : ", ") + std::string(words(blocker.obstacle)) + " on " +
                 std::to_string(blocker.nodes_with_obstacle);
     return text;
 }
@@ -356,11 +420,11 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
             text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];
         if (change.obstacle != Obstacle::none)
             text += std::string(lacks.empty() ? ", prevented only by " : ", and is prevented by ") +
-                    std::string(gpusched::in_words(change.obstacle));
+                    std::string(words(change.obstacle));
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
-                ", which is " + detail::in_words(cluster_.inventory(), change.closed_by);
+                ", which is " + detail::in_words(cluster_.inventory(), change.closed_by, change.closed_node);
     if (!text.empty()) return text;
     const auto all = after_.nodes();
     const bool suits = std::any_of(all.begin(), all.end(), [&](NodeId node) {
@@ -389,9 +453,10 @@ Explanation Explainer::explain_node(NodeId node) {
             result.received.push_back(task);
             continue;
         }
-        if (!scope_.movable[index(task)]) {
+        if (const auto by = fixed_by(cluster_, task, options_, scope_.movable[index(task)] != 0);
+            by != FixedBy::none) {
             result.fate = NodeFate::has_fixed;
-            result.blockers.push_back({.task = task, .fixed_by = fixed_by(cluster_, task, options_)});
+            result.blockers.push_back({.task = task, .fixed_by = by});
             continue;
         }
         auto blocker = find_blocker(task);
@@ -598,9 +663,10 @@ std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, cons
         break;
     case MoveFate::node_closed:
         return "cannot move to " + to + ": the node receives nothing (" +
-               in_words(cluster.inventory(), e.closed_by) + ")";
+               in_words(cluster.inventory(), e.closed_by, e.to_node) + ")";
     case MoveFate::obstacle: {
-        auto text = concat("cannot move to ", to, " (", gpusched::in_words(e.obstacle), ")");
+        auto text = concat("cannot move to ", to, " (",
+                           gpusched::detail::in_words(cluster.inventory(), e.obstacle), ")");
         for (std::size_t v = 0; v < e.victims.size(); ++v)
             text += (v == 0 ? ", unless these leave it: task " : ", task ") +
                     gpusched::quoted(cluster.name(e.victims[v]));
@@ -633,9 +699,9 @@ MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope
         result.fate = MoveFate::not_placed;
     } else if (result.from_node == node) {
         result.fate = MoveFate::is_there;
-    } else if (!scope.movable[index(task)]) {
+    } else if (result.fixed_by = fixed_by(cluster, task, options, scope.movable[index(task)] != 0);
+               result.fixed_by != FixedBy::none) {
         result.fate = MoveFate::task_stays;
-        result.fixed_by = fixed_by(cluster, task, options);
     } else {
         result.closed_by = closed[index(node)];
         result.obstacle = find_obstacle(after, task, node);

@@ -9,17 +9,35 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusched::consolidation::detail {
 
-[[nodiscard]] std::string in_words(const Inventory& inventory, ClosedBy by);
+/// @param node that is closed
+[[nodiscard]] std::string in_words(const Inventory& inventory, ClosedBy by, NodeId node);
 
 /// Whether the task is known to have no controller that would recreate it.
 [[nodiscard]] bool has_no_controller(const Inventory& inventory, TaskId task);
 
+/// The label with the name of a node.
+inline constexpr const char* hostname = "kubernetes.io/hostname";
+/// Whether a named resource stands for volumes that some nodes reach.
+[[nodiscard]] inline bool is_volume(std::string_view resource) {
+    return resource.starts_with("volumes like ");
+}
+/// Says what binds the task to its node if no other node passes the names of nodes and the volumes that it asks for;
+/// empty otherwise.
+[[nodiscard]] std::string bound_by(const Cluster& cluster, TaskId task);
+
 /// Returns why the task is fixed.
-[[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options);
+/// @param movable whether the scope of a plan has it as movable
+[[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options,
+                               bool movable = false);
+/// Says why the task is fixed, with the names of budgets and volumes.
+[[nodiscard]] std::string in_words(const Cluster& cluster, TaskId task, FixedBy by);
+/// Names the tasks of the node that must stay, each with the reason; empty if there are none.
+[[nodiscard]] std::string describe_fixed(const Cluster& cluster, NodeId node, const Options& options);
 
 /// Explains each of the nodes without a plan.
 [[nodiscard]] std::vector<Explanation> explain_each(const Cluster& cluster, const std::vector<NodeId>& nodes,

@@ -36,6 +36,7 @@ enum class BlockerKind : std::uint8_t {
 struct FixedTasks {
     BlockerKind kind = BlockerKind::locked;  ///< why the tasks cannot move
     std::string name;                        ///< of the budget, the job, or the task without a job
+    std::string reason;                      ///< why the first of its tasks cannot move, in words
     std::vector<TaskId> tasks;               ///< the placed tasks that it keeps from moving, ascending
     std::int64_t nodes = 0;                  ///< occupied nodes that it holds, alone or with others
 };
@@ -43,6 +44,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<FixedTasks>, F&& field) {
     field("kind", &FixedTasks::kind);
     field("name", &FixedTasks::name);
+    field("reason", &FixedTasks::reason);
     field("tasks", &FixedTasks::tasks);
     field("nodes", &FixedTasks::nodes);
 }

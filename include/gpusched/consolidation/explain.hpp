@@ -37,6 +37,7 @@ enum class FixedBy : std::uint8_t {
     cpu_local,      ///< it is bound to the cores next to its GPUs
     no_controller,  ///< its `how` is none, and it has no controller that would recreate it
     never_moves,    ///< its `how` is none for another reason
+    local_volume,   ///< no other node passes its volumes or the names of nodes that it asks for
     exempt_node,    ///< the options exempt its node
     no_disruption,  ///< `max_disrupted` of its job or of the options is 0
     budget,         ///< it would be down while it moves, and a disruption budget allows no more

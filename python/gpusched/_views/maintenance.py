@@ -29,9 +29,9 @@ REASON_LABEL = "slurm/reason"
 KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
-    "no_controller": "{} never moves: no controller would recreate it",
-    "never_moves": "{} never moves: the report of the import has the reason",
-    "local_volume": "{} can run only on its node: a local volume or the name of the node binds it",
+    "no_controller": "{} never moves: {reason}",
+    "never_moves": "{} never moves: {reason}",
+    "local_volume": "{} can run only on its node: {reason}",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",
@@ -55,7 +55,7 @@ def stopped(reason: Any) -> list[str]:
 
 
 def blocker_text(blocker: consolidation.FixedTasks) -> str:
-    text = KIND_TEXTS[blocker.kind].format(blocker.name)
+    text = KIND_TEXTS[blocker.kind].format(blocker.name, reason=blocker.reason)
     return text if blocker.tasks == [blocker.name] else f"{text} ({counted(len(blocker.tasks), 'task')})"
 
 
@@ -133,8 +133,9 @@ def blockers_to_pandas(ranking: consolidation.BlockerRanking) -> pd.DataFrame:
             ranked.freed,
         )
         for ranked in ranking.ranked
+            [blocker.reason for blocker in ranked.blockers],
     ]
-    kinds = {"kind": "texts", "name": "texts", "nodes": "whole", "gpus": "whole"}
+    kinds = {"kind": "texts", "name": "texts", "reason": "texts", "nodes": "whole", "gpus": "whole"}
     return frame({**kinds, "tasks": "texts", "freed": "texts"}, rows)
 
 

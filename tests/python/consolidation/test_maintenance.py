@@ -79,7 +79,7 @@ def test_blockers(cluster: gs.Cluster) -> None:
     text = str(found)
     assert contains(text, "a1 is locked", "disruption budget web", "with preset best frees 0 nodes")
     assert "with preset fast frees" in str(gs.blockers(cluster, preset="fast"))
-    assert list(found.to_pandas().columns) == ["kind", "name", "nodes", "gpus", "tasks", "freed"]
+    assert list(found.to_pandas().columns) == ["kind", "name", "reason", "nodes", "gpus", "tasks", "freed"]
     assert found.to_pandas().freed.tolist() == [["a"], ["b"]]
     assert "a1 is locked" in found._repr_html_()
     assert pickle.loads(pickle.dumps(found)) == found

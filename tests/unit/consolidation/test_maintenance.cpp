@@ -351,6 +351,19 @@ TEST_CASE("blockers: pods with local volumes are a kind of their own") {
         const bool listed = std::ranges::count(found.ranked, con::BlockerKind::local_volume, kind) == 1;
         CHECK(listed == is_pinned);
         CHECK(found.found == (is_pinned ? 2 : 1));
+        if (!is_pinned) continue;
+        // Blockers and drain orders give the same reason for the task.
+        const auto binds = spec.tasks[0].resources.empty() ? Mentions("local volume or the name")
+                                                           : Mentions("volumes like v");
+        for (const auto& ranked : found.ranked)
+            if (kind(ranked) == con::BlockerKind::local_volume)
+                CHECK_THAT(ranked.blockers.at(0).reason, binds);
+        const auto order = con::drain_order(Cluster::build(spec), {});
+        const auto left = std::ranges::find_if(order.left, [](const con::Explanation& e) {
+            return e.blockers.at(0).fixed_by == con::FixedBy::local_volume;
+        });
+        REQUIRE(left != order.left.end());
+        CHECK_THAT(left->text, Mentions("'a1' must stay") && binds);
     }
 }
 
@@ -444,19 +457,6 @@ TEST_CASE("what_if: the queue, added nodes and a consolidation") {
     CHECK(more.states[1].placements.back().node == "a-new-1");
 }
 
-TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
-    auto spec = half_full();
-    spec.nodes.push_back(node("z"));
-    spec.nodes.back().schedulable = false;
-    spec.tasks[1].how = Mobility::none;  // a2
-    spec.jobs = {{.name = "gang", .min_members = 2}, {.name = "few", .min_members = 3}};
-    for (const auto* name : {"g1", "g2", "g3"}) spec.tasks.push_back(pending(name, 6, "gang"));
-    spec.tasks.push_back(pending("f1", 1, "few"));
-    const auto cluster = Cluster::build(spec);
-    const auto uncordoned =
-        con::what_if(cluster, {.uncordon = {cluster.find_node("z")}, .consolidate = false});
-    const auto& few = uncordoned.jobs.at(0);
-    CHECK(few.name == "few");
 TEST_CASE("what_if: jobs that their groups make impossible") {
     // Two nodes in use, which hold a whole job if the other tasks leave.
     ClusterSpec spec;
@@ -492,6 +492,19 @@ TEST_CASE("what_if: jobs that their groups make impossible") {
     CHECK_FALSE(near.empty());
 }
 
+TEST_CASE("what_if: removed nodes, cordoned nodes and gangs") {
+    auto spec = half_full();
+    spec.nodes.push_back(node("z"));
+    spec.nodes.back().schedulable = false;
+    spec.tasks[1].how = Mobility::none;  // a2
+    spec.jobs = {{.name = "gang", .min_members = 2}, {.name = "few", .min_members = 3}};
+    for (const auto* name : {"g1", "g2", "g3"}) spec.tasks.push_back(pending(name, 6, "gang"));
+    spec.tasks.push_back(pending("f1", 1, "few"));
+    const auto cluster = Cluster::build(spec);
+    const auto uncordoned =
+        con::what_if(cluster, {.uncordon = {cluster.find_node("z")}, .consolidate = false});
+    const auto& few = uncordoned.jobs.at(0);
+    CHECK(few.name == "few");
     CHECK_THAT(few.outcomes.at(1).reason,
                Mentions("its gang is incomplete 'few' needs 3 members only 1 exists"));
     // A job that does not wait for room starts in no state.
@@ -612,13 +625,15 @@ TEST_CASE("pods that never move: the blocker says why, and a controller recreate
         con::BlockerKind kind;
         con::FixedBy fixed_by;
         bool is_lost;
+        const char* reason;
     };
     using enum con::BlockerKind;
-    const auto [owner_kind, is_locked, kind, fixed_by, is_lost] = GENERATE(values<Case>({
-        {"Job", false, never_moves, con::FixedBy::never_moves, false},
-        {"", false, no_controller, con::FixedBy::no_controller, true},
-        {std::nullopt, false, never_moves, con::FixedBy::never_moves, true},
-        {"Job", true, con::BlockerKind::locked, con::FixedBy::locked, true},
+    const auto [owner_kind, is_locked, kind, fixed_by, is_lost, reason] = GENERATE(values<Case>({
+        {"Job", false, never_moves, con::FixedBy::never_moves, false, "protected annotation scheduler"},
+        {"RayCluster", false, never_moves, con::FixedBy::never_moves, false, "protected RayCluster"},
+        {"", false, no_controller, con::FixedBy::no_controller, true, "no controller would recreate it"},
+        {std::nullopt, false, never_moves, con::FixedBy::never_moves, true, "kind of owner forbids moves"},
+        {"Job", true, con::BlockerKind::locked, con::FixedBy::locked, true, "locked"},
     }));
     auto spec = half_full();
     spec.tasks[0].how = is_locked ? Mobility::restart : Mobility::none;  // a1
@@ -628,8 +643,12 @@ TEST_CASE("pods that never move: the blocker says why, and a controller recreate
     const auto a = cluster.find_node("a");
     const auto found = con::blockers(cluster);
     REQUIRE(found.found == 1);
-    CHECK((found.ranked.empty() ? found.others.at(0) : found.ranked[0].blockers.at(0)).kind == kind);
-    CHECK(con::drain_order(cluster, {.nodes = {{a}}}).left.at(0).blockers.at(0).fixed_by == fixed_by);
+    const auto& blocker = found.ranked.empty() ? found.others.at(0) : found.ranked[0].blockers.at(0);
+    CHECK(blocker.kind == kind);
+    CHECK_THAT(blocker.reason, Mentions(reason));
+    const auto order = con::drain_order(cluster, {.nodes = {{a}}});
+    CHECK(order.left.at(0).blockers.at(0).fixed_by == fixed_by);
+    CHECK_THAT(order.left.at(0).text, Mentions("'a1' must stay") && Mentions(reason));
     const auto removed = con::what_if(cluster, {.remove = {a}, .consolidate = false});
     CHECK(removed.lost == (is_lost ? std::vector<std::string>{"a1"} : std::vector<std::string>{}));
     CHECK(removed.jobs.size() == (is_lost ? 1 : 2));  // a2 waits in any case
