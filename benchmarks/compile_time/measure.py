@@ -126,7 +126,8 @@ def main(arguments=None):
     command = [options.compiler, "--version"]
     version = subprocess.run(command, capture_output=True, text=True).stdout.split("\n")[0]
     print(
-        f"{version}; flags {options.flags}; {options.runs} runs; empty file {empty:.3f} s (already subtracted)"
+        f"{version}; flags {options.flags}; {options.runs} runs; "
+        f"empty file {empty:.3f} s (already subtracted)"
     )
     print(f"{'header':<56}{'min':>8}{'median':>8}{'max':>8}{'budget':>8}")
     over = []

@@ -50,7 +50,9 @@ def as_trace(path: Path, folder: Path) -> Path:
     if path.suffix != ".json":
         return path
     table = folder / "burst.csv"
-    rows = sorted((row["record_time"], row["in_len"], row["out_len"]) for row in json.loads(path.read_text()).values())
+    rows = sorted(
+        (row["record_time"], row["in_len"], row["out_len"]) for row in json.loads(path.read_text()).values()
+    )
     lines = [f"{at - rows[0][0]},{prompt},{answer}" for at, prompt, answer in rows]
     table.write_text("\n".join(["Timestamp,Request tokens,Response tokens", *lines]) + "\n")
     return table
@@ -64,7 +66,9 @@ def request(workload: dict[str, Any], targets: dict[str, float]) -> dict[str, An
     }
 
 
-def judged(plan: serving.ServingPlan, asked: dict[str, Any], targets: dict[str, float], requests: int) -> list[float]:
+def judged(
+    plan: serving.ServingPlan, asked: dict[str, Any], targets: dict[str, float], requests: int
+) -> list[float]:
     """The largest percentile of three seeds over each target, with the lengths of the request."""
     replicas = [
         {"model": MODEL, "deployment": row["deployment"], "count": row["count"], "share": row["share"]}
@@ -82,7 +86,10 @@ def judged(plan: serving.ServingPlan, asked: dict[str, Any], targets: dict[str, 
 
 def rows_of(name: str, trace: Path, rate: float, targets: dict[str, float], requests: int) -> list[str]:
     recorded = [row for row in sim.read_llm_trace(trace) if row[1] > 0 and row[2] > 0]
-    means = {"input": round(np.mean([row[1] for row in recorded])), "output": round(np.mean([row[2] for row in recorded]))}
+    means = {
+        "input": round(np.mean([row[1] for row in recorded])),
+        "output": round(np.mean([row[2] for row in recorded])),
+    }
     real = request({"trace": str(trace), "rate": rate}, targets)
     lines = []
     for title, asked in (("means", request({**means, "rate": rate}, targets)), ("trace", real)):
@@ -104,14 +111,17 @@ def rows_of(name: str, trace: Path, rate: float, targets: dict[str, float], requ
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     beside = ROOT.parent / "shared" / "data"
     parser.add_argument("data", nargs="?", type=Path, default=Path(os.environ.get("GPUSCHED_DATA", beside)))
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     parser.add_argument("--smoke", action="store_true", help="one trace, few requests")
     options = parser.parse_args()
     lines = [
-        "| trace | planned with | replicas | $/h | first token, promised / got | further tokens, promised / got | planning |",
+        "| trace | planned with | replicas | $/h | first token, promised / got "
+        "| further tokens, promised / got | planning |",
         "|---|---|---|---|---|---|---|",
     ]
     skipped = False
@@ -122,7 +132,9 @@ def main() -> int:
                 print(f"SKIPPED {name}: no file {path}", file=sys.stderr)
                 skipped = True
                 continue
-            found = rows_of(name, as_trace(path, Path(folder)), rate, targets, 2000 if options.smoke else 20_000)
+            found = rows_of(
+                name, as_trace(path, Path(folder)), rate, targets, 2000 if options.smoke else 20_000
+            )
             lines += found
             print("\n".join(found), flush=True)
     if options.write and not skipped:

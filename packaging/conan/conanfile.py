@@ -79,4 +79,6 @@ class Gpusched(ConanFile):
     def package_info(self):
         # Users find the package's own CMake files, with its components.
         self.cpp_info.set_property("cmake_find_mode", "none")
-        self.cpp_info.builddirs = [str(p.parent) for p in Path(self.package_folder).rglob("gpuschedConfig.cmake")]
+        self.cpp_info.builddirs = [
+            str(p.parent) for p in Path(self.package_folder).rglob("gpuschedConfig.cmake")
+        ]

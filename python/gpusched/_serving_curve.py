@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 PERCENTILES = (50, 90, 95, 99)
-TARGETS = tuple(f"{latency}_p{percent}_s" for latency in ("ttft", "tpot", "latency") for percent in PERCENTILES)
+TARGETS = tuple(
+    f"{latency}_p{percent}_s" for latency in ("ttft", "tpot", "latency") for percent in PERCENTILES
+)
 
 
 class Curve(Table):

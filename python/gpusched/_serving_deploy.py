@@ -584,7 +584,9 @@ def overview(planned: Planned, launches: Sequence[Launch]) -> Iterator[str]:
             use = f"- {gpu}: {counted(used, 'GPU')} in {counted(pods.total(), 'pod')}"
             use += f" on {counted(machines_for(pods, size), 'machine')} of {size}"
             use += f"; the plan rents {rented[gpu]}" if gpu in rented else ""
-            label = "" if planned.types[gpu] in PRODUCTS else "; their label nvidia.com/gpu.product is unknown"
+            label = (
+                "" if planned.types[gpu] in PRODUCTS else "; their label nvidia.com/gpu.product is unknown"
+            )
             yield use + label
 
 

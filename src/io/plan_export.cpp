@@ -205,25 +205,25 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 #   sh FILE               carries it out with kubectl; started again, it goes on
 #   sh FILE check         changes nothing: what differs from the plan, and which disruption budgets refuse
 #   sh FILE skip NODE...  goes on without these nodes
-#   sh FILE undo          removes the cordons, undo NODE... those of some nodes; evicted pods are not moved back
+#   sh FILE undo          removes the cordons, undo NODE... those of some nodes; evicted pods do not move back
 #
-# The script cordons the nodes to be vacated and marks them, asks for approval, and evicts their pods through
-# the Eviction API, largest first, a few at a time. Pods that started there since leave as well if a ReplicaSet or
-# StatefulSet replaces them and they have no local data. It evicts a pod only if an open node has room for it now,
-# and waits until replacements have started. A node is uncordoned and left out if its pods have no room or a
-# disruption budget refuses their eviction. kube-scheduler chooses the nodes and GPUs of replacements: they may
-# differ from the plan. All state is in the cluster: the annotation gpusched/plan of nodes and the Lease gpusched,
-# which lets one copy run at a time.
+# The script cordons the nodes to be vacated and marks them, asks for approval, and evicts their pods
+# through the Eviction API, largest first, a few at a time. Pods that started there since leave as well if a
+# ReplicaSet or StatefulSet replaces them and they have no local data. It evicts a pod only if an open node
+# has room for it now, and waits until replacements have started. A node is uncordoned and left out if its
+# pods have no room or a disruption budget refuses their eviction. kube-scheduler chooses the nodes and GPUs
+# of replacements: they may differ from the plan. All state is in the cluster: the annotation gpusched/plan
+# of nodes and the Lease gpusched, which lets one copy run at a time.
 #
-# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 2 wrong arguments, 3 carried out in part (or:
-# check found differences).
+# Status: 0 the plan is carried out, 1 stopped or nothing vacated, 2 wrong arguments, 3 carried out in part
+# (or: check found differences).
 #
-# GPUSCHED_YES=1: does not ask; it goes on, but leaves out nodes with other pods that are not in the plan, or that
-# would be lost. GPUSCHED_BARE_PODS=1: evicts pods without a controller, too; they are lost. GPUSCHED_WAIT_S
-# (600) and GPUSCHED_POLL_S (5): seconds without progress until it gives up, and between two looks.
-# GPUSCHED_AT_ONCE (5): evictions at a time. GPUSCHED_LEASE_S (60): after this time another copy may take the
-# lock of one that died. GPUSCHED_NAMESPACE (default): of the Lease. KUBECTL (kubectl): the command, such as
-# "kubectl --context prod".
+# GPUSCHED_YES=1: does not ask; it goes on, but leaves out nodes with other pods that are not in the plan,
+# or that would be lost. GPUSCHED_BARE_PODS=1: evicts pods without a controller, too; they are lost.
+# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds without progress until it gives up, and between two
+# looks. GPUSCHED_AT_ONCE (5): evictions at a time. GPUSCHED_LEASE_S (60): after this time another copy may
+# take the lock of one that died. GPUSCHED_NAMESPACE (default): of the Lease. KUBECTL (kubectl): the
+# command, such as "kubectl --context prod".
 )" + detail::script_end(steps, detail::kubernetes_steps_script);
 }
 
@@ -338,12 +338,12 @@ GPUSCHED_EXPORT std::string plan_to_slurm_steps(const PlanSpec& plan, const Clus
 #   sh FILE        carries it out with scontrol; started again, it goes on
 #   sh FILE undo   opens the nodes and releases held jobs; requeued jobs are not moved back
 #
-# The script drains the nodes to be vacated, asks for approval, and then requeues whole jobs, largest first, one
-# at a time: it requeues a job on hold, releases it, and waits until it runs again. Slurm chooses the nodes and
-# the time. It leaves alone a job that no longer runs where the plan takes it from. A node with a job that is
-# not in the plan, that cannot be requeued, or that found no other place, is resumed and left out. If no job is
-# pending any more that the plan makes room for, it requeues nothing. Drained nodes carry the plan in
-# their Reason, held jobs at the end of their AdminComment until they are released.
+# The script drains the nodes to be vacated, asks for approval, and then requeues whole jobs, largest first,
+# one at a time: it requeues a job on hold, releases it, and waits until it runs again. Slurm chooses the
+# nodes and the time. It leaves alone a job that no longer runs where the plan takes it from. A node with a
+# job that is not in the plan, that cannot be requeued, or that found no other place, is resumed and left
+# out. If no job is pending any more that the plan makes room for, it requeues nothing. Drained nodes carry
+# the plan in their Reason, held jobs at the end of their AdminComment until they are released.
 #
 # Status: 0 the plan is carried out, 1 stopped or nothing vacated, 2 wrong arguments, 3 carried out in part.
 #

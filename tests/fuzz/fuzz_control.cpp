@@ -19,10 +19,12 @@ namespace {
 /// A host with two GPUs, two protected tenants and another one.
 const control::ControllerOptions& options() {
     static const auto made = control::parse_config(
-        R"({"format": "gpusched.control", "version": 1, "host": {"roots": [{}], "gpus": [{}, {"device": "A100-80GB"}],
+        R"({"format": "gpusched.control", "version": 1,
+         "host": {"roots": [{}], "gpus": [{}, {"device": "A100-80GB"}],
             "core_numa": [0, 0], "tenants": [
               {"name": "T1", "protected": true, "start": {"profile": "2g", "slice": 2, "cpus": "0-1"}},
-              {"name": "T2", "protected": true, "start": {"gpu": 1, "profile": "3g"}}, {"name": "T3", "gpu": 0}]}})");
+              {"name": "T2", "protected": true, "start": {"gpu": 1, "profile": "3g"}},
+               {"name": "T3", "gpu": 0}]}})");
     return made;
 }
 

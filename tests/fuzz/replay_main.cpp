@@ -30,7 +30,8 @@ void swap_types(const std::string& bytes) {
     const auto document = Json::parse(bytes, nullptr, false);
     if (bytes.size() > 20'000 || document.is_discarded()) return;
     const auto others = Json::parse(
-        R"([null, true, -1, 0, 9223372036854775807, 1e300, 0.5, "", "x", [], [0], [[], {}, 1, "y"], {}, {"a": 0}])");
+        R"([null, true, -1, 0, 9223372036854775807, 1e300, 0.5, "", "x", [], [0], [[], {}, 1, "y"], {},
+         {"a": 0}])");
     std::vector<Json::json_pointer> places(1);
     for (std::size_t i = 0; i < places.size() && places.size() < 300; ++i) {
         const auto at = places[i];

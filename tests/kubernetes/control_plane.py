@@ -37,7 +37,9 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--pods", type=int, default=300)
     parser.add_argument("--runs", nargs="+", choices=steps.RUNS, default=steps.RUNS, help="of steps")
-    parser.add_argument("--minutes", type=float, default=600, help="of steps: begin no further seed after them")
+    parser.add_argument(
+        "--minutes", type=float, default=600, help="of steps: begin no further seed after them"
+    )
     args = parser.parse_args()
     if unknown := set(args.parts) - {*PARTS, "steps"}:
         parser.error(f"no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}, steps")

@@ -110,7 +110,10 @@ class Filled:
             labels = {"app": name}
             made = {
                 "metadata": {"name": name, "namespace": SPACE},
-                "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+                "spec": {
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": spec},
+                },
             }
             self.plane.call("POST", f"/apis/apps/v1/namespaces/{SPACE}/replicasets", made)
             number += 1
@@ -122,7 +125,9 @@ class Filled:
         """Replacements without a node: of the plan, and of pods of the client that were evicted."""
         owners = {name.split("/")[1].rsplit("-", 1)[0] for name in evicted}
         waits = [p["metadata"] for p in self.cluster.pods().values() if not p["spec"].get("nodeName")]
-        return sum(not one["labels"]["app"].startswith("other") or one["labels"]["app"] in owners for one in waits)
+        return sum(
+            not one["labels"]["app"].startswith("other") or one["labels"]["app"] in owners for one in waits
+        )
 
     def cordoned(self) -> set[str]:
         return {one["metadata"]["name"] for one in self.items("nodes") if one["spec"].get("unschedulable")}
@@ -234,7 +239,8 @@ def measure(
         false = how != "drain" and status == 0 and (empty < len(plan.vacated_nodes) or pending > 0)
         return {
             "planned": len(plan.vacated_nodes), "empty": empty, "evictions": len(evicted),
-            "pending": pending, "no room": sum(not filled.room.get(name, True) for name in evicted), "false success": int(false),
+            "pending": pending, "no room": sum(not filled.room.get(name, True) for name in evicted),
+                "false success": int(false),
             "cordons left": left, "status": status, "seconds": seconds,
         }  # fmt: skip
     finally:

@@ -101,7 +101,9 @@ def act(state: dict, space: str, arguments: list[str]) -> str:
         schedule(state)
         lines = [*map(node_line, state["nodes"].items()), *map(pod_line, state["pods"].items())]
         lines += [f"D|{name}|broken|1|&app In \n" for name in state.get("broken", ())]
-        return "".join(lines) + "".join(f"D|{name}-budget||0|&pod In {name}\n" for name in state.get("forbidden", ()))
+        return "".join(lines) + "".join(
+            f"D|{name}-budget||0|&pod In {name}\n" for name in state.get("forbidden", ())
+        )
     if rest[0] == "pods" and "pending" in rest[-1]:
         return "".join(
             f"uid-{pod['owner']} pending: {name}: 0/9 nodes are available\n"
@@ -159,7 +161,11 @@ def apply(state: dict, items: list[dict]) -> str:
             state["conflicts"] = max(state.get("conflicts", 0) - 1, 0)
             failed = "uid mismatch" if node is None else "the object has been modified"
             continue
-        node |= {"mark": meta["annotations"]["gpusched/plan"], "unschedulable": True, "version": node["version"] + 1}
+        node |= {
+            "mark": meta["annotations"]["gpusched/plan"],
+            "unschedulable": True,
+            "version": node["version"] + 1,
+        }
     if failed:
         raise Failure("error", f"{failed}\nPlease review the fields above")
     return "serverside-applied\n"
@@ -188,7 +194,8 @@ def pod_line(item: tuple[str, dict]) -> str:
     owner = f"{pod.get('kind', 'ReplicaSet')}/{pod['owner']}/uid-{pod['owner']}" if pod["owner"] else ""
     return (
         f"P|{name}|{pod['uid']}|{pod['node'] or '<no value>'}|Running|{pod.get('leaving', '<no value>')}|"
-        f"{pod.get('created', '')}|{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ %||||||{pod.get('odd', '')}|"
+        f"{pod.get('created', '')}|{owner}|{pod['ready']}| +gpu/x={pod['gpus']}, ^ %||||||"
+        f"{pod.get('odd', '')}|"
         f"app={pod['owner']},pod={name},|\n"
     )
 

@@ -28,7 +28,11 @@ def main() -> int:
     schedule(state)
     called = " ".join([program, *arguments])
     error = next((text for start, text in state.get("fails", {}).items() if called.startswith(start)), "")
-    if program == "scontrol" and arguments[:2] == ["show", "node"] and arguments[2] in state.get("removed", ()):
+    if (
+        program == "scontrol"
+        and arguments[:2] == ["show", "node"]
+        and arguments[2] in state.get("removed", ())
+    ):
         error = f"Node {arguments[2]} not found"
     out = None if error else queue(state, arguments[2]) if program == "squeue" else control(state, *arguments)
     with open(path, "w") as file:

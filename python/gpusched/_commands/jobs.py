@@ -127,7 +127,11 @@ def preempt(args: argparse.Namespace) -> int:
             if (reason := why_not_pending(name, cluster)) is not None:
                 say("no eviction: " + (f"{name}: " if len(args.tasks) > 1 else "") + reason)
                 return NO_ROOM_NEEDED
-    if len(args.tasks) == 1 and args.tasks[0] not in cluster.tasks.name and args.tasks[0] in cluster.tasks.job:
+    if (
+        len(args.tasks) == 1
+        and args.tasks[0] not in cluster.tasks.name
+        and args.tasks[0] in cluster.tasks.job
+    ):
         args.job, args.tasks = args.tasks[0], []
     if args.job is not None or len(args.tasks) > 1:
         return preempt_gang(args, cluster, **options)

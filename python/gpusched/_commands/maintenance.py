@@ -103,7 +103,11 @@ def drain_order(args: argparse.Namespace) -> int:
     for problem in problems[:SHOWN]:
         say(problem)
     if order.batches:
-        say("the plans do not verify" if problems else "every plan verifies on the cluster that the plans before it leave")
+        say(
+            "the plans do not verify"
+            if problems
+            else "every plan verifies on the cluster that the plans before it leave"
+        )
     return FAILED if problems or order.left else OK
 
 
@@ -163,7 +167,7 @@ def what_if(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     with expanded_patterns(cluster, options):
         say(str(consolidation.what_if(cluster, **options)))
-    return OK
     for name in options.get("uncordon", ()):
         if reason := cluster.nodes[name].labels.get(REASON_LABEL):
             say(f"{name} is {cluster._words['closed']}: {reason}")
+    return OK

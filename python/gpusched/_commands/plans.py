@@ -296,7 +296,11 @@ def print_not_counted(cluster: Cluster, goal: dict[str, Any]) -> bool:
     models = {cluster.nodes[node].gpu_model for node in counted_nodes} if goal.get("gpu_model") else None
     user = goal.get("usable_by")
     candidates = [node for node in cluster.nodes if node.schedulable and node.gpu_count > 0]
-    excluded = [n.name for n in candidates if n.name not in counted_nodes and (models is None or n.gpu_model in models)]
+    excluded = [
+        n.name
+        for n in candidates
+        if n.name not in counted_nodes and (models is None or n.gpu_model in models)
+    ]
     if user is not None and excluded:
         say(
             f"not counted, because {user} could not run there, even without all tasks that may move: "

@@ -168,7 +168,9 @@ def say_rental(
     ]
     say(with_models(several, ("deployment", "replicas", "cost_per_h", "serves", "means"), rows))
     if plan.latencies:
-        percentiles = tuple(name for name in TARGETS if any(kind.get(name) is not None for kind in plan.latencies))
+        percentiles = tuple(
+            name for name in TARGETS if any(kind.get(name) is not None for kind in plan.latencies)
+        )
         rows = [
             (
                 kind["model"], kind["workload"], f"{kind['rate']:.3g}",
@@ -357,7 +359,9 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
 def export_problems(args: argparse.Namespace) -> list[str]:
     """Problems of options that belong to `--export`."""
     if args.export is None:
-        asked = [f"--{name.replace('_', '-')}" for name in given(args, "engine", "model_ids", "max_model_len")]
+        asked = [
+            f"--{name.replace('_', '-')}" for name in given(args, "engine", "model_ids", "max_model_len")
+        ]
         return [f"{', '.join(asked)}: only with --export"] if asked else []
     known = args.export.endswith((".sh", ".yaml", ".yml"))
     return [] if known else [f"--export: {repr_text(args.export)}; expected a file .sh or .yaml"]

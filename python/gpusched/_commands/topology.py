@@ -20,7 +20,8 @@ from .shared import OK, given, read_mapping, refuse, require_writable, say, writ
 
 LABEL_TOPOLOGY = re.compile(r"""apiVersion["']?\s*:\s*["']?(kueue\.x-k8s\.io|kai\.scheduler)/""")
 SLURM_TOPOLOGY = re.compile(
-    r"""^\s*(SwitchName|BlockName)\s*=|^[\s\[]*(-\s+|\{\s*)["']?topology["']?\s*:""", re.IGNORECASE | re.MULTILINE
+    r"""^\s*(SwitchName|BlockName)\s*=|^[\s\[]*(-\s+|\{\s*)["']?topology["']?\s*:""",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

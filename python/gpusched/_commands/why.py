@@ -35,8 +35,6 @@ def why(args: argparse.Namespace) -> int:
     say(str(found))
     alone = len(found.pods) == 1 or args.name not in found.pods  # `admit` does not ask for the gang of a pod
     if alone and args.on is None and any(remedy.kind in ("moves", "evictions") for remedy in found.remedies):
-        say(
-            f"to plan the moves or evictions: gpusched admit {shlex.quote(args.cluster)} {shlex.quote(args.name)}; "
-            "its search can miss a cheaper plan"
-        )
+        command = shlex.join(["gpusched", "admit", args.cluster, args.name])
+        say(f"to plan the moves or evictions: {command}; its search can miss a cheaper plan")
     return OK if found.waiting_for is None else NO_ROOM_NEEDED

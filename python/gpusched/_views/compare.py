@@ -83,7 +83,10 @@ class Diff(Table):
                 if row.kind == kind:
                     objects.setdefault(row.name, []).append(row)
             lines += [
-                "  " + " ".join(filter(None, (kind, name))) + ": " + "; ".join(changes(kind, rows, self.closed))
+                "  "
+                + " ".join(filter(None, (kind, name)))
+                + ": "
+                + "; ".join(changes(kind, rows, self.closed))
                 for name, rows in list(objects.items())[:OBJECTS_SHOWN]
             ]
             if len(objects) > OBJECTS_SHOWN:

@@ -93,7 +93,9 @@ def task_columns(c: Cluster) -> Columns:
     if t.device_count.any():
         shown += " device_count"
     return {
-        name: ("text", names[t.node_index]) if name == "node" else (TASK_KINDS.get(name, "any"), getattr(t, name))
+        name: ("text", names[t.node_index])
+        if name == "node"
+        else (TASK_KINDS.get(name, "any"), getattr(t, name))
         for name in shown.split()
     }
 

@@ -94,7 +94,9 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
     complete = ranking.stop_reason == "completed"
     removable = ranking.found - ranking.not_removable
     every_pair = math.comb(removable, 2)
-    gains = ranking.gpus_without_all > ranking.vacated_gpus or ranking.nodes_without_all > ranking.vacated_nodes
+    gains = (
+        ranking.gpus_without_all > ranking.vacated_gpus or ranking.nodes_without_all > ranking.vacated_nodes
+    )
     hopeless = complete and ranking.found > 0 and not rows and not gains
     all_tried = hopeless or ranking.planned >= removable
     if ranking.others:
@@ -116,9 +118,13 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
             f"{counted(ranking.gpus_without_all, 'GPU')}"
         )
     if not all_tried:
-        found.append(f"planned without {ranking.planned:,} of {removable:,} blockers, those that alone hold most")
+        found.append(
+            f"planned without {ranking.planned:,} of {removable:,} blockers, those that alone hold most"
+        )
     elif ranking.pairs and ranking.pairs_planned < every_pair:
-        found.append(f"planned without {ranking.pairs_planned:,} of {every_pair:,} pairs, those that alone hold most")
+        found.append(
+            f"planned without {ranking.pairs_planned:,} of {every_pair:,} pairs, those that alone hold most"
+        )
     return "\n".join(found + stopped(ranking.stop_reason))
 
 
@@ -127,13 +133,13 @@ def blockers_to_pandas(ranking: consolidation.BlockerRanking) -> pd.DataFrame:
         (
             [blocker.kind for blocker in ranked.blockers],
             [blocker.name for blocker in ranked.blockers],
+            [blocker.reason for blocker in ranked.blockers],
             ranked.nodes,
             ranked.gpus,
             sorted({task for blocker in ranked.blockers for task in blocker.tasks}),
             ranked.freed,
         )
         for ranked in ranking.ranked
-            [blocker.reason for blocker in ranked.blockers],
     ]
     kinds = {"kind": "texts", "name": "texts", "reason": "texts", "nodes": "whole", "gpus": "whole"}
     return frame({**kinds, "tasks": "texts", "freed": "texts"}, rows)
@@ -141,7 +147,9 @@ def blockers_to_pandas(ranking: consolidation.BlockerRanking) -> pd.DataFrame:
 
 def blockers_html(ranking: consolidation.BlockerRanking) -> str:
     rows = blocker_rows(ranking)
-    return _titled("Blockers", head(ranking)) + (_table(("without", "nodes", "gpus", "freed"), rows) if rows else "")
+    return _titled("Blockers", head(ranking)) + (
+        _table(("without", "nodes", "gpus", "freed"), rows) if rows else ""
+    )
 
 
 def drain_head(order: consolidation.DrainOrder) -> str:
@@ -150,7 +158,9 @@ def drain_head(order: consolidation.DrainOrder) -> str:
     if not order.batches:
         return text
     least = order.batches_at_least
-    fewer = "fewer batches" if least == len(order.batches) else f"fewer than {counted(least, 'batch', 'batches')}"
+    fewer = (
+        "fewer batches" if least == len(order.batches) else f"fewer than {counted(least, 'batch', 'batches')}"
+    )
     return f"{text} (proven: no order drains these nodes in {fewer})"
 
 
@@ -161,7 +171,9 @@ def drain_text(order: consolidation.DrainOrder) -> str:
         f"{counted(order.moved_twice, 'task')} in more than one batch",
     ]
     if again := order.jobs_restarted_twice:
-        found.append(f"{counted(again, 'job')} {'restarts' if again == 1 else 'restart'} in more than one batch")
+        found.append(
+            f"{counted(again, 'job')} {'restarts' if again == 1 else 'restart'} in more than one batch"
+        )
     in_full = sum(len(batch.nodes) for batch in order.batches) <= ALL_NAMED
     found += lines(
         [

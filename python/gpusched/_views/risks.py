@@ -45,7 +45,9 @@ def refused_evictions(cluster: Cluster, plan: Plan) -> list[str]:
         members, selected = set(budget["tasks"]), set(budget["groups"])
         held = [name for name in sorted(source) if name in members or groups[name] & selected]
         nodes = sorted({source[name] for name in held} & freed)
-        leaves = f"not free {listed(nodes, 10)}" if nodes else "not move it" if len(held) == 1 else "not move them"
+        leaves = (
+            f"not free {listed(nodes, 10)}" if nodes else "not move it" if len(held) == 1 else "not move them"
+        )
         if held:
             texts.append(
                 f"disruption budget {budget['name']} allows no eviction of {listed(held)}: "

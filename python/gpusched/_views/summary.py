@@ -90,7 +90,9 @@ def largest_jobs(cluster: Cluster, requests: fragmentation.Report) -> Table:
 
     models = [(model, of) for model, of in by_model(cluster) if model != ALL]
     rows = [(model, *(gpus_for(request, of) for request in pods)) for model, of in models]
-    return Table(["GPU model", *(f"{counted(gpus, 'GPU')}, {counted(cores, 'core')}" for gpus, cores in pods)], rows)
+    return Table(
+        ["GPU model", *(f"{counted(gpus, 'GPU')}, {counted(cores, 'core')}" for gpus, cores in pods)], rows
+    )
 
 
 def pending_jobs(cluster: Cluster) -> Table:

@@ -48,7 +48,10 @@ def text(why: Why) -> str:
     if why.domains:
         lines += ["", format_table(("domain", "places"), [(d.domain, d.places) for d in why.domains])]
     if why.remedies:
-        lines += ["", "what would help, the cheapest first" + (UNIT if any(r.cost for r in why.remedies) else "") + ":"]
+        lines += [
+            "",
+            "what would help, the cheapest first" + (UNIT if any(r.cost for r in why.remedies) else "") + ":",
+        ]
         lines += [f"  - {remedy.text}" for remedy in why.remedies]
     return "\n".join(lines)
 

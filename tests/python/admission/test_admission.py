@@ -179,7 +179,9 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     assert str(c.value_report(cluster, plan)) and c.explain_clear(cluster, plan, clear=[home])[0].node == home
     task = next(task.name for task in after.tasks if task.node not in (None, home))
     told = str(c.explain_move(cluster, task, home, plan=plan))
-    assert told.startswith(f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move adds 0 to the weight")
+    assert told.startswith(
+        f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move adds 0 to the weight"
+    )
     told = str(c.explain_move(cluster, "new-0", home, plan=plan))
     assert mentions(told, f"task 'new-0' does not run before the plan node '{home}'")
     free = {"cpu_milli": 0, "memory_mib": 0}
@@ -315,7 +317,9 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         task |= {"how": "restart", "preemptible": True}
     (tmp_path / "restarting.json").write_text(json.dumps(restarting))
     assert cli.main(["admit", str(tmp_path / "restarting.json"), "big", "--no-evictions"]) == 0
-    assert mentions(capsys.readouterr().out, "moves without lost work")  # a restart loses it, and moves have no part
+    assert mentions(
+        capsys.readouterr().out, "moves without lost work"
+    )  # a restart loses it, and moves have no part
     assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
     assert "tasks 3" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--no-moves"]) == 1

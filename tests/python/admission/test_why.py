@@ -195,12 +195,17 @@ def test_bad_names_and_options_are_refused(name: str, options: dict[str, Any], w
 @pytest.mark.parametrize(
     ("asks", "runs", "says"),
     [
-        ({"avoid": ["host port TCP/8080"]}, {"groups": ["host port TCP/8080"]}, "host port TCP/8080 taken node 'n0' by 'runs'"),
-        ({"avoid": ["claim d/x"]}, {"groups": ["claim d/x"]}, "volume claim d/x in use by 'runs' on node 'n0'"),
-        ({"avoid": ["d/app=db"]}, {"groups": ["d/app=db"]}, "anti-affinity pods 'app=db' namespace d; node 'n0' holds 1: 'runs'"),
-        ({"groups": ["d/app=db"]}, {"avoid": ["d/app=db"]}, "anti-affinity of 'runs' on node 'n0' excludes pods 'app=db'"),
+        ({"avoid": ["host port TCP/8080"]}, {"groups": ["host port TCP/8080"]},
+         "host port TCP/8080 taken node 'n0' by 'runs'"),
+        ({"avoid": ["claim d/x"]}, {"groups": ["claim d/x"]},
+         "volume claim d/x in use by 'runs' on node 'n0'"),
+        ({"avoid": ["d/app=db"]}, {"groups": ["d/app=db"]},
+         "anti-affinity pods 'app=db' namespace d; node 'n0' holds 1: 'runs'"),
+        ({"groups": ["d/app=db"]}, {"avoid": ["d/app=db"]},
+         "anti-affinity of 'runs' on node 'n0' excludes pods 'app=db'"),
         ({"near": ["d/app=db"]}, {}, "no pod 'app=db' in namespace d exists"),
-        ({"device_count": 2, "device_classes": ["nvidia.com/mig-1g.10gb"]}, {}, "2 of 'nvidia.com/mig-1g.10gb' 1 free of 1"),
+        ({"device_count": 2, "device_classes": ["nvidia.com/mig-1g.10gb"]}, {},
+         "2 of 'nvidia.com/mig-1g.10gb' 1 free of 1"),
     ],
 )  # fmt: skip
 def test_refusals_are_in_kubernetes_words(asks: dict[str, Any], runs: dict[str, Any], says: str) -> None:

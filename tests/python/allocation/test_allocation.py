@@ -73,7 +73,9 @@ def test_levels_and_unknown_positions(cluster: gs.Cluster) -> None:
     within = job(3, 8, further=[{"level": 0, "mode": "required"}], level="node")
     assert set(gs.allocate(cluster, within).per_domain) in ({"a0", "a1", "b0"}, {"c0", "c1", "c2"})
     refused = gs.allocate(cluster, job(8, 8))
-    assert refused.obstacle == "gpu" and mentions(refused.reason, "too few idle GPUs: nodes 7 of the 8 pods 'train-0'")
+    assert refused.obstacle == "gpu" and mentions(
+        refused.reason, "too few idle GPUs: nodes 7 of the 8 pods 'train-0'"
+    )
 
 
 def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None:

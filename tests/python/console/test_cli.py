@@ -313,7 +313,9 @@ def test_figures(cluster_file: str, tmp_path: Path) -> None:
     assert cli.main(["plot", "occupancy", cluster_file, "-o", str(tmp_path / "x.png"), "--gpus", "7"]) == 2
 
 
-def test_the_text_of_a_plan_names_the_vacated_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_a_plan_names_the_vacated_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     nodes = [make_node(f"n{i:02}") for i in range(13)]
     tasks = [make_task(f"t{i:02}", node=f"n{i:02}", gpus=[0], cpu_milli=0, memory_mib=0) for i in range(13)]
     path = str(tmp_path / "c.json")

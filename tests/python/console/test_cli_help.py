@@ -134,7 +134,8 @@ def test_bash_completes(words, expected, tmp_path, completion):
     quoted = " ".join(f"'{word}'" for word in words)
     line = (
         f"source {completion['bash']}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
-        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; _shtab_gpusched; printf \'%s\\n\' "${COMPREPLY[@]}"'
+        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
+        '_shtab_gpusched; printf \'%s\\n\' "${COMPREPLY[@]}"'
     )
     run = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert sorted(word.strip() for word in run.stdout.split()) == expected, run.stderr

@@ -191,7 +191,9 @@ def test_explain_move_with_kai(
     assert says in said.out + said.err
 
 
-def test_a_pod_that_runs_has_no_place_to_find(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_that_runs_has_no_place_to_find(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in (["why"], ["allocate"], ["admit"], ["preempt"]):
         assert cli.main([*command, files["c"], "a"]) == 4
         assert mentions(capsys.readouterr().out, "does not wait for room: it runs on n0"), command

@@ -168,6 +168,8 @@ def test_clusters_without_gpus_or_pending_pods(tmp_path: Path, capsys: pytest.Ca
 
 def test_priorities_are_those_of_the_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "c.json")
-    gs.Cluster.from_json(document([make_node("n")], [make_task("high", priority=5_000_000_000)])).to_json(path)
+    gs.Cluster.from_json(document([make_node("n")], [make_task("high", priority=5_000_000_000)])).to_json(
+        path
+    )
     assert cli.main(["report", path]) == 0
     assert "5,000,000,000" in capsys.readouterr().out

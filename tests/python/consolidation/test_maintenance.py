@@ -29,7 +29,10 @@ def half_full() -> dict[str, object]:
 
 
 def test_a_goal_may_name_a_task_that_stays_where_it_is() -> None:
-    tasks = [make_task("user", node="a", gpu_count=2, gpus=[0, 1], locked=True), make_task("t", node="b", gpus=[0])]
+    tasks = [
+        make_task("user", node="a", gpu_count=2, gpus=[0, 1], locked=True),
+        make_task("t", node="b", gpus=[0]),
+    ]
     cluster = gs.Cluster.from_json(document([make_node(name) for name in "abc"], tasks))
     for goal in ({"empty_nodes": 2, "usable_by": "user"}, {"empty_nodes": 1, "usable_by": "user"}):
         plan = gs.consolidate(cluster, goal=goal)
@@ -37,10 +40,14 @@ def test_a_goal_may_name_a_task_that_stays_where_it_is() -> None:
 
 
 def test_a_pod_that_is_being_deleted_leaves() -> None:
-    leaving = make_task("old", node="a", gpu_count=8, gpus=list(range(8)), locked=True, **{"x-terminating": True})
+    leaving = make_task(
+        "old", node="a", gpu_count=8, gpus=list(range(8)), locked=True, **{"x-terminating": True}
+    )
     cluster = gs.Cluster.from_json(document([make_node("a")], [leaving, make_task("new", gpu_count=8)]))
     assert "impossible" not in str(gs.what_if(cluster, consolidate=False))
-    (remedy,) = [line for line in str(gs.why(cluster, "new")).splitlines() if "wait" in line and "old" in line]
+    (remedy,) = [
+        line for line in str(gs.why(cluster, "new")).splitlines() if "wait" in line and "old" in line
+    ]
     assert "queue" not in remedy
 
 
@@ -114,7 +121,10 @@ def test_jobs_in_more_than_one_batch() -> None:
     tasks.append(make_task("x", node="c", gpus=[0]))
     cluster = gs.Cluster.from_json({**document([make_node(n) for n in "abc"], tasks), "version": 2})
     order = gs.drain_order(cluster, nodes=["a", "b"])
-    assert order.jobs_restarted_twice == 1 and [batch.restarted_again for batch in order.batches] == [[], ["gang"]]
+    assert order.jobs_restarted_twice == 1 and [batch.restarted_again for batch in order.batches] == [
+        [],
+        ["gang"],
+    ]
     assert contains(str(order), "1 job restarts in more than one batch", "restarted again: gang")
     assert order.to_pandas().restarted_again.tolist() == [[], ["gang"]]
     assert gs.drain_order(cluster, nodes=["a", "b"], batch=2).jobs_restarted_twice == 0
@@ -205,7 +215,9 @@ def test_what_if_names_the_states_and_counts_jobs_of_removed_nodes_apart() -> No
         make_task("small", gpu_count=4),
         make_task("large", gpu_count=8),
     ]
-    cluster = gs.Cluster.from_json(document([make_node("a"), make_node("b"), make_node("c", gpu_count=2)], tasks))
+    cluster = gs.Cluster.from_json(
+        document([make_node("a"), make_node("b"), make_node("c", gpu_count=2)], tasks)
+    )
     text = str(gs.what_if(cluster, remove=["c"], consolidate=False))
     assert "starts as it is: small" in text
     assert "1 job would wait with the change" in text

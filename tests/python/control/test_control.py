@@ -537,7 +537,9 @@ def test_queueing_formulas() -> None:
 @pytest.mark.parametrize("command", [
     ["control", "--dry-run", "--signals", "LOG"], ["control"], ["control", "status"], ["replay-audit", "LOG"],
 ])  # fmt: skip
-@pytest.mark.parametrize(("change", "place"), [({"host": [0]}, "/host"), ({"live": {"layout_every": 0}}, "/live")])
+@pytest.mark.parametrize(
+    ("change", "place"), [({"host": [0]}, "/host"), ({"live": {"layout_every": 0}}, "/live")]
+)
 def test_the_file_with_the_mistake_is_named(
     command: list[str], change: dict[str, Any], place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,7 +38,13 @@ def cluster() -> gs.Cluster:
 
     names = [f"n{i}" for i in range(5)]
     components = [task("30+0", "n3", 1), task("30+1", "n4", 1)]
-    tasks = [task("17/0", "n0", 4), task("17/1", "n1", 4), task("20_4", "n0", 2), task("5", "n2", 2, "none"), *components]
+    tasks = [
+        task("17/0", "n0", 4),
+        task("17/1", "n1", 4),
+        task("20_4", "n0", 2),
+        task("5", "n2", 2, "none"),
+        *components,
+    ]
     nodes = [{"name": name, "cpu_milli": 1, "memory_mib": 1, "gpu_count": 8} for name in names]
     return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 2, "nodes": nodes, "tasks": tasks})
 
@@ -69,7 +75,8 @@ class Case:
 
     def run(self, *arguments: str, answer: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         command = f"{sys.executable} -IS {FAKE} {self.file}"
-        settings = {"SCONTROL": f"{command} scontrol", "SQUEUE": f"{command} squeue", "GPUSCHED_POLL_S": "0.1",
+        settings = {"SCONTROL": f"{command} scontrol", "SQUEUE": f"{command} squeue",
+            "GPUSCHED_POLL_S": "0.1",
                     "GPUSCHED_WAIT_S": "20"}  # fmt: skip
         return subprocess.run(
             ["sh", str(self.script), *arguments], input=answer, capture_output=True, text=True, check=False,
@@ -102,18 +109,23 @@ def test_nothing_is_requeued_without_approval(tmp_path: Path) -> None:
     ("state", "requeued", "drained", "says"),
     [
         # It ended, it runs elsewhere, or it was made unfit meanwhile: it is left alone.
-        ({"jobs": {"20_4": {"state": "COMPLETED", "nodes": []}}}, ["17"], ["n0", "n1"], "left alone 20_4 COMPLETED"),
-        ({"jobs": {"20_4": {"state": "RUNNING", "nodes": ["n3"]}}}, ["17"], ["n0", "n1"], "left alone 20_4 RUNNING n3"),
+        ({"jobs": {"20_4": {"state": "COMPLETED", "nodes": []}}}, ["17"], ["n0", "n1"],
+         "left alone 20_4 COMPLETED"),
+        ({"jobs": {"20_4": {"state": "RUNNING", "nodes": ["n3"]}}}, ["17"], ["n0", "n1"],
+         "left alone 20_4 RUNNING n3"),
         # A node that cannot be emptied is left out first, and with it the jobs that share it.
         ({"jobs": {"20_4": {"requeue": 0}}}, [], [], "left out: node n0 job 20_4 cannot be requeued"),
-        ({"jobs": {"20_4": {"requeue": 0, "nodes": ["n1"]}}}, [], [], "left out: node n1 job 20_4 RUNNING n1"),
+        ({"jobs": {"20_4": {"requeue": 0, "nodes": ["n1"]}}}, [], [],
+         "left out: node n1 job 20_4 RUNNING n1"),
         ({"jobs": {"20_4": {"state": "SUSPENDED"}}}, [], [], "left out: node n0 job 20_4 SUSPENDED"),
         # A job that is not in the plan keeps its node, and with it the jobs that share the node.
         ({"jobs": {"9": {"nodes": ["n0"]}}}, [], [], "left out: node n0 job 9 is not in the plan"),
         # Job 17 keeps n0, too.
-        ({"jobs": {"9": {"nodes": ["n1"]}}}, [], [], "left out: node n0 job 17 stays there and on other nodes"),
+        ({"jobs": {"9": {"nodes": ["n1"]}}}, [], [],
+         "left out: node n0 job 17 stays there and on other nodes"),
         # Its room was taken: it gets its nodes back.
-        ({"nodes": {"n2": {"cpus": 1}, "n3": {"cpus": 0}, "n4": {"cpus": 1}}}, ["17"], [], "left out: node n0 job 17"),
+        ({"nodes": {"n2": {"cpus": 1}, "n3": {"cpus": 0}, "n4": {"cpus": 1}}}, ["17"], [],
+         "left out: node n0 job 17"),
     ],
 )  # fmt: skip
 def test_it_copes_with(
@@ -135,13 +147,16 @@ def test_it_copes_with(
     ("state", "code", "requeued", "says"),
     [
         # A node that was removed is passed over.
-        ({"removed": ["n1"], "jobs": {"17": {"state": "NODE_FAIL", "nodes": []}}}, 0, ["20_4"], "node n1 is gone"),
+        ({"removed": ["n1"], "jobs": {"17": {"state": "NODE_FAIL", "nodes": []}}}, 0, ["20_4"],
+         "node n1 is gone"),
         ({"removed": ["n1"], "jobs": {"17": {"state": "COMPLETED", "nodes": []}}}, 0, ["20_4"], "Vacated n0"),
         ({"removed": ["n0", "n1"]}, 1, [], "not in this cluster"),
         # An answer that is not understood stops it; only "Invalid job id" means that a job is gone.
-        ({"fails": {"scontrol show job": "Unable to contact slurm controller"}}, 1, [], "job 17 Unable to contact"),
+        ({"fails": {"scontrol show job": "Unable to contact slurm controller"}}, 1, [],
+         "job 17 Unable to contact"),
         ({"fails": {"squeue": "Unable to contact slurm controller"}}, 1, [], "node n0 squeue failed"),
-        ({"fails": {"scontrol show node": "Unable to contact slurm controller"}}, 1, [], "node n0 Unable to contact"),
+        ({"fails": {"scontrol show node": "Unable to contact slurm controller"}}, 1, [],
+         "node n0 Unable to contact"),
         # It ended while it was requeued.
         ({"ends": {"17": "CANCELLED"}}, 3, ["17", "20_4"], "Jobs that do not run: 17 CANCELLED"),
         ({"ends": {"17": "gone"}}, 3, ["17", "20_4"], "Jobs that do not run: 17 gone"),
@@ -152,7 +167,9 @@ def test_it_goes_on_only_if_it_knows(
     state: dict[str, Any], code: int, requeued: list[str], says: str, tmp_path: Path
 ) -> None:
     job = {"state": "RUNNING", "count": 1, "priority": 9, "requeue": 1}
-    case = Case(tmp_path, **state | {"jobs": {name: job | one for name, one in state.get("jobs", {}).items()}})
+    case = Case(
+        tmp_path, **state | {"jobs": {name: job | one for name, one in state.get("jobs", {}).items()}}
+    )
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
     said = run.stdout + run.stderr
     assert run.returncode == code and mentions(said, says) and case.read()["requeued"] == requeued, said
@@ -164,7 +181,8 @@ def test_it_goes_on_only_if_it_knows(
 
 @pytest.mark.parametrize(
     "environment",
-    [{"GPUSCHED_WAIT_S": "abc"}, {"GPUSCHED_WAIT_S": "0"}, {"GPUSCHED_WAIT_S": "-1"}, {"GPUSCHED_POLL_S": "1s"}],
+    [{"GPUSCHED_WAIT_S": "abc"}, {"GPUSCHED_WAIT_S": "0"}, {"GPUSCHED_WAIT_S": "-1"},
+     {"GPUSCHED_POLL_S": "1s"}],
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["run", "undo"])
 def test_wrong_usage_changes_nothing(command: str, environment: dict[str, str], tmp_path: Path) -> None:
@@ -205,7 +223,14 @@ def test_the_question_counts_the_jobs_that_it_requeues(
     *((None, comment) for comment in COMMENTS), *zip(range(14, 26, 2), 2 * COMMENTS),
 ])  # fmt: skip
 def test_comments_of_administrators_stay(comment: str, kill: int | None, tmp_path: Path) -> None:
-    job = {"state": "RUNNING", "nodes": ["n0", "n1"], "count": 2, "priority": 9, "requeue": 1, "comment": comment}
+    job = {
+        "state": "RUNNING",
+        "nodes": ["n0", "n1"],
+        "count": 2,
+        "priority": 9,
+        "requeue": 1,
+        "comment": comment,
+    }
     case = Case(tmp_path, jobs={"17": job}, kill=kill)
     assert case.run(GPUSCHED_YES="1").returncode == (-9 if kill else 0)
     assert case.run("undo").returncode == 0
@@ -250,7 +275,9 @@ def test_nothing_is_requeued_for_jobs_that_no_longer_wait(
     whole = waiting(tmp_path / "whole")
     assert whole.run(GPUSCHED_YES="1").returncode == 0
     log = whole.read()["log"]
-    looks = [number for number, call in enumerate(log, 1) if call == "show job 40"]  # before and after the question
+    looks = [
+        number for number, call in enumerate(log, 1) if call == "show job 40"
+    ]  # before and after the question
     state: dict[str, Any] = {
         "before": {"job": job},
         "during the question": {"changes": {looks[1]: {"40": job}}},
@@ -300,9 +327,11 @@ def test_nothing_stays_held_after_it_was_killed(call: int, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]}, "job '17' 1 of its 2"),
+        ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]},
+         "job '17' 1 of its 2"),
         ({"moves": [{"task": "17/0", "from": "n0", "to": "n3", "gpus": [], "wave": 0}]}, "--exempt n0,n1"),
-        ({"moves": [{"task": "5", "from": "n2", "to": "n3", "gpus": [], "wave": 0}]}, "job '5' cannot be requeued"),
+        ({"moves": [{"task": "5", "from": "n2", "to": "n3", "gpus": [], "wave": 0}]},
+         "job '5' cannot be requeued"),
         ({"moves": [], "evictions": ["x"]}, "task 'x' Slurm job"),
         ({"moves": [], "evictions": ["30+0", "30+1"]}, "job '30' is heterogeneous"),
     ],

@@ -168,17 +168,23 @@ def test_it_copes_with(state: dict[str, Any], environment: dict[str, str], tmp_p
     [  # (what is wrong, evictions, nodes that are given up, words)
         ({"forbidden": ["ml/db-0"]}, ["u-web-a", "u-web-b"], ["n0"], "refused for 1 s"),
         ({"pods": {"ml/new": pod("n1", "")}}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
-        ({"pods": {"ml/new": pod("n1", "new", kind="Job")}}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
-        ({"pods": {"ml/new": pod("n1", "new", odd="~")}}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
-        ({"pods": {"ml/new": pod("n1", "new", odd="!")}}, ["u-web-a", "u-db-0"], ["n1"], "Not in the plan ml/new"),
+        ({"pods": {"ml/new": pod("n1", "new", kind="Job")}}, ["u-web-a", "u-db-0"], ["n1"],
+         "Not in the plan ml/new"),
+        ({"pods": {"ml/new": pod("n1", "new", odd="~")}}, ["u-web-a", "u-db-0"], ["n1"],
+         "Not in the plan ml/new"),
+        ({"pods": {"ml/new": pod("n1", "new", odd="!")}}, ["u-web-a", "u-db-0"], ["n1"],
+         "Not in the plan ml/new"),
         ({"pods": {"ml/new": pod("n1", "new", 9)}}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
         ({"pods": {"ml/db-0": pod("n0", "")}}, ["u-web-b"], ["n0"], "Without a controller ml/db-0"),
-        ({"pods": {"ml/db-0": pod("n0", "db", odd="~@")}}, ["u-web-b"], ["n0"], "An annotation protects them ml/db-0"),
+        ({"pods": {"ml/db-0": pod("n0", "db", odd="~@")}}, ["u-web-b"], ["n0"],
+         "An annotation protects them ml/db-0"),
         # Room for one of the two on n2: nothing is evicted from the node that keeps its pod.
-        ({"room": {"n2": 5, "n3": 8, "n4": 0, "n5": 0}}, ["u-web-a", "u-db-0"], ["n1"], "no open node takes it"),
+        ({"room": {"n2": 5, "n3": 8, "n4": 0, "n5": 0}}, ["u-web-a", "u-db-0"], ["n1"],
+         "no open node takes it"),
         ({"pods": {"ml/web-a": pod("n0", "web", 9)}}, ["u-web-b"], ["n0"], "no open node takes it"),
         # A pod with constraints that the script does not judge goes to the node of the plan only.
-        ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, ["u-web-b"], ["n0"], "no open node"),
+        ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, ["u-web-b"], ["n0"],
+         "no open node"),
         # A stranger took the room: the replacement gets a node back. If it does not start there, no other node follows.
         ({"lands": ["", "n5", "n5"]}, ["u-web-a", "u-db-0"], ["n1"], "pending: ml/web-a-1"),
         ({"breaks": ["ml/pdb"]}, LARGEST_FIRST, [], "Disruption budgets that are broken now: ml/pdb"),
@@ -240,7 +246,9 @@ def test_it_goes_on_after_being_killed_at_any_call(when: str, tmp_path: Path) ->
     whole = Case(tmp_path)
     assert whole.go().returncode == 0
     log = whole.read()["log"]
-    changes = {number for number, call in enumerate(log, 1) if call.startswith(("create", "cordon", "patch node"))}
+    changes = {
+        number for number, call in enumerate(log, 1) if call.startswith(("create", "cordon", "patch node"))
+    }
     for call in sorted({*changes, *range(1, len(log) + 1, 6)}):
         case = Case(tmp_path / f"{when}-{call}", kill={"call": call, "when": when})
         assert case.go().returncode == -9, call
@@ -299,7 +307,9 @@ def test_wrong_usage_changes_nothing(
     case = Case(tmp_path)
     run = case.go(*arguments, **environment)
     assert (run.returncode, run.stdout, case.read()["log"]) == (2, "", []) and run.stderr
-    assert all(f"'{word}'" in run.stderr for word in [*arguments, *environment.values()][-1:] if word != "skip")
+    assert all(
+        f"'{word}'" in run.stderr for word in [*arguments, *environment.values()][-1:] if word != "skip"
+    )
 
 
 def test_other_errors_stop_it(tmp_path: Path) -> None:
@@ -313,7 +323,8 @@ def node_line(name: str, labels: str = "", gpus: int = 8, closed: str = "") -> s
 
 
 def pod_line(
-    name: str, node: str, requests: str = " +gpu/x=1, ^ %", selector: str = "", anti: str = "", spread: str = "",
+    name: str, node: str, requests: str = " +gpu/x=1, ^ %", selector: str = "", anti: str = "",
+        spread: str = "",
     labels: str = "",
 ) -> str:  # fmt: skip
     """A pod ml/p-1 is of an owner p and has the label app=p."""
@@ -373,7 +384,8 @@ OTHER = pod_line("ml/at-0", "n1")
         ({}, pod_line("b/at-0", "n1", anti=";name^*^&app NotIn x"), ("", ""), 8, False),
         ({}, pod_line("ml/at-0", "n2", anti=";zone^^&app In p"), ("zone=a,", "zone=a,"), 8, False),
         ({}, pod_line("ml/at-0", "n2", anti=";zone^^&app In p"), ("zone=b,", "zone=a,"), 8, True),
-        ({}, pod_line("ml/at-0", "n2", anti=";zone^^&app In p") + pod_line("ml/at-1", "n1", anti=";zone^^&app In p"),
+        ({}, pod_line("ml/at-0", "n2", anti=";zone^^&app In p") + pod_line("ml/at-1", "n1",
+         anti=";zone^^&app In p"),
          ("", "zone=a,"), 8, True),
         # Topology spread: n2 counts although it is cordoned.
         ({"spread": ";1^name^&app In p"}, pod_line("ml/p-2", "n1"), ("", ""), 8, False),
@@ -387,8 +399,17 @@ OTHER = pod_line("ml/at-0", "n1")
 def test_a_pod_goes_if_an_open_node_takes_it(
     pod: dict[str, str], others: str, labels: tuple[str, str], gpus: int, goes: bool, tmp_path: Path
 ) -> None:
-    nodes = [node_line("n0", closed="true"), node_line("n1", labels[0], gpus), node_line("n2", labels[1], 8, "true")]
-    said = decided(tmp_path, plan(move("p-1", "n0", "n1"), vacated=("n0",)), nodes, [pod_line("ml/p-1", "n0", **pod), others])
+    nodes = [
+        node_line("n0", closed="true"),
+        node_line("n1", labels[0], gpus),
+        node_line("n2", labels[1], 8, "true"),
+    ]
+    said = decided(
+        tmp_path,
+        plan(move("p-1", "n0", "n1"), vacated=("n0",)),
+        nodes,
+        [pod_line("ml/p-1", "n0", **pod), others],
+    )
     assert said.startswith("evict|M|ml/p-1|" if goes else "full|u-ml/p-1|"), said
 
 
@@ -406,7 +427,11 @@ def test_one_look_at_a_thousand_nodes(tmp_path: Path) -> None:
 
 
 def test_a_node_that_was_uncordoned_meanwhile_takes_no_replacement(tmp_path: Path) -> None:
-    full = {"ml/web-b": pod("n4", "web", 8), "ml/web-c": pod("n2", "web", 8), "ml/fills": pod("n5", "fills", 8)}
+    full = {
+        "ml/web-b": pod("n4", "web", 8),
+        "ml/web-c": pod("n2", "web", 8),
+        "ml/fills": pod("n5", "fills", 8),
+    }
     case = Case(tmp_path, pods=full, uncordons={"6": "n1"})
     run = case.go(GPUSCHED_WAIT_S="1")
     assert case.evicted() == [] and run.returncode == 3, run.stdout + run.stderr
@@ -416,11 +441,14 @@ def test_a_node_that_was_uncordoned_meanwhile_takes_no_replacement(tmp_path: Pat
     ("state", "code", "evicted", "says"),
     [
         # It was not ready before either.
-        ({"pods": {"ml/web-d": pod("n5", "web", unready=True) | {"ready": False}}}, 0, LARGEST_FIRST, "carried out"),
+        ({"pods": {"ml/web-d": pod("n5", "web", unready=True) | {"ready": False}}}, 0, LARGEST_FIRST,
+         "carried out"),
         # A finalizer keeps it for ever: its node is given up once, and the rest goes on.
-        ({"pods": {"ml/db-0": pod("n0", "db", leaving="2026")}}, 3, ["u-web-a", "u-web-b"], "left out: node n0"),
+        ({"pods": {"ml/db-0": pod("n0", "db", leaving="2026")}}, 3, ["u-web-a", "u-web-b"],
+         "left out: node n0"),
         # Its owner counts without the pod that the plan evicts for good.
-        ({"plan": plan(move("web-a", "n0", "n5"), vacated=("n0",), evictions=["ml/web-b"]), "wants": {"web": 2},
+        ({"plan": plan(move("web-a", "n0", "n5"), vacated=("n0",), evictions=["ml/web-b"]),
+         "wants": {"web": 2},
           "pods": {"ml/db-0": pod("n4", "db")}}, 0, ["u-web-b", "u-web-a"], "carried out"),
     ],
 )  # fmt: skip
@@ -597,7 +625,9 @@ def test_check_only_looks(state: dict[str, Any], says: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("action", ["run", "check", "undo"])
 def test_a_server_out_of_reach_ends_the_script_at_once(action: str, tmp_path: Path) -> None:
-    refused = "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+    refused = (
+        "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+    )
     case = Case(tmp_path, unreachable=refused + "\n", down=[refused] * 100)
     run = case.run(action, GPUSCHED_WAIT_S="1")
     assert run.returncode == 1 and mentions(run.stderr, "API server localhost:8080 was refused")
@@ -673,7 +703,9 @@ def test_room_for_pending_pods(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "during the question", "after a kill"])
-@pytest.mark.parametrize(("node", "code", "says"), [("n4", 0, "ml/big is on n4"), (None, 1, "ml/big is gone")])
+@pytest.mark.parametrize(
+    ("node", "code", "says"), [("n4", 0, "ml/big is on n4"), (None, 1, "ml/big is gone")]
+)
 def test_no_pod_is_evicted_for_pods_that_no_longer_wait(
     when: str, node: str | None, code: int, says: str, tmp_path: Path
 ) -> None:

@@ -108,7 +108,10 @@ def test_states_of_nodes_are_said_in_words(before: dict[str, Any], after: dict[s
 def test_a_pod_that_is_being_deleted_is_said_in_words() -> None:
     nodes = [make_node("n")]
     runs, ends = (
-        document(nodes, [make_task("t", node="n", gpus=[0], locked=ends, **{"x-terminating": True} if ends else {})])
+        document(
+            nodes,
+            [make_task("t", node="n", gpus=[0], locked=ends, **{"x-terminating": True} if ends else {})],
+        )
         for ends in (False, True)
     )
     assert str(gs.diff(runs, ends)).splitlines()[1:] == ["  task t: is being deleted"]

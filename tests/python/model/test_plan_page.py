@@ -130,7 +130,9 @@ def test_pods_that_come_earlier_may_take_the_freed_nodes(
 )
 def test_gated_pods_of_a_job_take_nothing(gated: list[str], earlier: str | None) -> None:
     pods = [{"name": name, "job": "p", "start_time": 40} for name in ("p-0", "p-1")]
-    content = queue({"name": "b-ours"}, *(pod | (GATED if pod["name"] in gated else {}) for pod in pods)).to_json()
+    content = queue(
+        {"name": "b-ours"}, *(pod | (GATED if pod["name"] in gated else {}) for pod in pods)
+    ).to_json()
     state = gs.Cluster.from_json({**content, "jobs": [{"name": "p", "min_members": 1}]})
     text = Page(gs.plan_page(gs.admit(state, "b-ours", evictions=False).plan, state)).text
     assert f"may take them: {earlier}" in text if earlier else "come earlier" not in text
@@ -138,7 +140,10 @@ def test_gated_pods_of_a_job_take_nothing(gated: list[str], earlier: str | None)
 
 def test_a_new_job_comes_last_in_the_queue() -> None:
     state = queue({"name": "other", "start_time": 10**10})
-    job = {"name": "new", "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1, "priority": 5}]}
+    job = {
+        "name": "new",
+        "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1, "priority": 5}],
+    }
     made = gs.admit(state, job, evictions=False)
     assert "may take them: other (1)" in Page(gs.plan_page(made.plan, state)).text
     job["pods"][0]["priority"] = 6  # type: ignore[index]
@@ -182,9 +187,17 @@ def test_requests_for_gpus_that_the_snapshot_lacks(cluster: gs.Cluster) -> None:
         gs.plan_page(plan, cluster, report=plan)
 
 
-@pytest.mark.parametrize("damage", [{"what": 1}, {"what": None}, {"count": "2"}, {"count": None}, {"count": 2.5}])
+@pytest.mark.parametrize(
+    "damage", [{"what": 1}, {"what": None}, {"count": "2"}, {"count": None}, {"count": 2.5}]
+)
 def test_damaged_reports_are_refused(cluster: gs.Cluster, damage: dict[str, object]) -> None:
-    row = {"kind": "Pod", "what": "annotation gpu-fraction", "errs": "too_lax", "count": 2, "how": "x"} | damage
+    row = {
+        "kind": "Pod",
+        "what": "annotation gpu-fraction",
+        "errs": "too_lax",
+        "count": 2,
+        "how": "x",
+    } | damage
     with refuses("report: rows expected the rows of a reading report"):
         gs.plan_page(gs.consolidate(cluster), cluster, report={"rows": [row]})
 
@@ -223,8 +236,14 @@ def test_budgets_that_no_wave_uses_up_are_no_risk(cluster: gs.Cluster) -> None:
 @pytest.mark.parametrize(
     ("budget", "says"),
     [
-        ({"allowed_down": 0, "tasks": ["a", "b"]}, "allows no eviction of a, b: the kubectl script would not free n0."),
-        ({"allowed_down": 0, "groups": ["web"]}, "allows no eviction of b: the kubectl script would not free n0."),
+        (
+            {"allowed_down": 0, "tasks": ["a", "b"]},
+            "allows no eviction of a, b: the kubectl script would not free n0.",
+        ),
+        (
+            {"allowed_down": 0, "groups": ["web"]},
+            "allows no eviction of b: the kubectl script would not free n0.",
+        ),
         ({"allowed_down": 2, "tasks": ["b"], "broken": True}, "allows no eviction of b:"),
         ({"allowed_down": 1, "tasks": ["a", "b"]}, ""),
         ({"allowed_down": 0, "tasks": ["other"]}, ""),
@@ -286,7 +305,8 @@ def test_nodes_without_gpus_have_none_in_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu_count", "before", "after"), [(0, "2 of 7 devices", "0 of 7 devices"), (1, "0 of 1, 2 of 7 devices", "0 of 1, 0 of 7 devices")]
+    ("gpu_count", "before", "after"),
+    [(0, "2 of 7 devices", "0 of 7 devices"), (1, "0 of 1, 2 of 7 devices", "0 of 1, 0 of 7 devices")],
 )
 def test_devices_in_use_are_shown(gpu_count: int, before: str, after: str) -> None:
     group = [{"device_class": "mig-1g", "count": 7}]

@@ -98,7 +98,9 @@ CASES = {
     "one stage": [replicas("H100*4:80", 3)],
     "unequal layers on one machine": [replicas("A40*2:30 A40*2:26 A40*2:24", 2)],
     "two machines": [replicas("H100*8:40 H100*8:40")],
-    "three machines with two stages each": [replicas("A40*4:14 A40*4:14 A40*4:13 A40*4:13 A40*4:13 A40*4:13")],
+    "three machines with two stages each": [
+        replicas("A40*4:14 A40*4:14 A40*4:13 A40*4:13 A40*4:13 A40*4:13")
+    ],
     "two GPU types": [replicas("H100*2:50 A100*2:30", 2)],
     "three machines with two GPU types": [replicas("H100*4:40 A40*4:20 A40*4:20")],
     "small machines": [replicas("other*2:40 other*2:40")],
@@ -106,7 +108,8 @@ CASES = {
         replicas("H100*4:80", 2, share={"chat": 0.75, "code": 0.4}),
         replicas("A100*8:80", 1, share={"chat": 0.25, "code": 0.6}),
     ],
-    "one deployment twice": [replicas("H100*4:80", share={"chat": 0.5}), replicas("H100*4:80", share={"chat": 0.5})],
+    "one deployment twice": [replicas("H100*4:80", share={"chat": 0.5}),
+        replicas("H100*4:80", share={"chat": 0.5})],
 }  # fmt: skip
 cases = pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in CASES.items()])
 
@@ -121,7 +124,9 @@ def test_commands_have_the_gpus_and_layers_of_the_plan(plan: list[dict[str, Any]
         machines = int(options.get("--nnodes", "1"))
         ranks, commands = commands[:machines], commands[machines:]
         degree, stages = each["stages"][0]["degree"], each["stages"]
-        assert [options.get("--node-rank", "0") for _, options, _ in ranks] == [str(i) for i in range(machines)]
+        assert [options.get("--node-rank", "0") for _, options, _ in ranks] == [
+            str(i) for i in range(machines)
+        ]
         assert "meta-llama/Meta-Llama-3-70B" in (*words, *options.values()) and len(words) <= 3
         for own, of_rank, _ in ranks:
             assert (of_rank[flags["tensor"]], of_rank[flags["pipeline"]]) == (str(degree), str(len(stages)))
@@ -235,7 +240,8 @@ def test_comments_name_the_settings(engine: str) -> None:
 
 
 ODD = (
-    "Qwen/Qwen2.5 72B_Instruct", "4-bit", "模型", "x" * 200, "-", "a\nkind: Secret", "a\n---\nb", "y\x85z\u2028rm -rf",
+    "Qwen/Qwen2.5 72B_Instruct", "4-bit", "模型", "x" * 200, "-", "a\nkind: Secret", "a\n---\nb",
+        "y\x85z\u2028rm -rf",
     "$(touch x)", "'quoted\"", "NO",
 )  # fmt: skip
 
@@ -247,7 +253,9 @@ def test_odd_names(model: str) -> None:
     share = {model: 0.5}
     plan = [
         replicas("H100*4:80", 2, model, share=share),
-        replicas("H100*2:40 A100*2:40", 1, model, share=share, source={model: model}, requests_per_s={model: 1}),
+        replicas(
+            "H100*2:40 A100*2:40", 1, model, share=share, source={model: model}, requests_per_s={model: 1}
+        ),
     ]
     ids = {model: "no"}
     made = documents(serving.manifests(asked, plan, model_ids=ids))
@@ -284,7 +292,11 @@ ERRORS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "count": ([replicas("H100*4:80", 0)], {}, ["/replicas/0/count", "0"]),
     "share": ([replicas("H100*4:80", share={"chat": 1.5})], {}, ["/replicas/0/share/chat", "1.5"]),
     "cost": ([replicas("H100*4:80", cost="x")], {}, ["/replicas/0/cost", "'x'"]),
-    "speed": ([replicas("H100*4:80", requests_per_s={"chat": "x"})], {}, ["/replicas/0/requests_per_s", "'x'"]),
+    "speed": (
+        [replicas("H100*4:80", requests_per_s={"chat": "x"})],
+        {},
+        ["/replicas/0/requests_per_s", "'x'"],
+    ),
     "source": ([replicas("H100*4:80", source=3)], {}, ["/replicas/0/source", "3"]),
     "latencies": (
         {"replicas": [replicas("H100*4:80")], "latencies": [{"model": "m"}]},

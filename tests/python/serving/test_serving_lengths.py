@@ -82,7 +82,16 @@ def test_the_console_finds_the_trace_beside_the_request(
     (tmp_path / "t.csv").write_text(TRACE)
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request({"trace": "t.csv", "rate": 4})))
-    words = ["plan-serving", str(path), "--latency-p90", "5", "--ttft-p95", "1", "-o", str(tmp_path / "p.json")]
+    words = [
+        "plan-serving",
+        str(path),
+        "--latency-p90",
+        "5",
+        "--ttft-p95",
+        "1",
+        "-o",
+        str(tmp_path / "p.json"),
+    ]
     assert cli.main(words) == 0
     printed = capsys.readouterr().out
     assert mentions(printed, "latency_p90_s") and mentions(printed, "left out trace 'chat' 1")

@@ -191,14 +191,20 @@ def test_random_plans_keep_their_targets_in_another_simulation() -> None:
     assert max(kept) <= 1.25 and sum(k > 1 for k in kept) <= len(kept) / 20, sorted(kept)[-4:]
 
 
-@pytest.mark.parametrize("targets", [{"ttft_p90_s": 1.2, "tpot_p90_s": 0.08}, {"ttft_p95_s": 2.0, "tpot_p50_s": 0.05}])
-def test_plans_for_a_distribution_keep_pooled_targets_in_another_simulation(targets: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "targets", [{"ttft_p90_s": 1.2, "tpot_p90_s": 0.08}, {"ttft_p95_s": 2.0, "tpot_p50_s": 0.05}]
+)
+def test_plans_for_a_distribution_keep_pooled_targets_in_another_simulation(
+    targets: dict[str, float],
+) -> None:
     rng = np.random.default_rng(3)
     prompts = np.clip(rng.lognormal(6.6, 1.0, 400), 10, 12000).astype(int)
     answers = np.clip(rng.lognormal(5.0, 0.8, 400), 2, 1500).astype(int)
     lengths = list(zip(prompts.tolist(), answers.tolist()))
     asked = request()
-    asked["models"]["Llama-3-70B"]["workloads"] = {"chat": {"lengths": [list(each) for each in lengths], "rate": 8.0}}
+    asked["models"]["Llama-3-70B"]["workloads"] = {
+        "chat": {"lengths": [list(each) for each in lengths], "rate": 8.0}
+    }
     plan = serving.plan_serving(asked, deployments={"max_types": 1}, **targets)
     (kind,) = plan.latencies
     assert kind["met"] and all(kind[target] <= limit for target, limit in targets.items())

@@ -132,7 +132,8 @@ TEST_CASE("Layout follows the indent", "[io]") {
 TEST_CASE("All problems of a document come at once", "[io]") {
     CHECK_THAT(testing_support::problems_in<InvalidInput>([&] {
                    (void)io::cluster_from_json(R"({"format": "gpusched.cluster", "version": 1, "now": null,
-            "nodes": [{"name": 1, "gpu_count": 1.5, "cpu_milli": [], "cores": 1}], "tasks": 7, "jobs": [{}]})");
+            "nodes": [{"name": 1, "gpu_count": 1.5, "cpu_milli": [], "cores": 1}], "tasks": 7,
+             "jobs": [{}]})");
                }),
                MentionsEach({
                    "<text> /now integer null",

@@ -47,12 +47,15 @@ spec:
 
 /// The paper's words and edges, JSON, every attribute as text.
 const std::string paper = R"({"kind": "FlexTopo", "spec": {"nodes": [
-  {"id": "socket 0", "type": "Socket"}, {"id": "group 0", "type": "CPU CoreGroup", "attributes": {"Status": "free"}},
+  {"id": "socket 0", "type": "Socket"}, {"id": "group 0", "type": "CPU CoreGroup",
+   "attributes": {"Status": "free"}},
   {"id": "core 2", "type": "CPU Core", "attributes": {"Status": "allocated", "UsedBy": "i0"}},
   {"id": "numa 0", "type": "NUMA Node"}, {"id": "numa 1", "type": "NUMA Node"},
-  {"id": "gpu 3", "type": "GPU", "attributes": {"UUID": "u", "Model": "A100", "Memory": "81920", "Used_By": "i1"}}],
+  {"id": "gpu 3", "type": "GPU", "attributes": {"UUID": "u", "Model": "A100", "Memory": "81920",
+   "Used_By": "i1"}}],
  "edges": [{"source": "socket 0", "target": "group 0", "type": "host"},
-  {"source": "group 0", "target": "core 2", "type": "contain"}, {"source": "group 0", "target": "numa 0", "type": "localized"},
+  {"source": "group 0", "target": "core 2", "type": "contain"},
+   {"source": "group 0", "target": "numa 0", "type": "localized"},
   {"source": "gpu 3", "target": "numa 0", "type": "nearby"}, {"source": "socket 0", "target": "numa 1"}]}})";
 
 const topology::HardwareVertex& vertex(const topology::HardwareGraph& graph, HardwareKind kind, int id) {

@@ -52,9 +52,9 @@ TEST_CASE("a machine as the text of a FlexTopo object", "[io]") {
     HardwareGraph graph(Hardware{"", {{0, 2, 0b01}, {1, 0, 0b10}}}, {.core_group_size = 2});
     graph.allocate(0b01, "team/pod \"a\"");
     graph.set_failed(1);
-    CHECK(
-        io::flextopo_to_json(graph, "10.0.0.1") ==
-        R"({"apiVersion": "flextopo.baichuan-inc.com/v1alpha1", "kind": "FlexTopo", "metadata": {"name": "10.0.0.1"},
+    CHECK(io::flextopo_to_json(graph, "10.0.0.1") ==
+          R"({"apiVersion": "flextopo.baichuan-inc.com/v1alpha1", "kind": "FlexTopo",
+         "metadata": {"name": "10.0.0.1"},
  "spec": {"nodes": [
   {"id": "socket-0", "type": "Socket", "attributes": {}},
   {"id": "socket-1", "type": "Socket", "attributes": {}},

@@ -22,16 +22,21 @@ const std::string version_2 = R"(<?xml version="1.0"?>
     <object type="Package" os_index="0" cpuset="0x0000000f" gp_index="2">
       <object type="NUMANode" os_index="0" cpuset="0x0000000f" gp_index="3"/>
       <object type="NUMANode" os_index="252" cpuset="0x0" gp_index="4"/>
-      <object type="Core" os_index="0" cpuset="0x00000005"><object type="PU" os_index="0" cpuset="0x1"/></object>
-      <object type="Core" os_index="1" cpuset="0x0000000a"><object type="PU" os_index="1" cpuset="0x2"/></object>
+      <object type="Core" os_index="0" cpuset="0x00000005">
+       <object type="PU" os_index="0" cpuset="0x1"/></object>
+      <object type="Core" os_index="1" cpuset="0x0000000a">
+       <object type="PU" os_index="1" cpuset="0x2"/></object>
       <object type="Bridge" bridge_type="0-1">
         <object type="Bridge" bridge_type="1-1" pci_link_speed="8">
-          <object type="PCIDev" pci_busid="0000:02:00.0" pci_type="0302 [10de:1db1] [10de:1212] a1" pci_link_speed="16" gp_index="20">
+          <object type="PCIDev" pci_busid="0000:02:00.0" pci_type="0302 [10de:1db1] [10de:1212] a1"
+           pci_link_speed="16" gp_index="20">
             <object type="OSDev" gp_index="21" name="nvml1" osdev_type="1">
               <info name="GPUModel" value="Some GPU"/><info name="NVIDIAUUID" value="GPU-1"/></object>
-            <object type="OSDev" gp_index="22" name="cuda0" osdev_type="5"><info name="CUDAGlobalMemorySize" value="2048"/></object>
+            <object type="OSDev" gp_index="22" name="cuda0" osdev_type="5">
+             <info name="CUDAGlobalMemorySize" value="2048"/></object>
           </object>
-          <object type="PCIDev" pci_busid="0000:03:00.0" pci_type="0302 [10de:1db1] [10de:1212] a1" pci_link_speed="0" gp_index="30">
+          <object type="PCIDev" pci_busid="0000:03:00.0" pci_type="0302 [10de:1db1] [10de:1212] a1"
+           pci_link_speed="0" gp_index="30">
             <object type="OSDev" gp_index="31" name="nvml0" osdev_type="1"/>
           </object>
           <object type="PCIDev" pci_busid="0000:04:00.0" pci_type="0300 [102b:0536] [0000:0000] 04"/>
@@ -56,10 +61,13 @@ const std::string version_2 = R"(<?xml version="1.0"?>
 
 /// Version 1: NUMA nodes are parents; the only socket is inside the only one.
 const std::string version_1 = R"(<topology><object type="Machine" cpuset="0x00000003">
-  <object type="NUMANode" os_index="0" cpuset="0x00000003"><object type="Socket" os_index="0" cpuset="0x00000003">
+  <object type="NUMANode" os_index="0" cpuset="0x00000003">
+   <object type="Socket" os_index="0" cpuset="0x00000003">
     <object type="Core" os_index="0" cpuset="0x1"/><object type="Core" os_index="1" cpuset="0x2"/></object>
-    <object type="Bridge" bridge_type="0-1"><object type="PCIDev" pci_busid="0000:09:00.0" pci_type="0300 [1002:6860] [1002:0c35] 01">
-      <object type="OSDev" name="card1" osdev_type="1"/><object type="OSDev" name="opencl0d0" osdev_type="5"/></object></object>
+    <object type="Bridge" bridge_type="0-1">
+     <object type="PCIDev" pci_busid="0000:09:00.0" pci_type="0300 [1002:6860] [1002:0c35] 01">
+      <object type="OSDev" name="card1" osdev_type="1"/>
+       <object type="OSDev" name="opencl0d0" osdev_type="5"/></object></object>
   </object></object></topology>)";
 
 std::vector<std::string> problems_of(const std::string& text) {
@@ -123,7 +131,8 @@ TEST_CASE("display adapters are GPUs by default", "[io]") {
                    R"(" osdev_type="1"/></object>)";
         };
         return io::hwloc_from_xml(
-            R"(<topology version="2.0"><object type="Machine" cpuset="0x3"><object type="Package" cpuset="0x3">
+            R"(<topology version="2.0"><object type="Machine" cpuset="0x3">
+             <object type="Package" cpuset="0x3">
                <object type="NUMANode" os_index="0" cpuset="0x3"/><object type="Core" cpuset="0x3"/>
                <object type="Bridge" bridge_type="0-1">)" +
             device("1", first, speed) + (second.empty() ? "" : device("2", second, "16")) +
@@ -158,7 +167,8 @@ TEST_CASE("display adapters are GPUs by default", "[io]") {
 TEST_CASE("several kinds of memory for the same CPUs are one NUMA node", "[io]") {
     if (!io::reads_xml()) return;
     const auto machine = [](const std::string& numa_nodes) {
-        return R"(<topology version="2.0"><object type="Machine" cpuset="0xf"><object type="Package" cpuset="0xf">)" +
+        return R"(<topology version="2.0"><object type="Machine" cpuset="0xf">
+         <object type="Package" cpuset="0xf">)" +
                numa_nodes + R"(<object type="Core" cpuset="0x3"/><object type="Core" cpuset="0xc"/>
                </object></object></topology>)";
     };

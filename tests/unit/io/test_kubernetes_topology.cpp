@@ -16,7 +16,8 @@ namespace kubernetes_topology_tests {
 
 const std::string object =
     R"({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Topology", "metadata": {"name": "t"},
-  "spec": {"levels": [{"nodeLabel": "block"}, {"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]}})";
+  "spec": {"levels": [{"nodeLabel": "block"}, {"nodeLabel": "rack"},
+   {"nodeLabel": "kubernetes.io/hostname"}]}})";
 
 std::string node(const std::string& name, const std::string& labels) {
     return R"({"kind": "Node", "metadata": {"name": ")" + name + R"(", "labels": {)" + labels + "}}}";

@@ -16,9 +16,11 @@ const std::string object = R"({"apiVersion": "topology.node.k8s.io/v1alpha2", "k
   {"name": "node-1", "type": "Node", "parent": "package-1", "costs": [{"name": "node-0", "value": 20}],
    "resources": [{"name": "cpu", "capacity": "4", "allocatable": "3500m", "available": 1},
                  {"name": "nvidia.com/gpu", "capacity": "2", "allocatable": "2", "available": "0"}]},
-  {"name": "package-1", "type": "Package"}, {"name": "package-0", "type": "Package"}, {"name": "l3-0", "type": "Cache"},
+  {"name": "package-1", "type": "Package"}, {"name": "package-0", "type": "Package"},
+   {"name": "l3-0", "type": "Cache"},
   {"name": "node-0", "type": "Node", "parent": "package-0",
-   "resources": [{"name": "cpu", "available": "2"}, {"name": "memory", "capacity": "2Gi", "available": "1024Mi"},
+   "resources": [{"name": "cpu", "available": "2"},
+    {"name": "memory", "capacity": "2Gi", "available": "1024Mi"},
                  {"name": "amd.com/gpu", "capacity": "1"}]}]})";
 
 TEST_CASE("a NodeResourceTopology gives the free resources of each NUMA node", "[io]") {

@@ -103,12 +103,14 @@ TEST_CASE("this machine's display adapters may be GPUs", "[io]") {
     };
     const auto file =
         std::filesystem::temp_directory_path() / ("gpusched-display-" + std::to_string(::getpid()) + ".xml");
-    std::ofstream(file)
-        << R"(<topology version="2.0">)" << object("Machine", 1)
-        << R"(allowed_cpuset="0x1" allowed_nodeset="0x1">)" << object("Package", 2) << ">"
-        << object("NUMANode", 3) << R"(local_memory="1024"/>)" << object("Core", 4) << ">" << object("PU", 5)
-        << R"(/></object><object type="Bridge" gp_index="6" bridge_type="0-1" depth="0" bridge_pci="0000:[00-02]">
-           <object type="PCIDev" gp_index="7" pci_busid="0000:01:00.0" pci_type="0300 [10de:2684] [1043:88a7] a1"
+    std::ofstream(file) << R"(<topology version="2.0">)" << object("Machine", 1)
+                        << R"(allowed_cpuset="0x1" allowed_nodeset="0x1">)" << object("Package", 2) << ">"
+                        << object("NUMANode", 3) << R"(local_memory="1024"/>)" << object("Core", 4) << ">"
+                        << object("PU", 5)
+                        << R"(/></object><object type="Bridge" gp_index="6" bridge_type="0-1" depth="0"
+         bridge_pci="0000:[00-02]">
+           <object type="PCIDev" gp_index="7" pci_busid="0000:01:00.0"
+            pci_type="0300 [10de:2684] [1043:88a7] a1"
             pci_link_speed="31.507692"/></object></object></object></topology>)";
     const Environment elsewhere("HWLOC_XMLFILE", file.string());
     const auto machine = io::read_this_machine();

@@ -55,17 +55,19 @@ std::vector<std::string> problems_of_served(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a plan of a batch, by name", "[serving]") {
-    CHECK(
-        plan_to_json(plan(), request(), {}, 0) ==
-        R"({"format":"gpusched.serving-plan","version":2,"status":"optimal","makespan":10.0,"bound":null,)"
-        R"("optimal":false,"requests_per_s":0.0,"cost":5.0,"cost_per_request":0.0,"rented":{"H100":4},"replicas":[)"
-        R"({"model":"Llama-3-8B","deployment":"H100 2x2","count":1,"cost":5.0,"gpus":{"H100":4},"stages":[)"
-        R"({"gpu":"H100","degree":2,"layers":16},{"gpu":"H100","degree":2,"layers":16}],"share":{"chat":1.0},)"
-        R"("requests_per_s":{"chat":30.25,"code":2.0},"means":"a pipeline of 2 stages (16 + 16 layers), )"
-        R"(each a )"
-        R"(tensor-parallel group of 2 H100; 4 GPUs","source":{"chat":"measured","code":"estimated"}}],)"
-        R"("deployments":0,"left_out":0,"solver":"none","message":"","rentals":[{"gpu":"H100","count":4,"spot":0,)"
-        R"("used":4,"per_rental":1,"cost":5.0}],"calibration":{"factors":[],"residuals":[]}})");
+    CHECK(plan_to_json(plan(), request(), {}, 0) ==
+          R"({"format":"gpusched.serving-plan","version":2,"status":"optimal","makespan":10.0,"bound":null,)"
+          R"("optimal":false,"requests_per_s":0.0,"cost":5.0,"cost_per_request":0.0,"rented":{"H100":4},)"
+          R"("replicas":[)"
+          R"({"model":"Llama-3-8B","deployment":"H100 2x2","count":1,"cost":5.0,"gpus":{"H100":4},"stages":[)"
+          R"({"gpu":"H100","degree":2,"layers":16},{"gpu":"H100","degree":2,"layers":16}],)"
+          R"("share":{"chat":1.0},)"
+          R"("requests_per_s":{"chat":30.25,"code":2.0},"means":"a pipeline of 2 stages (16 + 16 layers), )"
+          R"(each a )"
+          R"(tensor-parallel group of 2 H100; 4 GPUs","source":{"chat":"measured","code":"estimated"}}],)"
+          R"("deployments":0,"left_out":0,"solver":"none","message":"","rentals":[{"gpu":"H100","count":4,)"
+          R"("spot":0,)"
+          R"("used":4,"per_rental":1,"cost":5.0}],"calibration":{"factors":[],"residuals":[]}})");
     ServingPlan none;
     CHECK_THAT(plan_to_json(none, request(), {}, 0),
                ContainsSubstring(R"("status":"failed","makespan":null,"bound":0.0,)"));
@@ -99,10 +101,10 @@ TEST_CASE("plans for rates and replannings have more fields", "[serving]") {
     open.rate_bound = std::numeric_limits<double>::infinity();
     CHECK_THAT(plan_to_json(open, request(), {}, 0), ContainsSubstring(R"("rate_bound":null,)"));
     const ReplanResult change{.plan = rates, .starts = 1, .stops = 2, .cost_free = 4};
-    CHECK_THAT(
-        plan_to_json(rates, request(), {.change = &change}, 0),
-        Catch::Matchers::EndsWith(
-            R"("binding":[],"starts":1,"stops":2,"makespan_kept":null,"makespan_free":null,"cost_free":4.0})"));
+    CHECK_THAT(plan_to_json(rates, request(), {.change = &change}, 0),
+               Catch::Matchers::EndsWith(
+                   R"("binding":[],"starts":1,"stops":2,"makespan_kept":null,"makespan_free":null,)"
+                   R"("cost_free":4.0})"));
     CHECK_THAT(plan_to_json(plan(), request(), {.change = &change}, 0),
                Catch::Matchers::EndsWith(R"("makespan_kept":null,"makespan_free":null})"));
 }
@@ -210,7 +212,8 @@ TEST_CASE("every mistake in serving replicas is reported with its place", "[serv
             R"({"replicas": [{"model": "Llama-3-8C", "count": 1, "share": {}},
                   {"model": "Llama-3-8B", "count": 1, "share": {"chatt": 1}, "source": {"x": "measured"}},
                   {"model": "Llama-3-8B", "count": 1, "deployment": "H1OO 1x1", "share": {}},
-                  {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": [{"gpu": "L4", "degree": 1, "layers": 32}]},
+                  {"model": "Llama-3-8B", "count": 1, "share": {},
+                   "stages": [{"gpu": "L4", "degree": 1, "layers": 32}]},
                   {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": []}]})"),
         MentionsEach({"p /replicas/0/model Llama-3-8B, found 'Llama-3-8C' mean 'Llama-3-8B'",
                       "p /replicas/1/share/chatt chat code found 'chatt' mean 'chat'",

@@ -23,7 +23,8 @@ std::vector<std::string> problems_of(const std::string& text, const RequestRates
 }
 
 const std::string batch = R"({"budget": 30,
-    "gpus": {"H100": {"available": 8}, "mine": {"type": "L40S", "machines": 2, "per_machine": 4, "price": 1.5}},
+    "gpus": {"H100": {"available": 8}, "mine": {"type": "L40S", "machines": 2, "per_machine": 4,
+     "price": 1.5}},
     "models": {"Llama-3-8B": {"workloads": {"chat": {"input": 496, "output": 510, "requests": 300}}}}})";
 
 const std::string arrivals = R"({"format": "gpusched.serving-request", "version": 2,
@@ -32,7 +33,8 @@ const std::string arrivals = R"({"format": "gpusched.serving-request", "version"
         "chat": {"input": 496, "output": 510, "rate": 6.5, "targets": {"tpot_p99_s": 0.1}},
         "code": {"input": 1500, "output": 30, "rate": 2, "x-note": "any"}}}},
     "targets": {"ttft_p90_s": 1, "tpot_p99_s": 0.5},
-    "measured": [{"model": "ours", "deployment": "A40 1x4", "workload": "chat", "requests_per_s": 2, "ttft_s": 0.5}]})";
+    "measured": [{"model": "ours", "deployment": "A40 1x4", "workload": "chat", "requests_per_s": 2,
+     "ttft_s": 0.5}]})";
 
 /// One workload, GPUs and a budget.
 std::string one(const std::string& gpu, const std::string& model, const std::string& workload) {
@@ -126,7 +128,8 @@ TEST_CASE("every mistake in a request is reported with its place, all at once", 
             "nobody's": {"available": 1}, "described": {"available": 1, "tflops": 3, "price": 1}, "list": []},
           "models": {
             "Llama-3-8B": {"kv_heads": 64, "workloads": {"a": {"input": 0, "output": "x"}, "b": 3}},
-            "Llama-3-70B": {"workloads": []}, "mine": {"workloads": {}}, "other": {"layers": 3, "workloads": {}}},
+            "Llama-3-70B": {"workloads": []}, "mine": {"workloads": {}},
+             "other": {"layers": 3, "workloads": {}}},
           "measured": [{"model": "m", "deployment": "A40 1x1", "workload": "a", "requests_per_s": -1}, {}],
           "targets": {"ttft_p90_s": 0}, "typo": 1})"),
         MentionsEach(
@@ -206,7 +209,8 @@ TEST_CASE("parts that are right by themselves must fit together", "[serving]") {
                MentionsEach({"r /measured/0/deployment 'g 33x1' at most 32 stages 'm'"}));
     CHECK_THAT(
         problems_of(R"({"gpus": {}, "models": {"Llama-3-8B": {"workloads": {"w": {"input": 1, "output": 1,
-                          "rate": 1}}}}, "measured": [{"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "w",
+                          "rate": 1}}}},
+                           "measured": [{"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "w",
                           "requests_per_s": 1}]})"),
         MentionsEach({"r /gpus none GPU types"}));
 }

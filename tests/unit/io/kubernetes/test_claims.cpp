@@ -68,8 +68,10 @@ TEST_CASE("Devices of drivers are cards of nodes, and claims name them", "[io][k
 TEST_CASE("Claims of templates, and classes by their selectors", "[io][kubernetes]") {
     const auto reading = read(
         {node("n0"), slice("n0", device("a", mig) + ", " + device("b", mig) + ", " + device("c", gpu)),
-         object(api, "DeviceClass", "small", R"("spec": {"selectors": [{"cel": {"expression":
-            "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig' && device.attributes['gpu.nvidia.com'].profile == '1g.10gb'"}}]})"),
+         object(api, "DeviceClass", "small",
+                R"("spec": {"selectors": [{"cel": {"expression":
+            "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig')"
+                R"( && device.attributes['gpu.nvidia.com'].profile == '1g.10gb'"}}]})"),
          object(api, "DeviceClass", "odd", R"("spec": {"selectors": [{"cel": {"expression": "true"}}]})"),
          object(api, "ResourceClaimTemplate", "t", R"("spec": {"spec": {)" + request("small", 2) + "}}"),
          pod("a", {.spec = R"("resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}])"}),
@@ -133,7 +135,8 @@ TEST_CASE("Admin access to devices holds none", "[io][kubernetes]") {
 TEST_CASE("An extended resource stands for claims of its DeviceClass", "[io][kubernetes]") {
     const auto device_class =
         object(api, "DeviceClass", "gpu.nvidia.com", R"("spec": {"extendedResourceName": "nvidia.com/gpu",
-        "selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]})");
+        "selectors": [{"cel": {"expression":
+        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]})");
     const auto reading = read(
         {node("n0"),
          node("n1", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1")"}),

@@ -166,11 +166,11 @@ TEST_CASE("Volumes of one zone count as one resource for pods with topology spre
     for (const std::string of : {"a", "b"})
         for (int i = 0; i < 3; ++i) {
             const auto name = of + std::to_string(i);
-            items.push_back(object(
-                "v1", "PersistentVolume", "pv-" + name,
-                R"("spec": {"accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "default", "name": "c-)" +
-                    name + R"("}})",
-                R"("labels": {"topology.kubernetes.io/zone": ")" + of + "\"}"));
+            items.push_back(object("v1", "PersistentVolume", "pv-" + name,
+                                   R"("spec": {"accessModes": ["ReadWriteOnce"],
+                 "claimRef": {"namespace": "default", "name": "c-)" +
+                                       name + R"("}})",
+                                   R"("labels": {"topology.kubernetes.io/zone": ")" + of + "\"}"));
             items.push_back(
                 object("v1", "PersistentVolumeClaim", "c-" + name,
                        R"("spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv-)" + name + "\"}"));

@@ -277,7 +277,8 @@ TEST_CASE("Texts with a NUL character or a forbidden slash still give a snapshot
     const auto reading = read(
         {node("n0", {.labels = R"("network.topology.nvidia.com/leaf": "a/b")"}),
          pod("p", {.spec = R"("schedulingGroup": {"podGroupName": "a\u0000b"}, "affinity": {"podAntiAffinity":
-                {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "k", "namespaces": ["x\u0000"]}]}})",
+                {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "k",
+                 "namespaces": ["x\u0000"]}]}})",
                    .metadata = R"("annotations": {)" + nul + "}"}),
          pod("q", {.labels = R"("x": "a\u0000b")"}),
          R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\u0000b"}, "spec": {}})"});

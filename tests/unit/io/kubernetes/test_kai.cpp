@@ -142,8 +142,10 @@ TEST_CASE("PodGroups give priority, preemptibility and topology", "[io][kai]") {
                     group("far", R"("topologyConstraint": {"requiredTopologyLevel": "zone"})"),
                     R"({"spec": {}})", "3"},
          .raw =
-             R"("priorityClasses": [{"metadata": {"name": "train"}, "value": 50}, {"metadata": {"name": "build"}, "value": 100}],
-                   "topologies": [{"metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}])"});
+             R"("priorityClasses": [{"metadata": {"name": "train"}, "value": 50},
+              {"metadata": {"name": "build"}, "value": 100}],
+                   "topologies": [{"metadata": {"name": "t"},
+                    "spec": {"levels": [{"nodeLabel": "rack"}]}}])"});
     CHECK(task(reading, "low").priority == 50);
     CHECK(task(reading, "low").preemptible == true);
     CHECK(task(reading, "high").preemptible == false);

@@ -94,7 +94,8 @@ TEST_CASE("Amounts beyond the range of the model are clipped", "[io][kubernetes]
 
 TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]") {
     const auto affinity = [](const std::string& terms) {
-        return R"("affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [)" +
+        return R"("affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":)"
+               R"( {"nodeSelectorTerms": [)" +
                terms + "]}}}";
     };
     const auto reading = read(

@@ -318,7 +318,8 @@ TEST_CASE("Subgroups of gangs", "[io][kubernetes]") {
                R"("subGroups": [{"name": "decode", "minMember": 2}, {"name": "prefill", "minMember": 3}])"),
          group(run_ai, "tree",
                R"("minSubGroup": 2, "subGroups": [{"name": "ab", "minSubGroup": 2},
-                  {"name": "a", "minMember": 1, "parent": "ab"}, {"name": "b", "minMember": 2, "parent": "ab"},
+                  {"name": "a", "minMember": 1, "parent": "ab"},
+                   {"name": "b", "minMember": 2, "parent": "ab"},
                   {"name": "c", "minMember": 3, "topologyConstraint": {"requiredTopologyLevel": "rack"}}])"),
          group(run_ai, "some",
                R"("minSubGroup": 1, "subGroups": [{"name": "r0", "minMember": 4}, {"name": "r1", )"
@@ -396,7 +397,8 @@ TEST_CASE("Volumes bind pods to the nodes that reach them", "[io][kubernetes]") 
          user("m", uses("missing")), user("d", R"({"name": "e", "ephemeral": {}})"),
          user("both", uses("cl"),
               R"("affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
-            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n0"]}]}]}}})")});
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In",
+             "values": ["n0"]}]}]}}})")});
     const auto cluster = Cluster::build(reading.cluster);
     for (const auto* const name : {"l", "z", "d"}) CHECK(fits(cluster, name, "n1"));
     for (const auto* const name : {"o", "u", "m"}) CHECK(fits(cluster, name, "n1"));

@@ -44,9 +44,9 @@ TEST_CASE("Pending pods say what they wait for", "[io][kubernetes]") {
         workload("w3", "suspended", ""),
         object("batch/v1", "Job", "suspended", R"("spec": {"suspend": true})"),
         object("batch/v1", "Job", "paused", R"("spec": {"suspend": true})"),
-        object(
-            "batch/v1", "Job", "done",
-            R"("spec": {"suspend": true}, "status": {"conditions": [{"type": "Complete", "status": "True"}]})"),
+        object("batch/v1", "Job", "done",
+               R"("spec": {"suspend": true},
+             "status": {"conditions": [{"type": "Complete", "status": "True"}]})"),
         object("jobset.x-k8s.io/v1alpha2", "JobSet", "paused-set", R"("spec": {"suspend": true})"),
         pod("gated", {.spec = R"("schedulingGates": [{"name": "a"}, {"name": "b"}])"}),
         pod("foreign", {.spec = R"("schedulerName": "volcano")"}),

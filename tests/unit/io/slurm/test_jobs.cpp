@@ -150,8 +150,10 @@ TEST_CASE("Cores and memory for each GPU", "[io][slurm]") {
                  "NumNodes=2-2 NumCPUs=2 MinCPUsNode=1 MinMemoryNode=0\n   ReqTRES=cpu=2,node=2,gres/gpu=16\n"
                  "   CpusPerTres=gres/gpu:11 MemPerTres=gres/gpu:2000\n   TresPerNode=gres/gpu:8"),
          pending("2", "NumNodes=1 NumCPUs=40 MinMemoryNode=0 CpusPerTres=gpu:4 TresPerJob=gres/gpu:2"),
-         R"({"nodes": [], "jobs": [{"job_id": 3, "job_state": ["PENDING"], "node_count": 1, "cpus": 8, "requeue": true,
-                  "cpus_per_tres": "gres/gpu:8", "memory_per_tres": "gres/gpu:1000", "tres_per_node": "gres/gpu:4"}]})"});
+         R"({"nodes": [], "jobs": [{"job_id": 3, "job_state": ["PENDING"], "node_count": 1, "cpus": 8,
+          "requeue": true,
+                  "cpus_per_tres": "gres/gpu:8", "memory_per_tres": "gres/gpu:1000",
+                   "tres_per_node": "gres/gpu:4"}]})"});
     CHECK(task(reading, "1/0").cpu_milli == 88'000);
     CHECK(task(reading, "1/1").memory_mib == 16'000);
     CHECK(task(reading, "2/0").cpu_milli == 40'000);  // more than what comes with the GPUs
@@ -188,9 +190,10 @@ TEST_CASE("Unread fields of jobs and partitions are reported", "[io][slurm]") {
     CHECK_THAT(limits.examples.front(), Mentions("gpu MaxNodes=1 MaxCPUsPerNode=16 AllowQos=high"));
     CHECK(row(reading, "Partition", "JobDefaults").examples.front() ==
           "gpu: DefCpuPerGPU=11,DefMemPerGPU=200000");
-    const auto json = read(
-        {R"({"nodes": [{"name": "n0", "cpus": 4}], "jobs": [{"job_id": 3, "job_state": ["PENDING"], "contiguous": true,
-        "required_switches": 1, "array_job_id": 3, "array_task_string": "0-9%2", "array_max_tasks": 2, "network": ""}],
+    const auto json = read({R"({"nodes": [{"name": "n0", "cpus": 4}],
+         "jobs": [{"job_id": 3, "job_state": ["PENDING"], "contiguous": true,
+        "required_switches": 1, "array_job_id": 3, "array_task_string": "0-9%2", "array_max_tasks": 2,
+         "network": ""}],
         "partitions": [{"name": "p", "maximums": {"nodes": {"set": true, "infinite": false, "number": 1},
         "cpus_per_node": {"set": true, "infinite": true, "number": 0}}, "accounts": {"allowed": "ml"}}]})"});
     CHECK(row(json, "Job", "request contiguous").count == 1);
