@@ -70,7 +70,8 @@ class Host:
     def gpus(self, instances: list[list[dict[str, Any]]], **more: Any) -> None:
         with open(self.folder / "smi.state.lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # no `nvidia-smi` that runs writes back what it read before
-            self.write("smi.state", repr({"gpus": instances, "next": 10, "forbidden": False, **more}))
+            state = {"gpus": instances, "next": 10, "forbidden": False, **more}
+            fake_nvidia_smi.save(str(self.folder / "smi.state"), state)
 
     def smi(self) -> dict[str, Any]:
         """The state of the GPUs; no instance of others has been touched."""

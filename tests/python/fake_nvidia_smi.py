@@ -6,12 +6,13 @@ State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"
 False, "delay_s": 0, "pci": [], "intrude": False, "used_mib": 1000}: addresses of the GPUs, whether another
 program is quicker than the next creation, and the memory that each instance uses (None: N/A). Each part of a
 command (GPU instance, compute instance) is written on its own. Other writers of the file hold its lock
-(FAKE_SMI_STATE + ".lock") too. The file holds a Python literal: importing json would take half of each call.
+(FAKE_SMI_STATE + ".lock") too. The file is in marshal's format, since importing json would take half of each call.
 """
 
 from __future__ import annotations
 
 import fcntl
+import marshal
 import os
 import sys
 import time
@@ -22,13 +23,13 @@ MIB = {1: 4864, 2: 9856, 4: 19968, 8: 40192}
 
 
 def load(path: str) -> dict:
-    with open(path, encoding="utf-8") as file:
-        return eval(file.read())
+    with open(path, "rb") as file:
+        return marshal.load(file)
 
 
 def save(path: str, state: dict) -> None:
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write(repr(state))
+    with open(path + ".new", "wb") as file:
+        marshal.dump(state, file)
     os.replace(path + ".new", path)
 
 
