@@ -615,7 +615,7 @@ bool Search::order_moves(Solution& solution) {
             for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
                 if (stage == 0 && (!needs_others_ || !gpusched::detail::needs_others(inv_, step->task)))
                     continue;
-                if (!fits(step->task, step->to, step->gpus, stage != 1)) continue;
+                if (!fits(step->task, step->to, step->gpus, stage == 2)) continue;
                 state_.work.assign(step->task, step->to, step->gpus);
                 solution.moves.push_back(*step);
                 waiting.erase(step);

@@ -222,4 +222,52 @@ TEST_CASE("space that only a chain of moves can make") {
     CHECK_FALSE(by_moves(with, flat).admitted);
 }
 
+/// A cluster in which the pod fits only if the displaced tasks go where they must.
+struct Places {
+    ClusterSpec spec;
+    explicit Places(const std::vector<int>& gpus) {
+        for (std::size_t n = 0; n < gpus.size(); ++n) {
+            const auto name = "n" + std::to_string(n);
+            spec.nodes.push_back({.name = name, .gpu_count = gpus[n]});
+            spec.nodes.back().labels[name] = "";
+        }
+    }
+    TaskSpec& run(const char* name, int node, int first, int gpus, int share = 1000) {
+        auto& task = testing_support::run(spec, name, spec.nodes[std::size_t(node)].name, first, gpus);
+        task.gpu_share_milli = share;
+        return task;
+    }
+    TaskSpec& pod(int share = 1000) {
+        spec.tasks.push_back({.name = "p" + std::to_string(spec.tasks.size()), .gpu_share_milli = share});
+        spec.tasks.back().gpu_count = 1;
+        return spec.tasks.back();
+    }
+    [[nodiscard]] Admission admit(const Options& options = {}) const {
+        std::vector<TaskId> pods;
+        for (std::size_t t = 0; t < spec.tasks.size(); ++t)
+            if (!spec.tasks[t].node) pods.push_back(make_id<TaskId>(t));
+        return testing_support::verified(Cluster::build(spec, IdOrder::as_listed), pods, options);
+    }
+};
+
+TEST_CASE("a member of a spread group moves to the GPU that is left for it") {
+    // The pods need whole GPUs: one of n0, and that of the member, which takes the other half of the second GPU of n0.
+    Places places({2, 1, 1});
+    auto& stays = places.run("stays", 0, 1, 1, 500);
+    stays.locked = true;
+    stays.spread = {{.group = "g", .level = node_level, .max_skew = 9}};
+    places.run("leaves", 0, 1, 1, 500);
+    auto& member = places.run("member", 1, 0, 1, 500);
+    member.groups = {"g"};
+    places.run("half", 2, 0, 1, 500).locked = true;
+    places.spec.nodes[0].labels["wide"] = places.spec.nodes[1].labels["wide"] = "";
+    places.spec.tasks[2].node_selector["wide"] = "";
+    places.pod();
+    places.pod();
+    const auto made = places.admit(moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.size() == 2);
+    CHECK(made.cost.total() == 1000 * 30);
+}
+
 }  // namespace moves_tests
