@@ -523,10 +523,11 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     search.offer(std::move(known));
     const auto regions = gang.required_level ? regions_of(cluster, pods, *gang.required_level, bounds)
                                              : std::vector<Region>(1);
-    for (const bool defers : {false, true})
+    using Passes = Search::Passes;
+    for (const auto kind : {Passes::usual, Passes::largest_first, Passes::deferred})
         for (const auto& region : regions) {
             if (region.least >= search.best()) break;
-            search.run(region.nodes, defers);
+            search.run(region.nodes, kind);
         }
     bring_together(cluster, gang, search, bounds, options);
     for (auto solution = search.solutions().rbegin(); solution != search.solutions().rend(); ++solution)

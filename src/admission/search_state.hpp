@@ -31,6 +31,7 @@ struct SearchState {
         /// members: the set and the domain. Otherwise none.
         std::uint32_t set = 0;
         DomainId domain = none<DomainId>;
+        NodeId on = none<NodeId>;  ///< the node that other tasks have left for it; none = any
     };
     /// The lengths of all logs, for `undo`.
     struct Mark {

@@ -250,6 +250,21 @@ struct Places {
     }
 };
 
+TEST_CASE("a displaced task that is larger than the pod is placed first") {
+    // The member must come to n1, whose idle GPU also has room for the pod. So another task must leave for the pod.
+    Places places({1, 2});
+    places.run("member", 0, 0, 1).affinity = {{"g", node_level}};
+    auto& stays = places.run("stays", 1, 0, 1, 500);
+    stays.affinity = {{"g", node_level}};
+    stays.locked = true;
+    places.run("leaves", 1, 0, 1, 500);
+    places.pod(500).affinity = {{"g", node_level}};
+    const auto made = places.admit(moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.size() == 2);
+    CHECK(made.cost.total() == 1500 * 30);
+}
+
 TEST_CASE("a member of a spread group moves to the GPU that is left for it") {
     // The pods need whole GPUs: one of n0, and that of the member, which takes the other half of the second GPU of n0.
     Places places({2, 1, 1});
