@@ -11,6 +11,7 @@
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace gpusched::admission::detail {
 
@@ -43,12 +44,11 @@ Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> po
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ =
         options.search.search_limit < INT64_MAX / count ? options.search.search_limit * count : INT64_MAX;
-    left_for_losses_ = std::min(limit_, INT64_MAX / 2);
-    // A step of these passes asks all nodes.
+    // A step of the further passes asks all nodes.
     constexpr std::int64_t most_visits = 10'000'000;
-    left_for_others_ =
-        std::min(left_for_losses_,
-                 most_visits / std::max<std::int64_t>(1, static_cast<std::int64_t>(snapshot.node_count())));
+    left_for_others_ = left_for_largest_first_ =
+        std::min({limit_, INT64_MAX / 2,
+                  most_visits / std::max<std::int64_t>(1, static_cast<std::int64_t>(snapshot.node_count()))});
 }
 
 void Search::offer(Solution solution) {
@@ -108,6 +108,7 @@ bool Search::helps_on(const Item& item, NodeId node) const {
 }
 
 bool Search::may_go(const Item& item, NodeId node) const {
+    if (item.on != none<NodeId> && item.on != node) return false;
     if (item.depth == 0)
         return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]) &&
                passes_(item.task, node);
@@ -161,10 +162,8 @@ void Search::place(const Item& item) {
         if (item.depth == 0) lower_bound_ = 0;
     }
     const bool may_lose = item.depth > 0 && state_.fate[index(item.task)] == lifted;
-    if (loses_before_placing_ && may_lose) lose(item);
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
-    if (loses_before_placing_) return;
     const auto& price = prices_[item.task];
     // The cheaper alternative first. If GPUs are short, a place costs the eviction of other tasks.
     const bool estimated = state_.lost_milli < must_lose_milli_ && !loses_needed_early_;
@@ -360,12 +359,19 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
                                         static_cast<std::int64_t>(cover.tasks.size()));
             const auto before = state_.mark();
             auto order = cover.tasks;  // the largest comes last and is placed first
-            std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-                return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
-                       std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
-            });
+            std::stable_sort(order.begin(), order.end(),
+                             [&](TaskId a, TaskId b) { return size_of(a) < size_of(b); });
+            const auto todo = largest_first_ ? state_.todo : std::vector<Item>{};
             for (const auto task : order) state_.lift({task, item.depth + 1});
-            put(item, node);
+            if (largest_first_) {
+                state_.todo.push_back(item);
+                state_.todo.back().on = node;
+                sort_todo();
+                descend();
+                state_.todo = todo;
+            } else {
+                put(item, node);
+            }
             state_.undo(before);
             stop_at_ = outer;
         }
@@ -375,9 +381,24 @@ void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound)
     incomplete_ = was_cut;
 }
 
-void Search::run(std::span<const NodeId> region, bool defers) {
+std::pair<std::int64_t, std::int64_t> Search::size_of(TaskId task) const {
+    return {snapshot_.gpu_milli(task), inv_.tasks.cpu_milli[index(task)]};
+}
+
+/// Sorts the tasks that remain to be placed: the largest comes last and is placed first; of equal ones, a pod.
+void Search::sort_todo() {
+    std::stable_sort(state_.todo.begin(), state_.todo.end(), [&](const Item& a, const Item& b) {
+        return std::pair(size_of(a.task), -a.depth) < std::pair(size_of(b.task), -b.depth);
+    });
+}
+
+void Search::run(std::span<const NodeId> region, Passes passes) {
     const auto least = pod_bounds_.of_region(region);
-    if (least >= best_ || (defers && !needs_others_)) return;  // also if there is no solution
+    if (least >= best_) return;  // also if there is no solution
+    defers_ = passes == Passes::deferred;
+    largest_first_ = passes == Passes::largest_first;
+    if ((defers_ && !needs_others_) || (largest_first_ && (!solutions_.empty() || lower_bound_ >= best_)))
+        return;
     ++stats_.domains_considered;
     by_region_ = !region.empty();
     if (by_region_) {
@@ -398,12 +419,8 @@ void Search::run(std::span<const NodeId> region, bool defers) {
         incomplete_ = hit_step_limit_ = false;
         lower_bound_ = never;
         state_.todo.clear();
-        // The largest pod is placed first: it is last in the list.
         for (const auto pod : pods_) state_.todo.push_back({pod, 0});
-        std::stable_sort(state_.todo.begin(), state_.todo.end(), [&](const Item& a, const Item& b) {
-            return std::pair(snapshot_.gpu_milli(a.task), inv_.tasks.cpu_milli[index(a.task)]) <
-                   std::pair(snapshot_.gpu_milli(b.task), inv_.tasks.cpu_milli[index(b.task)]);
-        });
+        sort_todo();
         const auto before = state_.mark();
         descend();
         state_.undo(before);
@@ -413,20 +430,23 @@ void Search::run(std::span<const NodeId> region, bool defers) {
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_needed_early_ = false;
-    defers_ = defers;
-    if (defers) {  // simple plans first, and without a plan deeper ones than usual
-        constexpr int deeper = 2;
+    may_restart_together_ = passes != Passes::usual && solutions_.empty();
+    if (passes != Passes::usual) {
+        const int depth = options_.search.depth, deeper = 2 * depth - 1;
+        auto& left = defers_ ? left_for_others_ : left_for_largest_first_;
         const auto before = stats_.steps;
-        total = before + (solutions_.empty() ? left_for_others_
-                                             : std::min(left_for_others_, most_of_pod * state_.pods_left));
-        for (depth_ = 0; depth_ <= options_.search.depth + (solutions_.empty() ? deeper : 0) &&
-                         best_ > least && stats_.steps < total;
+        auto most = by_region_ ? (left + 1) / 2 : left;
+        if (!solutions_.empty()) most = std::min(most, most_of_pod * state_.pods_left);
+        total = before + most;
+        // If other tasks are displaced for near and spread, simple plans first.
+        for (depth_ = defers_ ? 0 : deeper;
+             depth_ <= (solutions_.empty() ? deeper : depth) && best_ > least && stats_.steps < total;
              ++depth_)
             for (std::int64_t share = 32;; share *= 4) {
                 static_cast<void>(pass(share));
                 if (!hit_step_limit_ || best_ <= least || stats_.steps >= total) break;
             }
-        left_for_others_ -= stats_.steps - before;
+        left -= stats_.steps - before;
         lower_bound_ = known;
         limit_ = limit;
         return;
@@ -465,18 +485,6 @@ void Search::run(std::span<const NodeId> region, bool defers) {
         if (!solutions_.empty() || loses_needed_early_) depth_ = options_.search.depth;
         loses_needed_early_ = !loses_needed_early_;  // the estimates may have been wrong
     }
-    // No solution, perhaps because displaced tasks took the places of later pods.
-    if (solutions_.empty() && incomplete_ && options_.evictions &&
-        budget_.reason() == StopReason::completed) {
-        const auto before = stats_.steps;
-        const auto most = std::min(left_for_losses_, most_of_pod * state_.pods_left);
-        total = before + most;
-        loses_before_placing_ = true;
-        static_cast<void>(pass(most));
-        loses_before_placing_ = false;
-        left_for_losses_ -= std::min(left_for_losses_, stats_.steps - before);
-        limit_ = limit;
-    }
     lower_bound_ = std::min(known, found_bound);
 }
 
@@ -485,7 +493,7 @@ bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
     const auto found = solutions_.size();
     best_ = cost + 1;
     limit_ = stats_.steps + most_steps;
-    run(region, false);
+    run(region, Passes::usual);
     limit_ = limit;
     lower_bound_ = known;
     if (solutions_.size() > found) return true;
@@ -565,7 +573,7 @@ Search::Items Search::find_helpers() {
 /// are down during all moves. Only evictions may exceed budgets at a price.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
     return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
-        return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
+        return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down({&move.task, 1});
     });
 }
 
@@ -584,6 +592,7 @@ bool Search::try_orders(std::vector<consolidation::Step>& waiting, std::vector<c
                         int& tries) {
     for (std::size_t i = 0; i < waiting.size() && --tries >= 0; ++i) {
         auto step = waiting[i];
+        step.chain = 0;
         if (!fits(step.task, step.to, step.gpus, true)) continue;
         const auto before = state_.work.checkpoint();
         state_.work.assign(step.task, step.to, step.gpus);
@@ -597,6 +606,60 @@ bool Search::try_orders(std::vector<consolidation::Step>& waiting, std::vector<c
         state_.work.rollback(before);
     }
     return waiting.empty();
+}
+
+/// Makes the waiting moves that are possible if their tasks leave at the same time, as tasks that restart can, and
+/// appends them to `ordered`.
+bool Search::restart_together(std::vector<consolidation::Step>& waiting,
+                              std::vector<consolidation::Step>& ordered) {
+    std::vector<consolidation::Step> together;
+    for (const auto& step : waiting)
+        if (inv_.tasks.how(step.task) != Mobility::copy) together.push_back(step);
+    const auto keeps_limits = [&] {
+        std::vector<TaskId> tasks;
+        for (const auto& step : together) tasks.push_back(step.task);
+        const auto& limits = options_.limits;
+        const auto count = std::ssize(tasks);
+        return count <= limits.max_moves_per_wave.value_or(count) &&
+               count <= limits.max_moves_per_node.value_or(count) && state_.may_be_down(tasks) &&
+               std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+                   const auto job = inv_.tasks.job[index(task)];
+                   if (job == none<JobId>) return true;
+                   const auto most = inv_.job_max_disrupted[index(job)];
+                   return std::count_if(tasks.begin(), tasks.end(), [&](TaskId other) {
+                              return inv_.tasks.job[index(other)] == job;
+                          }) <= std::min(most, limits.max_disrupted.value_or(most));
+               });
+    };
+    const auto before = state_.work.checkpoint();
+    while (together.size() > 1 && keeps_limits()) {
+        for (const auto& step : together) state_.work.remove(step.task);
+        auto left = gpusched::detail::place_in_some_order(together.size(), [&](std::size_t i) {
+            auto& step = together[i];
+            if (!fits(step.task, step.to, step.gpus, true)) return false;
+            state_.work.assign(step.task, step.to, step.gpus);
+            return true;
+        });
+        // Each must be possible with the others in place.
+        for (std::size_t i = 0; left.empty() && i < together.size(); ++i) {
+            const auto in_place = state_.work.checkpoint();
+            state_.work.remove(together[i].task);
+            if (find_obstacle(state_.work, together[i].task, together[i].to) != Obstacle::none)
+                left.push_back(i);
+            state_.work.rollback(in_place);
+        }
+        if (left.empty()) {
+            for (auto& step : together) step.chain = static_cast<std::uint32_t>(ordered.size() + 1);
+            ordered.insert(ordered.end(), together.begin(), together.end());
+            std::erase_if(waiting,
+                          [&](const auto& step) { return state_.work.node_of(step.task) == step.to; });
+            return true;
+        }
+        state_.work.rollback(before);
+        for (auto i = left.rbegin(); i != left.rend(); ++i)
+            together.erase(together.begin() + static_cast<std::ptrdiff_t>(*i));
+    }
+    return false;
 }
 
 /// Orders the moves so that each is possible while its source is still occupied (make before break). If moves
@@ -615,7 +678,7 @@ bool Search::order_moves(Solution& solution) {
             for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
                 if (stage == 0 && (!needs_others_ || !gpusched::detail::needs_others(inv_, step->task)))
                     continue;
-                if (!fits(step->task, step->to, step->gpus, stage != 1)) continue;
+                if (!fits(step->task, step->to, step->gpus, stage == 2)) continue;
                 state_.work.assign(step->task, step->to, step->gpus);
                 solution.moves.push_back(*step);
                 waiting.erase(step);
@@ -642,6 +705,7 @@ bool Search::order_moves(Solution& solution) {
             for (const auto& step : solution.moves) state_.work.assign(step.task, step.to, step.gpus);
         }
         tries_left = 0;
+        if (may_restart_together_ && restart_together(waiting, solution.moves)) continue;
         auto cheapest = waiting.end();
         std::int64_t extra = never;
         for (auto step = waiting.begin(); step != waiting.end(); ++step) {

@@ -43,10 +43,14 @@ class Search {
 
     /// Adds a known solution if it is the cheapest so far.
     void offer(Solution solution);
-    /// Searches for solutions with all pods on the nodes of `region` (ascending; empty = all nodes).
-    /// @param defers searches again if tasks need others (near, spread): checks that last, and displaces other
-    ///     tasks for it. Does not change the lower bound.
-    void run(std::span<const NodeId> region, bool defers);
+    enum class Passes {
+        usual,
+        largest_first,  ///< without a solution: the largest of all pods and displaced tasks is placed first
+        deferred,       ///< if tasks need others (near, spread): checks that last, displaces others for it
+    };
+    /// Searches for solutions with all pods on the nodes of `region` (ascending; empty = all nodes). Only the
+    /// usual passes, which come first, change the lower bound.
+    void run(std::span<const NodeId> region, Passes passes);
     /// Searches for a solution with all pods on the nodes of `region` that costs no more than the best one.
     /// If there is one, returns true and appends it to `solutions`. Does not change the lower bound.
     bool match(std::span<const NodeId> region, std::int64_t most_steps);
@@ -70,11 +74,15 @@ class Search {
     void lose(const Item& item);
     void put(const Item& item, NodeId node);
     void finish();
+    [[nodiscard]] std::pair<std::int64_t, std::int64_t> size_of(TaskId task) const;
+    void sort_todo();
     [[nodiscard]] Items find_helpers();
     [[nodiscard]] bool restarts_keep_budgets(const Solution& solution) const;
     bool order_moves(Solution& solution);
     bool try_orders(std::vector<consolidation::Step>& waiting, std::vector<consolidation::Step>& ordered,
                     int& tries);
+    bool restart_together(std::vector<consolidation::Step>& waiting,
+                          std::vector<consolidation::Step>& ordered);
     [[nodiscard]] bool fits(TaskId task, NodeId to, GpuMask& gpus, bool others) const;
 
     [[nodiscard]] bool has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const;
@@ -105,17 +113,18 @@ class Search {
     bool by_region_ = false;
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
-    bool lends_ = false;                 // some task is on Standby
-    bool local_ = false;                 // some pod requires GPUs of one NUMA node or socket
-    int depth_ = 0;                      // limit of the current pass
-    bool loses_needed_early_ = false;    // first evict displaced tasks for good while some must be
-    bool loses_before_placing_ = false;  // evict displaced tasks for good before searching a place
-    std::int64_t left_for_losses_ = 0;   // steps left for passes with loses_before_placing_
-    std::int64_t left_for_others_ = 0;   // steps left for passes with defers_
-    bool needs_others_ = false;          // a task was placed whose constraints can need other tasks
-    bool defers_ = false;                // checks near and spread last, and displaces members for them
-    bool incomplete_ = false;            // a part was omitted that may hold a cheaper solution
-    bool hit_step_limit_ = false;        // because of a limit on steps
+    bool lends_ = false;                       // some task is on Standby
+    bool local_ = false;                       // some pod requires GPUs of one NUMA node or socket
+    int depth_ = 0;                            // limit of the current pass
+    bool loses_needed_early_ = false;          // first evict displaced tasks for good while some must be
+    bool largest_first_ = false;               // displaced tasks can be placed before the task they leave for
+    bool may_restart_together_ = false;        // moves of tasks that restart may need each other's places
+    std::int64_t left_for_largest_first_ = 0;  // steps left for passes with largest_first_
+    std::int64_t left_for_others_ = 0;         // steps left for passes with defers_
+    bool needs_others_ = false;                // a task was placed whose constraints can need other tasks
+    bool defers_ = false;                      // checks near and spread last, and displaces members for them
+    bool incomplete_ = false;                  // a part was omitted that may hold a cheaper solution
+    bool hit_step_limit_ = false;              // because of a limit on steps
     std::vector<Solution> solutions_;
 };
 

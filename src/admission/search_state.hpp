@@ -10,6 +10,7 @@
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct SearchState {
         /// members: the set and the domain. Otherwise none.
         std::uint32_t set = 0;
         DomainId domain = none<DomainId>;
+        NodeId on = none<NodeId>;  ///< the node that other tasks have left for it; none = any
     };
     /// The lengths of all logs, for `undo`.
     struct Mark {
@@ -55,8 +57,8 @@ struct SearchState {
     /// @param cut set to true if another split of the gang would be possible
     /// @return false if a limit or a member of the gang forbids it
     bool evict(TaskId task, bool again, bool& cut);
-    /// Returns whether the disruption budgets allow that the task is down together with the evicted tasks.
-    [[nodiscard]] bool may_be_down(TaskId task) const;
+    /// Returns whether the disruption budgets allow that these tasks are down together with the evicted tasks.
+    [[nodiscard]] bool may_be_down(std::span<const TaskId> tasks) const;
 
     Cluster work;  // the cluster after the changes so far
     consolidation::FreeIndex free;

@@ -237,8 +237,12 @@ class EveryAdmission {
             near = near && here;
         }
         if (!near && (exist || !is_wanted(t, t))) return false;
+        return spread_allows(state, state, t, n);
+    }
+    /// @param here, elsewhere the members in its domain, and those of the domain that has the fewest
+    bool spread_allows(const State& here, const State& elsewhere, int t, int n) const {
         return std::all_of(task(t).spread.begin(), task(t).spread.end(), [&](const auto& term) {
-            const auto members = [&](int m) {
+            const auto members = [&](const State& state, int m) {
                 std::int64_t count = 0;
                 for (int u = 0; u < tasks(); ++u)
                     count += u != t && at(state, u) >= 0 && has_labels(t, at(state, u)) &&
@@ -247,9 +251,37 @@ class EveryAdmission {
             };
             auto fewest = INT64_MAX;
             for (int m = 0; m < nodes(); ++m)
-                if (has_labels(t, m)) fewest = std::min(fewest, members(m));
-            return members(n) + is_member(task(t), term.group) - fewest <= term.max_skew;
+                if (has_labels(t, m)) fewest = std::min(fewest, members(elsewhere, m));
+            return members(here, n) + is_member(task(t), term.group) - fewest <= term.max_skew;
         });
+    }
+    /// Whatever is free: is there a choice of nodes with which no pod, and no task that is placed again, has too many
+    /// members in its domain before the first of them is placed? Members elsewhere count to the last.
+    bool may_spread(std::size_t next) {
+        const auto is_placed = [&](int t) { return fate_[std::size_t(t)] != Fate::moves; };
+        if (next == arrivals_.size()) {
+            auto moved = now_;
+            for (const int t : arrivals_)
+                if (is_placed(t)) moved.at[std::size_t(t)] = -1;
+            return std::all_of(arrivals_.begin(), arrivals_.end(), [&](int t) {
+                return !is_placed(t) || task(t).spread.empty() || spread_allows(moved, now_, t, at(now_, t));
+            });
+        }
+        const int t = arrivals_[next];
+        if (task(t).groups.empty() && (task(t).spread.empty() || !is_placed(t))) return may_spread(next + 1);
+        bool possible = false;
+        for (int n = 0; n < nodes() && !possible; ++n) {
+            if (!accepts(t, n) || !may_arrive(t, n)) continue;
+            now_.at[std::size_t(t)] = n;
+            possible = may_spread(next + 1);
+        }
+        now_.at[std::size_t(t)] = -1;
+        return possible;
+    }
+    bool may_arrive(int t, int n) const {
+        if (!task(t).node) return true;
+        return fate_[std::size_t(t)] == Fate::moves ? n != at(start_, t) && open_[std::size_t(n)]
+                                                    : !exempt(n);
     }
     bool has_labels(int t, int n) const {
         const auto& selector = task(t).node_selector;
@@ -415,7 +447,7 @@ class EveryAdmission {
             for (int g = 0; node(n).schedulable && g < node(n).gpu_count; ++g)
                 room += 1000 - now_.nodes[std::size_t(n)].used[std::size_t(g)];
         for (const int t : arrivals_) room -= task(t).gpu_count * task(t).gpu_share_milli;
-        if (room >= 0) place(0, cost);
+        if (room >= 0 && may_spread(0)) place(0, cost);
     }
 
     void place(std::size_t next, std::int64_t cost) {
@@ -424,14 +456,10 @@ class EveryAdmission {
         const int t = arrivals_[next];
         // Of pods that are alike, the first is on the first node.
         for (int n = like_last_[std::size_t(t)] ? at(now_, arrivals_[next - 1]) : 0; n < nodes(); ++n) {
-            if (task(t).node) {
-                if (fate_[std::size_t(t)] == Fate::moves ? n == at(start_, t) || !open_[std::size_t(n)]
-                                                         : exempt(n))
-                    continue;
-            } else if (together_ && next > 0 && !task(arrivals_[next - 1]).node &&
-                       !together(*together_, n, at(now_, arrivals_[next - 1]))) {
+            if (!may_arrive(t, n)) continue;
+            if (!task(t).node && together_ && next > 0 && !task(arrivals_[next - 1]).node &&
+                !together(*together_, n, at(now_, arrivals_[next - 1])))
                 continue;
-            }
             for_each_place(t, n, [&](unsigned gpus) {
                 const auto recall = borrowed(now_, t, n, gpus) * options_.prices.recall_price_s;
                 if (recall > 0 && !options_.standby) return;

@@ -53,7 +53,7 @@ constexpr void visit_fields(std::type_identity<Prices>, F&& field) {
 /// Options of the search, for experts.
 struct SearchOptions {
     /// Nesting of displacements, 1 to 16. With 1, every displaced task goes to GPUs that are already free. If
-    /// no plan is found and tasks need others (near, spread), displacements nest two deeper.
+    /// no plan is found, displacements nest up to 2 x depth - 1 deep.
     int depth = 3;
     /// Most steps (tried displacements and placements) per pod, >= 1. Beyond them the best plan so far is
     /// returned.

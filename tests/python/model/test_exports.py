@@ -34,7 +34,7 @@ def test_plans_show_their_steps(tiny):
     plan = gs.consolidate(tiny)
     html = plan._repr_html_()
     assert mentions(html, "1 move in 1 wave, 1 node vacated") and "at most 8 GPUs" in html
-    assert parsed(html)[:5] == ["move", "0", "small", "n0", "n1"]
+    assert parsed(html)[:5] == ["move", "1", "small", "n0", "n1"]
     frame = plan.to_pandas()
     steps = ["step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"]
     assert list(frame.columns) == [*steps, "namespace", "owner_kind", "task_gpus"]

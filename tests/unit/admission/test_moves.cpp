@@ -222,4 +222,103 @@ TEST_CASE("space that only a chain of moves can make") {
     CHECK_FALSE(by_moves(with, flat).admitted);
 }
 
+/// A cluster in which the pod fits only if the displaced tasks go where they must.
+struct Places {
+    ClusterSpec spec;
+    explicit Places(const std::vector<int>& gpus) {
+        for (std::size_t n = 0; n < gpus.size(); ++n) {
+            const auto name = "n" + std::to_string(n);
+            spec.nodes.push_back({.name = name, .gpu_count = gpus[n]});
+            spec.nodes.back().labels[name] = "";
+        }
+    }
+    TaskSpec& run(const char* name, int node, int first, int gpus, int share = 1000) {
+        auto& task = testing_support::run(spec, name, spec.nodes[std::size_t(node)].name, first, gpus);
+        task.gpu_share_milli = share;
+        return task;
+    }
+    TaskSpec& pod(int share = 1000) {
+        spec.tasks.push_back({.name = "p" + std::to_string(spec.tasks.size()), .gpu_share_milli = share});
+        spec.tasks.back().gpu_count = 1;
+        return spec.tasks.back();
+    }
+    [[nodiscard]] Admission admit(const Options& options = {}) const {
+        std::vector<TaskId> pods;
+        for (std::size_t t = 0; t < spec.tasks.size(); ++t)
+            if (!spec.tasks[t].node) pods.push_back(make_id<TaskId>(t));
+        return testing_support::verified(Cluster::build(spec, IdOrder::as_listed), pods, options);
+    }
+};
+
+TEST_CASE("tasks that restart change places at the same time") {
+    // n0 is full, n1 has one idle GPU: the two tasks can only exchange their places.
+    for (const auto how : {Mobility::restart, Mobility::copy}) {
+        Places places({3, 2});
+        places.run("stays", 0, 2, 1).locked = true;
+        places.run("large", 0, 0, 2).how = how;
+        places.run("small", 1, 0, 1).how = how;
+        places.pod().node_selector["n0"] = "";
+        const auto made = places.admit(moves_only());
+        CHECK(made.admitted == (how == Mobility::restart));
+        if (!made.admitted) continue;
+        CHECK(made.plan.waves == 1);
+        CHECK(made.cost.total() == 3 * 30 * 1000);
+        CHECK(made.proven);
+
+        auto limited = moves_only();
+        limited.limits.max_moves_per_wave = 1;
+        CHECK_FALSE(places.admit(limited).admitted);
+        limited.limits = {};
+        limited.limits.max_moves_per_node = 1;
+        CHECK_FALSE(places.admit(limited).admitted);
+        for (const std::int64_t at_once : {1, 2}) {
+            auto gang = places;
+            gang.spec.jobs = {{.name = "gang"}};
+            gang.spec.jobs[0].max_disrupted = at_once;
+            for (auto& task : gang.spec.tasks)
+                if (task.node) task.job = "gang";
+            CHECK(gang.admit(moves_only()).admitted == (at_once == 2));
+        }
+        for (const std::int64_t allowed : {1, 2}) {
+            places.spec.budgets = {{.name = "budget", .tasks = {"large", "small"}, .allowed_down = allowed}};
+            CHECK(places.admit(moves_only()).admitted == (allowed == 2));
+        }
+    }
+}
+
+TEST_CASE("a displaced task that is larger than the pod is placed first") {
+    // The member must come to n1, whose idle GPU also has room for the pod. So another task must leave for the pod.
+    Places places({1, 2});
+    places.run("member", 0, 0, 1).affinity = {{"g", node_level}};
+    auto& stays = places.run("stays", 1, 0, 1, 500);
+    stays.affinity = {{"g", node_level}};
+    stays.locked = true;
+    places.run("leaves", 1, 0, 1, 500);
+    places.pod(500).affinity = {{"g", node_level}};
+    const auto made = places.admit(moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.size() == 2);
+    CHECK(made.cost.total() == 1500 * 30);
+}
+
+TEST_CASE("a member of a spread group moves to the GPU that is left for it") {
+    // The pods need whole GPUs: one of n0, and that of the member, which takes the other half of the second GPU of n0.
+    Places places({2, 1, 1});
+    auto& stays = places.run("stays", 0, 1, 1, 500);
+    stays.locked = true;
+    stays.spread = {{.group = "g", .level = node_level, .max_skew = 9}};
+    places.run("leaves", 0, 1, 1, 500);
+    auto& member = places.run("member", 1, 0, 1, 500);
+    member.groups = {"g"};
+    places.run("half", 2, 0, 1, 500).locked = true;
+    places.spec.nodes[0].labels["wide"] = places.spec.nodes[1].labels["wide"] = "";
+    places.spec.tasks[2].node_selector["wide"] = "";
+    places.pod();
+    places.pod();
+    const auto made = places.admit(moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.size() == 2);
+    CHECK(made.cost.total() == 1000 * 30);
+}
+
 }  // namespace moves_tests
