@@ -529,12 +529,11 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
 }
 
 GPUSCHED_EXPORT std::string_view detail::in_words(const Inventory& inv, Obstacle obstacle) {
-    const bool differs =
-        obstacle == Obstacle::avoid || obstacle == Obstacle::anti_affinity || obstacle == Obstacle::cordoned;
-    if (!differs || !is_slurm(inv)) return gpusched::in_words(obstacle);
-    return obstacle == Obstacle::avoid           ? "exclusive nodes"
-           : obstacle == Obstacle::anti_affinity ? "distinct nodes"
-                                                 : "drained";
+    if (obstacle == Obstacle::cordoned) return words_of(inv).closed;
+    const bool exclusive = obstacle == Obstacle::avoid;
+    if ((exclusive || obstacle == Obstacle::anti_affinity) && is_slurm(inv))
+        return exclusive ? "exclusive nodes" : "distinct nodes";
+    return gpusched::in_words(obstacle);
 }
 
 }  // namespace gpusched

@@ -43,8 +43,8 @@ TEST_CASE("The reason why a node is closed is in the answers about it", "[io][sl
     const auto obstacle = [&](const char* on) {
         return describe_obstacle(cluster, cluster.find_task("1/0"), cluster.find_node(on));
     };
-    CHECK_THAT(obstacle("n0"), testing_support::Mentions("drained bad fan"));
-    CHECK_THAT(obstacle("n1"), testing_support::Mentions("not ready Not responding"));
+    CHECK_THAT(obstacle("n0"), Mentions("drained bad fan"));
+    CHECK_THAT(obstacle("n1"), Mentions("not ready Not responding"));
     CHECK(obstacle("n2").empty());
 }
 
