@@ -541,7 +541,9 @@ class Packing : PackingNodes {
             }
             if (here.choices.empty()) {
                 put.pop_back();
-                if (put.empty()) return depends_on_order() ? Packed::unknown : Packed::no;
+                // Of pods of one shape, all orders are the same.
+                if (put.empty())
+                    return shapes_.size() > 1 && depends_on_order() ? Packed::unknown : Packed::no;
                 if (put.back().choices.empty()) ++put.back().node;
                 continue;
             }

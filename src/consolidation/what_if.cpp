@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
+#include "allocation/gang.hpp"
 #include "consolidation/checks.hpp"
 #include "model/node_match.hpp"
 #include "model/pod_room.hpp"
@@ -213,16 +214,21 @@ static bool must_fit(const Cluster& cluster, const QueuedJob& job) {
                 return false;
         }
     }
-    return grouped && !job.one_by_one && job.needed == job.pods.size();
+    return grouped && job.needed == job.pods.size();
 }
 
 /// Says why the emptied nodes cannot hold the job; empty if that is not proven.
 static std::string why_impossible(const Cluster& cluster, const Cluster& emptied, const QueuedJob& job,
                                   const Context& context) {
-    const bool lacks = lacks_room(emptied, job);
-    if (!lacks && !must_fit(cluster, job)) return {};
-    auto found = allocation::allocate(emptied, job.pods, {}, context);
-    return lacks || (!found.placed && found.proven) ? "impossible: " + found.reason : std::string();
+    if (!lacks_room(emptied, job)) {
+        if (!must_fit(cluster, job)) return {};
+        auto copy = emptied;
+        copy.commit();
+        const allocation::AllocateOptions options;
+        const allocation::detail::Gang gang(copy, job.pods, options, nullptr);
+        if (gang.packs(Obstacle::none) != allocation::detail::Packed::no) return {};
+    }
+    return "impossible: " + allocation::allocate(emptied, job.pods, {}, context).reason;
 }
 
 /// A controller creates the task again, even if nothing may disturb it. Slurm requeues only jobs that may move.

@@ -216,7 +216,11 @@ class Reader {
         if (out.schedulable)
             return report_.ignored("Node", "reason", Errs::neither, "the node receives tasks all the same",
                                    node.name + ": " + node.reason);
-        out.labels.emplace(gpusched::detail::slurm_reason, printable(node.reason, 200));
+        auto text = node.reason;
+        // scontrol appends the user and the time, but not in JSON.
+        const auto author = text.rfind(" [");
+        if (text.ends_with(']') && text.find('@', author) != text.npos) text.resize(author);
+        out.labels.emplace(gpusched::detail::slurm_reason, printable(text, 200));
         report_.exact_of("Node", "reason", node.name + ": " + node.reason);
     }
 

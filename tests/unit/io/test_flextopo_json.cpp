@@ -53,8 +53,8 @@ TEST_CASE("a machine as the text of a FlexTopo object", "[io]") {
     graph.allocate(0b01, "team/pod \"a\"");
     graph.set_failed(1);
     CHECK(io::flextopo_to_json(graph, "10.0.0.1") ==
-          R"({"apiVersion": "flextopo.baichuan-inc.com/v1alpha1", "kind": "FlexTopo",
-         "metadata": {"name": "10.0.0.1"},
+          R"({"apiVersion": "flextopo.baichuan-inc.com/v1alpha1", "kind": "FlexTopo", )"
+          R"("metadata": {"name": "10.0.0.1"},
  "spec": {"nodes": [
   {"id": "socket-0", "type": "Socket", "attributes": {}},
   {"id": "socket-1", "type": "Socket", "attributes": {}},

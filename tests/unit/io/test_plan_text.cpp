@@ -72,13 +72,13 @@ TEST_CASE("A plan as Kubernetes steps", "[io]") {
     const auto begin = script.find("\nsteps='\n") + 9;
     CHECK(script.substr(begin, script.find("\n'\n", begin) + 1 - begin) == golden("plan_kubernetes.txt"));
     CHECK_THAT(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "gpu"}),
-               Catch::Matchers::ContainsSubstring("\nM|gpu/web-1|n0|n6|wave 1"));
+               Catch::Matchers::ContainsSubstring("\nM|gpu/web-1|n0|n6|wave 2"));
     // n2 is closed until all pods have left it; n6 is also moved to.
     const PlanSpec hop{.waves = 2,
                        .moves = {{"a", "n6", "n1", {}, 0}, {"b", "n2", "n6", {}, 1}},
                        .placements = {{"big", "n2", {}}}};
     CHECK_THAT(io::plan_to_kubernetes_steps(hop),
-               Catch::Matchers::ContainsSubstring("\nH|n2\nM|default/a|n6|n1|wave 0\n"));
+               Catch::Matchers::ContainsSubstring("\nH|n2\nM|default/a|n6|n1|wave 1\n"));
     CHECK_THAT(io::plan_to_kubernetes_steps({}), Catch::Matchers::ContainsSubstring("\nsteps='\n'\n"));
 }
 

@@ -33,18 +33,17 @@ TEST_CASE("States of nodes that receive no task", "[io][slurm]") {
 }
 
 TEST_CASE("The reason why a node is closed is in the answers about it", "[io][slurm]") {
-    const auto reading = read(
-        {node("n0", "Reason=bad fan [root@2026-11-28T09:00:00]", "gpu:2", "IDLE+DRAIN"),
-         node("n1", "Reason=Not responding", "gpu:2", "DOWN*"), node("n2", "Reason=was slow", "gpu:2"),
-         pending("1", "NumNodes=1")});
-    CHECK(node_of(reading, "n0").labels.at("slurm/reason") == "bad fan [root@2026-11-28T09:00:00]");
+    const auto reading = read({node("n0", "Reason=bad fan [root@2026-11-28T09:00:00]", "gpu:2", "IDLE+DRAIN"),
+                               node("n1", "Reason=Not responding", "gpu:2", "DOWN*"),
+                               node("n2", "Reason=was slow", "gpu:2"), pending("1", "NumNodes=1")});
+    CHECK(node_of(reading, "n0").labels.at("slurm/reason") == "bad fan");
     CHECK_FALSE(node_of(reading, "n2").labels.contains("slurm/reason"));
     const auto cluster = Cluster::build(reading.cluster);
     const auto obstacle = [&](const char* on) {
         return describe_obstacle(cluster, cluster.find_task("1/0"), cluster.find_node(on));
     };
-    CHECK_THAT(obstacle("n0"), Mentions("drained bad fan"));
-    CHECK_THAT(obstacle("n1"), Mentions("not ready Not responding"));
+    CHECK(testing_support::mentions(obstacle("n0"), "drained bad fan"));
+    CHECK(testing_support::mentions(obstacle("n1"), "not ready Not responding"));
     CHECK(obstacle("n2").empty());
 }
 
