@@ -251,7 +251,10 @@ void Inquiry::say_gpus(const Tally& tally, std::size_t row) {
     if (changed)
         why_.cause += ", " + gpus_text(idle) + " once the " + task_ + "s that find a place are there";
     if ((alone > 1 || fraction) && most > 0)
-        why_.cause += std::string(changed ? "; then no " : "; no ") + (fraction ? "GPU" : "node") +
+        why_.cause += std::string(changed ? "; then none of " : "; none of ") +
+                      (!fraction    ? "them"
+                       : alone == 1 ? "its GPUs"
+                                    : "their GPUs") +
                       " has more than " + gpus_text(most) + (fraction ? " free" : " idle");
     why_.cause += unplaced_.size() > 1
                       ? "; the " + thousands(static_cast<std::int64_t>(unplaced_.size())) +

@@ -292,7 +292,7 @@ void Inquiry::say_permanent(const Tally& tally) {
                  gpusched::quoted(cluster_.name(closest)) + ": " + text;
     if (rows.size() == 1 && tally.rows[rows.front()].alone > 0)
         why_.cause +=
-            (tally.constraint(rows.front()) == Constraint::taint ? "; with it, " : "; otherwise, ") +
+            (tally.constraint(rows.front()) == Constraint::taint ? "; if it tolerated every taint, " : "; otherwise, ") +
             counted(tally.rows[rows.front()].alone, "node") + " could take it as it is";
 }
 

@@ -48,7 +48,7 @@ def test_the_answer_names_cause_table_and_remedies() -> None:
     assert found.waiting_for is None and not found.fits and found.impossible is False
     assert found.binding == found.cause_kind == "fragmentation" and found.constraints == ["gpu"]
     assert mentions(
-        found.cause, "fragmentation: 3 H100 nodes 12 idle GPUs; no node has more than 4 idle; needs 8"
+        found.cause, "fragmentation: 3 H100 nodes 12 idle GPUs; none of them has more than 4 idle; needs 8"
     )
     (row,) = found.table
     assert (row.constraint, row.nodes_first, row.nodes_alone, row.best_node) == ("gpu", 3, 3, "n0")

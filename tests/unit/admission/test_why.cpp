@@ -60,7 +60,7 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::fragmentation);
         CHECK_THAT(found.cause, Mentions("3 M nodes pass every other constraint and have 12 idle GPUs"));
-        CHECK_THAT(found.cause, Mentions("no node has more than 4 idle; the pod needs 8"));
+        CHECK_THAT(found.cause, Mentions("none of them has more than 4 idle; the pod needs 8"));
         const auto moves = remedy(found, RemedyKind::moves);
         REQUIRE(moves);
         CHECK(moves->cost == 120'000);  // 4 GPUs, 30 s
@@ -192,7 +192,7 @@ TEST_CASE("why names the cause that a change would remove") {
         spec.tasks.push_back(running("part", "n0", first(1)));
         spec.tasks.back().gpu_share_milli = 700;
         CHECK_THAT(why(Cluster::build(spec), "asks").cause,
-                   Mentions("no GPU has more than 0.3 free; needs 0.5 on one GPU"));
+                   Mentions("GPUs has more than 0.3 free; needs 0.5 on one GPU"));
     }
     SECTION("a new node has room beside its daemons, and is like the largest one") {
         n1.cpu_milli = 128'000;
@@ -580,7 +580,7 @@ TEST_CASE("of what never changes why names only the fewest constraints without w
                   {gpu_taint},
                   {"taint"},
                   "3 nodes pass all but taint, like 'a1': it lacks a toleration for gpu=present:NoSchedule; "
-                  "with it, 2 nodes could take it"},
+                  "if it tolerated every taint, 2 nodes could take it"},
          }) {
         INFO(what);
         ClusterSpec spec;
