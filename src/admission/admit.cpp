@@ -80,7 +80,6 @@ static bool try_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus)
 /// Turns a solution into a plan; false if its moves cannot be ordered into waves.
 static bool make_plan(const Cluster& cluster, const Solution& solution, const consolidation::Scope& scope,
                       const Options& options, Admission& made) {
-    const auto& inv = cluster.inventory();
     Plan plan;
     plan.evictions = solution.evictions;
     Cluster after;
@@ -96,22 +95,15 @@ static bool make_plan(const Cluster& cluster, const Solution& solution, const co
         if (!scope.may_open.empty()) limits.open_price = scope.open_price;
         auto order =
             consolidation::order_into_waves(cluster, solution.moves, closed, limits, {}, solution.evictions);
-        if (order.dropped_chains == 0 && order.hops == 0) {
-            plan.waves = order.waves;
-            plan.moves = std::move(order.moves);
-            after = std::move(order.after);
-        } else {  // in the order of the solution
-            after = cluster;
-            for (const auto task : solution.evictions) after.remove(task);
-            for (const auto& step : solution.moves) after.remove(step.task);
-            for (std::size_t i = 0; i < solution.moves.size(); ++i) {
-                const auto& step = solution.moves[i];
-                if (i == 0 || step.chain == 0 || step.chain != solution.moves[i - 1].chain) ++plan.waves;
-                plan.moves.push_back({step.task, step.from, step.to, step.gpus, plan.waves - 1,
-                                      move_mode(inv.tasks.how(step.task))});
-                after.assign(step.task, step.to, step.gpus);
-            }
+        if (order.dropped_chains > 0 || order.hops > 0) {  // one move per wave, in the order of the solution
+            limits.limits.max_moves_per_wave = 1;
+            order = consolidation::order_into_waves(cluster, solution.moves, closed, limits, {},
+                                                    solution.evictions);
+            if (order.dropped_chains > 0 || order.hops > 0) return false;
         }
+        plan.waves = order.waves;
+        plan.moves = std::move(order.moves);
+        after = std::move(order.after);
         after.commit();
     }
     auto placements = solution.placements;

@@ -430,7 +430,6 @@ void Search::run(std::span<const NodeId> region, Passes passes) {
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_needed_early_ = false;
-    may_restart_together_ = passes != Passes::usual && solutions_.empty();
     if (passes != Passes::usual) {
         const int depth = options_.search.depth, deeper = 2 * depth - 1;
         auto& left = defers_ ? left_for_others_ : left_for_largest_first_;
@@ -573,7 +572,7 @@ Search::Items Search::find_helpers() {
 /// are down during all moves. Only evictions may exceed budgets at a price.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
     return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
-        return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down({&move.task, 1});
+        return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
     });
 }
 
@@ -592,7 +591,6 @@ bool Search::try_orders(std::vector<consolidation::Step>& waiting, std::vector<c
                         int& tries) {
     for (std::size_t i = 0; i < waiting.size() && --tries >= 0; ++i) {
         auto step = waiting[i];
-        step.chain = 0;
         if (!fits(step.task, step.to, step.gpus, true)) continue;
         const auto before = state_.work.checkpoint();
         state_.work.assign(step.task, step.to, step.gpus);
@@ -606,60 +604,6 @@ bool Search::try_orders(std::vector<consolidation::Step>& waiting, std::vector<c
         state_.work.rollback(before);
     }
     return waiting.empty();
-}
-
-/// Makes the waiting moves that are possible if their tasks leave at the same time, as tasks that restart can, and
-/// appends them to `ordered`.
-bool Search::restart_together(std::vector<consolidation::Step>& waiting,
-                              std::vector<consolidation::Step>& ordered) {
-    std::vector<consolidation::Step> together;
-    for (const auto& step : waiting)
-        if (inv_.tasks.how(step.task) != Mobility::copy) together.push_back(step);
-    const auto keeps_limits = [&] {
-        std::vector<TaskId> tasks;
-        for (const auto& step : together) tasks.push_back(step.task);
-        const auto& limits = options_.limits;
-        const auto count = std::ssize(tasks);
-        return count <= limits.max_moves_per_wave.value_or(count) &&
-               count <= limits.max_moves_per_node.value_or(count) && state_.may_be_down(tasks) &&
-               std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
-                   const auto job = inv_.tasks.job[index(task)];
-                   if (job == none<JobId>) return true;
-                   const auto most = inv_.job_max_disrupted[index(job)];
-                   return std::count_if(tasks.begin(), tasks.end(), [&](TaskId other) {
-                              return inv_.tasks.job[index(other)] == job;
-                          }) <= std::min(most, limits.max_disrupted.value_or(most));
-               });
-    };
-    const auto before = state_.work.checkpoint();
-    while (together.size() > 1 && keeps_limits()) {
-        for (const auto& step : together) state_.work.remove(step.task);
-        auto left = gpusched::detail::place_in_some_order(together.size(), [&](std::size_t i) {
-            auto& step = together[i];
-            if (!fits(step.task, step.to, step.gpus, true)) return false;
-            state_.work.assign(step.task, step.to, step.gpus);
-            return true;
-        });
-        // Each must be possible with the others in place.
-        for (std::size_t i = 0; left.empty() && i < together.size(); ++i) {
-            const auto in_place = state_.work.checkpoint();
-            state_.work.remove(together[i].task);
-            if (find_obstacle(state_.work, together[i].task, together[i].to) != Obstacle::none)
-                left.push_back(i);
-            state_.work.rollback(in_place);
-        }
-        if (left.empty()) {
-            for (auto& step : together) step.chain = static_cast<std::uint32_t>(ordered.size() + 1);
-            ordered.insert(ordered.end(), together.begin(), together.end());
-            std::erase_if(waiting,
-                          [&](const auto& step) { return state_.work.node_of(step.task) == step.to; });
-            return true;
-        }
-        state_.work.rollback(before);
-        for (auto i = left.rbegin(); i != left.rend(); ++i)
-            together.erase(together.begin() + static_cast<std::ptrdiff_t>(*i));
-    }
-    return false;
 }
 
 /// Orders the moves so that each is possible while its source is still occupied (make before break). If moves
@@ -705,7 +649,6 @@ bool Search::order_moves(Solution& solution) {
             for (const auto& step : solution.moves) state_.work.assign(step.task, step.to, step.gpus);
         }
         tries_left = 0;
-        if (may_restart_together_ && restart_together(waiting, solution.moves)) continue;
         auto cheapest = waiting.end();
         std::int64_t extra = never;
         for (auto step = waiting.begin(); step != waiting.end(); ++step) {

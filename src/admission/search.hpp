@@ -81,8 +81,6 @@ class Search {
     bool order_moves(Solution& solution);
     bool try_orders(std::vector<consolidation::Step>& waiting, std::vector<consolidation::Step>& ordered,
                     int& tries);
-    bool restart_together(std::vector<consolidation::Step>& waiting,
-                          std::vector<consolidation::Step>& ordered);
     [[nodiscard]] bool fits(TaskId task, NodeId to, GpuMask& gpus, bool others) const;
 
     [[nodiscard]] bool has_other_gpus(TaskId task, NodeId node, GpuMask gpus) const;
@@ -118,7 +116,6 @@ class Search {
     int depth_ = 0;                            // limit of the current pass
     bool loses_needed_early_ = false;          // first evict displaced tasks for good while some must be
     bool largest_first_ = false;               // displaced tasks can be placed before the task they leave for
-    bool may_restart_together_ = false;        // moves of tasks that restart may need each other's places
     std::int64_t left_for_largest_first_ = 0;  // steps left for passes with largest_first_
     std::int64_t left_for_others_ = 0;         // steps left for passes with defers_
     bool needs_others_ = false;                // a task was placed whose constraints can need other tasks

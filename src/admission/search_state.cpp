@@ -54,14 +54,10 @@ void SearchState::lift(const Item& item) {
     todo.push_back(item);
 }
 
-bool SearchState::may_be_down(std::span<const TaskId> tasks) const {
-    std::vector<std::uint32_t> budgets;
-    for (const auto task : tasks)
-        for (const auto budget : inv_.budgets_of(task)) budgets.push_back(budget);
-    return std::all_of(budgets.begin(), budgets.end(), [&](std::uint32_t budget) {
-        return down_[budget] + std::count(budgets.begin(), budgets.end(), budget) <=
-               inv_.budgets[budget].allows();
-    });
+bool SearchState::may_be_down(TaskId task) const {
+    const auto budgets = inv_.budgets_of(task);
+    return std::all_of(budgets.begin(), budgets.end(),
+                       [&](std::uint32_t budget) { return down_[budget] < inv_.budgets[budget].allows(); });
 }
 
 bool SearchState::evict(TaskId task, bool again, bool& cut) {

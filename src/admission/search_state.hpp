@@ -10,7 +10,6 @@
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,8 +56,8 @@ struct SearchState {
     /// @param cut set to true if another split of the gang would be possible
     /// @return false if a limit or a member of the gang forbids it
     bool evict(TaskId task, bool again, bool& cut);
-    /// Returns whether the disruption budgets allow that these tasks are down together with the evicted tasks.
-    [[nodiscard]] bool may_be_down(std::span<const TaskId> tasks) const;
+    /// Returns whether the disruption budgets allow that the task is down together with the evicted tasks.
+    [[nodiscard]] bool may_be_down(TaskId task) const;
 
     Cluster work;  // the cluster after the changes so far
     consolidation::FreeIndex free;

@@ -360,7 +360,7 @@ TEST_CASE("admission against every way, by feature") {
     CHECK(counts.above == 0);
     CHECK(counts.invalid == 0);
     CHECK(counts.relaxed == 0);
-    // Some plans need a deeper nesting, or other GPUs that are lent.
+    // Some plans need a deeper nesting, or tasks that restart at the same time.
     CHECK(counts.refused <= (counts.possible + 999) / 1000);
 }
 

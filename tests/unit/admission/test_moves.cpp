@@ -250,42 +250,6 @@ struct Places {
     }
 };
 
-TEST_CASE("tasks that restart change places at the same time") {
-    // n0 is full, n1 has one idle GPU: the two tasks can only exchange their places.
-    for (const auto how : {Mobility::restart, Mobility::copy}) {
-        Places places({3, 2});
-        places.run("stays", 0, 2, 1).locked = true;
-        places.run("large", 0, 0, 2).how = how;
-        places.run("small", 1, 0, 1).how = how;
-        places.pod().node_selector["n0"] = "";
-        const auto made = places.admit(moves_only());
-        CHECK(made.admitted == (how == Mobility::restart));
-        if (!made.admitted) continue;
-        CHECK(made.plan.waves == 1);
-        CHECK(made.cost.total() == 3 * 30 * 1000);
-        CHECK(made.proven);
-
-        auto limited = moves_only();
-        limited.limits.max_moves_per_wave = 1;
-        CHECK_FALSE(places.admit(limited).admitted);
-        limited.limits = {};
-        limited.limits.max_moves_per_node = 1;
-        CHECK_FALSE(places.admit(limited).admitted);
-        for (const std::int64_t at_once : {1, 2}) {
-            auto gang = places;
-            gang.spec.jobs = {{.name = "gang"}};
-            gang.spec.jobs[0].max_disrupted = at_once;
-            for (auto& task : gang.spec.tasks)
-                if (task.node) task.job = "gang";
-            CHECK(gang.admit(moves_only()).admitted == (at_once == 2));
-        }
-        for (const std::int64_t allowed : {1, 2}) {
-            places.spec.budgets = {{.name = "budget", .tasks = {"large", "small"}, .allowed_down = allowed}};
-            CHECK(places.admit(moves_only()).admitted == (allowed == 2));
-        }
-    }
-}
-
 TEST_CASE("a displaced task that is larger than the pod is placed first") {
     // The member must come to n1, whose idle GPU also has room for the pod. So another task must leave for the pod.
     Places places({1, 2});
