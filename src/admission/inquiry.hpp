@@ -97,8 +97,6 @@ class Inquiry {
     bool say_impossible();
     /// Names the fewest constraints that never change without which a node would be left.
     void say_permanent(const Tally& tally);
-    /// Adds the tasks of the node that cannot leave it, each with the reason.
-    void say_fixed(const Cluster& cluster, NodeId node);
     /// Adds that some of the pods find a place all the same.
     void say_places();
 
@@ -171,8 +169,7 @@ class Inquiry {
     // ends within a second or two, and for one call of `try_all`.
     static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;
     std::int64_t steps_ = most_steps;
-    std::string reason_;             // of `allocate`
-    NodeId closest_ = none<NodeId>;  // of those that only the constraint to blame refuses
+    std::string reason_;  // of `allocate`
 };
 
 }  // namespace gpusched::admission::detail

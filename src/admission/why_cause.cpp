@@ -197,7 +197,6 @@ void Inquiry::say_row(const Tally& tally, std::size_t row) {
     const auto name = tally.refusals.name(row);
     why_.constraints.push_back(name);
     why_.cause_kind = Cause::constraint;
-    closest_ = count.closest;
     if (constraint == Constraint::gpu) return say_gpus(tally, row);
     const auto best = tally.refusals.describe(row, count.closest);
     if (options_.on) {

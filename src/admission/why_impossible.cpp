@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inquiry: could the nodes hold the pods if other tasks left?
 #include "admission/inquiry.hpp"
-#include "consolidation/explain_parts.hpp"
 #include "model/node_match.hpp"
 #include "model/pod_room.hpp"
 
@@ -291,9 +290,9 @@ void Inquiry::say_permanent(const Tally& tally) {
                  (nodes.size() == 1 ? " passes" : " pass") + " all but " + names + ", like " +
                  gpusched::quoted(cluster_.name(closest)) + ": " + text;
     if (rows.size() == 1 && tally.rows[rows.front()].alone > 0)
-        why_.cause +=
-            (tally.constraint(rows.front()) == Constraint::taint ? "; if it tolerated every taint, " : "; otherwise, ") +
-            counted(tally.rows[rows.front()].alone, "node") + " could take it as it is";
+        why_.cause += (tally.constraint(rows.front()) == Constraint::taint ? "; if it tolerated every taint, "
+                                                                           : "; otherwise, ") +
+                      counted(tally.rows[rows.front()].alone, "node") + " could take it as it is";
 }
 
 bool Inquiry::say_impossible() {
@@ -325,11 +324,6 @@ bool Inquiry::say_impossible() {
         why_.cause +=
             near ? why_.constraints.back() + ": " + gpusched::detail::describe_lonely(*emptied_, sample)
                  : emptied.describe(set->first, closest);
-        if (std::any_of(set->first.begin(), set->first.end(), [&](auto row) {
-                return emptied.constraint(row) >= Constraint::gpu &&
-                       emptied.constraint(row) <= Constraint::pods;
-            }))
-            say_fixed(*emptied_, closest);
         say_places();
         return true;
     }
@@ -349,12 +343,6 @@ bool Inquiry::say_impossible() {
                      : "");
     say_places();
     return true;
-}
-
-void Inquiry::say_fixed(const Cluster& cluster, NodeId node) {
-    const auto fixed = consolidation::detail::describe_fixed(cluster, node, {});
-    if (!fixed.empty())
-        why_.cause += "; these stay on " + gpusched::quoted(cluster.name(node)) + ": " + fixed;
 }
 
 void Inquiry::say_places() {

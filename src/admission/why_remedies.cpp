@@ -122,9 +122,7 @@ void Inquiry::ask_admit() {
     };
     const auto made = ask();
     if (!made.admitted) {
-        if (!made.proven) return;
-        why_.cause += "; no moves or evictions help (proven)";
-        if (closest_ != none<NodeId>) say_fixed(cluster_, closest_);
+        if (made.proven) why_.cause += "; no moves or evictions help (proven)";
         return;
     }
     if (!made.plan.evictions.empty()) {

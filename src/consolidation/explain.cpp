@@ -72,9 +72,18 @@ std::string bound_by(const Cluster& cluster, TaskId task) {
                    return inv.node_resources[index(node) * columns + volume.first] >= volume.second;
                });
     };
-    if (std::count_if(nodes.begin(), nodes.end(), passes) != 1) return {};
-    if (volumes.empty()) return "a local volume or the name of its node binds it";
-    return concat("no other node reaches ", inv.resource_names[volumes.front().first]);
+    const auto own = cluster.node_of(task);
+    if (own == none<NodeId> || !passes(own) ||
+        std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) { return node != own && passes(node); }))
+        return {};
+    for (const auto& [resource, amount] : volumes) {
+        const auto reaches = [&](NodeId node) {
+            return inv.node_resources[index(node) * columns + resource] >= amount;
+        };
+        if (std::count_if(nodes.begin(), nodes.end(), reaches) == 1)
+            return concat("no other node reaches ", inv.resource_names[resource]);
+    }
+    return "a local volume or the name of its node binds it";
 }
 
 FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options, bool movable) {
@@ -148,19 +157,6 @@ std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
     default:
         return std::string(enum_name(by));
     }
-}
-
-std::string describe_fixed(const Cluster& cluster, NodeId node, const Options& options) {
-    constexpr std::size_t most = 4;
-    const auto scope = make_scope(cluster, options);
-    std::vector<std::string> found;
-    for (const auto task : cluster.tasks_on(node))
-        if (const auto by = fixed_by(cluster, task, options, scope.movable[index(task)] != 0);
-            by != FixedBy::none)
-            found.push_back(gpusched::quoted(cluster.name(task)) + " (" + in_words(cluster, task, by) + ")");
-    std::string text;
-    for (std::size_t f = 0; f < std::min(most, found.size()); ++f) text += (f == 0 ? "" : ", ") + found[f];
-    return found.size() > most ? concat(text, " and ", found.size() - most, " more") : text;
 }
 
 std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {

@@ -36,8 +36,6 @@ inline constexpr const char* hostname = "kubernetes.io/hostname";
                                bool movable = false);
 /// Says why the task is fixed, with the names of budgets and volumes.
 [[nodiscard]] std::string in_words(const Cluster& cluster, TaskId task, FixedBy by);
-/// Names the tasks of the node that must stay, each with the reason; empty if there are none.
-[[nodiscard]] std::string describe_fixed(const Cluster& cluster, NodeId node, const Options& options);
 
 /// Explains each of the nodes without a plan.
 [[nodiscard]] std::vector<Explanation> explain_each(const Cluster& cluster, const std::vector<NodeId>& nodes,

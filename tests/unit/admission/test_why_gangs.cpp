@@ -130,7 +130,8 @@ TEST_CASE("why answers for gangs") {
         }
         const auto found = why(Cluster::build(spec), "gang");
         CHECK(found.places == 1);
-        CHECK_THAT(found.cause, Mentions("4 M nodes have 17 idle GPUs, 9 once none of them has more than 3 idle"));
+        CHECK_THAT(found.cause,
+                   Mentions("4 M nodes have 17 idle GPUs, 9 once none of them has more than 3 idle"));
     }
     SECTION("kinds have tables of their own") {
         spec.tasks[0].gpu_count = 4;
