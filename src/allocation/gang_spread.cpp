@@ -226,7 +226,8 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
             const auto constraint = tally.constraint(row);
-            const std::string kind(constraint == Constraint::port ? "host port in use"
+            const std::string kind(constraint == Constraint::cordoned ? words_of(inv).closed
+                                   : constraint == Constraint::port   ? "host port in use"
                                    : constraint == Constraint::volume_in_use
                                        ? "volume in use"
                                        : gpusched::detail::in_words(inv, obstacle_of(constraint)));
