@@ -16,10 +16,9 @@ namespace gpusched::io {
 /// `nvidia.com/gpu`, the key `kubernetes.io/hostname` and the taint of cordons. For a key that any task
 /// compares with Gt or Lt, integer values stay, since their sizes are part of the problem.
 ///
-/// Order, quantities, times, GPU models, hardware and empty strings stay. The result therefore poses exactly
-/// the same problem: a plan for one fits the other, name by name. New names of nodes, tasks, jobs and budgets
-/// sort as the old ones, because ties are broken by name; all others are numbered in an order drawn with
-/// `seed`. Sizes and quantities may still identify a cluster.
+/// Order, quantities, times, GPU models, hardware and empty strings stay, so a plan for one cluster fits the other,
+/// name by name. New names of nodes, tasks, jobs and budgets sort as the old ones, because ties are broken by name;
+/// all others are numbered in an order drawn with `seed`. Sizes and quantities may still identify a cluster.
 /// Same snapshot and seed, same result. O(n log n) in the number of names.
 [[nodiscard]] ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed);
 

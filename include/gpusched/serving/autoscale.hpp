@@ -248,10 +248,8 @@ constexpr void visit_fields(std::type_identity<PoolWindow>, F&& field) {
 ///   falls slowly.
 /// - New replicas start at once. A pool shrinks only after `hold_s` without a larger demand.
 ///
-/// Sources: "Taming the Chaos" (HeteroScale, arXiv 2508.19559): one signal scales both pools, with negative
-/// feedback from latencies; `token_rate` is its policy by decoded tokens. "P/D-Serve" (arXiv 2408.08147): the
-/// ratio of prefill to decode follows the requests, and prompts go to idle prefill replicas instead of queues
-/// per replica.
+/// After HeteroScale (arXiv 2508.19559), of which `token_rate` is the policy by decoded tokens, and P/D-Serve
+/// (arXiv 2408.08147); docs/serving-autoscaling.md says what it takes from each.
 ///
 /// A value type: its decisions follow from options and windows alone.
 class Autoscaler {
