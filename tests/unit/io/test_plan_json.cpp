@@ -56,8 +56,8 @@ TEST_CASE("A plan's text", "[io]") {
   {"task": "t8", "node": "n5", "gpus": [0]}
  ],
  "stats": {"moves": 2, "seconds": 0.1},
- "bound": {"occupied_nodes_at_least": 10, "vacated_nodes_at_most": 3, "vacated_gpus_at_most": 24,
-  "method": "counting"}
+ "bound": {"occupied_nodes_at_least": 10, "vacated_nodes_at_most": 3, "vacated_gpus_at_most": 24, )"
+                                    R"("method": "counting"}
 }
 )");
     plan.stats["gap"] = std::numeric_limits<double>::quiet_NaN();
