@@ -218,8 +218,8 @@ class Reader {
                                    node.name + ": " + node.reason);
         auto text = node.reason;
         // scontrol appends the user and the time, but not in JSON.
-        const auto author = text.rfind(" [");
-        if (text.ends_with(']') && text.find('@', author) != text.npos) text.resize(author);
+        const auto at = text.find('@'), author = text.rfind(" [", at);
+        if (author != text.npos && text.find(']', author) > at) text.resize(author);
         out.labels.emplace(gpusched::detail::slurm_reason, printable(text, 200));
         report_.exact_of("Node", "reason", node.name + ": " + node.reason);
     }
