@@ -268,9 +268,7 @@ TEST_CASE("why counts the pods for which a repair or a volume makes room") {
     // n0 would hold one of the two pods. The other nodes would hold both, but two constraints refuse them.
     auto asks = pod("asks-0", 8, "asks");
     NodeSpec n0{.name = "n0", .gpu_count = 8, .cpu_milli = 64'000, .memory_mib = 1'000};
-    SECTION("failed GPUs") {
-        n0.failed_gpus = {3};
-    }
+    SECTION("failed GPUs") { n0.failed_gpus = {3}; }
     SECTION("a volume") {
         asks.gpu_count = 4;
         asks.cpu_milli = 40'000;
