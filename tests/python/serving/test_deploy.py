@@ -398,10 +398,14 @@ def test_plans_and_their_documents(tmp_path: Path, capsys: pytest.CaptureFixture
         ({"region": "-eu"}, [], "gpus 'H100' region '-eu' label"),
     ],
 )
-def test_an_export_that_must_fail_is_refused_before_the_plan(changes, options, says, tmp_path, capsys, monkeypatch):
+def test_an_export_that_must_fail_is_refused_before_the_plan(
+    changes, options, says, tmp_path, capsys, monkeypatch
+):
     asked = {
         "gpus": {"H100": {"available": 8, "price": 2.5, "region": changes.pop("region", "eu-1")}},
-        "models": {"Llama-3-70B": {"workloads": {"chat": {"input": 500, "output": 250, "rate": 1.0}}, **changes}},
+        "models": {
+            "Llama-3-70B": {"workloads": {"chat": {"input": 500, "output": 250, "rate": 1.0}}, **changes}
+        },
     }
     path = tmp_path / "request.json"
     path.write_text(json.dumps(asked))
