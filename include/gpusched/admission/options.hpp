@@ -56,7 +56,7 @@ struct SearchOptions {
     /// no plan is found, displacements nest up to 2 x depth - 1 deep.
     int depth = 3;
     /// Most steps (tried displacements and placements) per pod, >= 1. Beyond them the best plan so far is
-    /// returned.
+    /// returned; if there is none, further passes may take twice as many.
     std::int64_t search_limit = 2000;
 };
 template <class F>
