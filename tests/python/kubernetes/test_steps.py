@@ -634,13 +634,6 @@ def test_a_server_out_of_reach_ends_the_script_at_once(action: str, tmp_path: Pa
     assert case.read()["log"] == []
 
 
-def test_one_pod_is_not_pods(tmp_path: Path) -> None:
-    one = plan(move("db-0", "n0", "n5"), vacated=("n0",))
-    run = Case(tmp_path, plan=one, pods={"ml/web-a": pod("n2", "web")}).go()
-    assert "1 of 1 pod." in run.stdout
-    assert mentions(run.stdout, "Evicts 1 pod of 1 owner in 1 namespace, 1 GPU")
-
-
 def test_moves_from_nodes_that_stay(tmp_path: Path) -> None:
     """They are not made to empty nodes; in a plan without such nodes, their replacements do not come back."""
     moves = [move("web-c", "n2", "n5"), move("web-a", "n0", "n2", 1)]
