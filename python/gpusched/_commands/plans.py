@@ -8,6 +8,7 @@ import functools
 import math
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .. import consolidation, io, model, verify
@@ -409,11 +410,18 @@ def explain(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     plan = Plan.from_json(args.plan)
     scope = given(args, "consolidation.consolidate")
+    return say_each(args.node, cluster, scope, functools.partial(consolidation.explain, cluster, plan))
+
+
+def say_each(
+    nodes: list[list[str]], cluster: Cluster, options: dict[str, Any], explain: Callable[..., object]
+) -> int:
+    """Prints what `explain` says of each node with these options, or all its problems."""
     problems, texts = Problems(), []
-    with expanded_patterns(cluster, scope):
-        for node in sum(args.node, []):
+    with expanded_patterns(cluster, options):
+        for node in sum(nodes, []):
             with problems.collect():
-                texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+                texts.append(str(explain(node, **options)).rstrip())
         problems.raise_if_any()
     for text in texts:
         say(text)
@@ -436,15 +444,8 @@ def explain_move(args: argparse.Namespace) -> int:
     options = given(args, "consolidation.explain_move")
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
-    problems, texts = Problems(), []
-    with expanded_patterns(cluster, options):
-        for node in sum(args.node, []):
-            with problems.collect():
-                texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
-        problems.raise_if_any()
-    for text in texts:
-        say(text)
-    return OK
+    explain = functools.partial(consolidation.explain_move, cluster, args.task)
+    return say_each(args.node, cluster, options, explain)
 
 
 def export_options(p: Parser) -> None:
