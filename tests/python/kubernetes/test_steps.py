@@ -249,7 +249,7 @@ def test_it_goes_on_after_being_killed_at_any_call(when: str, tmp_path: Path) ->
     changes = {
         number for number, call in enumerate(log, 1) if call.startswith(("create", "cordon", "patch node"))
     }
-    for call in sorted({*changes, *range(1, len(log) + 1, 6)}):
+    for call in sorted({*changes, *range(1, len(log) + 1, 11)}):
         case = Case(tmp_path / f"{when}-{call}", kill={"call": call, "when": when})
         assert case.go().returncode == -9, call
         shutil.copy(case.script, other := case.script.with_name("elsewhere.sh"))  # nothing is kept beside it
