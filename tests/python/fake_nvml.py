@@ -2,8 +2,8 @@
 """A stand-in for the library libnvidia-ml.so.1, below the real nvidia-ml-py: GPU instances in a file, faults
 at any call.
 
-The file is that of `fake_nvidia_smi`, so that both tools see the same GPUs. A fault is a return code at one call
-(counted over all calls), before the call has its effect or after.
+The file is that of `fake_nvidia_smi`, so that both tools see the same GPUs. A fault is a return code at one
+call (counted over all calls), before the call has its effect or after.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def span(text: str) -> tuple[int, int]:
 
 def asi_figures_options(p: Parser) -> None:
     days = {"type": span, "metavar": "FIRST-LAST"}
-    p.add("folder", "folder with the tables of the release (asi_opensource_pod_hourly, ...)", metavar="FOLDER")
+    text = "folder with the tables of the release (asi_opensource_pod_hourly, ...)"
+    p.add("folder", text, metavar="FOLDER")
     p.add("-o --output", "write a table for each figure here, as CSV", required=True, metavar="FOLDER")
     p.add("--days", "days of most figures (default: 109-115, the paper's week)", **days)
     p.add("--job-type-days", "days of Figure 2 (default: 109-184)", **days)

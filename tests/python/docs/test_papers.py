@@ -40,7 +40,12 @@ def rows_of(paper: str) -> list[list[str]]:
     return rows
 
 
-ROWS = [pytest.param(row, id=f"{paper}: {row[0]}") for paper in PAGES if paper != VARIANTS for row in rows_of(paper)]
+ROWS = [
+    pytest.param(row, id=f"{paper}: {row[0]}")
+    for paper in PAGES
+    if paper != VARIANTS
+    for row in rows_of(paper)
+]
 
 
 def quoted(cell: str) -> list[str]:
