@@ -118,7 +118,7 @@ def a_job(number, gpus, on="", nodes=1, requeue=1, reason="None", more=""):
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """Four nodes in use, and one each that is drained and down. Jobs 20 and 21 start after moves, 22 is held."""
+    """Four nodes in use, one drained and one down. Jobs 20 and 21 start after moves, 22 is held."""
     folder = tmp_path_factory.mktemp("slurm")
     states = {"n1": "MIXED", "n2": "MIXED", "n3": "MIXED", "n4": "MIXED", "n5": "IDLE+DRAIN", "n6": "DOWN"}
     nodes = "".join(

@@ -185,7 +185,8 @@ def test_it_copes_with(state: dict[str, Any], environment: dict[str, str], tmp_p
         # A pod with constraints that the script does not judge goes to the node of the plan only.
         ({"pods": {"ml/web-a": pod("n0", "web", 2, odd="!")}, "room": {"n5": 1}}, ["u-web-b"], ["n0"],
          "no open node"),
-        # A stranger took the room: the replacement gets a node back. If it does not start there, no other node follows.
+        # A stranger took the room: the replacement gets a node back. If it does not start there, no other
+        # node follows.
         ({"lands": ["", "n5", "n5"]}, ["u-web-a", "u-db-0"], ["n1"], "pending: ml/web-a-1"),
         ({"breaks": ["ml/pdb"]}, LARGEST_FIRST, [], "Disruption budgets that are broken now: ml/pdb"),
         ({"refusal": "This pod has more than one PodDisruptionBudget"}, [], ["n0", "n1"], "more than one"),

@@ -206,7 +206,8 @@ def volume(expressions: int = 0, zones: int = 0) -> list[dict[str, Any]]:
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": matches}]}} if matches else {}
     labels = {"topology.kubernetes.io/zone": "__".join(f"z{i}" for i in range(zones))} if zones else {}
     claim = kubernetes_object("PersistentVolumeClaim", "c", spec={"volumeName": "v"})
-    pv = kubernetes_object("PersistentVolume", "v", metadata={"labels": labels}, spec={"nodeAffinity": affinity})
+    spec = {"nodeAffinity": affinity}
+    pv = kubernetes_object("PersistentVolume", "v", metadata={"labels": labels}, spec=spec)
     return [claim, pv]
 
 
