@@ -189,9 +189,6 @@ def test_place_with_filters_pickers_and_functions(tiny: gs.Cluster) -> None:
 
 
 def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
-    def fail(*_: object) -> Any:
-        raise RuntimeError("mine")
-
     new = make_task("new")
     about = "(<lambda>)'s answer for task 'new' and node"
     bad: list[tuple[dict[str, Any], str]] = [
@@ -232,9 +229,6 @@ def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
     for number in (float, np.float32, np.int32):
         ranker: Any = lambda c, t, n, number=number: number(c.nodes.index(n.name))  # noqa: E731
         assert gs.place(tiny, new, rankers=[ranker]) == last
-    for options in ({"filters": [fail]}, {"rankers": [fail]}, {"gpu_picker": fail}):
-        with pytest.raises(RuntimeError, match="mine"):
-            gs.place(tiny, new, **options)
 
 
 def test_a_task_that_runs_is_not_placed(tiny: gs.Cluster) -> None:

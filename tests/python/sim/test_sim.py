@@ -202,17 +202,6 @@ def test_a_python_policy_sees_departures_and_arrivals(trace: gs.sim.Trace) -> No
     assert kept[2].tolist() == [4000, 2000]
 
 
-def test_exceptions_surface_unchanged(trace: gs.sim.Trace) -> None:
-    error = KeyError("here")
-
-    def policy(cluster: gs.Cluster, task: gs.Task) -> None:
-        raise error
-
-    with pytest.raises(KeyError) as raised:
-        gs.sim.replay(trace, placement=policy)
-    assert raised.value is error
-
-
 # The real trace ---------------------------------------------------------------------------------------------
 
 
