@@ -193,7 +193,7 @@ def writes_files(args: argparse.Namespace) -> bool:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Prints only in the end: a pipe that its reader closes must not stop the command before files are written."""
+    """Prints only in the end: a closed pipe must not stop the command before it has written its files."""
     held = io.StringIO()
     try:
         with contextlib.redirect_stdout(held):

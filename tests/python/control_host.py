@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import control_documents
 import fake_nvidia_smi
 import gpusched as gs
 import pytest
@@ -107,17 +108,8 @@ class Host:
 
     def config(self, **more: Any) -> dict[str, Any]:
         return {
-            "format": "gpusched.control",
-            "version": 1,
-            "host": {
-                "roots": [{}, {"bridge": 1}],
-                "gpus": [{"root": 0}, {"root": 1}],
-                "core_numa": [0, 0, 0, 0],
-                "tenants": [
-                    {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 0}},
-                    {"name": "T2", "gpu": 0, "numa": 0},
-                ],
-            },
+            **control_documents.config(),
+            "host": control_documents.config()["host"] | {"core_numa": [0, 0, 0, 0]},
             "options": {
                 "window_s": 0.1, "least_samples": 1, "persistence": 1, "stale_after": 1000, "io_high": 1000,
                 "io_low": 500, "dwell": 4, "guard_dwell": 1, "cool_down": 2, "validation": 3, "lease_s": 60,

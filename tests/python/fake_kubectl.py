@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubectl as far as the script of a plan calls it, on a cluster in a file: `python fake_kubectl.py STATE
-ARGUMENT...`. It prints the lines that the script's templates give, so tests/kubernetes tests these on a real API
-server. The file holds a Python literal, because importing json or signal would take half of most calls.
+ARGUMENT...`. It prints the lines that the script's templates give, so tests/kubernetes tests these on a real
+API server. The file holds a Python literal, because importing json or signal would take half of most calls.
 
 The cluster: `nodes` by name with `gpus`, `unschedulable`, `mark`, `version`; `pods` by namespace/name with
-`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd` (the marks before the
-labels); `unready` pods never get ready; `leaving` ones have a time of deletion; `lease`; `clock` counts calls.
-Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready after
-`slow` listings.
-What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`: the
-answer to each eviction; `down`: the errors of the next calls, which find no server;
-`unreachable`: the error of the first call of a script; `conflicts`: so many
-patches of nodes find another version; `owners`: what controllers say when asked, null: they are gone; `wants`:
-how many pods they want; `broken`: budgets that are broken, `breaks`: those that the first eviction breaks;
-`arrives`: pods by the number of the call that creates them; `uncordons`, `removes`: nodes by the number of the call; `kill`:
-the process group dies at that call, `before` or `after` it takes effect. `log`: the calls; `evicted`: uids;
-`no_room`: those that no open node had room for.
+`uid`, `node`, `owner`, `kind`, `ready`, `gpus`, `created`, `odd` (the marks before the labels); `unready`
+pods never get ready; `leaving` ones have a time of deletion; `lease`; `clock` counts calls.
+Replacements start on the nodes in `lands` ("": on none), then on any open node with room. A pod is ready
+after `slow` listings.
+What goes wrong: `busy`: so many evictions get 429; `forbidden`: pods whose eviction always does; `refusal`:
+the answer to each eviction; `down`: the errors of the next calls, which find no server; `unreachable`: the
+error of the first call of a script; `conflicts`: so many patches of nodes find another version; `owners`:
+what controllers say when asked, null: they are gone; `wants`: how many pods they want; `broken`: budgets that
+are broken, `breaks`: those that the first eviction breaks; `arrives`: pods by the number of the call that
+creates them; `uncordons`, `removes`: nodes by the number of the call; `kill`: the process group dies at that
+call, `before` or `after` it takes effect. `log`: the calls; `evicted`: uids; `no_room`: those that no open
+node had room for.
 """
 
 import fcntl

@@ -6,7 +6,8 @@ State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"
 False, "delay_s": 0, "pci": [], "intrude": False, "used_mib": 1000}: addresses of the GPUs, whether another
 program is quicker than the next creation, and the memory that each instance uses (None: N/A). Each part of a
 command (GPU instance, compute instance) is written on its own. Other writers of the file hold its lock
-(FAKE_SMI_STATE + ".lock") too. The file is in marshal's format, since importing json would take half of each call.
+(FAKE_SMI_STATE + ".lock") too. The file is in marshal's format, since importing json would take half of each
+call.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 at any call.
 
 The file is that of `fake_nvidia_smi`, so that both tools see the same GPUs. A fault is a return code at one
-call (counted
-over all calls), before the call has its effect or after.
+call (counted over all calls), before the call has its effect or after.
 """
 
 from __future__ import annotations

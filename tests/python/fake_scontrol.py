@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scontrol and squeue as far as the script of a plan calls them, on a cluster in a file:
-`python fake_scontrol.py STATE scontrol|squeue ARGUMENT...`. Records have the layout that scontrol prints. The file
+"""scontrol and squeue as far as the script of a plan calls them, on a cluster in a file: `python
+fake_scontrol.py STATE scontrol|squeue ARGUMENT...`. Records have the layout that scontrol prints. The file
 holds a Python literal, because importing json or signal would take half of each call.
 
-The cluster: `nodes` by name with `cpus` (jobs that fit), `state`, `reason`; `jobs` by id with `state`, `nodes`,
-`priority`, `requeue`, `comment`; `clock` counts calls. A requeued job is COMPLETING for one call, then PENDING; a
-pending job that is not held starts on the first nodes with room that are not drained.
-What goes wrong: `stuck`: jobs that do not start; `removed`: nodes that are gone; `fails`: by the start of a call what
-it answers instead; `ends`: by job the state it takes instead of PENDING, such as gone; `changes`: by the number of a
-call new fields of jobs; `kill`: the process group dies at that call; `log`: the calls.
+The cluster: `nodes` by name with `cpus` (jobs that fit), `state`, `reason`; `jobs` by id with `state`,
+`nodes`, `priority`, `requeue`, `comment`; `clock` counts calls. A requeued job is COMPLETING for one call,
+then PENDING; a pending job that is not held starts on the first nodes with room that are not drained.
+What goes wrong: `stuck`: jobs that do not start; `removed`: nodes that are gone; `fails`: by the start of a
+call what it answers instead; `ends`: by job the state it takes instead of PENDING, such as gone; `changes`:
+by the number of a call new fields of jobs; `kill`: the process group dies at that call; `log`: the calls.
 """
 
 import os

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that outlives the process which works on it: GPUs, control groups and the journal in files of a
-folder.
+"""A host that outlives the process which works on it: its GPUs, control groups and journal are in files.
 
 T1 is protected and in 2g at 0 of GPU 0, T2 is limited, T3 is an MPS client of T1; instances of others stand
-around. A
-process can be killed at any point: before and after every command, call of NVML, write of a file and of the
-journal, and
-between the two halves of a creation.
+around. A process can be killed at any point: before and after every command, call of NVML, write of a file
+and of the journal, and between the two halves of a creation.
 """
 
 from __future__ import annotations

@@ -121,6 +121,12 @@ std::string plan_repr(const NamedPlan& p) {
            counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
 }
 
+/// A property that the plan itself has.
+template <class V>
+auto of_plan(V PlanSpec::*member) {
+    return [member](const NamedPlan& p) { return p.spec.*member; };
+}
+
 /// A goal as a dict, as for `consolidate`.
 Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     if (!goal) return py::none();
@@ -244,8 +250,7 @@ void bind_plan(py::module_& m) {
     disturbs.def("__str__", [](const Disturbance& d) { return to_text(d); });
 
     py::class_<NamedPlan> type(m, "Plan", doc("Plan"));
-    type.def_property_readonly(
-            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "Number of waves.")
+    type.def_property_readonly("waves", of_plan(&PlanSpec::waves), "Number of waves.")
         .def_property_readonly(
             "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
                 if (!p.moves_tuple) {
@@ -258,17 +263,14 @@ void bind_plan(py::module_& m) {
             },
             (doc("Plan::moves") + " Every access returns the same tuple."))
         .def_property_readonly(
-            "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
+            "vacated_nodes", of_plan(&PlanSpec::vacated_nodes),
             "Names of the nodes that had non-daemon tasks before and have none after the plan.")
-        .def_property_readonly(
-            "opened_nodes", [](const NamedPlan& p) { return p.spec.opened_nodes; },
-            "Names of the nodes that had no non-daemon tasks before and receive some.")
-        .def_property_readonly(
-            "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
-            "Names of the tasks that are evicted before the first wave.")
-        .def_property_readonly(
-            "placements", [](const NamedPlan& p) { return p.spec.placements; },
-            "Placements of pending tasks after the last wave.")
+        .def_property_readonly("opened_nodes", of_plan(&PlanSpec::opened_nodes),
+                               "Names of the nodes that had no non-daemon tasks before and receive some.")
+        .def_property_readonly("evictions", of_plan(&PlanSpec::evictions),
+                               "Names of the tasks that are evicted before the first wave.")
+        .def_property_readonly("placements", of_plan(&PlanSpec::placements),
+                               "Placements of pending tasks after the last wave.")
         .def_property_readonly(
             "stats",
             [](const NamedPlan& p) -> JsonObject {
@@ -284,15 +286,13 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
             "Goal of the plan, as for `consolidate`; None = no goal.")
+        .def_property_readonly("goal_reached", of_plan(&PlanSpec::goal_reached),
+                               "True if the plan reaches its goal; None = no goal.")
         .def_property_readonly(
-            "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
-            "True if the plan reaches its goal; None = no goal.")
-        .def_property_readonly(
-            "price", [](const NamedPlan& p) { return p.spec.price; },
+            "price", of_plan(&PlanSpec::price),
             "Price of a move at which the plan was made, in thousandths of a GPU; None = moves are free.")
-        .def_property_readonly(
-            "cost", [](const NamedPlan& p) { return p.spec.cost; },
-            "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
+        .def_property_readonly("cost", of_plan(&PlanSpec::cost),
+                               "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
         .def_property_readonly(
             "disturbs", [](const NamedPlan& p) { return disturbance(p.spec); },
             "The running pods that the plan moves or evicts, by owner and namespace; `str` gives a sentence. "

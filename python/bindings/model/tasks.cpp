@@ -108,6 +108,32 @@ auto flag(std::vector<std::uint8_t> TaskTable::*column) {
     return [column](const TaskView& t) { return (t.table().*column)[t.at()] != 0; };
 }
 
+/// A value of every task, as an array or as a list.
+template <class F>
+auto computed(F value) {
+    return [value](const TaskSequence& s) {
+        std::vector<std::decay_t<decltype(value(s.view(0)))>> values(s.size());
+        for (std::size_t i = 0; i < s.size(); ++i) values[i] = value(s.view(i));
+        return own(std::move(values));
+    };
+}
+template <class List, class F>
+auto computed_list(F value) {
+    return [value](const TaskSequence& s) -> List {
+        py::list values(s.size());
+        for (std::size_t i = 0; i < s.size(); ++i) values[i] = value(s.view(i));
+        return values;
+    };
+}
+
+PriorityClass priority_class(const TaskView& t) { return t.table().priority_class[t.at()]; }
+std::int64_t node_index(const TaskView& t) {
+    const auto node = t.cluster->node_of(t.id);
+    return node == none<NodeId> ? -1 : static_cast<std::int64_t>(index(node));
+}
+GpuMask gpu_mask(const TaskView& t) { return t.cluster->gpus_of(t.id); }
+std::int64_t requested_devices(const TaskView& t) { return t.extras().device_count; }
+
 }  // namespace
 
 void bind_tasks(py::module_& m) {
@@ -131,9 +157,7 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib), doc("TaskSpec::gpu_memory_mib"))
         .def_property_readonly("gpu_models", gpu_models, "Acceptable GPU models; empty = any.")
         .def_property_readonly("priority", one(&T::priority), "Priority; higher is more important.")
-        .def_property_readonly(
-            "priority_class", [](const TaskView& t) { return t.table().priority_class[t.at()]; },
-            doc("PriorityClass"))
+        .def_property_readonly("priority_class", priority_class, doc("PriorityClass"))
         .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked"))
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
         .def_property_readonly(
@@ -153,9 +177,7 @@ void bind_tasks(py::module_& m) {
             },
             doc("TaskSpec::node_affinity"))
         .def_property_readonly("resources", resources, "Requested amounts of named resources.")
-        .def_property_readonly(
-            "device_count", [](const TaskView& t) { return t.extras().device_count; },
-            doc("TaskSpec::device_count"))
+        .def_property_readonly("device_count", requested_devices, doc("TaskSpec::device_count"))
         .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes"))
         .def_property_readonly(
             "tolerations", [](const TaskView& t) -> Typed<"list[dict[str, str]]"> {
@@ -226,49 +248,15 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("preemptible", stored_flags(&T::preemptible), "May be evicted.")
         .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby"))
         .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon"))
-        .def_property_readonly(
-            "priority_class",
-            [](const TaskSequence& s) -> Strings {
-                py::list column(s.size());
-                for (std::size_t i = 0; i < s.size(); ++i)
-                    column[i] = s.cluster->inventory().tasks.priority_class[i];
-                return column;
-            },
-            "Class of every task: 'HP', 'LP' or 'other'.")
-        .def_property_readonly(
-            "job", [](const TaskSequence& s) -> Typed<"list[str | None]"> {
-                py::list column(s.size());
-                for (std::size_t i = 0; i < s.size(); ++i) column[i] = job(s.view(i));
-                return column;
-            },
-            "Job of every task, or None.")
-        .def_property_readonly(
-            "node_index",
-            [](const TaskSequence& s) {
-                std::vector<std::int64_t> column(s.size());
-                for (std::size_t i = 0; i < s.size(); ++i) {
-                    const auto node = s.cluster->node_of(make_id<TaskId>(i));
-                    column[i] = node == none<NodeId> ? -1 : static_cast<std::int64_t>(index(node));
-                }
-                return own(std::move(column));
-            },
-            "Position of every task's node in `nodes`; -1 while pending.")
-        .def_property_readonly(
-            "gpu_mask",
-            [](const TaskSequence& s) {
-                std::vector<GpuMask> column(s.size());
-                for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.cluster->gpus_of(make_id<TaskId>(i));
-                return own(std::move(column));
-            },
-            "Bit masks of the GPUs and other devices of each task: bit i is GPU i.")
-        .def_property_readonly(
-            "device_count",
-            [](const TaskSequence& s) {
-                std::vector<std::int64_t> column(s.size());
-                for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.view(i).extras().device_count;
-                return own(std::move(column));
-            },
-            doc("TaskSpec::device_count"));
+        .def_property_readonly("priority_class", computed_list<Strings>(priority_class),
+                               "Class of every task: 'HP', 'LP' or 'other'.")
+        .def_property_readonly("job", computed_list<Typed<"list[str | None]">>(job),
+                               "Job of every task, or None.")
+        .def_property_readonly("node_index", computed(node_index),
+                               "Position of every task's node in `nodes`; -1 while pending.")
+        .def_property_readonly("gpu_mask", computed(gpu_mask),
+                               "Bit masks of the GPUs and other devices of each task: bit i is GPU i.")
+        .def_property_readonly("device_count", computed(requested_devices), doc("TaskSpec::device_count"));
 }
 
 }  // namespace gpusched::python

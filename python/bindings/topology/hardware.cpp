@@ -27,10 +27,29 @@ int gpu_number(const char* name, const Integer& gpu) {
     return read_within(name, gpu, 0, max_gpus_per_node - 1);
 }
 
-Typed<"list[list[int]]"> lists(const std::vector<GpuMask>& masks) {
-    py::list out;
-    for (const auto mask : masks) out.append(gpu_list(mask));
-    return out;
+/// The GPUs of each part of the machine.
+auto gpus_of_each(std::vector<GpuMask> topology::AffinityMasks::*parts) {
+    return [parts](const HardwareGraph& g) -> Typed<"list[list[int]]"> {
+        py::list out;
+        for (const auto mask : g.masks().*parts) out.append(gpu_list(mask));
+        return out;
+    };
+}
+
+/// A property of some GPUs.
+template <class R>
+auto of_gpus(R (HardwareGraph::*property)(GpuMask) const) {
+    return [property](const HardwareGraph& g, const Integers& gpus) {
+        return (g.*property)(mask_argument(gpus));
+    };
+}
+
+/// A property of two GPUs.
+template <class R>
+auto between(R (HardwareGraph::*property)(int, int) const) {
+    return [property](const HardwareGraph& g, const Integer& a, const Integer& b) {
+        return (g.*property)(gpu_number("a", a), gpu_number("b", b));
+    };
 }
 
 JsonObjects vertices(const HardwareGraph& graph) {
@@ -150,53 +169,29 @@ void bind_graph(py::module_& m) {
         .def_property_readonly(
             "free_gpus", [](const HardwareGraph& g) { return gpu_list(g.masks().free); },
             "Healthy GPUs that are not held.")
-        .def_property_readonly(
-            "numa_nodes", [](const HardwareGraph& g) { return lists(g.masks().numa); },
-            "The GPUs near each NUMA node, indexed by its id.")
-        .def_property_readonly(
-            "sockets", [](const HardwareGraph& g) { return lists(g.masks().socket); },
-            "The GPUs of each socket, indexed by its id.")
-        .def_property_readonly(
-            "pcie_roots", [](const HardwareGraph& g) { return lists(g.masks().pcie_root); },
-            "The GPUs below each PCIe root, indexed by its id.")
+        .def_property_readonly("numa_nodes", gpus_of_each(&topology::AffinityMasks::numa),
+                               "The GPUs near each NUMA node, indexed by its id.")
+        .def_property_readonly("sockets", gpus_of_each(&topology::AffinityMasks::socket),
+                               "The GPUs of each socket, indexed by its id.")
+        .def_property_readonly("pcie_roots", gpus_of_each(&topology::AffinityMasks::pcie_root),
+                               "The GPUs below each PCIe root, indexed by its id.")
         .def(
             "hardware", [](const HardwareGraph& g) -> JsonObject { return hardware_dict(g.hardware()); },
             documented(text("hardware") + "\n\nReturns a dict of the cluster format."));
-    type.def(
-            "distance",
-            [](const HardwareGraph& g, const Integer& a, const Integer& b) {
-                return g.distance(gpu_number("a", a), gpu_number("b", b));
-            },
-            py::arg("a"), py::arg("b"), documented(text("distance")))
-        .def(
-            "bandwidth",
-            [](const HardwareGraph& g, const Integer& a, const Integer& b) {
-                return g.bandwidth(gpu_number("a", a), gpu_number("b", b));
-            },
-            py::arg("a"), py::arg("b"), documented(text("bandwidth")))
-        .def(
-            "bottleneck_bandwidth",
-            [](const HardwareGraph& g, const Integers& gpus) {
-                return g.bottleneck_bandwidth(mask_argument(gpus));
-            },
-            py::arg("gpus"), documented(text("bottleneck_bandwidth")))
-        .def(
-            "numa_node_of",
-            [](const HardwareGraph& g, const Integers& gpus) { return g.numa_node_of(mask_argument(gpus)); },
-            py::arg("gpus"), documented("Returns the NUMA node that all of these GPUs share, or None."))
-        .def(
-            "socket_of",
-            [](const HardwareGraph& g, const Integers& gpus) { return g.socket_of(mask_argument(gpus)); },
-            py::arg("gpus"), documented("Returns the socket that all of these GPUs share, or None."))
-        .def(
-            "pcie_root_of",
-            [](const HardwareGraph& g, const Integers& gpus) { return g.pcie_root_of(mask_argument(gpus)); },
-            py::arg("gpus"), documented("Returns the PCIe root that all of these GPUs share, or None."))
-        .def(
-            "locality",
-            [](const HardwareGraph& g, const Integers& gpus) { return g.locality(mask_argument(gpus)); },
-            py::arg("gpus"),
-            documented("Returns the locality of these GPUs: \"numa\", \"socket\" or \"cross\"."))
+    type.def("distance", between(&HardwareGraph::distance), py::arg("a"), py::arg("b"),
+             documented(text("distance")))
+        .def("bandwidth", between(&HardwareGraph::bandwidth), py::arg("a"), py::arg("b"),
+             documented(text("bandwidth")))
+        .def("bottleneck_bandwidth", of_gpus(&HardwareGraph::bottleneck_bandwidth), py::arg("gpus"),
+             documented(text("bottleneck_bandwidth")))
+        .def("numa_node_of", of_gpus(&HardwareGraph::numa_node_of), py::arg("gpus"),
+             documented("Returns the NUMA node that all of these GPUs share, or None."))
+        .def("socket_of", of_gpus(&HardwareGraph::socket_of), py::arg("gpus"),
+             documented("Returns the socket that all of these GPUs share, or None."))
+        .def("pcie_root_of", of_gpus(&HardwareGraph::pcie_root_of), py::arg("gpus"),
+             documented("Returns the PCIe root that all of these GPUs share, or None."))
+        .def("locality", of_gpus(&HardwareGraph::locality), py::arg("gpus"),
+             documented("Returns the locality of these GPUs: \"numa\", \"socket\" or \"cross\"."))
         .def(
             "best_gpus",
             [](const HardwareGraph& g, const Integer& wanted,

@@ -159,8 +159,8 @@ def read_asi_hour(folder: str | PathLike[str], day: int, hour: int) -> ClusterRe
     The snapshot has the servers with GPUs, cores, cluster and access switch, and the pods with requests,
     class, workload (as job), server and Standby state. Spot pods run on GPUs that Standby pods lend. A row
     covers an hour, so all pods of a server may not fit at once; docs/asi.md says which of them are left out.
-    The tables lack GPU indices, memory and times; the report says how they are replaced. With `accounting="hp"`,
-    `gpusched.fragmentation` computes Figures 9, 13, 14 and 16. Needs pyarrow.
+    The tables lack GPU indices, memory and times; the report says how they are replaced. With
+    `accounting="hp"`, `gpusched.fragmentation` computes Figures 9, 13, 14 and 16. Needs pyarrow.
 
     `folder`: as for `read_asi_figures`. `day`: since the trace began. `hour`: hour of the day.
 

@@ -93,9 +93,10 @@ def read_asi_trace(
     `gpusched.sim.replay_spot`.
 
     A job arrives when its pod began to hold GPUs, minus its scheduling delay, and works for its GPU-hours
-    divided by its GPUs. Pods of a training workload that appear in the same hour with the same requests, class
-    and GPU model are a gang, which works as long as its longest pod. Other pods are separate jobs. docs/asi.md
-    says what the tables lack, and what takes its place. Uses about 600 bytes per pod. Needs pyarrow.
+    divided by its GPUs. Pods of a training workload that appear in the same hour with the same requests,
+    class and GPU model are a gang, which works as long as its longest pod. Other pods are separate jobs.
+    docs/asi.md says what the tables lack, and what takes its place. Uses about 600 bytes per pod. Needs
+    pyarrow.
 
     `folder`, `days`, `partial`: as for `read_asi_figures`.
     `checkpoint_interval`: seconds of work between checkpoints of LP jobs; 0 = no checkpoints.

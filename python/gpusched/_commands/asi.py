@@ -25,19 +25,12 @@ def span(text: str) -> tuple[int, int]:
 
 
 def asi_figures_options(p: Parser) -> None:
-    option, days = p.add_argument, "FIRST-LAST"
-    option(
-        "folder",
-        metavar="FOLDER",
-        help="folder with the tables of the release (asi_opensource_pod_hourly, ...)",
-    )
-    option(
-        "-o", "--output", required=True, metavar="FOLDER", help="write a table for each figure here, as CSV"
-    )
-    option(
-        "--days", type=span, metavar=days, help="days of most figures (default: 109-115, the paper's week)"
-    )
-    option("--job-type-days", type=span, metavar=days, help="days of Figure 2 (default: 109-184)")
+    days = {"type": span, "metavar": "FIRST-LAST"}
+    text = "folder with the tables of the release (asi_opensource_pod_hourly, ...)"
+    p.add("folder", text, metavar="FOLDER")
+    p.add("-o --output", "write a table for each figure here, as CSV", required=True, metavar="FOLDER")
+    p.add("--days", "days of most figures (default: 109-115, the paper's week)", **days)
+    p.add("--job-type-days", "days of Figure 2 (default: 109-184)", **days)
     flag(p, "--partial", "accept days with fewer than 24 hours")
     flag(p, "--plots", "also draw the figures")
     flag(p, "--progress", "show a progress bar")

@@ -8,12 +8,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import allocation, fragmentation, io, sim
+from .. import _core, allocation, fragmentation, io, sim
 from .._views.summary import idle_gpus, is_not_ready, largest_jobs, pending_jobs
 from .._views.tables import Table, counted, format_table, listed
 from ..errors import InvalidInput
 from ..model import Cluster
-from .arguments import Parser, library_option, names, shapes
+from .arguments import Parser, first_sentence, library_option, names, shapes
 from .shared import OK, Problems, given, refuse, require_writable, save, save_figure, say, write_text
 
 TASKS_SHOWN = 4
@@ -78,24 +78,6 @@ def describe(cluster: Cluster) -> str:
     )
 
 
-CONSTRAINT_SHARES = {
-    "mig_fraction": "nodes of 8 GPUs with two cards split into MIG instances",
-    "shared_fraction": "nodes of 2 or 4 GPUs with one shared card",
-    "large_fraction": "nodes of 8 GPUs that get 32",
-    "rdma_fraction": "jobs that request RDMA adapters",
-    "named_node_fraction": "jobs that name nodes",
-    "spread_fraction": "jobs of 3 or more that are spread over zones, racks or nodes",
-    "avoid_fraction": "jobs of several tasks that avoid each other",
-    "near_fraction": "jobs that prefer to be near another job",
-    "budget_fraction": "jobs of several tasks with a disruption budget",
-    "restart_fraction": "jobs that restart to move",
-    "suspend_fraction": "jobs that are suspended to move",
-    "fixed_fraction": "jobs that never move",
-    "gang_fraction": "jobs of several tasks of which most must run",
-}
-"""Shares that `sim.generate_cluster` takes, and their subjects."""
-
-
 def generate_options(p: Parser) -> None:
     generate = functools.partial(library_option, p, "sim.generate_cluster")
     presets = ("asi", "openb", "flextopo-4090", "constrained")
@@ -108,17 +90,18 @@ def generate_options(p: Parser) -> None:
     generate("nodes", "number of nodes (default: as in the cluster that the preset imitates)")
     generate("seed")
     generate("layout")
-    generate("load", "multiplies the allocated share of every kind of node")
-    generate("cpu_tight", "tasks request about twice the cores per GPU")
+    generate("load")
+    generate("cpu_tight")
     generate(
         "locked_fraction",
         "probability that a task is locked (default: 0.4, for flextopo-4090 0)",
         metavar="PART",
     )
-    for name, subject in CONSTRAINT_SHARES.items():
-        generate(
-            name, f"share of the {subject} (default: 0; for constrained see docs/sim.md)", metavar="PART"
-        )
+    for keyword in _core.keywords["sim.generate_cluster"]:
+        if keyword["name"].endswith("_fraction") and keyword["name"] != "locked_fraction":
+            share = f"share of {first_sentence(keyword['text'])}"
+            text = f"{share} (default: 0; for constrained see docs/sim.md)"
+            generate(keyword["name"], text, metavar="PART")
 
 
 def generate(args: argparse.Namespace) -> int:
@@ -328,8 +311,8 @@ def report_options(p: Parser) -> None:
     text = "for each request, name N nodes with GPUs that it cannot use, and their tasks"
     integer("--nodes", field="most_nodes", default=NOT_IN_CSV["nodes"], help=text)
     report("by", "rows per GPU model or cluster (default: one row for all)", choices=("gpu_model", "cluster"))
-    every("max_gpus_per_node", "exclude nodes with more GPUs")
-    every("include_cordoned", "count idle GPUs of cordoned nodes, too")
+    every("max_gpus_per_node")
+    every("include_cordoned")
     text = "tasks that hold capacity: all tasks, or only HP tasks as in the ASI paper's figures"
     every("accounting", text, choices=("all", "hp"))
     text = "size of the jobs counted per switch"
@@ -387,9 +370,8 @@ def replay_options(p: Parser) -> None:
     text = "append or remove random pods until they request RATIO times all GPUs (default: unchanged)"
     replay("resample_to", text, metavar="RATIO")
     replay("until", "stop after the events of this second (default: the last one)", metavar="SECONDS")
-    replay("ignore_departures", "tasks never leave")
-    replay("shuffle", "pods arrive in random order")
-    replay("seed")
+    for name in ("ignore_departures", "shuffle", "seed"):
+        replay(name)
     p.add("-o --output", "write the final cluster here", metavar="CLUSTER.json")
     p.add("--progress", "show a progress bar", action="store_true")
 

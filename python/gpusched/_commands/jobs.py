@@ -299,16 +299,6 @@ ADMIT_SWITCHES = {
 }
 """Keywords of `admit` that an option --no-KEYWORD turns off, with help texts."""
 
-ADMIT_PRICES = {
-    "move_price_s": "price of a move, per GPU and unit of the task's move_cost",
-    "restart_s": "price of an eviction with a new placement, per GPU",
-    "loss_s": "price of an eviction without a new placement, per GPU",
-    "recall_price_s": "price of each borrowed GPU",
-    "task_price_s": "price of each disturbed task, in seconds of one GPU",
-    "budget_price_s": "price of each task beyond a disruption budget (default: budgets must not be exceeded)",
-}
-"""Keywords of `admit` in seconds, with help texts."""
-
 
 def admit_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "admission.admit")
@@ -316,14 +306,14 @@ def admit_options(p: Parser) -> None:
     p.add("job", JOB, metavar="JOB", file=True)
     for name, text in ADMIT_SWITCHES.items():
         flag(p, f"--no-{name}", text)
-    for price, text in ADMIT_PRICES.items():
-        option(price, text, metavar="SECONDS")
+    for price in ("move_price_s", "restart_s", "loss_s", "recall_price_s", "task_price_s"):
+        option(price, metavar="SECONDS")
+    text = "price of each task beyond a disruption budget (default: budgets must not be exceeded)"
+    option("budget_price_s", text, metavar="SECONDS")
     for limit in ("max_moves", "max_evictions", "max_cost_s", "max_disrupted"):
         option(limit)
-    option("max_moves_per_wave")
-    option("max_moves_per_node")
-    option("depth", "maximum length of a chain of displacements")
-    option("search_limit", "maximum number of search steps per pod")
+    for limit in ("max_moves_per_wave", "max_moves_per_node", "depth", "search_limit"):
+        option(limit)
     option("time_limit", BEST_SO_FAR, metavar="SECONDS")
     level_options(option)
     option("now", "time of the decision, for lost work (default: the snapshot's)", metavar="SECONDS")

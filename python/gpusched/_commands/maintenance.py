@@ -16,7 +16,7 @@ from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, apply
 from .arguments import Parser, library_option, names
-from .plans import PRESET, print_not_counted
+from .plans import print_not_counted
 from .shared import FAILED, OK, PATTERNS, expanded_patterns, given, read_mapping, say
 
 NODES: dict[str, Any] = {"type": names, "metavar": "NODES"}
@@ -28,11 +28,8 @@ def blockers_options(p: Parser) -> None:
     option("gpu_model", "only nodes of this GPU model count (default: all nodes)", name="model", metavar="M")
     option("objective")
     option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **NODES)
-    option("protect_core_members")
-    option("max_plans", "maximum number of blockers to plan without, those that alone hold most first")
-    option("preset", PRESET)
-    option("seed")
-    option("threads")
+    for name in ("protect_core_members", "max_plans", "preset", "seed", "threads"):
+        option(name)
     option("time_limit", "stop after this time and return the ranking so far", metavar="SECONDS")
     p.add("--progress", "show a progress bar", action="store_true")
 
@@ -53,12 +50,10 @@ def drain_order_options(p: Parser) -> None:
     option("nodes", f"drain these nodes, {PATTERNS} (default: none; see --all)", **NODES)
     p.add("--all", "drain all nodes", action="store_true")
     option("gpu_model", "drain only nodes of this GPU model (default: of all)", name="model", metavar="M")
-    option("batch", "maximum number of nodes that are down together")
+    option("batch")
     option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **NODES)
-    option("max_disrupted", "maximum number of members of a job that move in one wave")
-    option("protect_core_members", "only members beyond a job's min_members may move")
-    option("tries", "number of orders to try")
-    option("preset", PRESET)
+    for name in ("max_disrupted", "protect_core_members", "tries", "preset"):
+        option(name)
     for name in ("max_moves_per_wave", "max_moves_per_node", "seed", "threads"):
         option(name)
     option("time_limit", "stop after this time and return the batches so far", metavar="SECONDS")
@@ -137,9 +132,8 @@ def what_if_options(p: Parser) -> None:
     option("remove", f"remove these nodes, {PATTERNS} (default: none)", **NODES)
     option("uncordon", f"uncordon these nodes, {PATTERNS} (default: none)", **NODES)
     p.add("--no-consolidate", "do not answer for the cluster after a consolidation", action="store_true")
-    option("preset", PRESET)
-    option("seed")
-    option("threads")
+    for name in ("preset", "seed", "threads"):
+        option(name)
     option("time_limit", "stop after this time; jobs that were not tried count as waiting", metavar="SECONDS")
 
 

@@ -8,6 +8,7 @@ import functools
 import math
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .. import consolidation, io, model, verify
@@ -43,8 +44,8 @@ def scope_options(parser: Parser, function: str = "consolidation.consolidate") -
     of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
     option("clear", f"vacate only these nodes, {PATTERNS} (default: any)", **of_nodes)
     option("exempt", f"do not change these nodes, {PATTERNS} (default: none)", **of_nodes)
-    option("max_disrupted", "maximum number of members of a job that move in one wave")
-    option("protect_core_members", "only members beyond a job's min_members may move")
+    option("max_disrupted")
+    option("protect_core_members")
     text = (
         "allow moves onto empty nodes at this price, in thousandths of the node's value; below 1000 only "
         "with --clear (default: never)"
@@ -52,7 +53,6 @@ def scope_options(parser: Parser, function: str = "consolidation.consolidate") -
     option("open_price", text, metavar="PRICE")
 
 
-PRESET = "set of policies: ipc (the paper's algorithm), fast or best (ours)"
 PLAN_PRICE = "the price at which the plan was made, in thousandths of a GPU (of a node) per move"
 GOAL = (
     "stop as soon as the goal is reached: a number of empty nodes, like empty_nodes=3,gpu_model=H20, or "
@@ -71,7 +71,7 @@ def consolidate_options(p: Parser) -> None:
     p.add("cluster", "the snapshot", metavar="CLUSTER.json")
     p.add("-o --output", "write the plan here", metavar="PLAN.json")
     p.add("--last", LAST, metavar="PLAN.json")
-    option("preset", PRESET)
+    option("preset")
     policies_by_kind = consolidation.policy_names()
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in policies_by_kind.items())
     text = f"policies that replace the preset's: {known} (default: the preset's)"
@@ -80,21 +80,14 @@ def consolidate_options(p: Parser) -> None:
         p.options.setdefault(kind, f"--policies: {kind}")
     option("goal", GOAL, type=goal, metavar="KEY=VALUE,...")
     option("objective")
-    text = (
-        "cost of a move in thousandths of a GPU (with objective nodes, of a node); 0 = vacate as much as "
-        "possible"
-    )
-    option("price", text, metavar="PRICE")
+    option("price", metavar="PRICE")
     option("bound_method")
     scope_options(p)
     for name in ("partition_size", "depth", "rounds", "seed", "threads"):
         option(name)
     for name in ("max_moves", "max_move_cost", "max_others", "max_moves_per_wave", "max_moves_per_node"):
         option(name)
-    option(
-        "record_chains",
-        "record the chain of each move and the node it helps to vacate; the plan has version 2 then",
-    )
+    option("record_chains")
     option("time_limit", "stop after this time and return the best plan so far", metavar="SECONDS")
     option(
         "polish_time",
@@ -150,12 +143,9 @@ def frontier_options(p: Parser) -> None:
     option(
         "price", "lowest price of the search, in thousandths of a GPU (of a node) per move", metavar="PRICE"
     )
-    option("preset", PRESET)
-    option("objective")
-    option("bound_method")
-    scope_options(p, "consolidation.frontier")
-    for name in ("depth", "seed", "threads"):
+    for name in ("preset", "objective", "bound_method", "depth", "seed", "threads"):
         option(name)
+    scope_options(p, "consolidation.frontier")
     option("time_limit", "stop after this time and return the points so far", metavar="SECONDS")
     p.add("--plot", "also draw the points and their bounds", metavar="OUT.png")
     p.add("--progress", "show a progress bar", action="store_true")
@@ -409,11 +399,18 @@ def explain(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     plan = Plan.from_json(args.plan)
     scope = given(args, "consolidation.consolidate")
+    return say_each(args.node, cluster, scope, functools.partial(consolidation.explain, cluster, plan))
+
+
+def say_each(
+    nodes: list[list[str]], cluster: Cluster, options: dict[str, Any], explain: Callable[..., object]
+) -> int:
+    """Prints what `explain` says of each node with these options, or all its problems."""
     problems, texts = Problems(), []
-    with expanded_patterns(cluster, scope):
-        for node in sum(args.node, []):
+    with expanded_patterns(cluster, options):
+        for node in sum(nodes, []):
             with problems.collect():
-                texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+                texts.append(str(explain(node, **options)).rstrip())
         problems.raise_if_any()
     for text in texts:
         say(text)
@@ -436,15 +433,8 @@ def explain_move(args: argparse.Namespace) -> int:
     options = given(args, "consolidation.explain_move")
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
-    problems, texts = Problems(), []
-    with expanded_patterns(cluster, options):
-        for node in sum(args.node, []):
-            with problems.collect():
-                texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
-        problems.raise_if_any()
-    for text in texts:
-        say(text)
-    return OK
+    explain = functools.partial(consolidation.explain_move, cluster, args.task)
+    return say_each(args.node, cluster, options, explain)
 
 
 def export_options(p: Parser) -> None:

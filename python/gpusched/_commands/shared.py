@@ -158,8 +158,8 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str], noun: s
 
 
 def slurm_name(cluster: Cluster, name: str) -> str:
-    """The job or task of the snapshot for a name that Slurm writes: its first pending task for an array, such as
-    20 or 20_[3-7%2], and its job for a component, such as 30+1. Other names stay.
+    """The job or task of the snapshot for a name that Slurm writes: its first pending task for an array, such
+    as 20 or 20_[3-7%2], and its job for a component, such as 30+1. Other names stay.
     """
     tasks = cluster.tasks
     if name in tasks.name or name in tasks.job:

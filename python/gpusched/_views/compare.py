@@ -34,7 +34,7 @@ OBJECTS_SHOWN = 20
 
 
 class Diff(Table):
-    """The differences of two snapshots, plans or reports: one row per added, removed or changed object or field.
+    """The differences of two snapshots, plans or reports: a row per object or field that differs.
 
     Columns: `kind` (such as node, task, move), `name`, `change` (added, removed, changed), `field`, `before`
     and `after` (values of the documents, None = absent).
@@ -156,7 +156,7 @@ def diff(before: Cluster | Plan | Any, after: Cluster | Plan | Any) -> Diff:
     """Compares two snapshots, two plans or two reading reports: what was added, removed and changed.
 
     The order of entries, the time of a snapshot, the statistics and the price of a plan and the examples of a
-    report do not count. For pods from Kubernetes, which does not say their GPUs, only the number of GPUs does.
+    report do not count. For pods from Kubernetes, which does not say their GPUs, only their number does.
 
     Parameters
     ----------

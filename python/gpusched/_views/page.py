@@ -343,7 +343,8 @@ class Page:
             return [row[at] for at in shown]
 
         heads = chosen(["namespace", self.owner_word, "kind", "how", f"{self.task}s", "GPUs"])
-        return f"<p>This plan {escape(text)}</p>" + table(heads, map(chosen, rows), ["total", *chosen(total)[1:]])
+        foot = ["total", *chosen(total)[1:]]
+        return f"<p>This plan {escape(text)}</p>" + table(heads, map(chosen, rows), foot)
 
     def owner(self, task: str) -> str:
         """The name of the task's job without its namespace."""
@@ -457,9 +458,11 @@ class Page:
         out += [f"{text[0].upper()}{text[1:]}." for text in risk_texts(self.before, plan)]
         out += self.left_out()
         if plan.opened_nodes:
-            out.append(f"{self.task.capitalize()}s move onto nodes that were empty: {listed(plan.opened_nodes)}.")
-        taken = f"The snapshot is a picture of the past: {self.task}s that started or moved since are not in the plan."
-        return [*out, taken + " Check again before you execute it."]
+            opened = listed(plan.opened_nodes)
+            out.append(f"{self.task.capitalize()}s move onto nodes that were empty: {opened}.")
+        taken = f"{self.task}s that started or moved since are not in the plan."
+        past = f"The snapshot is a picture of the past: {taken}"
+        return [*out, past + " Check again before you execute it."]
 
     def left_out(self) -> list[str]:
         """Requests for GPUs that the snapshot does not have, of pods on the nodes that receive pods."""
@@ -487,7 +490,9 @@ class Page:
         slurm = self.task == "task"
         system, live = ("slurm", "Slurm") if slurm else ("kubernetes", "Kubernetes")
         check = "" if slurm else "check it on the live cluster, "
-        undo = "open the nodes and release held jobs" if slurm else "remove the cordons; pods stay where they are"
+        undo = "remove the cordons; pods stay where they are"
+        if slurm:
+            undo = "open the nodes and release held jobs"
         return "\n".join(
             [
                 "# check the plan against the snapshot",

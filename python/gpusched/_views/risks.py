@@ -35,7 +35,7 @@ def risk_texts(cluster: Cluster, plan: Plan) -> list[str]:
 
 
 def refused_evictions(cluster: Cluster, plan: Plan) -> list[str]:
-    """Disruption budgets that allow no eviction of copied pods, with the nodes that the kubectl script leaves out."""
+    """Budgets that allow no eviction of copied pods, with the nodes that the kubectl script leaves out."""
     source = {move.task: move.from_ for move in reversed(plan.moves) if move.how == "copy"}
     groups = {name: set(cluster.tasks[name].groups) for name in source} if cluster.budgets else {}
     freed, texts = set(plan.vacated_nodes), []

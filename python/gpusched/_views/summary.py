@@ -44,9 +44,9 @@ def is_not_ready(cluster: Cluster) -> Any:
 def idle_gpus(cluster: Cluster) -> Table:
     """Nodes by the number of their idle GPUs, per GPU model, with the allocated share.
 
-    The column of empty nodes comes first, because these nodes are counted by their idle GPUs as well. Cordoned
-    nodes are in a column of their own, and so are nodes that are not ready, if there are any. Idle GPUs are those
-    of the fragmentation report.
+    The column of empty nodes comes first, because these nodes are counted by their idle GPUs as well.
+    Cordoned nodes are in a column of their own, and so are nodes that are not ready, if there are any. Idle
+    GPUs are those of the fragmentation report.
     """
     nodes, tasks = cluster.nodes, cluster.tasks
     allocated = np.zeros(len(nodes))

@@ -21,7 +21,7 @@ UNIT = " (GPU-seconds: GPUs times the seconds for which their tasks are disturbe
 
 
 def rows(table: Iterable[WhyRow], named: Iterable[str]) -> list[tuple[Any, ...]]:
-    """The rows that explain something: those that are first or alone on some node, or that the cause names."""
+    """The rows that explain something: those first or alone on some node, and those that the cause names."""
     named = set(named)
     return [
         (row.constraint, row.nodes_first, row.nodes_alone, row.best_node or "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of instance that undo themselves: a tenant's GPU instance is replaced, or the old one stands again."""
+"""Changes of instance that undo themselves: a tenant's GPU instance is replaced, or the old one is back."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class Controller:
         return started + self._take_lines("window", window=self._window - 1)
 
     def observe(self) -> tuple[dict[str, Any], float]:
-        """The signals of the window that ends now, and the seconds that reading them took. Decides nothing."""
+        """The signals of the window that ends now, and the seconds for reading them. Decides nothing."""
         self._require_start()
         began = time.perf_counter()
         observation = self._signals.read(time.monotonic())
@@ -229,7 +229,7 @@ class Controller:
         return observation, time.perf_counter() - began
 
     def decide(self, observation: dict[str, Any], observing_s: float = 0.0) -> None:
-        """Decides on the signals of a window, writes its line of the audit log, then carries out the actions."""
+        """Decides on the signals of a window, writes its line of the audit log, then acts."""
         core = self._require_start()
         for end in self._ends:
             if end.kind == "reconfigure":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the GPUs of this machine, what surrounds them, and the tenants on them; writes a first configuration."""
+"""Finds the GPUs of this machine, their surroundings and tenants; writes a first configuration."""
 
 from __future__ import annotations
 

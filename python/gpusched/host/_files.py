@@ -117,7 +117,7 @@ def io_bytes(text: str, disks: Iterable[str]) -> int:
 
 
 def set_io_limits(file: str, line: str) -> None:
-    """Writes a line into an io.max and reads it back, because the kernel may accept a value and use another."""
+    """Writes a line into an io.max and reads it back: the kernel may accept a value and use another."""
     write(file, line)
     disk = line.split()[0]
     if io_limits(read(file), disk) != io_limits(line, disk):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and changes the GPU instances of a machine: the common part of both backends, NVML and `nvidia-smi`."""
+"""Reads and changes the GPU instances of a machine: the common part of the backends NVML and `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class NoMig(MigBackend):
 
 
 class MemoryMeter:
-    """Memory in use of the protected tenants' instances. While it is not known, no instance is made smaller."""
+    """Memory in use of the protected tenants' instances. While it is unknown, no instance is made smaller."""
 
     def __init__(self) -> None:
         self._source: MigBackend | None = None

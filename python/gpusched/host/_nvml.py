@@ -105,7 +105,7 @@ class Nvml:
         return self.call("nvmlDeviceGetGpuInstanceById", gpu, number)
 
     def existing(self, numbers: Iterable[int], function: str, of: Any, *more: Any) -> list[Any]:
-        """The profiles that exist of those with these numbers. Drivers older than a number call it invalid."""
+        """The profiles that exist of those with these numbers. Older drivers call a number invalid."""
         out = []
         for k in numbers:
             with _absent(INVALID_ARGUMENT):

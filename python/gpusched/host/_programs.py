@@ -39,7 +39,7 @@ def started_at(process: int) -> float:
 
 
 def is_running(process: int, started: float) -> bool:
-    """Whether this process still runs. Another process with the same number, started later, does not count."""
+    """Whether this process still runs. Another one with the same number, started later, does not count."""
     return process > 0 and started > 0 and started_at(process) == started
 
 

@@ -50,7 +50,7 @@ def notify(**state: str) -> None:
 
 
 class Metrics:
-    """The endpoint for Prometheus at `address`, `host:port`; port 0 takes a free one, which `port` then is."""
+    """The endpoint for Prometheus at `address`, `host:port`; for port 0, `port` is a free one."""
 
     PHASES = "observe suspect guarded reconfig validate cooldown exhausted hold disabled".split()
 

@@ -59,7 +59,7 @@ def disk_bytes() -> dict[str, int]:
 
 
 def nic_bytes() -> dict[str, int]:
-    """Bytes received and sent by network interface. Traffic that bypasses the kernel (RDMA) is not counted."""
+    """Bytes received and sent by network interface, without traffic that bypasses the kernel (RDMA)."""
     found = require("psutil", "host").net_io_counters(pernic=True, nowrap=False) or {}
     return {name: one.bytes_recv + one.bytes_sent for name, one in found.items()}
 

@@ -54,52 +54,6 @@ def test_nodes_left_uncleared_are_explained(
     assert mentions(capsys.readouterr().out, "at the open price of 1001 empty nodes of weight 8")
 
 
-def test_a_spoiled_plan_fails_with_1(
-    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = str(tmp_path / "plan.json")
-    assert cli.main(["consolidate", cluster_file, "-o", plan]) == 0
-    spoiled = json.loads(Path(plan).read_text())
-    spoiled["vacated_nodes"].pop()
-    Path(plan).write_text(json.dumps(spoiled))
-    capsys.readouterr()
-    assert cli.main(["verify", cluster_file, plan]) == 1
-    assert "does not verify: 1 violation" in capsys.readouterr().err
-
-
-def test_explain_takes_the_scope_that_the_plan_was_made_with(
-    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = str(tmp_path / "plan.json")
-    free = gs.consolidate(gs.Cluster.from_json(cluster_file)).vacated_nodes[0]
-    for scope in (["--exempt", free], ["--max-disrupted", "0"]):
-        assert cli.main(["consolidate", cluster_file, "-o", plan, *scope]) == 0
-        capsys.readouterr()
-        assert cli.main(["explain", cluster_file, plan, free]) == 0
-        without = capsys.readouterr().out
-        assert cli.main(["explain", cluster_file, plan, free, *scope]) == 0
-        told = capsys.readouterr().out
-        assert told != without
-    assert cli.main(["explain", cluster_file, plan, free, "--clear", "nowhere"]) == 2
-
-
-def test_consolidate_polishes(
-    cluster_file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given: dict[str, object] = {}
-    search = gs.consolidation.consolidate
-
-    def spy(cluster: gs.Cluster, **options: object) -> gs.Plan:
-        given.update(options)
-        return search(cluster, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(gs.consolidation, "consolidate", spy)
-    command = ["consolidate", cluster_file, "--polish-time", "0.05", "--max-others", "2"]
-    assert cli.main([*command, "--price", "1500"]) == 0
-    assert (given["polish_time"], given["max_others"], given["price"]) == (0.05, 2, 1500)
-    assert "the plan verifies" in capsys.readouterr().out
-
-
 def test_frontier_prints_a_table_and_draws(
     cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,19 +104,6 @@ def test_a_goal_reports_whether_it_is_reached(
     assert cli.main(["explain-move", cluster_file, task, "nowhere"]) == 2
 
 
-def test_verify_reads_the_file_and_refuses_an_invalid_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster, plan = tmp_path / "c.json", str(tmp_path / "p.json")
-    cluster.write_text(json.dumps(tiny_document()))
-    assert cli.main(["consolidate", str(cluster), "-o", plan]) == 0
-    invalid = tiny_document()
-    invalid["tasks"][0]["cpu_milli"] = 10**9
-    cluster.write_text(json.dumps(invalid))
-    assert cli.main(["verify", str(cluster), plan]) == 2
-    assert "n0" in capsys.readouterr().err
-
-
 def test_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cluster, dot = tmp_path / "c.json", tmp_path / "c.dot"
     cluster.write_text(json.dumps(tiny_document()))
@@ -176,25 +117,6 @@ def test_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ellipses = dot.read_text().count("ellipse")
     assert "asw-1" in dot.read_text() and "24 GPUs" in dot.read_text() and ellipses == 0
     assert cli.main(["topology", "show", str(cluster), "-o", str(dot)]) == 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# a comment\nSwitchName=a Nodes=n[0-2]\n",
-        "BlockName=a Nodes=n[0-2]\n",
-        "---\n- topology: t\n  tree:\n    switches:\n      - {switch: a, nodes: 'n[0-2]'}\n",
-        '[{"topology": "t", "tree": {"switches": [{"switch": "a", "nodes": "n[0-2]"}]}}]',
-    ],
-)
-@pytest.mark.parametrize("name", ["topology.conf", "network.yaml", "racks.txt"])
-def test_topologies_of_slurm_are_recognised_by_their_content(
-    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / name
-    path.write_text(text)
-    assert cli.main(["topology", "show", str(path)]) == 0
-    assert "3 nodes, 0 of unknown position" in capsys.readouterr().out
 
 
 def test_topology_of_other_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,15 +198,6 @@ def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(gs.Cluster.from_json(out).tasks) == 8
 
 
-def test_anonymize_poses_the_same_problem(cluster_file: str, tmp_path: Path) -> None:
-    out = tmp_path / "anonymous.json"
-    assert cli.main(["anonymize", cluster_file, str(out)]) == 0
-    original, anonymous = gs.Cluster.from_json(cluster_file), gs.Cluster.from_json(out)
-    assert anonymous != original and anonymous.nodes.name != original.nodes.name
-    assert not set(anonymous.tasks.name) & set(original.tasks.name)
-    assert gs.consolidate(anonymous).stats == gs.consolidate(original).stats
-
-
 @pytest.mark.parametrize(
     ("to", "part"), [("csv", "step,wave,task"), ("kubernetes", "kubectl"), ("koordinator", "PodMigrationJob")]
 )
@@ -311,19 +224,6 @@ def test_figures(cluster_file: str, tmp_path: Path) -> None:
     for path in (causes, cells):
         assert path.read_bytes().startswith(b"\x89PNG")
     assert cli.main(["plot", "occupancy", cluster_file, "-o", str(tmp_path / "x.png"), "--gpus", "7"]) == 2
-
-
-def test_the_text_of_a_plan_names_the_vacated_nodes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nodes = [make_node(f"n{i:02}") for i in range(13)]
-    tasks = [make_task(f"t{i:02}", node=f"n{i:02}", gpus=[0], cpu_milli=0, memory_mib=0) for i in range(13)]
-    path = str(tmp_path / "c.json")
-    for count, more in ((12, " and 1 more"), (2, "")):
-        gs.Cluster.from_json(document(nodes[: count + 1], tasks[: count + 1])).to_json(path)
-        assert cli.main(["consolidate", path, "--goal", "empty_nodes=" + str(count - (count > 10))]) == 0
-        line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("vacated: "))
-        assert line.endswith(more) and line.count(", ") == min(count, 10) - 1, line
 
 
 def test_taints_of_all_nodes_with_the_same_shared_gpus_are_not_told(

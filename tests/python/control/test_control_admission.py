@@ -33,30 +33,6 @@ def test_a_place_next_to_existing_instances() -> None:
     assert find_place(quiet(p99=16.0), Newcomer(profile="2g")) is None
 
 
-def test_newcomers_wait_in_turn() -> None:
-    controller, queue = quiet(), AdmissionQueue(2)
-    first = queue.offer(controller, Newcomer(id=1))
-    assert first.verdict == "admitted" and first.place is not None and first.newcomer.id == 1
-    full = quiet(p99=16.0)
-    verdicts = [
-        queue.offer(full, Newcomer(id=i, service_class=c)).verdict
-        for i, c in ((2, 1), (3, 1), (4, 1), (5, 0))
-    ]
-    assert verdicts == ["queued", "queued", "rejected", "queued"]
-    assert [n.id for n in queue.waiting] == [5, 2, 3] and len(queue) == 3
-    assert queue.next(full) is None
-    assert queue.withdraw(2) and not queue.withdraw(2)
-    assert queue.next(controller) is None  # one in a window, and that was the first
-    answers = []
-    for _ in range(3):
-        controller.step(window(8.0, 0.0))
-        answers.append(queue.next(controller))
-    assert [a and (a.newcomer.id, a.verdict) for a in answers] == [(5, "admitted"), (3, "admitted"), None]
-    # A target that it misses by itself is no matter of waiting.
-    hopeless = queue.offer(controller, Newcomer(tau_ms=5, alone_ms=6))
-    assert (hopeless.verdict, hopeless.place) == ("rejected", None)
-
-
 def test_newcomers_are_values() -> None:
     one = Newcomer(id=3, profile="2g", tau_ms=12.5, alone_ms=8.0)
     assert one == copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))

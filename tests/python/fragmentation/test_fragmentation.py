@@ -153,14 +153,6 @@ def test_workloads(small: gs.Cluster) -> None:
     assert pickle.loads(pickle.dumps(workload)) == workload
 
 
-@pytest.mark.parametrize("workload", [[{"gpus": 1}], [{"weight": 0}], [], [3]])
-def test_bad_workloads_are_invalid(mixed: gs.Cluster, workload: list[object]) -> None:
-    with pytest.raises(gs.InvalidInput):
-        gs.fragmentation.fgd(mixed, workload)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        gs.fragmentation.fgd(mixed, 3)  # type: ignore[arg-type]
-
-
 def test_counts(mixed: gs.Cluster) -> None:
     counts = gs.fragmentation.occupancy(mixed)
     assert (counts.empty, counts.not_fully_occupied, counts.fully_occupied, counts.nodes) == (1, 2, 0, 3)
@@ -200,10 +192,3 @@ def test_a_level_is_node_or_an_index() -> None:
                 call(cluster, level=level)  # type: ignore[operator]
     with refuses("level: 2; expected"):
         f.switch_slots(cluster, level=2)
-
-
-def test_nodes_of_unknown_position_are_one_named_group() -> None:
-    nodes = [make_node("a", network=["east"]), make_node("b"), make_node("c", gpu_count=4)]
-    cluster = gs.Cluster.from_json(document(nodes, []))
-    report = gs.fragmentation.report(cluster, [(1, 8)], by="cluster")
-    assert [(row.cluster, row.total_idle) for row in report] == [("east", 8), ("(unknown position)", 12)]

@@ -17,7 +17,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-from control_host import NO_CHANGES, NO_GUARDS, TWO_G, Host
+from control_host import NO_CHANGES, NO_GUARDS, Host
 from gpusched import cli
 from schemas import validator
 
@@ -55,12 +55,6 @@ def limited(host: Host) -> bool:
 def kill(running: subprocess.Popen[str]) -> None:
     running.kill()
     running.communicate(timeout=30)
-
-
-def changing(host: Host) -> bool:
-    """Whether the journal has a change of instance that has begun."""
-    with host.journal() as journal:
-        return any(entry.pending is not None for entry in journal.tenants.values())
 
 
 def test_limits_begin_and_end_with_sigterm(host: Host, load: Load) -> None:
@@ -104,33 +98,6 @@ def test_an_instance_is_enlarged_and_the_next_start_finds_it(host: Host, load: L
     assert host.require_known() == now
 
 
-def test_sigkill_in_the_middle_of_changes(host: Host, load: Load) -> None:
-    load(40.0)
-    config = host.config(flags={"rollback": False})
-    state = host.smi()
-    for k in range(4):
-        host.gpus(state["gpus"], delay_s=0.05)
-        for path in host.folder.glob("journal.sqlite*"):
-            path.unlink()
-        running = host.start(config)
-        wait_for(lambda: changing(host))
-        time.sleep(0.2 * k)
-        kill(running)
-        again = host.start_again(config)
-        host.require_known()
-        found = [line for line in again.splitlines() if line.startswith("T1: ") and ", GPU " in line]
-        assert found[0].split(",")[0] in ("T1: as_recorded", "T1: restored", "T1: completed")
-
-
-def test_somebody_else_who_is_quicker_keeps_the_instance(host: Host, load: Load) -> None:
-    load(40.0)
-    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], []], intrude=True)
-    host.run_until(host.config(flags={"rollback": False}), "reconfigure of T1: insufficient_resources")
-    found = [i for gpu in host.smi()["gpus"] for i in gpu]
-    assert [i["id"] for i in found if not i["mine"]] == [77] and sum(i["mine"] for i in found) == 1
-    host.start_again(host.config())
-
-
 def test_gpus_by_pci_address(host: Host, load: Load) -> None:
     load(40.0)
     # nvidia-smi counts them the other way round.
@@ -140,37 +107,6 @@ def test_gpus_by_pci_address(host: Host, load: Load) -> None:
     config["live"]["pci"] = pci[::-1]
     assert "T1: as_configured, GPU 0 2g at 0" in host.run_until(config, "reconfigure of T1: ok")
     host.smi()
-
-
-def test_a_program_that_moves_the_tenant_and_fails(host: Host, load: Load) -> None:
-    load(40.0)
-    move = host.folder / "move.py"
-    move.write_text(
-        "import marshal, os, sys\n"
-        "path = os.environ['FAKE_SMI_STATE']\n"
-        "state = marshal.load(open(path, 'rb'))\n"
-        "gpu, profile, start = sys.argv[1:]\n"
-        "for g, instances in enumerate(state['gpus']):\n"
-        "    for i in instances:\n"
-        "        i['client'] = i['mine'] and (g, i['start']) == (int(gpu), int(start))\n"
-        "marshal.dump(state, open(path, 'wb'))\n"
-        "print('warming up\\nout of memory')\n"
-        "sys.exit((gpu, start) != ('0', '0'))\n",
-        encoding="utf-8",
-    )
-    host.script("move-t1", f'exec "{sys.executable}" -S "{move}" "$@"')
-    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(0, 3, 0, 8, False)]])
-    words = "program 'move-t1' ended with code 1: out of memory"
-    assert "-> hold" not in host.run_until(host.config(flags=NO_GUARDS), words)
-    assert [(i["start"], i["client"]) for i in host.smi()["gpus"][0]] == [(0, True)]
-
-
-def test_what_a_program_says_need_not_be_utf8(host: Host, load: Load) -> None:
-    load(40.0)
-    host.script("move-t1", "printf 'm\\366glich \\377\\n'; exit 3")
-    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(0, 3, 0, 8, False)]])
-    words = r"program 'move-t1' ended with code 3: m\xf6glich \xff"
-    host.run_until(host.config(flags=NO_GUARDS), words)
 
 
 def test_files_that_are_read_are_not_written(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

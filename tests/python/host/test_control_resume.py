@@ -168,19 +168,6 @@ def test_a_change_with_an_unknown_end_then_a_restart(host: Host, at_an_unknown_e
     assert f"T1: as_recorded, GPU {now.gpu} {now.profile} at {now.slice}" in again
 
 
-def test_killed_while_it_resumes(host: Host, at_an_unknown_end: Running) -> None:
-    running = at_an_unknown_end
-    remove_destination(host)
-    count = len(moves(host))
-    move(host, "exec sleep 0.5")
-    running.resume()
-    running.wait_for(lambda: len(moves(host)) > count)
-    running.end(signal.SIGKILL)
-    assert host.journal().tenants["T1"].pending is not None
-    assert "T1: restored, GPU 0 2g at 0" in host.start_again(host.config(flags=NO_GUARDS))
-    host.require_known()
-
-
 def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., Running]) -> None:
     running = start(host.config(flags=NO_CHANGES))
     running.wait("tail above the threshold")
@@ -229,12 +216,3 @@ def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("-> disabled" in line for line in controller.step())
     assert controller.resume() == ["resume accepted: enabled again"]
     assert any("disabled -> " in line for line in controller.step())
-
-
-def test_memory_in_use_by_nvidia_smi(host: Host) -> None:
-    out = host.start_again(host.config())
-    assert "T1: memory in use 10" in out and " MiB, by nvidia-smi" in out
-    host.gpus(host.smi()["gpus"], used_mib=None)
-    out = host.start_again(host.config())
-    assert "T1: memory in use not known to nvidia-smi: not_found; while it is not" in out
-    host.smi()

@@ -112,14 +112,7 @@ def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
         gs.io.read_kubernetes(3)
 
 
-def test_loaders_of_snapshots_name_the_import(tmp_path):
-    path = tmp_path / "all.json"
-    path.write_text(json.dumps(DOCUMENT))
-    with refuses("objects of Kubernetes gpusched import kubernetes"):
-        gs.Cluster.from_json(path)
-
-
-def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys):
+def test_the_console_imports(tmp_path, capsys):
     path, out, report = (str(tmp_path / name) for name in ("all.json", "cluster.json", "report.json"))
     (tmp_path / "all.json").write_text(json.dumps(DOCUMENT))
     assert (
@@ -133,14 +126,6 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
     assert "Node, cordons" in said
     assert gs.Cluster.from_json(out) == gs.io.read_kubernetes(path, evict_bare_pods=True).cluster
     assert json.loads((tmp_path / "report.json").read_text())["rows"]
-    for command in (
-        ["report", path],
-        ["consolidate", path],
-        ["preempt", path, "ml/b"],
-        ["allocate", path, "ml/of-b"],
-    ):
-        assert cli.main(command) == 2, command
-        assert "`gpusched import kubernetes`" in capsys.readouterr().err
     assert cli.main(["import", "kubernetes", path, "-o", path]) == 2
     assert "is also read by this command" in capsys.readouterr().err
 

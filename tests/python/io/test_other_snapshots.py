@@ -78,24 +78,6 @@ def test_every_command_names_the_import(
     assert [p.name for p in tmp_path.iterdir()] == ["plan.json"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("system", ["kubernetes", "kai", "slurm"])
-def test_every_import_names_the_other_one(
-    system: str,
-    kind: str,
-    files: dict[str, tuple[str, str]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path, right = files[kind]
-    code = cli.main(["import", system, path, "-o", str(tmp_path / "out.json")])
-    said = capsys.readouterr().err
-    if system == right:
-        assert "gpusched import" not in said and (code == 0 or "expected at least one" in said)
-    else:
-        assert code == 2 and f"`gpusched import {right}`" in said
-
-
 def test_documents_are_recognised_too() -> None:
     with pytest.raises(gs.InvalidInput, match="gpusched import kubernetes"):
         gs.Cluster.from_json(LIST)

@@ -4,27 +4,21 @@ writes.
 """
 
 import json
-from pathlib import Path
 
 import gpusched as gs
 import pytest
 from messages import refuses
-from schemas import validator
+from schemas import cases, validator
 
-DOCUMENTS = Path(__file__).resolve().parents[2] / "golden" / "io"
 VERSIONS = [("cluster", 1), ("cluster", 2), ("plan", 1), ("plan", 2)]
 
 
-def cases(*files):
-    """Every stored case: the kind of document, its text, and what the message about it must mention."""
-    found = []
-    for file in files:
-        for block in (DOCUMENTS / file).read_text(encoding="utf-8").split("\n--- ")[1:]:
-            lines = block.strip().split("\n")
-            expected = next((line[8:] for line in lines if line.startswith("expect: ")), None)
-            kind, name = file.split("_")[0], f"{file.removesuffix('.txt')}: {lines[0]}"
-            found.append(pytest.param(kind, lines[-1], expected, id=name))
-    return found
+def rows(*files):
+    return [
+        pytest.param(file.split("_")[0], text, expected, id=f"{file.removesuffix('.txt')}: {name}")
+        for file in files
+        for name, text, expected in cases(file)
+    ]
 
 
 def is_valid(kind, text):
@@ -49,7 +43,7 @@ def test_schema_is_a_schema(kind, version):
     found.check_schema(found.schema)
 
 
-@pytest.mark.parametrize(("kind", "text", "expected"), cases("cluster_valid.txt", "plan_valid.txt"))
+@pytest.mark.parametrize(("kind", "text", "expected"), rows("cluster_valid.txt", "plan_valid.txt"))
 def test_valid_documents(kind, text, expected, tmp_path):
     assert is_valid(kind, text)
     assert validator(f"{kind}.v2").is_valid({**json.loads(text), "version": 2})  # holds all of version 1
@@ -59,7 +53,7 @@ def test_valid_documents(kind, text, expected, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "expected"), cases("cluster_malformed.txt", "cluster_illegal.txt", "plan_malformed.txt")
+    ("kind", "text", "expected"), rows("cluster_malformed.txt", "cluster_illegal.txt", "plan_malformed.txt")
 )
 def test_schema_and_library_reject_the_same_documents(kind, text, expected, tmp_path):
     # That a level is one that the document lists elsewhere is more than a schema can say.
@@ -69,7 +63,7 @@ def test_schema_and_library_reject_the_same_documents(kind, text, expected, tmp_
         read(kind, text, tmp_path)
 
 
-@pytest.mark.parametrize(("kind", "text", "expected"), cases("cluster_inconsistent.txt"))
+@pytest.mark.parametrize(("kind", "text", "expected"), rows("cluster_inconsistent.txt"))
 def test_only_the_library_rejects_inconsistent_clusters(kind, text, expected, tmp_path):
     assert is_valid(kind, text)
     with refuses(expected):

@@ -267,21 +267,25 @@ STARTED_OR_ENDED = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The calls of a script that makes room."""
+    case = waiting(tmp_path_factory.mktemp("whole"))
+    assert case.run(GPUSCHED_YES="1").returncode == 0
+    return case.read()["log"]
+
+
 @pytest.mark.parametrize(("job", "code"), STARTED_OR_ENDED)
 @pytest.mark.parametrize("when", ["before", "during the question", "after a kill"])
 def test_nothing_is_requeued_for_jobs_that_no_longer_wait(
-    when: str, job: dict[str, Any], code: int, tmp_path: Path
+    when: str, job: dict[str, Any], code: int, calls: list[str], tmp_path: Path
 ) -> None:
-    whole = waiting(tmp_path / "whole")
-    assert whole.run(GPUSCHED_YES="1").returncode == 0
-    log = whole.read()["log"]
-    looks = [
-        number for number, call in enumerate(log, 1) if call == "show job 40"
-    ]  # before and after the question
+    # Before and after the question.
+    looks = [number for number, call in enumerate(calls, 1) if call == "show job 40"]
     state: dict[str, Any] = {
         "before": {"job": job},
         "during the question": {"changes": {looks[1]: {"40": job}}},
-        "after a kill": {"kill": log.index("requeuehold 20_4") + 2, "stuck": ["40"]},
+        "after a kill": {"kill": calls.index("requeuehold 20_4") + 2, "stuck": ["40"]},
     }[when]
     case = waiting(tmp_path, **state)
     run = case.run(GPUSCHED_YES="1")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gpusched as gs
 import pytest
@@ -49,6 +50,12 @@ def config(api: FakeApi, tmp_path: Path) -> Path:
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(api.kubeconfig()))
     return path
+
+
+def fails(config: Path, words: str, **options: Any) -> None:
+    """No snapshot can be taken, and the error has these words."""
+    with pytest.raises(gs.BackendError, match=naming(words)):
+        gs.kubernetes.snapshot(kubeconfig=config, **options)
 
 
 def test_all_pages_of_all_kinds_become_one_list(api: FakeApi, config: Path) -> None:
@@ -129,10 +136,7 @@ def test_pages_of_several_moments_are_an_error(
         return status, body
 
     monkeypatch.setattr(FakeApi, "page", spoiled)
-    with pytest.raises(
-        gs.BackendError, match=naming("/api/v1/pods: the pages of a list have several resourceVersions")
-    ):
-        gs.kubernetes.snapshot(kubeconfig=config, page_size=3)
+    fails(config, "/api/v1/pods: the pages of a list have several resourceVersions", page_size=3)
 
 
 def test_changes_between_lists_are_reported(api: FakeApi, config: Path) -> None:
@@ -174,10 +178,7 @@ def test_forbidden_kinds_are_named_with_the_verb(api: FakeApi, config: Path) -> 
     assert taken.forbidden == ("poddisruptionbudgets.policy", "jobs.batch")
     assert mentions(str(taken), "verb list is missing: poddisruptionbudgets.policy, jobs.batch")
     api.forbidden.add(NODES)
-    with pytest.raises(
-        gs.BackendError, match=naming("verb list on nodes, in all namespaces; `gpusched kube rbac`")
-    ):
-        gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
+    fails(config, "verb list on nodes, in all namespaces; `gpusched kube rbac`", allow_missing=True)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -210,18 +211,14 @@ def test_kinds_whose_server_does_not_answer_are_named(
     monkeypatch.setattr("gpusched.kubernetes._api.FIRST_WAIT_S", 0)
     api.lists["/apis/batch/v1/jobs"] = []
     api.broken = {path}
-    with pytest.raises(
-        gs.BackendError, match=naming("jobs.batch does not answer --allow-missing connection refused")
-    ):
-        gs.kubernetes.snapshot(kubeconfig=config)
+    fails(config, "jobs.batch does not answer --allow-missing connection refused")
     taken = gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
     assert taken.unavailable == ("jobs.batch",)
     assert taken.to_dict()["unavailable"] == ["jobs.batch"]
     assert "Not read, since their server does not answer: jobs.batch" in str(taken)
     assert "jobs.batch" not in [read.resource for read in taken.lists]
     api.broken = {NODES}
-    with pytest.raises(gs.BackendError, match=naming(f"{NODES}: error trying to reach service")):
-        gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
+    fails(config, f"{NODES}: error trying to reach service", allow_missing=True)
 
 
 def test_contents_of_containers_are_left_out(api: FakeApi, config: Path) -> None:
@@ -268,8 +265,7 @@ def test_an_unusable_server_is_reported(
     closed["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
     config.write_text(json.dumps(closed))
     monkeypatch.setattr("gpusched.kubernetes._api.ATTEMPTS", 1)
-    with pytest.raises(gs.BackendError, match=naming("http://127.0.0.1:1: does not answer:")):
-        gs.kubernetes.snapshot(kubeconfig=config)
+    fails(config, "http://127.0.0.1:1: does not answer:")
 
 
 @pytest.mark.parametrize("text", ["a: [b\n c: ", "[1, 2]", "words", ""])
@@ -284,10 +280,7 @@ def test_a_kubeconfig_without_a_url_is_reported(server: str | None, api: FakeApi
     content = api.kubeconfig()
     content["clusters"][0]["cluster"] = {} if server is None else {"server": server}
     config.write_text(json.dumps(content))
-    with pytest.raises(
-        gs.BackendError, match=naming(f"server '{server or ''}'; expected a URL such as https://")
-    ):
-        gs.kubernetes.snapshot(kubeconfig=config)
+    fails(config, f"server '{server or ''}'; expected a URL such as https://")
 
 
 def test_a_password_in_the_url_is_not_written_down(api: FakeApi, config: Path) -> None:
@@ -307,16 +300,12 @@ def test_a_moment_that_is_forgotten_twice_ends_it(
         FakeApi, "page", lambda self, path, query, alone: page(self, path, {"limit": "3", **query}, alone)
     )
     api.expires_after = {PODS: 1}
-    with pytest.raises(
-        gs.BackendError, match=naming("/api/v1/pods: The provided continue parameter is too old")
-    ):
-        gs.kubernetes.snapshot(kubeconfig=config, page_size=3)
+    fails(config, "/api/v1/pods: The provided continue parameter is too old", page_size=3)
 
 
 def test_a_right_that_is_revoked_meanwhile_is_reported(api: FakeApi, config: Path) -> None:
     api.before = lambda fake, path, query: fake.forbidden.add(PODS) if path == PODS else None
-    with pytest.raises(gs.BackendError, match=naming("/api/v1/pods: pods is forbidden")):
-        gs.kubernetes.snapshot(kubeconfig=config)
+    fails(config, "/api/v1/pods: pods is forbidden")
 
 
 @pytest.mark.parametrize("items", [[None], [{}], [{"metadata": None}], [{"metadata": {}}]])
@@ -354,8 +343,7 @@ def test_a_version_without_resources_has_none(
 
 def test_another_server_is_reported(api: FakeApi, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeApi, "answer", lambda *_: (200, []))
-    with pytest.raises(gs.BackendError, match=naming("is this an API server")):
-        gs.kubernetes.snapshot(kubeconfig=config)
+    fails(config, "is this an API server")
 
 
 def test_options_are_checked_together() -> None:

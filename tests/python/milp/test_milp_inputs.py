@@ -15,59 +15,31 @@ pytest.importorskip("scipy")
 milp = gs.milp
 
 
-def same_model(a, b):
-    for name in "c row_lower row_upper col_lower col_upper integrality value row_index row_group".split():
-        assert np.array_equal(getattr(a, name), getattr(b, name)), name
-    assert type(a) is type(b) and repr(a) == repr(b)
-    assert (a.row_names, a.col_names, a.group_names) == (b.row_names, b.col_names, b.group_names)
-    assert a.to_mps() == b.to_mps()
-
-
 def test_models_and_results_pickle():
-    def back(thing):
-        assert copy.copy(thing) is thing and copy.deepcopy(thing) is thing  # nothing here ever changes
-        return pickle.loads(pickle.dumps(thing))
-
-    for form in ("copies", "rates", "mccormick", "fixed_makespan"):
-        makespan = 30 if form == "fixed_makespan" else None
-        m = milp.serving_plan(*EXAMPLE, form=form, makespan=makespan)
-        again = back(m)
-        same_model(m, again)
-        x = m.solve().x
-        assert again.decode(x) == m.decode(x)
-        assert np.array_equal(again.encode(*m.decode(x)), m.encode(*m.decode(x)))
-        assert again.makespan_of(0.5) == m.makespan_of(0.5)
-    same_model(m.lp_relaxation(), back(m.lp_relaxation()))
-    soft = m.elastic(["coverage"])
-    same_model(soft, back(soft))
-    s = m.solve()
-    again = back(s)
-    assert np.array_equal(again.x, s.x)
-    assert (again.status, again.objective, again.bound) == (s.status, s.objective, s.bound)
-    assert back(milp.serving_plan(*EXAMPLE[:4], 1).solve()).x is None
-    plan = milp.solve_serving_plan(*EXAMPLE)
-    again = back(plan)
-    for name in "status makespan bound cost optimal rented replicas assignment solver".split():
-        assert getattr(again, name) == getattr(plan, name), name
-    spot = milp.spot_schedule(spot_example(), [2], 7, 1)
-    pods = spot.decode(spot.solve().x)
-    same_model(spot, back(spot))
-    assert back(spot).schedule_value(pods) == spot.schedule_value(pods)
+    """Equal states give equal matrices; what is read from a vector must be the same, too."""
     tasks = [{"name": "a", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [0]},
-             {"name": "b", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0],
-              "locked": True},
              {"name": "p", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 3}]  # fmt: skip
     c = cluster(tasks)
-    for form in ("plain", "classes"):
-        moves = milp.consolidation(c, form=form)
-        same_model(moves, back(moves))
-        x = moves.solve().x
-        assert back(moves).decode(x) == moves.decode(x)
-    packing = milp.priority_packing(c)
-    assert (back(packing).placement, back(packing).steps) == (packing.placement, packing.steps)
-    joint = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 2, "gpu_count": 1}]}], level="node")
-    same_model(joint, back(joint))
-    assert back(joint).decode(joint.solve().x) == joint.decode(joint.solve().x)
+    jobs = [{"name": "a", "pods": [{"count": 2, "gpu_count": 1}]}]
+    forms = [milp.serving_plan(*EXAMPLE, form=form) for form in ("copies", "rates", "mccormick")]
+    models = [*forms, milp.serving_plan(*EXAMPLE, form="fixed_makespan", makespan=30)]
+    models += [milp.spot_schedule(spot_example(), [2], 7, 1), milp.joint_allocation(c, jobs, level="node")]
+    models += [milp.consolidation(c, form=form) for form in ("plain", "classes")]
+    for model in models:
+        again, x = pickle.loads(pickle.dumps(model)), model.solve().x
+        assert copy.copy(model) is model and copy.deepcopy(model) is model  # nothing here ever changes
+        assert again == model and repr(again) == repr(model) and again.to_mps() == model.to_mps()
+        assert again.decode(x) == model.decode(x)
+        if model in forms:
+            assert np.array_equal(again.encode(*again.decode(x)), model.encode(*model.decode(x)))
+            assert again.makespan_of(0.5) == model.makespan_of(0.5)
+    solution, plan = models[0].solve(), milp.solve_serving_plan(*EXAMPLE)
+    infeasible = milp.serving_plan(*EXAMPLE[:4], 1).solve()
+    for result in (solution, infeasible, plan, models[0].elastic(["coverage"]), milp.priority_packing(c)):
+        assert pickle.loads(pickle.dumps(result)) == result
+    again = pickle.loads(pickle.dumps(solution))
+    assert np.array_equal(again.x, solution.x) and pickle.loads(pickle.dumps(infeasible)).x is None
+    assert pickle.loads(pickle.dumps(plan)).rented == plan.rented
 
 
 def test_a_pickle_that_is_cut_is_refused():
@@ -204,6 +176,12 @@ def test_every_mistake_in_a_problem_is_reported():
             "configuration 'c': throughput of 'nobody': >= 0",
         ],
     )
+    unnamed = {"name": "c", "gpus": {"t1": 1}}
+    for given, told in (
+        ([unnamed], "configs: /0: field 'throughput' is missing"),
+        ([CONFIGS[0], CONFIGS[0]], "configuration 't1': appears twice"),
+    ):
+        assert mention(problems_in(milp.solve_serving_plan, given, *EXAMPLE[1:]), [told])
     named = [{**c, "model": model} for c, model in zip(CONFIGS, ["a", "b", "c", "a"])]
     assert mention(
         problems_in(milp.serving_plan, named, *EXAMPLE[1:]), ["workloads: expected a dict per model"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import itertools
 import json
 import subprocess
 import sys
@@ -16,61 +17,11 @@ from typing import Any
 
 import gpusched as gs
 import pytest
+from clusters import tiny_document
+from schemas import cases
 
 OTHERS: tuple[Any, ...] = (None, True, -1, 2**63, 1.5, "", "x", [], [0], {}, {"a": 0}, [[]], "\ud800")
 
-NODE = {"name": "n0", "gpu_count": 2, "cpu_milli": 9000, "memory_mib": 100, "gpu_model": "A"}
-TASK = {"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
-SPOT = {"priority_class": "LP"}
-LABELLED = {
-    "network": ["a", "b"],
-    "labels": {"rack": "r"},
-    "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
-    "resources": {"pods": 5},
-    "devices": [{"device_class": "mig", "count": 2, "parents": [-1, -1]}],
-    "failed_gpus": [1],
-}
-CONSTRAINED = {
-    "gpu_models": ["A"],
-    "tolerations": [{"key": "k", "operator": "Exists"}],
-    "anti_affinity": [{"group": "g", "level": "node", "limit": 1}],
-    "affinity": [{"group": "h", "level": 0}],
-    "network_affinity": {"level": 1, "mode": "required"},
-    "hardware_affinity": [{"level": "numa", "qos": "guaranteed"}],
-    "node_affinity": [{"match_expressions": [{"key": "rack", "operator": "In", "values": ["r"]}]}],
-    "groups": ["g2"],
-    "avoid": [{"group": "g2", "level": "rack"}],
-    "spread": [{"group": "g2", "level": "rack", "max_skew": 1}],
-}
-CLUSTER: dict[str, Any] = {
-    "format": "gpusched.cluster",
-    "version": 2,
-    "now": 5,
-    "label_levels": ["rack"],
-    "nodes": [
-        {**NODE, **LABELLED},
-        {**NODE, "name": "n1", "gpu_count": 8, "cpu_milli": 1000, "hardware": "a100x8"},
-        {**NODE, "name": "n2", "hardware": {"numa_nodes": [{"socket": 0, "cores": 9, "gpus": [0, 1]}]}},
-    ],
-    "tasks": [
-        {**TASK, "name": "t0", "job": "j0", "node": "n2", "gpus": [0], **CONSTRAINED},
-        {**TASK, "name": "t1", "gpu_share_milli": 500, "node_selector": {"rack": "r"}, **SPOT},
-    ],
-    "jobs": [{"name": "j0", "min_members": 1, "max_disrupted": 1, "subgroups": []}],
-    "budgets": [{"name": "b", "allowed_down": 1, "tasks": ["t0"]}],
-}
-PLAN: dict[str, Any] = {
-    "format": "gpusched.plan",
-    "version": 2,
-    "waves": 1,
-    "moves": [{"task": "t0", "from": "n2", "to": "n0", "gpus": [0], "wave": 0, "how": "copy", "chain": 0}],
-    "vacated_nodes": ["n2"],
-    "opened_nodes": ["n0"],
-    "evictions": [],
-    "placements": [{"task": "t1", "node": "n1", "gpus": [0]}],
-    "stats": {"a": 1},
-    "bound": {"occupied_nodes_at_least": 0, "vacated_nodes_at_most": 3, "vacated_gpus_at_most": 9},
-}
 DEVICE = "A100-80GB"
 T1 = {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 2, "cpus": "0-1"}}
 T3 = {"name": "T3", "gpu": 0, "client_of": "T1"}
@@ -163,9 +114,13 @@ def changed(document: Any, at: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
+def stored(file: str) -> list[Any]:
+    return [json.loads(text) for _, text, _ in cases(file)]
+
+
 @functools.cache
 def cluster() -> gs.Cluster:
-    return gs.Cluster.from_json(CLUSTER)
+    return gs.Cluster.from_json(tiny_document())
 
 
 def of_file(read: Callable[[str], Any]) -> Callable[[Any, Path], Any]:
@@ -179,25 +134,25 @@ def of_file(read: Callable[[str], Any]) -> Callable[[Any, Path], Any]:
     return call
 
 
-READERS: dict[str, tuple[Any, Callable[[Any, Path], Any]]] = {
-    "cluster": (CLUSTER, lambda d, _: gs.Cluster.from_json(d)),
-    "plan": (PLAN, lambda d, _: gs.verify.plan(cluster(), gs.Plan.from_json(d))),
-    "control": (CONTROL, lambda d, _: gs.control.Controller(d)),
-    "host": (CONTROL, lambda d, _: gs.host._config.read_live(d)),
-    "request": (REQUEST, lambda d, _: gs.serving.calibrate(d)),
-    "running": (RUNNING, lambda d, _: gs.serving.simulate_latency(REQUEST, d, requests=100)),
-    "jobs": (JOBS, lambda d, _: gs.allocate_many(cluster(), d)),
-    "kubernetes": (KUBERNETES, of_file(lambda path: gs.io.read_kubernetes(path))),
-    "slurm": (SLURM, of_file(lambda path: gs.io.read_slurm(path))),
+READERS: dict[str, tuple[list[Any], Callable[[Any, Path], Any]]] = {
+    "cluster": (stored("cluster_valid.txt"), lambda d, _: gs.Cluster.from_json(d)),
+    "plan": (stored("plan_valid.txt"), lambda d, _: gs.Plan.from_json(d)),
+    "control": ([CONTROL], lambda d, _: gs.control.Controller(d)),
+    "host": ([CONTROL], lambda d, _: gs.host._config.read_live(d)),
+    "request": ([REQUEST], lambda d, _: gs.serving.calibrate(d)),
+    "running": ([RUNNING], lambda d, _: gs.serving.simulate_latency(REQUEST, d, requests=100)),
+    "jobs": ([JOBS], lambda d, _: gs.allocate_many(cluster(), d)),
+    "kubernetes": ([KUBERNETES], of_file(lambda path: gs.io.read_kubernetes(path))),
+    "slurm": ([SLURM], of_file(lambda path: gs.io.read_slurm(path))),
 }
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_value_of_another_type_is_accepted_or_refused(name: str, tmp_path: Path) -> None:
-    document, read = READERS[name]
-    read(document, tmp_path)
-    for at in places(document):
-        for value in OTHERS:
+    documents, read = READERS[name]
+    for document, value in itertools.product(documents, OTHERS):
+        read(document, tmp_path)
+        for at in places(document):
             try:
                 read(changed(document, at, value), tmp_path)
             except (gs.InvalidInput, gs.BackendError) as error:
@@ -251,7 +206,8 @@ def volume(expressions: int = 0, zones: int = 0) -> list[dict[str, Any]]:
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": matches}]}} if matches else {}
     labels = {"topology.kubernetes.io/zone": "__".join(f"z{i}" for i in range(zones))} if zones else {}
     claim = kubernetes_object("PersistentVolumeClaim", "c", spec={"volumeName": "v"})
-    pv = kubernetes_object("PersistentVolume", "v", metadata={"labels": labels}, spec={"nodeAffinity": affinity})
+    spec = {"nodeAffinity": affinity}
+    pv = kubernetes_object("PersistentVolume", "v", metadata={"labels": labels}, spec=spec)
     return [claim, pv]
 
 

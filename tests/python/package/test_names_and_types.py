@@ -73,6 +73,44 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
         gs.place(tiny, task, rankers=[ranker])
 
 
+MINE = KeyError("mine")
+
+
+def fail(*_):
+    raise MINE
+
+
+FULL = gs.Cluster.from_json(
+    document(
+        [make_node("n", gpu_count=1)],
+        [make_task("low", node="n", gpus=[0], preemptible=True), make_task("high", priority=9)],
+    )
+)
+EMPTY = gs.Cluster.from_json(document([make_node("n")], []))
+TRACE = gs.sim.Trace([make_node("n")], [make_task("t", arrival=0)])
+SPOT_TRACE = gs.sim.SpotTrace([make_node("n")], [make_task("t", priority_class="LP", work_s=1)])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: gs.place(EMPTY, make_task("t"), filters=[fail]),
+        lambda: gs.place(EMPTY, make_task("t"), rankers=[fail]),
+        lambda: gs.place(EMPTY, make_task("t"), gpu_picker=fail),
+        lambda: gs.preempt(FULL, "high", cost=fail),
+        lambda: gs.preempt(FULL, "high", policy=fail),
+        lambda: gs.preemption.OnlinePreemption(FULL, cost=fail).decide("high"),
+        lambda: gs.sim.replay(TRACE, placement=fail),
+        lambda: gs.sim.replay_spot(SPOT_TRACE, rankers=["packing", fail]),
+        lambda: gs.sim.replay_spot(SPOT_TRACE, observer=fail),
+    ],
+)
+def test_exceptions_of_callers_functions_surface_unchanged(call):
+    with pytest.raises(KeyError) as raised:
+        call()
+    assert raised.value is MINE
+
+
 @pytest.mark.parametrize(
     ("call", "error", "hint"),
     [

@@ -112,7 +112,8 @@ print(len(found))
 
 
 def test_objects_without_the_state_of_a_pickle_are_refused() -> None:
-    run = subprocess.run([sys.executable, "-c", OBJECTS_WITHOUT_STATE], capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-c", OBJECTS_WITHOUT_STATE]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr[-2000:]
     assert int(run.stdout) > 80
 

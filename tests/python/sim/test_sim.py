@@ -35,40 +35,6 @@ def trace(tmp_path: Path) -> gs.sim.Trace:
 # Generated clusters ----------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_cluster() -> None:
-    first, again, other = (gs.sim.generate_cluster(nodes=300, seed=s) for s in (5, 5, 6))
-    assert first == again and first != other
-
-
-def test_shares_of_constraints() -> None:
-    spec = gs.sim.generate_cluster(preset="constrained", nodes=300, mig_fraction=0.5).to_json()
-    assert spec["version"] == 2
-    assert sum("mig" in str(node.get("devices")) for node in spec["nodes"]) > 20
-    constraints = {"spread", "avoid", "near", "groups", "node_affinity", "resources", "device_count"}
-    assert constraints <= {key for task in spec["tasks"] for key in task}
-    assert any("subgroups" in job for job in spec["jobs"])
-    assert spec["budgets"] and any(job.get("min_members", 0) > 1 for job in spec["jobs"])
-    plain = gs.sim.generate_cluster(nodes=300, seed=1)
-    assert gs.sim.generate_cluster(nodes=300, seed=1, mig_fraction=0, gang_fraction=0.0) == plain
-
-
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"nodes": 1.5}, "nodes"),
-        ({"seed": True}, "seed"),
-        ({"layout": "x"}, "layout"),
-        ({"load": float("nan")}, "load"),
-        ({"cpu_tight": 1}, "cpu_tight"),
-        ({"locked_fraction": 2}, "locked_fraction"),
-        ({"preset": "flextopo-4090", "gang_fraction": 0.1}, "gang_fraction"),
-    ],
-)
-def test_bad_options_are_named(options: dict[str, Any], field: str) -> None:
-    with pytest.raises(gs.InvalidInput, match=field):
-        gs.sim.generate_cluster(**options)
-
-
 def test_numpy_numbers_are_numbers() -> None:
     c = gs.sim.generate_cluster(
         nodes=np.int64(60), seed=np.uint8(3), load=np.float32(1), cpu_tight=np.bool_(False)
@@ -203,21 +169,6 @@ def test_the_timeline_is_arrays(trace: gs.sim.Trace) -> None:
     assert pickle.loads(pickle.dumps(timeline)) == timeline
 
 
-@pytest.mark.parametrize("placement", gs.allocation.placement_names())
-def test_every_named_placement_is_deterministic(trace: gs.sim.Trace, placement: str) -> None:
-    first, again = (gs.sim.replay(trace, placement=placement, shuffle=True, seed=4) for _ in range(2))
-    assert first.cluster == again.cluster
-    assert int((first.cluster.tasks.node_index >= 0).sum()) == 6
-
-
-@pytest.mark.parametrize(
-    "options", [{"placement": "x"}, {"placement": 3}, {"resample_to": -1.0}, {"until": 1, "shuffle": True}]
-)
-def test_bad_replay_options_are_named(trace: gs.sim.Trace, options: dict[str, Any]) -> None:
-    with pytest.raises(gs.InvalidInput, match=next(iter(options))):
-        gs.sim.replay(trace, **options)
-
-
 # Policies in Python -----------------------------------------------------------------------------------------
 
 
@@ -249,17 +200,6 @@ def test_a_python_policy_sees_departures_and_arrivals(trace: gs.sim.Trace) -> No
     # What a policy keeps stays valid.
     assert kept[1].name == "p0" and kept[0].nodes[0].name == "n0"
     assert kept[2].tolist() == [4000, 2000]
-
-
-def test_exceptions_surface_unchanged(trace: gs.sim.Trace) -> None:
-    error = KeyError("here")
-
-    def policy(cluster: gs.Cluster, task: gs.Task) -> None:
-        raise error
-
-    with pytest.raises(KeyError) as raised:
-        gs.sim.replay(trace, placement=policy)
-    assert raised.value is error
 
 
 # The real trace ---------------------------------------------------------------------------------------------
@@ -303,10 +243,3 @@ def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.C
         return cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
 
     assert len(gs.sim.replay(trace, placement=copied).unplaced) == 3
-
-
-def test_a_generator_reports_all_mistakes() -> None:
-    assert [
-        problem.split(":")[0]
-        for problem in problems_in(gs.sim.generate_cluster, nodes=-3, load=float("nan"), seed=-1, layout="x")
-    ] == ["seed", "layout", "nodes", "load"]

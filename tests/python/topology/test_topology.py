@@ -146,25 +146,6 @@ def test_a_machine_of_numa_nodes() -> None:
             gs.topology.HardwareGraph.from_hardware(bad)  # type: ignore[arg-type]
 
 
-def test_numa_nodes_and_sockets_are_counted_that_exist() -> None:
-    vertices = [{"kind": kind, "id": id} for kind in ("socket", "numa_node") for id in (3, 8)]
-    vertices += [{"kind": "core_group", "id": 0}, {"kind": "core", "id": 0}, {"kind": "gpu", "id": 0}]
-    edges = [
-        (0, 2, "hosts"),
-        (1, 3, "hosts"),
-        (0, 4, "hosts"),
-        (4, 5, "contains"),
-        (4, 2, "localized"),
-        (6, 3, "nearby"),
-    ]
-    graph = gs.topology.HardwareGraph(vertices, [(*edge, math.inf) for edge in edges])
-    assert repr(graph) == "<gpusched.topology.HardwareGraph: 1 healthy GPU, 2 NUMA nodes, 2 sockets>"
-    assert len(graph.numa_nodes) == 9
-    assert graph.hardware() == {
-        "numa_nodes": [{"socket": 3, "cores": 1, "gpus": []}, {"socket": 8, "cores": 0, "gpus": [0]}]
-    }
-
-
 def test_reading_a_machine(tmp_path: Path) -> None:
     file = tmp_path / "topo.txt"
     file.write_text(MATRIX)
