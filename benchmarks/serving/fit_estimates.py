@@ -34,7 +34,7 @@ MODELS = json.loads((HERE / "models.json").read_text())
 GPUS = json.loads((HERE / "gpus.json").read_text())
 MODEL_OF = {name: model for model, shape in MODELS.items() for name in shape["names"]}
 SHAPE = (
-    "layers hidden heads kv_heads head_size vocabulary intermediate gated experts top_k moe_intermediate shared_experts "
+    "layers hidden heads kv_heads head_size intermediate vocabulary gated experts top_k moe_intermediate shared_experts "
     "first_dense q_lora_rank kv_lora_rank rope_size nope_size value_size window window_layers linear_layers "
     "linear_key_heads linear_value_heads linear_size index_heads index_size index_top_k"
 ).split()
@@ -493,14 +493,16 @@ def cpp_tables(coefficients: dict) -> str:
     """The source of the library with everything in estimates/."""
     models, gpus, factors, errors = [], [], [], []
     for name, m in MODELS.items():
-        fields = [f".name = {c_text(name)}"] + [f".{f} = {c_number(m[f])}" for f in SHAPE if m.get(f)]
+        fields = [f".name = {c_text(name)}"]
+        fields += [f".{f} = {'true' if f == 'gated' else c_number(m[f])}" for f in SHAPE if m.get(f)]
         fields += [f".attention_of_{f} = Precision::{a}" for f, a in m.get("attention_formats", {}).items()]
         shape = ",\n          ".join(fields + [f".source = {c_text(m['source'])}"])
         models.append(f"        {{{c_list(m['names'])},\n         {{{shape}}}}},")
     for name, g in GPUS.items():
         numbers = ", ".join(c_number(g[f]) for f in GPU_FIELDS)
         names = c_list([*g["names"], name])
-        gpus.append(f"        {{{names}, {c_text(g['family'])}, {json.dumps(g['measured'])}, {numbers},\n         {c_text(g['source'])}}},")
+        gpu = f"{{{c_text(g['family'])}, {numbers}}}"
+        gpus.append(f"        {{{names}, {json.dumps(g['measured'])}, {gpu},\n         {c_text(g['source'])}}},")
     for name, entry in coefficients["coefficients"].items():
         for keys, values in entry["factors"].items():
             for key, factor in values.items():

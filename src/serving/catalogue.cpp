@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Catalogue of GPU types and language models.
+#include "serving/request_findings.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/catalogue.hpp>
@@ -102,7 +104,8 @@ GPUSCHED_EXPORT void validate(const LanguageModel& model) {
     Problems problems;
     const auto owner = "model " + gpusched::quoted(model.name);
     check_fields(problems, model, owner);
-    check_range(problems, "kv_heads", model.kv_heads, 1, model.heads, owner);
+    detail::find_in_model(
+        model, [&](const auto& finding) { problems.add(owner + ": " + detail::in_words(finding)); });
     problems.throw_if_any();
 }
 

@@ -4,6 +4,7 @@
 
 #include <gpusched/core/fields.hpp>
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -76,7 +77,10 @@ void validate(const std::vector<GpuType>& gpus);
 /// Returns a type of `gpu_catalogue`, else of `paper_gpus_dense`, by name; none for an unknown name.
 [[nodiscard]] std::optional<GpuType> find_gpu_type(std::string_view name);
 
-/// A dense decoder-only transformer with gated MLPs and grouped-query attention, without biases.
+/// Number format of a checkpoint. Numbers of 4 bits take 4.5 bits with their scales.
+enum class Precision : std::uint8_t { bf16, fp8, fp4, int4 };
+
+/// A decoder-only transformer with gated MLPs, without biases. Numbers are 0 if the model lacks the part.
 struct LanguageModel {
     std::string name{};           ///< such as `Llama-3-8B`
     int layers = 0;               ///< transformer layers, >= 1
@@ -84,10 +88,29 @@ struct LanguageModel {
     int heads = 0;                ///< query heads, >= 1
     int kv_heads = 0;             ///< key and value heads, 1 .. heads
     int head_size = 0;            ///< numbers per head, >= 1
-    int intermediate = 0;         ///< width of the MLP, >= 1
+    int intermediate = 0;         ///< width of the MLP of a layer without experts, >= 1 if there is one
     int vocabulary = 0;           ///< tokens, >= 1
     double bytes_per_weight = 2;  ///< bytes per weight in memory, 0.1 .. 8
     double bytes_per_kv = 2;      ///< bytes per number in the KV cache, 0.1 .. 8
+
+    bool gated = false;         ///< whether queries have an output gate
+    int experts = 0;            ///< experts of a layer
+    int top_k = 0;              ///< experts of a token
+    int moe_intermediate = 0;   ///< width of an expert
+    double shared_experts = 0;  ///< experts that every token meets, in widths of the others
+    int first_dense = 0;        ///< layers without experts in a model with experts
+    int q_lora_rank = 0;        ///< rank of the queries of latent attention; 0 = they are not compressed
+    int kv_lora_rank = 0;       ///< rank of keys and values; above 0 the attention is latent
+    int rope_size = 0, nope_size = 0, value_size = 0;  ///< numbers per head of latent attention
+    int window = 0;                                    ///< tokens of a sliding window
+    int window_layers = 0;                             ///< layers with a sliding window
+    int linear_layers = 0;                             ///< layers of linear attention (gated delta rule)
+    int linear_key_heads = 0, linear_value_heads = 0, linear_size = 0;  ///< heads of linear attention
+    int index_heads = 0, index_size = 0;  ///< heads of the index of sparse attention, and their size
+    int index_top_k = 0;                  ///< tokens that sparse attention reads
+    /// Format of the attention matrices in checkpoints of 4 bits.
+    Precision attention_of_fp4 = Precision::fp4, attention_of_int4 = Precision::int4;
+    std::string source{};  ///< the source of the numbers
     bool operator==(const LanguageModel&) const = default;
 
     /// Returns the weights in the matrices of one layer: 2 hidden (heads + kv_heads) head_size + 3 hidden
@@ -108,10 +131,36 @@ constexpr void visit_fields(std::type_identity<LanguageModel>, F&& field) {
     field("heads", &LanguageModel::heads, at_least(1));
     field("kv_heads", &LanguageModel::kv_heads);
     field("head_size", &LanguageModel::head_size, at_least(1));
-    field("intermediate", &LanguageModel::intermediate, at_least(1));
+    field("intermediate", &LanguageModel::intermediate, at_least(0));
     field("vocabulary", &LanguageModel::vocabulary, at_least(1));
     field("bytes_per_weight", &LanguageModel::bytes_per_weight, within(0.1, 8.0));
     field("bytes_per_kv", &LanguageModel::bytes_per_kv, within(0.1, 8.0));
+    const auto part = [&](const char* name, auto member) {
+        field(name, member, Since{2}, UnlessDefault{}, at_least(0));
+    };
+    field("gated", &LanguageModel::gated, Since{2}, UnlessDefault{});
+    part("experts", &LanguageModel::experts);
+    part("top_k", &LanguageModel::top_k);
+    part("moe_intermediate", &LanguageModel::moe_intermediate);
+    field("shared_experts", &LanguageModel::shared_experts, Since{2}, UnlessDefault{}, within(0.0, 1e6));
+    part("first_dense", &LanguageModel::first_dense);
+    part("q_lora_rank", &LanguageModel::q_lora_rank);
+    part("kv_lora_rank", &LanguageModel::kv_lora_rank);
+    part("rope_size", &LanguageModel::rope_size);
+    part("nope_size", &LanguageModel::nope_size);
+    part("value_size", &LanguageModel::value_size);
+    part("window", &LanguageModel::window);
+    part("window_layers", &LanguageModel::window_layers);
+    part("linear_layers", &LanguageModel::linear_layers);
+    part("linear_key_heads", &LanguageModel::linear_key_heads);
+    part("linear_value_heads", &LanguageModel::linear_value_heads);
+    part("linear_size", &LanguageModel::linear_size);
+    part("index_heads", &LanguageModel::index_heads);
+    part("index_size", &LanguageModel::index_size);
+    part("index_top_k", &LanguageModel::index_top_k);
+    field("attention_of_fp4", &LanguageModel::attention_of_fp4, Since{2}, UnlessDefault{});
+    field("attention_of_int4", &LanguageModel::attention_of_int4, Since{2}, UnlessDefault{});
+    field("source", &LanguageModel::source, Since{2}, UnlessDefault{});
 }
 
 /// @throws InvalidInput with every number out of range

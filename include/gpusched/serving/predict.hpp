@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/serving/model_shape.hpp>
+#include <gpusched/serving/model_config.hpp>
 
 #include <cstdint>
 #include <map>
@@ -131,12 +131,12 @@ constexpr void visit_fields(std::type_identity<Prediction>, F&& field) {
 /// `estimate_throughput`.
 /// @param gpu a name such as `H100`, `GB200` or `h100_sxm`; case does not count
 /// @throws InvalidInput for unknown names and with every value out of range
-[[nodiscard]] Prediction predict(const ModelShape& model, std::string_view gpu,
+[[nodiscard]] Prediction predict(const LanguageModel& model, std::string_view gpu,
                                  const Parallelism& parallelism = {}, const EngineLoad& load = {});
 
 /// Predicts the same for separate workers that prefill and that decode, which share `concurrency` clients.
 /// @throws InvalidInput as `predict`
-[[nodiscard]] Prediction predict_disaggregated(const ModelShape& model, std::string_view gpu,
+[[nodiscard]] Prediction predict_disaggregated(const LanguageModel& model, std::string_view gpu,
                                                const Workers& prefill = {}, const Workers& decode = {},
                                                const EngineLoad& load = {});
 

@@ -43,11 +43,11 @@ struct DisaggregatedArguments : s::EngineLoad {
 /// A model by name, path of a config.json, or the dict of one.
 using ModelArgument = Typed<"str | PathLike[str] | Mapping[str, Any]">;
 
-s::ModelShape read_model_shape(const py::object& model) {
+s::LanguageModel read_model(const py::object& model) {
     if (is_mapping(model)) return s::read_model_config(to_document(model, "model"));
     constexpr const char* expected =
         "the name of a known model, such as Llama-3.1-8B, or a config.json as a path or dict";
-    return s::find_model_shape(path_text(model, "model", expected));
+    return s::find_language_model(path_text(model, "model", expected));
 }
 
 /// A GPU type of the catalogue, or of the paper if only the paper has the name.
@@ -93,7 +93,7 @@ void bind_predict(py::module_& m) {
     Keywords<PredictArguments>().fields<s::EngineLoad>().fields<s::Parallelism>().def(
         m, "predict",
         [](const PredictArguments& o, const ModelArgument& model, const Typed<"str">& gpu) {
-            return s::predict(read_model_shape(model), OptionType<std::string>::read("gpu", gpu), o, o);
+            return s::predict(read_model(model), OptionType<std::string>::read("gpu", gpu), o, o);
         },
         doc("serving::predict"), py::arg("model"), py::arg("gpu"));
     Keywords<DisaggregatedArguments>()
@@ -103,9 +103,8 @@ void bind_predict(py::module_& m) {
         .def(
             m, "predict_disaggregated",
             [](const DisaggregatedArguments& o, const ModelArgument& model, const Typed<"str">& gpu) {
-                return s::predict_disaggregated(read_model_shape(model),
-                                                OptionType<std::string>::read("gpu", gpu), o.prefill,
-                                                o.decode, o);
+                return s::predict_disaggregated(read_model(model), OptionType<std::string>::read("gpu", gpu),
+                                                o.prefill, o.decode, o);
             },
             doc("serving::predict_disaggregated"), py::arg("model"), py::arg("gpu"));
 }

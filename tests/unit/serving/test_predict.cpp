@@ -54,7 +54,7 @@ json::Document document(const std::string& text) {
 TEST_CASE("predicted times are those of the Python model", "[serving]") {
     for (const auto& [name, gpu, load, replica, decode, ttft_s, tpot_s] : cases) {
         CAPTURE(name, gpu);
-        const auto model = find_model_shape(name);
+        const auto model = find_language_model(name);
         const auto e = decode.workers == 0 ? predict(model, gpu, replica.parallelism, load)
                                            : predict_disaggregated(model, gpu, replica, decode, load);
         CHECK(e.fits);
@@ -68,7 +68,7 @@ TEST_CASE("predicted times are those of the Python model", "[serving]") {
 }
 
 TEST_CASE("a deployment that exceeds the memory has no times", "[serving]") {
-    const auto model = find_model_shape("meta-llama/Llama-3.1-70B");
+    const auto model = find_language_model("meta-llama/Llama-3.1-70B");
     const auto small = predict(model, "H100");
     CHECK(!small.fits);
     CHECK(std::isnan(small.ttft_s));
@@ -84,9 +84,9 @@ TEST_CASE("a deployment that exceeds the memory has no times", "[serving]") {
 }
 
 TEST_CASE("predict rejects bad input with the field's name", "[serving]") {
-    const auto dense = find_model_shape("Llama-3.1-8B"), moe = find_model_shape("MiniMax-M2.5");
+    const auto dense = find_language_model("Llama-3.1-8B"), moe = find_language_model("MiniMax-M2.5");
     struct Bad {
-        const ModelShape& model;
+        const LanguageModel& model;
         const char* gpu;
         Parallelism parallelism;
         EngineLoad load;
@@ -109,8 +109,8 @@ TEST_CASE("predict rejects bad input with the field's name", "[serving]") {
         CAPTURE(field);
         CHECK_THROWS_WITH(predict(model, gpu, parallelism, load), Catch::Matchers::ContainsSubstring(field));
     }
-    CHECK_THROWS_WITH(predict(ModelShape{}, "H100"), Catch::Matchers::ContainsSubstring("layers"));
-    CHECK_THROWS_WITH(find_model_shape("deepseek-ai/DeepSeek-R2"),
+    CHECK_THROWS_WITH(predict(LanguageModel{}, "H100"), Catch::Matchers::ContainsSubstring("layers"));
+    CHECK_THROWS_WITH(find_language_model("deepseek-ai/DeepSeek-R2"),
                       Catch::Matchers::ContainsSubstring("'deepseek-ai/DeepSeek-R1'"));
     CHECK_THROWS_WITH(predict_disaggregated(dense, "H100", {.workers = 0}, {}),
                       Catch::Matchers::ContainsSubstring("prefill: workers"));
