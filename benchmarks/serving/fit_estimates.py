@@ -49,8 +49,8 @@ VARIES = {
     "expert_compute": {"engine": 0.25, "family": 0.25},
     "cache_bandwidth": {"engine": 0.25},
     "attention_compute": {"engine": 0.25},
-    "token_bandwidth": {"family": 0.3},
-    "link": {"family": 0.1},
+    "token_bandwidth": {"family": 0.3, "kind release": 0.3},
+    "link": {"kind release family": 0.4},
     "layer_s": {"engine family": 0.3, "attention": 0.3, "engine attention": 0.2},
     "expert_layer_s": {"engine family precision": 0.3},
     "collective_s": {"engine family": 0.3},
@@ -81,7 +81,7 @@ TERMS = {  # with values that make a term vanish
     "time outside the engine": {"request_s": 1e-5, "transfer_s": 1e-5},
     "limit of memory": {"memory": 1e3},
 }
-KEYS = ("engine", "release", "family", "attention", "precision")  # on which coefficients depend
+KEYS = ("kind", "engine", "release", "family", "attention", "precision")  # on which coefficients depend
 CELL = ("kind", "family", "engine", "precision")
 LEAST, LEAST_CONFIGURATIONS = 30, 10  # points and configurations of a cell with bands of its own
 ATTRIBUTION = (

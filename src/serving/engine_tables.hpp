@@ -40,7 +40,7 @@ struct Coefficients {
 
 /// The properties of a deployment on which coefficients depend.
 struct CoefficientKeys {
-    std::string_view engine{}, release{}, family{}, attention{}, precision{};
+    std::string_view kind{}, engine{}, release{}, family{}, attention{}, precision{};
 };
 
 /// A factor of a coefficient for deployments with these keys; an empty key fits all.

@@ -24,7 +24,8 @@ Precision attention_precision(const LanguageModel& m, Precision precision) {
 
 /// Seconds of a kernel that is bound by arithmetic or by memory, rounded if both take as long.
 static double roofline(double operations, double peak, double size, double bandwidth) {
-    return std::hypot(operations / peak, size / bandwidth);
+    const double compute = operations / peak, memory = size / bandwidth;
+    return std::sqrt(compute * compute + memory * memory);  // seconds: std::hypot is slower and avoids nothing
 }
 
 /// Parameters per GPU of the projections of a softmax attention layer.
@@ -38,7 +39,31 @@ static double attention_parameters(const LanguageModel& m, double tensor) {
     const double every_gpu =
         hidden * (q_rank + kv_rank + rope + index_size + index_heads) + q_rank * index_heads * index_size;
     const double queries = q_rank > 0 ? q_rank : hidden;
-    return every_gpu + heads / tensor * (queries * (nope + rope) + kv_rank * (nope + value) + value * hidden);
+    return every_gpu +
+           heads / tensor * (queries * (nope + rope) + kv_rank * (nope + value) + value * hidden);
+}
+
+/// Parameters per GPU.
+struct Parameters {
+    double attention, mlp, expert, head;  ///< `mlp` with shared experts; `expert` is one expert
+};
+
+static Parameters parameters(const LanguageModel& m, double tensor, double expert_tensor) {
+    const double layers = m.layers, hidden = m.hidden, linear_layers = m.linear_layers;
+    const double dense_layers = m.experts > 0 ? m.first_dense : m.layers;
+    const double linear =
+        hidden * m.linear_size * (2.0 * m.linear_key_heads + 3.0 * m.linear_value_heads) / tensor;
+    const double shared = (layers - dense_layers) * m.shared_experts * m.moe_intermediate;
+    return {(layers - linear_layers) * attention_parameters(m, tensor) + linear_layers * linear,
+            3 * hidden * (dense_layers * m.intermediate + shared) / tensor,
+            3 * hidden * m.moe_intermediate / expert_tensor, m.vocabulary * hidden / tensor};
+}
+
+static double expert_layers(const LanguageModel& m) { return m.experts > 0 ? m.layers - m.first_dense : 0; }
+
+double matrix_parameters(const LanguageModel& m) {
+    const auto p = parameters(m, 1, 1);
+    return p.attention + p.mlp + expert_layers(m) * m.experts * p.expert;
 }
 
 StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficients& c, const Replica& r)
@@ -46,16 +71,10 @@ StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficient
       window_(m.window), index_top_k_(m.index_top_k), index_size_(m.index_size), experts_(m.experts),
       top_k_(m.top_k) {
     const double layers = m.layers, hidden = m.hidden, heads = m.heads, linear_layers = m.linear_layers;
-    const double dense_layers = m.experts > 0 ? m.first_dense : m.layers;
-    expert_layers_ = m.experts > 0 ? m.layers - m.first_dense : 0;
+    expert_layers_ = expert_layers(m);
     full_ = layers - linear_layers - window_layers_;
-    const double linear =
-        hidden * m.linear_size * (2.0 * m.linear_key_heads + 3.0 * m.linear_value_heads) / r.tensor;
-    attention_ = (layers - linear_layers) * attention_parameters(m, r.tensor) + linear_layers * linear;
-    const double shared = (layers - dense_layers) * m.shared_experts * m.moe_intermediate;
-    mlp_ = 3 * hidden * (dense_layers * m.intermediate + shared) / r.tensor;
-    expert_ = 3 * hidden * m.moe_intermediate / r.expert_tensor;
-    head_ = m.vocabulary * hidden / r.tensor;
+    const auto per_gpu = parameters(m, r.tensor, r.expert_tensor);
+    attention_ = per_gpu.attention, mlp_ = per_gpu.mlp, expert_ = per_gpu.expert, head_ = per_gpu.head;
     if (m.experts > 0) missed_ = std::log1p(-top_k_ / experts_);
 
     // Latent caches are on every GPU.
@@ -65,9 +84,9 @@ StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficient
     const double linear_state = double(m.linear_value_heads) * m.linear_size * m.linear_size / r.tensor;
     state_ = 8 * linear_layers * linear_state;  // read and written in FP32
     decode_width_ = 2 * heads * (latent > 0 ? m.kv_lora_rank + latent : 2.0 * m.head_size) / r.tensor;
-    prefill_width_ = 2 * heads *
-                     (latent > 0 ? double(m.nope_size) + m.rope_size + m.value_size : 2.0 * m.head_size) /
-                     r.tensor;
+    prefill_width_ =
+        2 * heads * (latent > 0 ? double(m.nope_size) + m.rope_size + m.value_size : 2.0 * m.head_size) /
+        r.tensor;
     index_width_ = 2 * full_ * m.index_heads * m.index_size;
 
     // Norms, residuals and rotations read or write the hidden vector about 8 times a layer; activations enter
@@ -78,11 +97,13 @@ StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficient
     // Two all-reduces a layer; with data-parallel attention, tokens go to their experts and back (FP8, BF16).
     if (const double gpus = r.tensor * r.data; gpus > 1) {
         const double link = (gpus > g.linked ? g.network : g.link) * c.link;
-        const double copies = r.data > 1 ? 0.75 * std::min(top_k_, gpus - 1) : 2 * (gpus - 1) / gpus;
+        // Switches of NVLink add up the numbers that they receive, so that each crosses a link once.
+        const double all_reduce = g.link >= 4.5e11 ? 1 : 2 * (gpus - 1) / gpus;
+        const double copies = r.data > 1 ? 0.75 * std::min(top_k_, gpus - 1) : all_reduce;
         collective_s_ = 2 * layers * c.collective_s * std::pow(gpus / 2, c.collective_growth);
         collective_token_s_ = 2 * layers * copies * hidden * 2 / link;
     }
-    fixed_ = c.step_s + c.layer_s * layers + c.expert_layer_s * expert_layers_;
+    fixed_ = c.layer_s * layers + c.expert_layer_s * expert_layers_;
     weight_bytes_ = attention_ * r.attention_bytes + mlp_ * r.mlp_bytes + 2 * head_ * 2 +
                     expert_layers_ * experts_ / r.expert * expert_ * r.expert_bytes;
 }
@@ -98,6 +119,13 @@ double StepModel::head_seconds(double sequences) const {
 }
 
 StepParts StepModel::parts(const StepWork& work) const {
+    auto parts = layers(work);
+    parts.dense += head_seconds(work.sequences / r_.data);
+    parts.fixed += c_.step_s;
+    return parts;
+}
+
+StepParts StepModel::layers(const StepWork& work) const {
     const double running = work.sequences / r_.data;
     const double tokens = work.prompt * work.ranks + work.sequences;  // of the replica
     const double own = work.prompt + running;                         // of a rank
@@ -106,23 +134,23 @@ StepParts StepModel::parts(const StepWork& work) const {
     StepParts parts{};
     parts.dense = roofline(2 * attention_ * own, r_.attention_peak * c_.gemm_compute,
                            attention_ * r_.attention_bytes, bandwidth) +
-                  roofline(2 * mlp_ * own, r_.mlp_peak * c_.gemm_compute, mlp_ * r_.mlp_bytes, bandwidth) +
-                  head_seconds(running);
+                  roofline(2 * mlp_ * own, r_.mlp_peak * c_.gemm_compute, mlp_ * r_.mlp_bytes, bandwidth);
 
     // A token meets top_k of the experts; a GPU reads those of its experts that at least one token meets.
     if (expert_layers_ > 0) {
         const double touched = experts_ / r_.expert * -std::expm1(tokens * missed_);
-        parts.experts =
-            expert_layers_ * roofline(2 * expert_ * top_k_ * tokens / r_.expert,
-                                      r_.expert_peak * c_.expert_compute, touched * expert_ * r_.expert_bytes,
-                                      bandwidth_ * c_.expert_bandwidth);
+        parts.experts = expert_layers_ * roofline(2 * expert_ * top_k_ * tokens / r_.expert,
+                                                  r_.expert_peak * c_.expert_compute,
+                                                  touched * expert_ * r_.expert_bytes,
+                                                  bandwidth_ * c_.expert_bandwidth);
     }
 
     // With an index, attention reads the best index_top_k tokens, after a pass over the index (in FP8).
     const double peak = bf16_ * c_.attention_compute;
     if (running > 0) {
         const double seen_tokens = seen(work.cached);
-        const double read = seen_tokens * cache_entry_bytes_ + full_ * work.cached * index_size_ + state_;
+        const double read =
+            seen_tokens * cache_entry_bytes_ + full_ * work.cached * index_size_ + state_;
         parts.decode = running * roofline(decode_width_ * seen_tokens + index_width_ * work.cached, peak,
                                           read, bandwidth_ * c_.cache_bandwidth);
     }
@@ -138,10 +166,13 @@ StepParts StepModel::parts(const StepWork& work) const {
 }
 
 double StepModel::sequences_in(double memory, double tokens) const {
-    const double each = (full_ * tokens + window_layers_ * std::min(tokens, window_)) * cache_entry_bytes_ +
-                        full_ * tokens * index_size_ + state_ / 2;
+    const double each =
+        (full_ * tokens + window_layers_ * std::min(tokens, window_)) * cache_entry_bytes_ +
+        full_ * tokens * index_size_ + state_ / 2;
     return (memory - weight_bytes_) / each * r_.data;
 }
+
+const char* kind_of(const LanguageModel& m) { return m.experts > 0 ? "moe" : "dense"; }
 
 const char* attention_of(const LanguageModel& m) {
     return m.index_top_k > 0     ? "sparse"
@@ -156,7 +187,7 @@ Coefficients coefficients_of(const CoefficientKeys& of) {
     };
     auto result = base_coefficients();
     for (const auto& [coefficient, keys, factor] : coefficient_factors())
-        if (fits(keys.engine, of.engine) && fits(keys.release, of.release) && fits(keys.family, of.family) &&
+        if (fits(keys.kind, of.kind) && fits(keys.engine, of.engine) && fits(keys.release, of.release) && fits(keys.family, of.family) &&
             fits(keys.attention, of.attention) && fits(keys.precision, of.precision))
             result.*coefficient *= factor;
     return result;

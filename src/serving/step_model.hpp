@@ -48,6 +48,8 @@ class StepModel {
 
     /// Seconds of the parts of one step.
     [[nodiscard]] StepParts parts(const StepWork& work) const;
+    /// Seconds of all layers in one step, without the output embedding and the fixed time of the step.
+    [[nodiscard]] double layers_seconds(const StepWork& work) const { return layers(work).total(); }
     /// Seconds of the output embedding for so many sequences per rank; included in `dense`.
     [[nodiscard]] double head_seconds(double sequences) const;
     /// Bytes per GPU of the weights.
@@ -59,15 +61,16 @@ class StepModel {
     [[nodiscard]] const Replica& replica() const { return r_; }
 
   private:
+    /// The parts of a step without the output embedding and the fixed time of the step.
+    [[nodiscard]] StepParts layers(const StepWork& work) const;
     /// Tokens that attention reads, over all softmax layers.
     [[nodiscard]] double seen(double context) const;
 
     Coefficients c_;
     Replica r_;
     double bandwidth_, bf16_;
-    double attention_, mlp_, expert_, head_;  ///< parameters per GPU; `mlp_` with shared experts
-    double expert_layers_, full_,
-        window_layers_;  ///< layers with experts, with whole and with sliding context
+    double attention_, mlp_, expert_, head_;      ///< parameters per GPU; `mlp_` with shared experts
+    double expert_layers_, full_, window_layers_;  ///< layers with experts, with whole and with sliding context
     double window_, index_top_k_, index_size_;
     double missed_ = 0;  ///< logarithm of the probability that a token does not meet an expert
     double experts_, top_k_;
@@ -79,9 +82,13 @@ class StepModel {
     double fixed_, weight_bytes_;
 };
 
+/// Weights in the matrices of all layers of a model, experts included.
+[[nodiscard]] double matrix_parameters(const LanguageModel& model);
+
 /// The coefficients of an engine on a GPU family, for a kind of attention and a precision.
 [[nodiscard]] Coefficients coefficients_of(const CoefficientKeys& of);
-/// The kind of attention, as in the keys of coefficients.
+/// The kind of model and the kind of attention, as in the keys of coefficients.
+[[nodiscard]] const char* kind_of(const LanguageModel& model);
 [[nodiscard]] const char* attention_of(const LanguageModel& model);
 /// The errors of the closest cell.
 /// @param cell kind of model, family, engine, precision
