@@ -34,9 +34,9 @@ MODELS = json.loads((HERE / "models.json").read_text())
 GPUS = json.loads((HERE / "gpus.json").read_text())
 MODEL_OF = {name: model for model, shape in MODELS.items() for name in shape["names"]}
 SHAPE = (
-    "layers hidden heads kv_heads head_size intermediate vocabulary gated experts top_k moe_intermediate shared_experts "
-    "first_dense q_lora_rank kv_lora_rank rope_size nope_size value_size window window_layers linear_layers "
-    "linear_key_heads linear_value_heads linear_size index_heads index_size index_top_k"
+    "layers hidden heads kv_heads head_size intermediate vocabulary bytes_per_weight bytes_per_kv gated experts top_k "
+    "moe_intermediate shared_experts first_dense q_lora_rank kv_lora_rank rope_size nope_size value_size window "
+    "window_layers linear_layers linear_key_heads linear_value_heads linear_size index_heads index_size index_top_k"
 ).split()
 GPU_FIELDS = ("bandwidth", "bf16", "fp8", "fp4", "memory", "link", "network", "linked")
 PARAMETER_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.5625}  # 4 bits and scales
@@ -193,6 +193,16 @@ class Point:
 
     def key(self, names: str) -> str:
         return " ".join(getattr(self, name) for name in names.split())
+
+
+def fitted_coefficients(points: list[Point]) -> SimpleNamespace:
+    """The coefficients of each point, as in estimates/coefficients.json."""
+    fitted = json.loads((HERE / "coefficients.json").read_text())["coefficients"]
+    found: dict[str, np.ndarray] = {}
+    for name, entry in fitted.items():
+        factors = [[values.get(p.key(keys), 1.0) for keys, values in entry["factors"].items()] for p in points]
+        found[name] = entry["value"] * np.array([np.prod(row) for row in factors])
+    return SimpleNamespace(**found)
 
 
 def release(engine: str, version: str) -> str:

@@ -154,6 +154,8 @@ bool is_same_name(std::string_view name, std::string_view known) { return folded
 GPUSCHED_EXPORT LanguageModel find_language_model(const std::string& model) {
     std::vector<std::string> ids;
     std::string names;
+    for (const auto& known : known_language_models())
+        if (known.name == model) return known;
     for (const auto& known : detail::known_models()) {
         names += known.model.name + ", ";
         if (detail::is_same_name(model, known.model.name)) return known.model;

@@ -45,6 +45,9 @@ inline void report(json::Reader& reader, std::uint32_t part, const Finding& find
         reader.report(part, in_words(finding));
 }
 
+/// Bytes per number in the KV cache unless they are given: 1 if the weights have fewer than 16 bits, as measured.
+inline double usual_bytes_per_kv(const LanguageModel& model) { return model.bytes_per_weight < 1.5 ? 1 : 2; }
+
 /// Calls `each(finding)` for every problem between the numbers of a model.
 template <class F>
 void find_in_model(const LanguageModel& model, const F& each) {

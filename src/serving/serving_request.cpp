@@ -479,6 +479,8 @@ struct Form<serving::detail::ServedDocument> {
             serving::detail::report_unknown(reader, reader.place_of(at, "type"), *name, names,
                                             "a model described in full (layers, hidden, heads, ...) or ");
         if (!known && !described) return;
+        if (!document.find(at, "bytes_per_kv") && document.find(at, "bytes_per_weight"))
+            out.bytes_per_kv = serving::detail::usual_bytes_per_kv(out);
         serving::detail::find_in_model(out, [&](const auto& finding) {
             if (!document.find(at, finding.field))
                 reader.report_missing(at, finding.field);

@@ -22,7 +22,7 @@ inline constexpr auto positive = within(smallest_positive, largest_finite);
 inline constexpr auto not_negative = within(0.0, largest_finite);
 }  // namespace detail
 
-/// One GPU type and its machines. All rates are peaks; estimates multiply them by an efficiency.
+/// One GPU type and its machines. All rates are peaks; estimates multiply them by fitted efficiencies.
 struct GpuType {
     std::string name{};         ///< unique, not empty
     double tflops = 0;          ///< dense 16-bit tensor peak, TFLOPS, > 0
@@ -34,6 +34,9 @@ struct GpuType {
     std::optional<double> price{};  ///< $/h, >= 0; absent = unknown
     std::string source{};           ///< the source of the numbers
     std::string region{};           ///< region of the machines; a replica uses one region
+    double fp8_tflops = 0;  ///< dense FP8 tensor peak, TFLOPS; 0 = FP8 weights are computed in 16 bits
+    double fp4_tflops = 0;  ///< dense FP4 tensor peak, TFLOPS; 0 = FP4 weights are computed in 16 bits
+    std::string family{};   ///< family of the architecture, such as `hopper`: selects the errors of estimates
     bool operator==(const GpuType&) const = default;
 };
 template <class F>
@@ -48,6 +51,9 @@ constexpr void visit_fields(std::type_identity<GpuType>, F&& field) {
     field("price", &GpuType::price, detail::not_negative);
     field("source", &GpuType::source);
     field("region", &GpuType::region, Since{2}, UnlessDefault{});
+    field("fp8_tflops", &GpuType::fp8_tflops, Since{2}, UnlessDefault{}, detail::not_negative);
+    field("fp4_tflops", &GpuType::fp4_tflops, Since{2}, UnlessDefault{}, detail::not_negative);
+    field("family", &GpuType::family, Since{2}, UnlessDefault{});
 }
 
 /// @throws InvalidInput with every name that is empty or appears twice and every number out of range
@@ -65,7 +71,7 @@ void validate(const std::vector<GpuType>& gpus);
 /// `gpu_catalogue`.
 [[nodiscard]] std::vector<GpuType> paper_gpus_dense();
 
-/// Returns GPU types with dense peaks, without prices: V100 to B200, workstation and consumer cards, MI300X.
+/// Returns GPU types with dense peaks, without prices: V100 to GB300, workstation and consumer cards, MI300X.
 ///
 /// `source` names the source of peak, bandwidth, memory and link. Network speeds and GPUs per machine are
 /// typical values.
@@ -91,7 +97,8 @@ struct LanguageModel {
     int intermediate = 0;         ///< width of the MLP of a layer without experts, >= 1 if there is one
     int vocabulary = 0;           ///< tokens, >= 1
     double bytes_per_weight = 2;  ///< bytes per weight in memory, 0.1 .. 8
-    double bytes_per_kv = 2;      ///< bytes per number in the KV cache, 0.1 .. 8
+    /// Bytes per number in the KV cache, 0.1 .. 8. Documents and Python: 1 if absent and `bytes_per_weight` < 1.5.
+    double bytes_per_kv = 2;
 
     bool gated = false;         ///< whether queries have an output gate
     int experts = 0;            ///< experts of a layer
@@ -113,14 +120,15 @@ struct LanguageModel {
     std::string source{};  ///< the source of the numbers
     bool operator==(const LanguageModel&) const = default;
 
-    /// Returns the weights in the matrices of one layer: 2 hidden (heads + kv_heads) head_size + 3 hidden
-    /// intermediate.
+    /// Returns the weights in the matrices of one layer, experts included; the mean if layers differ. Without
+    /// experts and latent attention: 2 hidden (heads + kv_heads) head_size + 3 hidden intermediate.
     [[nodiscard]] double layer_matrix_parameters() const noexcept;
     /// Returns the weights of one layer: its matrices and its two norms.
     [[nodiscard]] double layer_parameters() const noexcept;
     /// Returns all weights: layers, input and output embedding (not tied), last norm.
     [[nodiscard]] double parameters() const noexcept;
-    /// Returns the bytes of the KV cache of one token in one layer.
+    /// Returns the bytes of the KV cache of one token in one layer, the mean over all layers. Caches of sliding
+    /// windows and states of linear attention do not grow with the context and are left out.
     [[nodiscard]] double kv_bytes_per_layer() const noexcept;
 };
 template <class F>
@@ -170,7 +178,8 @@ void validate(const LanguageModel& model);
 [[nodiscard]] LanguageModel llama3_70b();  ///< 70,553,706,496 parameters
 [[nodiscard]] LanguageModel llama2_70b();  ///< 68,976,648,192 parameters
 
-/// Returns the three models that a request can name without giving their dimensions.
+/// Returns the models that a request can name without giving their dimensions: three of Llama 2 and 3, and those
+/// of the measurements behind `predict`.
 [[nodiscard]] std::vector<LanguageModel> known_language_models();
 
 }  // namespace gpusched::serving

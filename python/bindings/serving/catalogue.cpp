@@ -128,14 +128,16 @@ void bind_catalogue(py::module_& m) {
         [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
             auto model = from_python("language_model", changes, find_model(text, changes));
+            if (changes.contains("bytes_per_weight") && !changes.contains("bytes_per_kv"))
+                model.bytes_per_kv = model.bytes_per_weight < 1.5 ? 1 : 2;
             s::validate(model);
             return model;
         },
         py::arg("name"),
-        documented(
-            "Returns the model 'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'. Keywords replace its fields. "
-            "For any other name, all fields are required.",
-            "**changes"));
+        documented("Returns a known model, such as 'Llama-3-70B' or 'Qwen3-32B'. Keywords replace its "
+                   "fields. For any "
+                   "other name, all fields are required.",
+                   "**changes"));
     const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
         "memory_fraction", &DeploymentArguments::memory_fraction,
         doc("serving::EstimateOptions::memory_fraction"));
@@ -183,17 +185,8 @@ void bind_catalogue(py::module_& m) {
         m, "layer_seconds",
         [](const s::EstimateOptions& o, const s::LanguageModel& model, const s::GpuType& gpu,
            const Integer& number, double tokens, double context, double sequences) {
-            const auto degree = OptionType<int>::read("degree", number);
-            s::validate(o);
-            s::validate(model);
-            s::validate(std::vector<s::GpuType>{gpu});
-            Problems problems;
-            check_range(problems, "degree", degree, 1, gpu.link_gb_s > 0 ? gpu.per_machine : 1);
-            check_range(problems, "tokens", tokens, 0.0, 1e18);
-            check_range(problems, "context", context, 0.0, 1e18);
-            check_range(problems, "sequences", sequences, 0.0, 1e18);
-            problems.throw_if_any();
-            return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
+            return s::layer_seconds(model, gpu, OptionType<int>::read("degree", number), tokens, context,
+                                    sequences, o);
         },
         doc("serving::layer_seconds"), py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"),
         py::arg("context"), py::arg("sequences"));

@@ -186,7 +186,11 @@ def say_rental(
             known = counted(factor["rows"], "measurement")
             subject = f"{factor['model']} on {factor['gpu']}"
             say(f"estimates of {subject} are multiplied by {factor['factor']:.3g} ({known})")
+    for errors in plan.errors:
+        say(f"estimates of {errors['model']} on {errors['gpu']}: {errors['means']}")
     say(rent_line(plan, serving.rent_in_words(plan)))
+    if plan.cost_high is not None and plan.cost_high > plan.cost:
+        say(f"at the low end of the requests per second: {plan.cost_high:.2f} $/h")
     if plan.rate_bound is None:
         say(f"serves {plan.rate:.4g} requests per second; no bound is known")
     elif plan.rate_bound:

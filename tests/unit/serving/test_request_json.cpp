@@ -68,6 +68,7 @@ TEST_CASE("arrivals are read with terms, targets and measurements", "[serving]")
     auto model = llama3_70b();
     model.name = "ours";
     model.bytes_per_weight = 1;
+    model.bytes_per_kv = 1;  // as the weights have fewer than 16 bits
     REQUIRE(request.models.size() == 1);
     CHECK(request.models[0].model == model);
     CHECK(request.models[0].workloads ==
