@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the throughput estimates of gpusched.serving with measurements.
+"""Compares the throughput estimates of gpusched.serving with measurements that are not in the fit.
 
     python benchmarks/serving/estimate_error.py [DATA]
 
-DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). Prints one
-line per table: the median and the largest error, and the median signed error. The efficiencies were chosen on
-the operator tables and collectives, marked (fit); the other tables were not used for that.
+DATA is the folder with splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). Prints one line per table: the
+median and the largest error, and the median signed error.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
+import os
 import statistics
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
-import profiles
 from gpusched import serving
 from setting import GPUS
 
@@ -42,35 +43,30 @@ def show(name: str, errors: list[float]) -> None:
     )
 
 
-def operators(data: Path) -> None:
-    for gpu, name in (("h100", "H100"), ("a100", "A100-80GB"), ("a40", "A40")):
-        for path in sorted((data / "profiles/vidur/profiling/compute" / gpu).glob("*/*/mlp.csv")):
-            errors = []
-            for degree, tokens, model, seconds in profiles.layers(path):
-                # The tables have neither attention nor all-reduces.
-                estimate = serving.layer_seconds(
-                    model,
-                    serving.gpu_type(name, link_gb_s=1e9),
-                    degree,
-                    tokens,
-                    0.0,
-                    0.0,
-                    efficiency={"collective_s": 0.0},
-                )
-                errors.append(estimate / seconds - 1)
-            show(f"operators, {name}, {path.parent.name} (fit)", errors)
+SPLITWISE = {"a100-80gb": "A100-80GB", "h100-80gb": "H100"}
 
 
-def prefill_and_decode(data: Path) -> None:
+def splitwise_times(path: Path) -> dict[tuple[str, int, int, int, int], list[tuple[float, float]]]:
+    """Milliseconds of the prompt and of a token, by (GPU, degree, prompt tokens, requests, output tokens)."""
+    times: dict[Any, list[tuple[float, float]]] = defaultdict(list)
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            if row["model"] == "llama2-70b" and row["hardware"] in SPLITWISE:
+                sizes = (int(row[n]) for n in ("tensor_parallel", "prompt_size", "batch_size", "token_size"))
+                key = (SPLITWISE[row["hardware"]], *sizes)
+                times[key].append((float(row["prompt_time"]), float(row["token_time"])))
+    return times
+
+
+def prefill_and_decode(path: Path) -> None:
     model = serving.language_model("Llama-2-70B")
-    found = defaultdict(lambda: {"prompt": [], "token": []})
-    for (name, degree, prompt, batch, tokens), times in profiles.splitwise_times(data).items():
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: {"prompt": [], "token": []})
+    for (name, degree, prompt, batch, tokens), times in splitwise_times(path).items():
         gpu, errors = serving.gpu_type(name), found[name]
-        embedding = model.vocabulary * model.hidden * 2 / (gpu.bandwidth_gb_s * 1e9 * 0.75) / degree
-        prefill = embedding + model.layers * serving.layer_seconds(
+        prefill = model.layers * serving.layer_seconds(
             model, gpu, degree, float(prompt * batch), prompt / 2, float(batch)
         )
-        decode = embedding + model.layers * serving.layer_seconds(
+        decode = model.layers * serving.layer_seconds(
             model, gpu, degree, float(batch), prompt + tokens / 2, float(batch)
         )
         errors["prompt"].append(prefill / (statistics.median(t[0] for t in times) / 1e3) - 1)
@@ -78,45 +74,6 @@ def prefill_and_decode(data: Path) -> None:
     for name, errors in found.items():
         for kind, values in errors.items():
             show(f"{kind} time, {name}, Llama-2-70B, TP 2 to 8", values)
-
-
-def helix(data: Path) -> None:
-    gpus = {"a100": "A100-40GB", "l4": "L4", "t4": "T4", "v100": "V100"}
-    model = serving.language_model("Llama-2-70B")
-    for folder, name in gpus.items():
-        gpu = serving.gpu_type(name)
-        for kind, context in (("prompt", 0.0), ("decode", 512.0)):
-            path = data / "profiles/helix/llama2_70b" / folder / f"{kind}_bs2time.csv"
-            points = [tuple(map(float, line)) for line in csv.reader(path.open()) if line]
-            errors = []
-            for size, ms in points:
-                if size > 0:
-                    sequences = 1.0 if kind == "prompt" else size
-                    attended = size / 2 if kind == "prompt" else context
-                    errors.append(
-                        1e3 * serving.layer_seconds(model, gpu, 1, size, attended, sequences) / ms - 1
-                    )
-            show(f"Helix {kind} layer, {name}, Llama-2-70B", errors)
-
-
-def collectives(data: Path) -> None:
-    model = serving.language_model(
-        "message", layers=1, hidden=1, heads=1, kv_heads=1, head_size=1, intermediate=1, vocabulary=1
-    )
-    for folder, name in (("a100_dgx", "A100-80GB"), ("h100_dgx", "H100")):
-        gpu = serving.gpu_type(name, tflops=1e9, bandwidth_gb_s=1e12)
-        errors = []
-        for row in csv.DictReader(
-            (data / f"profiles/vidur/profiling/network/{folder}/all_reduce.csv").open()
-        ):
-            degree, size = int(row["num_workers"]), float(row["size"])
-            if degree == int(row["devices_per_node"]) > 1:
-                # A layer without work has two all-reduces of 2 bytes a token.
-                two = serving.layer_seconds(
-                    model, gpu, degree, size / 2, 0.0, 0.0, efficiency={"layer_s": 0.0}
-                )
-                errors.append(two / 2 / (float(row["time_stats.all_reduce.median"]) / 1e3) - 1)
-        show(f"all-reduce in a machine, {name} (fit)", errors)
 
 
 def table_6(table: str) -> None:
@@ -148,14 +105,22 @@ def table_6(table: str) -> None:
 
 
 def main() -> int:
-    data = profiles.folder(__doc__, "only Table 6 is compared")
-    if data is not None:
-        operators(data)
-        collectives(data)
-        prefill_and_decode(data)
-        helix(data)
-    for table in GPUS:
-        table_6(table)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    parser.add_argument(
+        "data", nargs="?", type=Path, metavar="DATA", default=Path(os.environ.get("GPUSCHED_DATA", beside)),
+        help="folder with splitwise-sim/; default: $GPUSCHED_DATA, or ../shared/data",
+    )  # fmt: skip
+    parser.add_argument("--smoke", action="store_true", help="no effect, because it is quick anyway")
+    table = parser.parse_args().data / "splitwise-sim" / "perf_model.csv"
+    if table.is_file():
+        prefill_and_decode(table)
+    else:
+        print(f"{parser.prog}: no {table}: only Table 6 is compared", file=sys.stderr)
+    for gpus in GPUS:
+        table_6(gpus)
     show("Table 6, the paper's own estimates", [theirs / real - 1 for _, real, theirs in TABLE_6])
     return 0
 

@@ -34,9 +34,9 @@ MODELS = json.loads((HERE / "models.json").read_text())
 GPUS = json.loads((HERE / "gpus.json").read_text())
 MODEL_OF = {name: model for model, shape in MODELS.items() for name in shape["names"]}
 SHAPE = (
-    "layers hidden heads kv_heads head_size vocabulary intermediate gated experts top_k moe_intermediate shared_experts "
-    "first_dense q_lora_rank kv_lora_rank rope_size nope_size value_size window window_layers linear_layers "
-    "linear_key_heads linear_value_heads linear_size index_heads index_size index_top_k"
+    "layers hidden heads kv_heads head_size intermediate vocabulary bytes_per_weight bytes_per_kv gated experts top_k "
+    "moe_intermediate shared_experts first_dense q_lora_rank kv_lora_rank rope_size nope_size value_size window "
+    "window_layers linear_layers linear_key_heads linear_value_heads linear_size index_heads index_size index_top_k"
 ).split()
 GPU_FIELDS = ("bandwidth", "bf16", "fp8", "fp4", "memory", "link", "network", "linked")
 PARAMETER_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.5625}  # 4 bits and scales
@@ -49,8 +49,8 @@ VARIES = {
     "expert_compute": {"engine": 0.25, "family": 0.25},
     "cache_bandwidth": {"engine": 0.25},
     "attention_compute": {"engine": 0.25},
-    "token_bandwidth": {"family": 0.3},
-    "link": {"family": 0.1},
+    "token_bandwidth": {"family": 0.3, "kind release": 0.3},
+    "link": {"kind release family": 0.4},
     "layer_s": {"engine family": 0.3, "attention": 0.3, "engine attention": 0.2},
     "expert_layer_s": {"engine family precision": 0.3},
     "collective_s": {"engine family": 0.3},
@@ -81,7 +81,7 @@ TERMS = {  # with values that make a term vanish
     "time outside the engine": {"request_s": 1e-5, "transfer_s": 1e-5},
     "limit of memory": {"memory": 1e3},
 }
-KEYS = ("engine", "release", "family", "attention", "precision")  # on which coefficients depend
+KEYS = ("kind", "engine", "release", "family", "attention", "precision")  # on which coefficients depend
 CELL = ("kind", "family", "engine", "precision")
 LEAST, LEAST_CONFIGURATIONS = 30, 10  # points and configurations of a cell with bands of its own
 ATTRIBUTION = (
@@ -193,6 +193,16 @@ class Point:
 
     def key(self, names: str) -> str:
         return " ".join(getattr(self, name) for name in names.split())
+
+
+def fitted_coefficients(points: list[Point]) -> SimpleNamespace:
+    """The coefficients of each point, as in estimates/coefficients.json."""
+    fitted = json.loads((HERE / "coefficients.json").read_text())["coefficients"]
+    found: dict[str, np.ndarray] = {}
+    for name, entry in fitted.items():
+        factors = [[values.get(p.key(keys), 1.0) for keys, values in entry["factors"].items()] for p in points]
+        found[name] = entry["value"] * np.array([np.prod(row) for row in factors])
+    return SimpleNamespace(**found)
 
 
 def release(engine: str, version: str) -> str:
@@ -493,14 +503,16 @@ def cpp_tables(coefficients: dict) -> str:
     """The source of the library with everything in estimates/."""
     models, gpus, factors, errors = [], [], [], []
     for name, m in MODELS.items():
-        fields = [f".name = {c_text(name)}"] + [f".{f} = {c_number(m[f])}" for f in SHAPE if m.get(f)]
+        fields = [f".name = {c_text(name)}"]
+        fields += [f".{f} = {'true' if f == 'gated' else c_number(m[f])}" for f in SHAPE if m.get(f)]
         fields += [f".attention_of_{f} = Precision::{a}" for f, a in m.get("attention_formats", {}).items()]
         shape = ",\n          ".join(fields + [f".source = {c_text(m['source'])}"])
         models.append(f"        {{{c_list(m['names'])},\n         {{{shape}}}}},")
     for name, g in GPUS.items():
         numbers = ", ".join(c_number(g[f]) for f in GPU_FIELDS)
         names = c_list([*g["names"], name])
-        gpus.append(f"        {{{names}, {c_text(g['family'])}, {json.dumps(g['measured'])}, {numbers},\n         {c_text(g['source'])}}},")
+        gpu = f"{{{c_text(g['family'])}, {numbers}}}"
+        gpus.append(f"        {{{names}, {json.dumps(g['measured'])}, {gpu},\n         {c_text(g['source'])}}},")
     for name, entry in coefficients["coefficients"].items():
         for keys, values in entry["factors"].items():
             for key, factor in values.items():

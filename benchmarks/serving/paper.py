@@ -237,9 +237,7 @@ def ceilings(run: Run, smoke: bool) -> None:
     engines: dict[str, dict[str, Any]] = {
         "default": {}, "32 requests together": {"max_batch": 32}, "64": {"max_batch": 64},
         "128": {"max_batch": 128}, "2,048": {"max_batch": 2048},
-        "0.56 ms more a layer": {"efficiency": {"layer_s": 6e-4}},
-        "the same, 2,048": {"efficiency": {"layer_s": 6e-4}, "max_batch": 2048},
-        "40 % of the peak FLOPS": {"efficiency": {"compute": 0.4}},
+        "high end of the errors": {"error": "p90"}, "SGLang": {"engine": "sglang"},
     }  # fmt: skip
     shapes = run.setting.shapes
     print("\nCeilings of large budgets: gain over the best of H100, A6000, 4090 (which), traces 1 to 3; "

@@ -142,9 +142,11 @@ def step_parts(m, g, r, c, prompt, ranks, context, sequences, cached):
     other = 2 * moved / (g.bandwidth * c.token_bandwidth)
 
     # Two all-reduces a layer; with data-parallel attention, tokens go to their experts and back (FP8, BF16).
+    # Switches of NVLink add up the numbers that they receive, so that each crosses a link once.
     link = np.where(gpus > g.linked, g.network, g.link) * c.link
     start = c.collective_s * (gpus / 2) ** c.collective_growth
-    copies = np.where(r.data > 1, 0.75 * np.minimum(m.top_k, gpus - 1), 2 * (gpus - 1) / gpus)
+    all_reduce = np.where(g.link >= 4.5e11, 1, 2 * (gpus - 1) / gpus)
+    copies = np.where(r.data > 1, 0.75 * np.minimum(m.top_k, gpus - 1), all_reduce)
     collectives = np.where(gpus > 1, 2 * m.layers * (start + copies * own * m.hidden * 2 / link), 0)
 
     fixed = c.step_s + c.layer_s * m.layers + c.expert_layer_s * expert_layers(m)

@@ -60,6 +60,16 @@ def declared_name(code: str) -> str | None:
     return None
 
 
+SEVERAL_FIELDS = re.compile(r"\s*[\w:<>]+(?:\s+\w+\s*=\s*[\w.:]+\s*,)+\s*\w+\s*=\s*[\w.:]+\s*;\s*")
+
+
+def declared_names(code: str) -> list[str | None]:
+    """The names that a declaration introduces: several for fields with a common comment."""
+    if SEVERAL_FIELDS.fullmatch(code):
+        return list(re.findall(r"(\w+)\s*=", code))
+    return [declared_name(code)]
+
+
 def to_numpydoc(lines: list[str]) -> str:
     """Turns the text of a `///` comment into a docstring."""
     body: list[str] = []
@@ -133,7 +143,9 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         code = strip_code(raw)
         if "///<" in raw:
             text = [raw.split("///<", 1)[1].strip()]
-            if name := declared_name(f"{statement} {code}"):  # the declaration may begin on an earlier line
+            for name in declared_names(f"{statement} {code}"):  # the declaration may begin on an earlier line
+                if not name:
+                    continue
                 record(name, text)
                 full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
                 trailing = (full, text)
@@ -151,7 +163,8 @@ def extract(path: Path, docs: dict[str, str]) -> None:
             and code.strip().endswith(":")
         )
         if comment and (complete or "(" in statement):
-            record(declared_name(statement), comment)
+            for name in declared_names(statement):
+                record(name, comment)
             comment = []
         for char in code:
             if char == "{":

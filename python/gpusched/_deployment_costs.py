@@ -116,9 +116,8 @@ def deployment_costs(
         workloads = size.pop("workloads")
         model = core.language_model("Llama-3-8B", **size)
         for gpu_name, offer in whole["gpus"].items():
-            gpu = core.gpu_type(
-                "H100", **{name: value for name, value in offer.items() if name in GPU_FIELDS}
-            )
+            fields = {name: value for name, value in {**OMITTED, **offer}.items() if name in GPU_FIELDS}
+            gpu = core.gpu_type("H100", **fields)
             if not gpu.price:
                 key = gpu_name.replace("~", "~0").replace("/", "~1")
                 raise InvalidInput(f"request: /gpus/{key}/price: expected a price above 0, found 0")
@@ -162,6 +161,8 @@ def deployment_costs(
     return DeploymentCosts({**COLUMNS, **dollars}, rows)
 
 
+# With the values that requests omit.
+OMITTED = {"fp8_tflops": 0.0, "fp4_tflops": 0.0, "family": ""}
 GPU_FIELDS = (
     "tflops",
     "bandwidth_gb_s",
@@ -171,6 +172,7 @@ GPU_FIELDS = (
     "per_machine",
     "price",
     "source",
+    *OMITTED,
 )
 
 
@@ -189,7 +191,7 @@ def one_replica(
     fields = {name: value for name, value in whole["models"][model].items() if name != "workloads"}
     return {
         "budget": price * (1 + 1e-9),
-        "gpus": {gpu: {**{name: whole["gpus"][gpu][name] for name in GPU_FIELDS}, "available": gpus}},
+        "gpus": {gpu: {**{n: v for n, v in whole["gpus"][gpu].items() if n in GPU_FIELDS}, "available": gpus}},
         "models": {model: {**fields, "workloads": {kind: {**shape, "requests": 1000}}}},
         "measured": [{"model": model, "deployment": deployment, "workload": kind, "requests_per_s": rate}],
     }

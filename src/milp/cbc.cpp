@@ -235,6 +235,8 @@ static Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         add("-presolve", "off");
         add("-preprocess", "off");
     }
+    // The linear programs of this heuristic can fail an assertion of Clp (1.17.7), which ends the process.
+    add("-Rins", "off");
     add("-timeMode", "elapsed");  // the default is CPU time
     arguments.emplace_back("-solve");
     arguments.emplace_back("-quit");

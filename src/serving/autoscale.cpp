@@ -206,8 +206,7 @@ GPUSCHED_EXPORT ReplicaTimes replica_times(const LanguageModel& model, std::span
         return e;
     };
     const auto prompt = [&](int tokens) {
-        return needs_room(estimate_throughput(model, gpus, prefill, {tokens, 1}, options), prefill)
-            .first_token_s;
+        return needs_room(estimate_throughput(model, gpus, prefill, {tokens, 1}, options), prefill).prefill_s;
     };
     const auto all = needs_room(estimate_throughput(model, gpus, decode, shape, options), decode);
     auto alone = options;
@@ -227,7 +226,7 @@ GPUSCHED_EXPORT ReplicaTimes replica_times(const LanguageModel& model, std::span
     // once.
     const auto rate = [&](const Deployment& d) {
         const auto& gpu = gpus[static_cast<std::size_t>(d.stages.front().gpu)];
-        return gpu.network_gb_s * 1e9 * options.efficiency.network * d.stages.front().degree;
+        return gpu.network_gb_s * 1e9 * options.network * d.stages.front().degree;
     };
     const double bytes_s = std::min(rate(prefill), rate(decode));
     t.transfer_s_per_token = bytes_s > 0 ? model.kv_bytes_per_layer() * model.layers / bytes_s : 0;

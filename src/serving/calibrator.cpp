@@ -22,7 +22,7 @@ int single_type(const Deployment& deployment) {
 }
 
 Calibrator::Calibrator(const ServingRequest& request, const EstimateOptions& options)
-    : request_(request), options_(options) {
+    : request_(request), estimators_(estimators_of(request, options)) {
     for (const auto& served : request.models)
         mixes_.emplace_back(served.workloads.begin(), served.workloads.end());
     for (const auto& measured : request.measured)
@@ -49,7 +49,7 @@ void Calibrator::add(std::size_t model, std::size_t workload, const MeasuredThro
     }
     const auto& served = request_.models[model];
     auto deployment = parse_deployment(measured.deployment, served.model, request_.gpus);
-    const auto estimate = mixes_[model][workload].estimate(served.model, request_.gpus, deployment, options_);
+    const auto estimate = mixes_[model][workload].estimate(estimators_[model], deployment);
     rows_.push_back({model, workload, std::move(deployment), measured.requests_per_s, estimate,
                      measured.ttft_s, measured.tpot_s});
 }
@@ -68,11 +68,11 @@ void Calibrator::find_best() {
         for (const auto& stage : row.deployment.stages) gpus += stage.degree;
         for (std::size_t d = 0; d < served.workloads.size(); ++d) {
             const auto* exact = measured(row.model, row.deployment.name, d);
-            const double rate =
-                exact != nullptr ? exact->measured
-                                 : *own * mixes_[row.model][d]
-                                              .estimate(served.model, request_.gpus, row.deployment, options_)
-                                              .requests_per_s;
+            const double rate = exact != nullptr
+                                    ? exact->measured
+                                    : *own * mixes_[row.model][d]
+                                                 .estimate(estimators_[row.model], row.deployment)
+                                                 .requests_per_s;
             auto& best = best_[row.model][static_cast<std::size_t>(type)][d];
             const double each = rate / gpus;
             if (each <= 0) continue;  // a larger deployment may serve this workload

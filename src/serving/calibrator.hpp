@@ -33,6 +33,8 @@ class Calibrator {
     Calibrator(const ServingRequest& request, const EstimateOptions& options);
 
     [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+    /// The estimates of a model.
+    [[nodiscard]] const Estimator& estimator(std::size_t model) const { return estimators_[model]; }
     /// The lengths of a workload's requests.
     [[nodiscard]] const RequestMix& mix(std::size_t model, std::size_t workload) const {
         return mixes_[model][workload];
@@ -72,7 +74,7 @@ class Calibrator {
                                                        const std::string& without) const;
 
     const ServingRequest& request_;
-    const EstimateOptions& options_;
+    std::vector<Estimator> estimators_;           ///< [model]
     std::vector<std::vector<RequestMix>> mixes_;  ///< [model][workload]
     std::vector<Row> rows_;
     std::vector<std::vector<std::vector<double>>> best_;  ///< [model][type][workload]: requests/s per GPU

@@ -13,21 +13,25 @@ namespace gpusched::serving::detail {
 
 struct KnownModel {
     std::vector<std::string> ids;  ///< on Hugging Face
-    ModelShape shape;
+    LanguageModel model;
 };
 
-/// A GPU with dense peaks, in operations and bytes per second.
-struct KnownGpu {
-    std::vector<std::string> names;  ///< the first one for messages
-    std::string family;
-    bool measured;  ///< whether some measurement of the fit is of this GPU
+/// A GPU as the model of a step sees it: dense peaks, in operations and bytes per second.
+struct StepGpu {
+    std::string_view family;
     double bandwidth, bf16, fp8, fp4, memory;
     double link, network;  ///< to GPUs of the machine or rack, and to others
     double linked;         ///< GPUs of the machine or rack
+};
+
+struct KnownGpu {
+    std::vector<std::string> names;  ///< the first one for messages
+    bool measured;                   ///< whether some measurement of the fit is of this GPU
+    StepGpu gpu;
     std::string source;
 };
 
-/// Coefficients of a step; their meaning is in benchmarks/serving/estimates/coefficients.json.
+/// Coefficients of a step; benchmarks/serving/estimates/coefficients.json has their meaning.
 struct Coefficients {
     double gemm_bandwidth, gemm_compute, expert_bandwidth, expert_compute, cache_bandwidth, attention_compute,
         token_bandwidth, link, collective_s, collective_growth, layer_s, expert_layer_s, step_s, interference,
@@ -36,7 +40,7 @@ struct Coefficients {
 
 /// The properties of a deployment on which coefficients depend.
 struct CoefficientKeys {
-    std::string_view engine{}, release{}, family{}, attention{}, precision{};
+    std::string_view kind{}, engine{}, release{}, family{}, attention{}, precision{};
 };
 
 /// A factor of a coefficient for deployments with these keys; an empty key fits all.

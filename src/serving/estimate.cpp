@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Throughput estimates: roofline, measured tables of layers, and their CSV files.
+// Throughput estimates: options and arguments, and CSV files with measured times of layers.
 #include "core/csv_reader.hpp"
-#include "serving/instance.hpp"
+#include "serving/estimator.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -20,7 +20,6 @@ namespace gpusched::serving {
 
 GPUSCHED_EXPORT void validate(const EstimateOptions& options) {
     Problems problems;
-    check_fields(problems, options.efficiency);
     check_fields(problems, options);
     std::set<std::tuple<std::string, std::string, int>> seen;
     for (const auto& p : options.profiles) {
@@ -42,133 +41,7 @@ GPUSCHED_EXPORT void validate(const EstimateOptions& options) {
     problems.throw_if_any();
 }
 
-GPUSCHED_EXPORT double all_reduce_seconds(const GpuType& gpu, int degree, double bytes, const Efficiency& e) {
-    if (degree <= 1) return 0;
-    return e.collective_s + 2.0 * (degree - 1) / degree * bytes / (gpu.link_gb_s * 1e9 * e.link);
-}
-
-GPUSCHED_EXPORT double layer_seconds(const LanguageModel& m, const GpuType& gpu, int degree, double tokens,
-                                     double context, double sequences, const Efficiency& e) {
-    const double flops = gpu.tflops * 1e12 * e.compute * degree;
-    const double bytes_s = gpu.bandwidth_gb_s * 1e9 * e.bandwidth;
-    const double weights = m.layer_matrix_parameters();
-    const double linear =
-        std::max(2 * weights * tokens / flops, m.bytes_per_weight * weights / (bytes_s * degree));
-    // Every GPU computes norms and residuals; the outputs of the matrices are divided among the GPUs.
-    const double shared = (m.heads + 2.0 * m.kv_heads) * m.head_size + 3.0 * m.intermediate;
-    const double activations = 2 * tokens * (8.0 * m.hidden + shared / degree) / bytes_s;
-    // With fewer KV heads than GPUs, each GPU reads a copy of the cache of its head.
-    const double kv = m.kv_bytes_per_layer() / std::min(degree, m.kv_heads);
-    const double attention =
-        std::max(4.0 * m.heads * m.head_size * tokens * context / flops, kv * sequences * context / bytes_s);
-    return linear + activations + attention + e.layer_s +
-           2 * all_reduce_seconds(gpu, degree, tokens * m.hidden * 2.0, e);
-}
-
 namespace detail {
-
-static double interpolate(const std::vector<ProfilePoint>& points, double size) {
-    if (size <= points.front().size) return points.front().seconds;
-    if (size >= points.back().size) return points.back().seconds * size / points.back().size;
-    const auto above = std::lower_bound(points.begin(), points.end(), size,
-                                        [](const ProfilePoint& p, double s) { return p.size < s; });
-    const auto below = above - 1;
-    return below->seconds +
-           (above->seconds - below->seconds) * (size - below->size) / (above->size - below->size);
-}
-
-/// The times of the stages of a deployment.
-class StageTimes {
-  public:
-    StageTimes(const LanguageModel& model, std::span<const GpuType> gpus, const Deployment& deployment,
-               const EstimateOptions& options)
-        : model_(model), gpus_(gpus), deployment_(deployment), options_(options),
-          machine_(stage_machines(gpus, deployment)) {
-        for (std::size_t s = 0; s < stages(); ++s) {
-            const auto& stage = deployment.stages[s];
-            profile_.push_back(nullptr);
-            for (const auto& p : options.profiles)
-                if (p.model == model.name && p.gpu == type(s).name && p.degree == stage.degree)
-                    profile_.back() = &p;
-        }
-    }
-
-    [[nodiscard]] std::size_t stages() const { return deployment_.stages.size(); }
-    [[nodiscard]] double prefill(std::size_t s, double tokens) const {
-        return run(s, tokens, tokens / 2, 1, profile_[s] ? &profile_[s]->prefill : nullptr, 1);
-    }
-    [[nodiscard]] double decode(std::size_t s, double batch, double context) const {
-        return run(s, batch, context, batch, profile_[s] ? &profile_[s]->decode : nullptr, batch);
-    }
-    /// Seconds of a message to the next stage; 0 from the last one.
-    [[nodiscard]] double hop(std::size_t s, double tokens) const {
-        if (s + 1 == stages()) return 0;
-        const auto& e = options_.efficiency;
-        const bool inside = machine_[s] == machine_[s + 1];
-        const double rate = inside ? type(s).link_gb_s * e.link
-                                   : std::min(type(s).network_gb_s, type(s + 1).network_gb_s) * e.network;
-        return e.message_s + tokens * model_.hidden * 2.0 / (rate * 1e9);
-    }
-
-  private:
-    [[nodiscard]] const GpuType& type(std::size_t s) const {
-        return gpus_[static_cast<std::size_t>(deployment_.stages[s].gpu)];
-    }
-    [[nodiscard]] double run(std::size_t s, double tokens, double context, double sequences,
-                             const std::vector<ProfilePoint>* table, double logits) const {
-        const auto& stage = deployment_.stages[s];
-        const auto& e = options_.efficiency;
-        const double layer =
-            table ? interpolate(*table, tokens)
-                  : layer_seconds(model_, type(s), stage.degree, tokens, context, sequences, e);
-        double seconds = stage.layers * layer;
-        if (s + 1 == stages()) {  // the output embedding
-            const double weights = static_cast<double>(model_.vocabulary) * model_.hidden;
-            seconds +=
-                std::max(2 * weights * logits / (type(s).tflops * 1e12 * e.compute),
-                         model_.bytes_per_weight * weights / (type(s).bandwidth_gb_s * 1e9 * e.bandwidth)) /
-                stage.degree;
-        }
-        return seconds;
-    }
-
-    const LanguageModel& model_;
-    std::span<const GpuType> gpus_;
-    const Deployment& deployment_;
-    const EstimateOptions& options_;
-    std::vector<int> machine_;
-    std::vector<const LayerProfile*> profile_;
-};
-
-/// estimate_throughput() of valid arguments.
-ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                            const Deployment& deployment, const RequestShape& shape,
-                            const EstimateOptions& options) {
-    ThroughputEstimate result;
-    const auto room = kv_tokens(model, gpus, deployment, options.memory_fraction);
-    const double least = *std::min_element(room.begin(), room.end());
-    if (least < static_cast<double>(shape.input) + shape.output) return result;
-    const double context = shape.input + shape.output / 2.0;
-    const double batch = std::min<double>(options.max_batch, std::floor(least / context));
-    const StageTimes times(model, gpus, deployment, options);
-    const double parts = std::min(static_cast<double>(times.stages()), batch);
-    const double part = batch / parts;
-    double slowest = 0, through = 0;
-    for (std::size_t s = 0; s < times.stages(); ++s) {
-        const double prompt = times.prefill(s, shape.input);
-        const double message = times.hop(s, shape.input);
-        result.prefill_s = std::max({result.prefill_s, prompt, message});
-        result.first_token_s += prompt + message;
-        const double step = times.decode(s, part, context);
-        slowest = std::max(slowest, step);
-        through += step + times.hop(s, part);
-    }
-    if (!std::isfinite(result.first_token_s)) return {};  // stages on machines without a network
-    result.batch = batch;
-    result.step_s = std::max(parts * slowest, through);
-    result.requests_per_s = 1 / (result.prefill_s + (shape.output - 1) * result.step_s / batch);
-    return result;
-}
 
 static void check_deployment(const LanguageModel& model, std::span<const GpuType> gpus,
                              const Deployment& deployment) {
@@ -212,7 +85,23 @@ GPUSCHED_EXPORT ThroughputEstimate estimate_throughput(const LanguageModel& mode
     check_fields(problems, shape);
     problems.throw_if_any();
     detail::check_deployment(model, gpus, deployment);
-    return detail::estimate(model, gpus, deployment, shape, options);
+    return detail::Estimator(model, gpus, options).estimate(deployment, shape);
+}
+
+GPUSCHED_EXPORT double layer_seconds(const LanguageModel& model, const GpuType& gpu, int degree,
+                                     double tokens, double context, double sequences,
+                                     const EstimateOptions& options) {
+    validate(model);
+    const std::vector<GpuType> gpus{gpu};
+    validate(gpus);
+    validate(options);
+    Problems problems;
+    check_range(problems, "degree", degree, 1, gpu.link_gb_s > 0 ? gpu.per_machine : 1);
+    check_range(problems, "tokens", tokens, 0.0, 1e18);
+    check_range(problems, "context", context, 0.0, 1e18);
+    check_range(problems, "sequences", sequences, 0.0, 1e18);
+    problems.throw_if_any();
+    return detail::Estimator(model, gpus, options).layer_seconds(0, degree, tokens, context, sequences);
 }
 
 GPUSCHED_EXPORT std::vector<ProfilePoint> parse_profile_csv(std::string_view text, double unit_s,

@@ -51,25 +51,6 @@ class BindingLimits {
         return found;
     }
 
-  private:
-    /// The smallest latency of all deployments, measured at the lowest load or else estimated for an idle
-    /// replica.
-    struct Quickest {
-        double seconds = std::numeric_limits<double>::infinity();
-        std::string what{};
-        void consider(const std::vector<MeasuredThroughput>& rows, TokenTime time, double idle,
-                      const std::string& deployment) {
-            const auto known = rows_with(rows, time);
-            const double value = known.empty() ? idle : *latency_of(known.front(), time);
-            if (value >= seconds) return;
-            seconds = value;
-            what = known.empty() ? "what the quickest idle deployment (" + deployment +
-                                       (time == TokenTime::last ? ") takes at least" : ") takes")
-                                 : "the least that was measured (" + deployment + " at " +
-                                       number_text(known.front().requests_per_s) + " requests/s)";
-        }
-    };
-
     /// Kinds of requests that no deployment serves within their targets, whatever the number of replicas.
     [[nodiscard]] Answers by_kind() const {
         Answers found;
@@ -129,6 +110,25 @@ class BindingLimits {
         }
         return found;
     }
+
+  private:
+    /// The smallest latency of all deployments, measured at the lowest load or else estimated for an idle
+    /// replica.
+    struct Quickest {
+        double seconds = std::numeric_limits<double>::infinity();
+        std::string what{};
+        void consider(const std::vector<MeasuredThroughput>& rows, TokenTime time, double idle,
+                      const std::string& deployment) {
+            const auto known = rows_with(rows, time);
+            const double value = known.empty() ? idle : *latency_of(known.front(), time);
+            if (value >= seconds) return;
+            seconds = value;
+            what = known.empty() ? "what the quickest idle deployment (" + deployment +
+                                       (time == TokenTime::last ? ") takes at least" : ") takes")
+                                 : "the least that was measured (" + deployment + " at " +
+                                       number_text(known.front().requests_per_s) + " requests/s)";
+        }
+    };
 
     /// Replicas in several regions.
     [[nodiscard]] std::optional<std::string> by_region() const {
@@ -285,7 +285,22 @@ RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack
         const RentalInstance all(instance.request(), options, instance.solver(), instance.context(), running);
         outcome = plan_rental(all, slack);
     }
-    if (outcome.refused) outcome.plan.binding = BindingLimits(instance).find();
+    if (!outcome.refused) return outcome;
+    const BindingLimits limits(instance);
+    outcome.plan.binding = limits.find();
+    if (outcome.plan.status != milp::Status::infeasible || !instance.any_targets() ||
+        limits.by_kind().empty())
+        return outcome;
+    // Is every kind served at the other end of the error bands?
+    auto options = instance.options();
+    options.estimate.error = EstimateError::p10;
+    options.search.solve.time_limit = instance.remaining_s();
+    const RentalInstance low(instance.request(), options, instance.solver(), instance.context());
+    if (BindingLimits(low).by_kind().empty()) {
+        outcome.plan.status = milp::Status::failed;
+        outcome.plan.message =
+            "the targets are met only with shorter times within the error bands of the estimates";
+    }
     return outcome;
 }
 
@@ -295,6 +310,34 @@ bool explain_batch(ServingPlan& plan, const ServingRequest& request, const Plann
     const auto outcome = plan_rental_explained(RentalInstance(request, options, solver, context));
     if (outcome.refused) plan.binding = outcome.plan.binding;
     return outcome.plan.has_plan();
+}
+
+void add_errors(ServingPlan& plan, const ServingRequest& request, const EstimateOptions& options) {
+    plan.errors.clear();
+    const auto estimators = estimators_of(request, options);
+    for (std::size_t i = 0; i < request.models.size(); ++i)
+        for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+            const auto& model = request.models[i].model.name;
+            const auto estimated = [&](const PlannedReplicas& r) {
+                if (r.model != model) return false;
+                bool uses = false, any = false;
+                for (const auto& stage : r.deployment.stages) uses = uses || stage.gpu == static_cast<int>(g);
+                for (std::size_t d = 0; d < r.share.size(); ++d)
+                    any = any || (r.share[d] > 0 && r.source[d] != Source::measured);
+                return uses && any;
+            };
+            if (std::none_of(plan.replicas.begin(), plan.replicas.end(), estimated)) continue;
+            const auto& [ttft, tpot, rate] = estimators[i].errors(g);
+            const auto words = [](const ErrorBand& band) {
+                return number_text(std::round(band.low * 100) / 100) + " to " +
+                       number_text(std::round(band.high * 100) / 100);
+            };
+            plan.errors.push_back({model, request.gpus[g].name, tpot.cell, tpot.n, ttft.low, ttft.high,
+                                   tpot.low, tpot.high, rate.low, rate.high,
+                                   "token time " + words(tpot) + " times, first token " + words(ttft) +
+                                       " times the estimate in 80 % of " + number_text(tpot.n) +
+                                       " comparable measurements (" + tpot.cell + ")"});
+        }
 }
 
 void add_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options) {
@@ -308,12 +351,9 @@ void add_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOp
                     gpusched::quoted(served.model.name) +
                     " (failed, or without a prompt or an answer): " + number_text(workload.left_out));
     const Calibrator calibrator(request, options.estimate);
-    auto one = options.estimate;
-    one.max_batch = 1;
     const auto idle_times = [&](const Calibrator::Row& row) {
-        const auto& served = request.models[row.model];
         return calibrator.mix(row.model, row.workload)
-            .estimate(served.model, request.gpus, row.deployment, one);
+            .estimate(calibrator.estimator(row.model), row.deployment, 1);
     };
     for (const auto& row : calibrator.rows()) {
         const auto& served = request.models[row.model];

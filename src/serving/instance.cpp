@@ -125,11 +125,9 @@ GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, c
             std::vector<Source> sources(problem.workloads.size(), Source::estimated);
             for (std::size_t d = 0; d < served.workloads.size(); ++d) {
                 if (options.measured_only && calibrator.measured(i, deployment.name, d) == nullptr) continue;
-                std::tie(c.throughput[first + d], sources[first + d]) =
-                    calibrator.rate(i, deployment, d,
-                                    calibrator.mix(i, d)
-                                        .estimate(served.model, request.gpus, deployment, options.estimate)
-                                        .requests_per_s);
+                std::tie(c.throughput[first + d], sources[first + d]) = calibrator.rate(
+                    i, deployment, d,
+                    calibrator.mix(i, d).estimate(calibrator.estimator(i), deployment).requests_per_s);
             }
             problem.configurations.push_back(std::move(c));
             instance.deployments.push_back(std::move(deployment));

@@ -7,16 +7,10 @@
 #include <cstddef>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace gpusched::serving::detail {
-
-/// estimate_throughput() without validation.
-[[nodiscard]] ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                                          const Deployment& deployment, const RequestShape& shape,
-                                          const EstimateOptions& options);
 
 /// Whether options exclude plans that the rental planner makes.
 inline bool is_restricted(const PlannerOptions& options) {

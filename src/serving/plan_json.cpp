@@ -138,6 +138,8 @@ constexpr void visit_fields(std::type_identity<PlanDocument>, F&& field) {
     field("message", &PlanDocument::message);
     field("rentals", &PlanDocument::rentals);
     field("calibration", &PlanDocument::calibration);
+    field("errors", &PlanDocument::errors, UnlessDefault{});
+    field("cost_high", &PlanDocument::cost_high);
     field("rates", &PlanDocument::rates, Inlined{});
     field("change", &PlanDocument::change, Inlined{});
 }
@@ -281,7 +283,7 @@ class ServedReplicas {
         // Checks the deployment.
         static_cast<void>(
             estimate_throughput(served.model, request_.gpus, deployment, mix.longest(), options_));
-        const auto estimate = mix.estimate(served.model, request_.gpus, deployment, options_);
+        const auto estimate = mix.estimate(calibrator_.estimator(model), deployment);
         return calibrator_.rate(model, deployment, workload, estimate.requests_per_s);
     }
 

@@ -77,6 +77,7 @@ GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const Pl
         detail::explain_batch(plan, request, rest, solver, context);
     }
     detail::add_hints(plan, request, options);
+    detail::add_errors(plan, request, options.estimate);
     return plan;
 }
 
@@ -159,6 +160,7 @@ static ReplanResult replan_rental(const ServingRequest& request, const std::vect
     auto outcome = plan_rental_explained(instance, options.slack, running);
     ReplanResult result{.plan = std::move(outcome.plan)};
     add_hints(result.plan, request, options.planner);
+    add_errors(result.plan, request, options.planner.estimate);
     if (!result.plan.has_plan()) return result;
     result.cost_free = outcome.cheapest.value_or(result.plan.cost);
     // A deployment can have several rows for different kinds of requests; its replicas count together.
@@ -269,6 +271,7 @@ static ReplanResult replan_batch(const ServingRequest& request, const std::vecto
         result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
                                       "; with more there is a plan");
     add_hints(result.plan, request, options.planner);
+    add_errors(result.plan, request, options.planner.estimate);
     return result;
 }
 

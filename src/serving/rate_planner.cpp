@@ -543,12 +543,38 @@ class RatePlanner {
                                          " deployments that were left out (max_deployments)"
                                    : "the solver stopped before it proved the plan optimal";
         }
+        if (best.has_plan() && goal == RentalGoal::cost && instance_.has_rates() && !instance_.any_targets())
+            best.cost_high = cost_at_the_high_end(best);
         const bool refused = best.status == milp::Status::infeasible ||
                              (bound.has_plan() && best.status == milp::Status::failed);
         return {std::move(best), cheapest_, refused};
     }
 
   private:
+    /// The $/h of the deployments of a plan if each serves the low end of its error band; none without an answer.
+    [[nodiscard]] std::optional<double> cost_at_the_high_end(const ServingPlan& plan) const {
+        std::vector<std::size_t> deployments;
+        for (const auto& r : plan.replicas)
+            if (const auto c = latencies_.index_of(r);
+                std::find(deployments.begin(), deployments.end(), c) == deployments.end())
+                deployments.push_back(c);
+        auto p = instance_.problem_of(deployments);
+        p.budget = std::numeric_limits<double>::infinity();
+        const auto& considered = instance_.considered();
+        for (std::size_t i = 0; i < deployments.size(); ++i)
+            for (std::size_t w = 0; w < instance_.kinds().size(); ++w) {
+                if (considered.sources[deployments[i]][w] == Source::measured) continue;
+                double low = 1;
+                for (const auto& stage : considered.deployments[deployments[i]].stages)
+                    low = std::min(low, instance_.estimator(instance_.kinds()[w].model)
+                                            .errors(static_cast<std::size_t>(stage.gpu))
+                                            .requests_per_s.low);
+                p.configurations[i].throughput[w] *= low;
+            }
+        const auto s = instance_.solve(p, RentalGoal::cost);
+        return s.has_plan() ? std::optional(s.cost) : std::nullopt;
+    }
+
     /// The outcome of a rental that fills replicas to some part of their capacity.
     enum class Outcome : std::uint8_t {
         kept,       ///< the plan meets the targets

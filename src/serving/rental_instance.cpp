@@ -27,7 +27,7 @@ GPUSCHED_EXPORT RentalInstance::RentalInstance(const ServingRequest& request, co
                                                const std::vector<PlannedReplicas>& running)
     : request_(request), options_(options), solver_(solver), context_(context),
       budget_(context, options.search.solve.time_limit), rates_(request.has_rates()),
-      any_running_(!running.empty()) {
+      any_running_(!running.empty()), estimators_(estimators_of(request, options.estimate)) {
     for (std::size_t i = 0; i < request.models.size(); ++i) {
         any_shared_ = any_shared_ || request.models[i].workloads.size() > 1;
         for (std::size_t d = 0; d < request.models[i].workloads.size(); ++d) {
@@ -335,11 +335,7 @@ double RentalInstance::all_money() const {
 }
 
 WorkloadTimes RentalInstance::times(const ServingInstance& of, std::size_t c, std::size_t w) const {
-    return {request_.models[kinds_[w].model],
-            request_.gpus,
-            of.deployments[c],
-            mixes_[w],
-            options_.estimate,
+    return {estimators_[kinds_[w].model], of.deployments[c], mixes_[w],
             of.problem.configurations[c].throughput[w]};
 }
 

@@ -50,6 +50,8 @@ class RentalInstance {
 
     [[nodiscard]] const ServingRequest& request() const { return request_; }
     [[nodiscard]] const PlannerOptions& options() const { return options_; }
+    /// The estimates of a model of the request.
+    [[nodiscard]] const Estimator& estimator(std::size_t model) const { return estimators_[model]; }
     [[nodiscard]] const milp::AnySolver& solver() const { return solver_; }
     [[nodiscard]] const Context& context() const { return context_; }
 
@@ -157,7 +159,8 @@ class RentalInstance {
     bool any_targets_ = false;
     bool any_shared_ = false;
     std::vector<Kind> kinds_{};
-    std::vector<RequestMix> mixes_{};  ///< [w]
+    std::vector<RequestMix> mixes_{};      ///< [w]
+    std::vector<Estimator> estimators_{};  ///< by model
     ServingInstance considered_{};
     ServingInstance left_out_{};  ///< deployments that are not considered, without dominated ones
     int possible_ = 0;
@@ -194,6 +197,9 @@ RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack
 /// @return true if the rental planner does find a plan
 bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
                    const milp::AnySolver& solver, const Context& context);
+
+/// Sets the errors of the estimates that a plan is made of.
+void add_errors(ServingPlan& plan, const ServingRequest& request, const EstimateOptions& options);
 
 /// Adds hints to the message of a plan: one for each workload with requests that were left out of its trace,
 /// and one for each deployment and workload with latencies measured at too few loads. Either they end at half of the throughput or less, although the highest load counts as the

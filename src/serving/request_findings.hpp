@@ -8,7 +8,9 @@
 #include <gpusched/json/writer.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +43,44 @@ inline void report(json::Reader& reader, std::uint32_t part, const Finding& find
         reader.report(*at, finding.text);
     else
         reader.report(part, in_words(finding));
+}
+
+/// Bytes per number in the KV cache unless they are given: 1 if the weights have fewer than 16 bits, as measured.
+inline double usual_bytes_per_kv(const LanguageModel& model) { return model.bytes_per_weight < 1.5 ? 1 : 2; }
+
+/// Calls `each(finding)` for every problem between the numbers of a model.
+template <class F>
+void find_in_model(const LanguageModel& model, const F& each) {
+    const auto& m = model;
+    constexpr int any = std::numeric_limits<int>::max();
+    const auto require = [&](const char* field, int value, int low, int high) {
+        if (value < low || value > high)
+            each(Finding{field, number_text(value) + "; expected " +
+                                    (high == any ? "at least 1" : range_text(low, high))});
+    };
+    require("kv_heads", m.kv_heads, 1, m.heads);
+    if (m.experts == 0 || m.first_dense > 0) require("intermediate", m.intermediate, 1, any);
+    if (m.experts > 0) {
+        require("top_k", m.top_k, 1, m.experts);
+        require("moe_intermediate", m.moe_intermediate, 1, any);
+    }
+    require("first_dense", m.first_dense, 0, m.experts > 0 ? m.layers : 0);
+    if (m.kv_lora_rank > 0) {
+        require("rope_size", m.rope_size, 1, any);
+        require("nope_size", m.nope_size, 1, any);
+        require("value_size", m.value_size, 1, any);
+    }
+    require("linear_layers", m.linear_layers, 0, m.layers);
+    require("window_layers", m.window_layers, 0, m.layers - std::min(m.linear_layers, m.layers));
+    if (m.window_layers > 0) require("window", m.window, 1, any);
+    if (m.linear_layers > 0) {
+        require("linear_value_heads", m.linear_value_heads, 1, any);
+        require("linear_size", m.linear_size, 1, any);
+    }
+    if (m.index_top_k > 0) {
+        require("index_heads", m.index_heads, 1, any);
+        require("index_size", m.index_size, 1, any);
+    }
 }
 
 /// The model of that name; null if there is none.

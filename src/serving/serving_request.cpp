@@ -37,13 +37,6 @@ void find_in_terms(const RentalTerms& terms, const F& each) {
         each(Finding{"spot_available", "0; expected at least 1, with a spot_price"});
 }
 
-/// Calls `each(finding)` for every problem of a model with numbers in their ranges.
-template <class F>
-void find_in_model(const LanguageModel& model, const F& each) {
-    if (model.kv_heads < 1 || model.kv_heads > model.heads)
-        each(Finding{"kv_heads", number_text(model.kv_heads) + "; expected " + range_text(1, model.heads)});
-}
-
 /// Calls `each(finding)` for every problem of a workload among others.
 /// @param rates whether some workload has a rate
 template <class F>
@@ -485,11 +478,15 @@ struct Form<serving::detail::ServedDocument> {
         else if (!known && name)
             serving::detail::report_unknown(reader, reader.place_of(at, "type"), *name, names,
                                             "a model described in full (layers, hidden, heads, ...) or ");
-        if (described && !document.find(at, "kv_heads"))
-            reader.report_missing(at, "kv_heads");
-        else if (out.heads >= 1)
-            serving::detail::find_in_model(
-                out, [&](const auto& finding) { serving::detail::report(reader, at, finding); });
+        if (!known && !described) return;
+        if (!document.find(at, "bytes_per_kv") && document.find(at, "bytes_per_weight"))
+            out.bytes_per_kv = serving::detail::usual_bytes_per_kv(out);
+        serving::detail::find_in_model(out, [&](const auto& finding) {
+            if (!document.find(at, finding.field))
+                reader.report_missing(at, finding.field);
+            else if (out.heads >= 1 || finding.field != "kv_heads")
+                serving::detail::report(reader, at, finding);
+        });
     }
 };
 

@@ -78,6 +78,7 @@ struct PlannedKind {
 static std::vector<ReplicaTimes> times_of(const ServingRequest& request,
                                           const std::vector<PlannedReplicas>& plan,
                                           const std::vector<std::vector<RequestMix>>& mixes,
+                                          const std::vector<Estimator>& estimators,
                                           const EstimateOptions& options) {
     std::vector<ReplicaTimes> times(plan.size());
     for (std::size_t i = 0; i < request.models.size(); ++i) {
@@ -105,7 +106,7 @@ static std::vector<ReplicaTimes> times_of(const ServingRequest& request,
                                       replicas.source[d] == Source::measured;  // so it holds a request
                 if (replicas.count < 1 || !(rate > 0) || !(full.batch >= 1 || measured))
                     throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
-                times[r].add(WorkloadTimes(served, request.gpus, replicas.deployment, mix, options, rate));
+                times[r].add(WorkloadTimes(estimators[i], replicas.deployment, mix, rate));
             }
         }
     }
@@ -209,7 +210,8 @@ GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
     std::vector<std::vector<detail::RequestMix>> mixes;
     for (const auto& served : request.models)
         mixes.emplace_back(served.workloads.begin(), served.workloads.end());
-    auto known = detail::times_of(request, plan, mixes, options.estimate);
+    const auto estimators = detail::estimators_of(request, options.estimate);
+    auto known = detail::times_of(request, plan, mixes, estimators, options.estimate);
     std::vector<detail::ReplicaTimes*> times;
     for (auto& each : known) times.push_back(&each);
     return detail::simulate(request, plan, options, times);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lengths of a workload's requests, and the times that a replica needs for them.
 #include "serving/workload_times.hpp"
-#include "serving/instance.hpp"
 
 #include <algorithm>
 #include <array>
@@ -100,28 +99,27 @@ std::size_t RequestMix::at_percentile(const LatencyPercentile& percentile) const
     return order.back();
 }
 
-ThroughputEstimate RequestMix::estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                                        const Deployment& deployment, const RequestShape& shape,
-                                        const EstimateOptions& options) const {
-    auto found = detail::estimate(model, gpus, deployment, shape, options);
+ThroughputEstimate RequestMix::estimate(const Estimator& estimator, const Deployment& deployment,
+                                        const RequestShape& shape, std::optional<int> max_batch) const {
+    auto found = estimator.estimate(deployment, shape, max_batch);
     if (prefix_hits_ <= 0 || found.batch < 1) return found;
     // Only the rest of the prompt is computed; the cache holds all of it.
     const auto rest = std::max(1, static_cast<int>(std::lround(shape.input * (1 - prefix_hits_))));
-    const auto prompt = detail::estimate(model, gpus, deployment, {rest, shape.output}, options);
+    const auto prompt = estimator.estimate(deployment, {rest, shape.output}, max_batch);
     found.prefill_s = prompt.prefill_s;
     found.first_token_s = prompt.first_token_s;
     found.requests_per_s = 1 / (found.prefill_s + (shape.output - 1) * found.step_s / found.batch);
     return found;
 }
 
-ThroughputEstimate RequestMix::estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                                        const Deployment& deployment, const EstimateOptions& options) const {
-    const auto most = estimate(model, gpus, deployment, longest(), options);
+ThroughputEstimate RequestMix::estimate(const Estimator& estimator, const Deployment& deployment,
+                                        std::optional<int> max_batch) const {
+    const auto most = estimate(estimator, deployment, longest(), max_batch);
     if (lengths_.size() == 1 || most.batch < 1) return most;
     ThroughputEstimate found;
     double seconds = 0;
     for (const auto& bucket : buckets_) {
-        const auto one = estimate(model, gpus, deployment, bucket.mean, options);
+        const auto one = estimate(estimator, deployment, bucket.mean, max_batch);
         seconds += bucket.part / one.requests_per_s;
         found.batch += bucket.part * one.batch;
         found.prefill_s += bucket.part * one.prefill_s;
@@ -132,21 +130,17 @@ ThroughputEstimate RequestMix::estimate(const LanguageModel& model, std::span<co
     return found;
 }
 
-WorkloadTimes::WorkloadTimes(const ServedModel& served, std::span<const GpuType> gpus,
-                             const Deployment& deployment, const RequestMix& mix,
-                             const EstimateOptions& options, double rate)
-    : model_(&served.model), gpus_(gpus), deployment_(&deployment), mix_(&mix), options_(&options),
-      rate_(rate) {
+WorkloadTimes::WorkloadTimes(const Estimator& estimator, const Deployment& deployment, const RequestMix& mix,
+                             double rate)
+    : estimator_(&estimator), deployment_(&deployment), mix_(&mix), rate_(rate) {
     if (mix.lengths().size() == 1) return;
-    const double estimated = mix.estimate(served.model, gpus, deployment, options).requests_per_s;
+    const double estimated = mix.estimate(estimator, deployment).requests_per_s;
     if (estimated > 0) scale_ = rate / estimated;
 }
 
 KindTimes WorkloadTimes::at(const RequestShape& shape) const {
-    auto alone = *options_;
-    alone.max_batch = 1;
-    const auto one = mix_->estimate(*model_, gpus_, *deployment_, shape, alone);
-    const auto full = mix_->estimate(*model_, gpus_, *deployment_, shape, *options_);
+    const auto one = mix_->estimate(*estimator_, *deployment_, shape, 1);
+    const auto full = mix_->estimate(*estimator_, *deployment_, shape);
     return kind_times(one, full, shape.output, scale_ > 0 ? scale_ * full.requests_per_s : rate_);
 }
 

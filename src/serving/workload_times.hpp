@@ -3,6 +3,7 @@
 #pragma once
 
 #include "serving/batching_replica.hpp"
+#include "serving/estimator.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -40,14 +41,14 @@ class RequestMix {
     [[nodiscard]] std::size_t at_percentile(const LatencyPercentile& percentile) const;
 
     /// The estimate for requests of one shape.
-    [[nodiscard]] ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                                              const Deployment& deployment, const RequestShape& shape,
-                                              const EstimateOptions& options) const;
+    /// @param max_batch  as in `Estimator::estimate`
+    [[nodiscard]] ThroughputEstimate estimate(const Estimator& estimator, const Deployment& deployment,
+                                              const RequestShape& shape,
+                                              std::optional<int> max_batch = {}) const;
     /// The estimate for the mixture: the requests/s if each bucket has its share of the requests, and means of
     /// the times. All 0 if the longest request does not fit.
-    [[nodiscard]] ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                                              const Deployment& deployment,
-                                              const EstimateOptions& options) const;
+    [[nodiscard]] ThroughputEstimate estimate(const Estimator& estimator, const Deployment& deployment,
+                                              std::optional<int> max_batch = {}) const;
 
   private:
     void find_buckets();
@@ -64,8 +65,8 @@ class RequestMix {
 class WorkloadTimes {
   public:
     /// @param rate requests/s of the mixture on a full replica; the times are scaled to it
-    WorkloadTimes(const ServedModel& served, std::span<const GpuType> gpus, const Deployment& deployment,
-                  const RequestMix& mix, const EstimateOptions& options, double rate);
+    WorkloadTimes(const Estimator& estimator, const Deployment& deployment, const RequestMix& mix,
+                  double rate);
 
     /// The times of requests with the lengths of this index.
     [[nodiscard]] KindTimes at(std::size_t lengths) const { return at(mix_->lengths()[lengths].shape); }
@@ -77,11 +78,9 @@ class WorkloadTimes {
   private:
     [[nodiscard]] KindTimes at(const RequestShape& shape) const;
 
-    const LanguageModel* model_;
-    std::span<const GpuType> gpus_;
+    const Estimator* estimator_;
     const Deployment* deployment_;
     const RequestMix* mix_;
-    const EstimateOptions* options_;
     double rate_;
     double scale_ = 0;  ///< rate over its estimate; 0 = there is no estimate, or all lengths are equal
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Throughput of a deployment: a roofline over its layers, or measured times per layer.
+// Throughput of a deployment: estimated from measurements of engines, or from measured times per layer.
 #pragma once
 
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,29 +15,26 @@
 
 namespace gpusched::serving {
 
-/// The fractions of the peaks that real kernels reach, and fixed costs per layer and message.
-///
-/// The defaults were fitted to the operator times and collectives published with Vidur (A100, H100, A40);
-/// docs/serving.md gives their errors. `network` is an assumption.
-struct Efficiency {
-    double compute = 0.7;        ///< fraction of the tensor peak, 0.01 .. 1
-    double bandwidth = 0.75;     ///< fraction of the memory bandwidth, 0.01 .. 1
-    double link = 0.7;           ///< fraction of the link within a machine, 0.01 .. 1
-    double network = 0.8;        ///< fraction of the network between machines, 0.01 .. 1
-    double layer_s = 4e-5;       ///< fixed seconds per layer, 0 .. 1
-    double collective_s = 4e-5;  ///< fixed seconds per all-reduce, 0 .. 1
-    double message_s = 2e-5;     ///< fixed seconds per message to the next stage, 0 .. 1
-    bool operator==(const Efficiency&) const = default;
+enum class Engine : std::uint8_t { vllm, sglang, trtllm };
+
+/// An end of the error bands of estimates. Plans for `p90` keep their targets if all times are as long as the
+/// 90th percentile of comparable measurements.
+enum class EstimateError : std::uint8_t { none, p10, p90 };
+
+/// The error of one output: 80 % of comparable measurements were `low` to `high` times the estimate.
+struct ErrorBand {
+    double low = 0;      ///< 10th percentile of measured / estimated
+    double high = 0;     ///< 90th percentile of measured / estimated
+    std::string cell{};  ///< the comparable measurements, such as `moe hopper vllm`; `all` if none are closer
+    int n = 0;           ///< number of these measurements
+    bool operator==(const ErrorBand&) const = default;
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<Efficiency>, F&& field) {
-    field("compute", &Efficiency::compute, within(0.01, 1.0));
-    field("bandwidth", &Efficiency::bandwidth, within(0.01, 1.0));
-    field("link", &Efficiency::link, within(0.01, 1.0));
-    field("network", &Efficiency::network, within(0.01, 1.0));
-    field("layer_s", &Efficiency::layer_s, within(0.0, 1.0));
-    field("collective_s", &Efficiency::collective_s, within(0.0, 1.0));
-    field("message_s", &Efficiency::message_s, within(0.0, 1.0));
+constexpr void visit_fields(std::type_identity<ErrorBand>, F&& field) {
+    field("low", &ErrorBand::low);
+    field("high", &ErrorBand::high);
+    field("cell", &ErrorBand::cell);
+    field("n", &ErrorBand::n);
 }
 
 /// One point of a measured table.
@@ -53,7 +51,7 @@ constexpr void visit_fields(std::type_identity<ProfilePoint>, F&& field) {
 
 /// Measured times of one layer of one model on a tensor-parallel group, all-reduces included.
 ///
-/// They replace the roofline for stages of this type and degree. Times are interpolated between points. Below
+/// They replace the estimate for stages of this type and degree. Times are interpolated between points. Below
 /// the first point its time counts; beyond the last point times grow in proportion to the size.
 struct LayerProfile {
     std::string model{};                  ///< name of the language model
@@ -74,18 +72,24 @@ constexpr void visit_fields(std::type_identity<LayerProfile>, F&& field) {
 
 /// How throughput is estimated.
 struct EstimateOptions {
-    Efficiency efficiency{};  ///< fractions of the peaks and fixed costs
+    Engine engine = Engine::vllm;               ///< the engine; `trtllm` is TensorRT-LLM
+    EstimateError error = EstimateError::none;  ///< the times of this end of the error bands
     /// Fraction of a GPU's memory for weights and KV cache, 0.05 .. 1.
     double memory_fraction = usual_memory_fraction;
-    int max_batch = 256;                   ///< most requests that a replica decodes together, >= 1
+    int max_batch = 256;      ///< most requests that a replica decodes together, >= 1
+    double network = 0.8;     ///< fraction of the network between machines that messages reach, 0.01 .. 1
+    double message_s = 2e-5;  ///< fixed seconds per message to the next stage, 0 .. 1
     std::vector<LayerProfile> profiles{};  ///< at most one per model, GPU type and degree
     bool operator==(const EstimateOptions&) const = default;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<EstimateOptions>, F&& field) {
-    field("efficiency", &EstimateOptions::efficiency);
+    field("engine", &EstimateOptions::engine);
+    field("error", &EstimateOptions::error);
     field("memory_fraction", &EstimateOptions::memory_fraction, memory_fractions);
     field("max_batch", &EstimateOptions::max_batch, at_least(1));
+    field("network", &EstimateOptions::network, within(0.01, 1.0));
+    field("message_s", &EstimateOptions::message_s, within(0.0, 1.0));
     field("profiles", &EstimateOptions::profiles);
 }
 
@@ -109,9 +113,9 @@ constexpr void visit_fields(std::type_identity<RequestShape>, F&& field) {
 struct ThroughputEstimate {
     double requests_per_s = 0;  ///< requests per second
     double batch = 0;           ///< requests in flight, limited by KV cache and `max_batch`
-    double prefill_s = 0;       ///< seconds of the slowest stage, or message, for one prompt
+    double prefill_s = 0;       ///< seconds that one prompt takes of the slowest stage, or of a message
     double step_s = 0;          ///< seconds until every request in flight has its next token
-    double first_token_s = 0;   ///< seconds of a prompt through all stages of an idle replica
+    double first_token_s = 0;   ///< seconds to the first token on an idle replica
     bool operator==(const ThroughputEstimate&) const = default;
 };
 template <class F>
@@ -123,35 +127,21 @@ constexpr void visit_fields(std::type_identity<ThroughputEstimate>, F&& field) {
     field("first_token_s", &ThroughputEstimate::first_token_s);
 }
 
-/// Returns the seconds of an all-reduce of `bytes` bytes in a group of d GPUs.
-///
-/// This is collective_s + 2 (d - 1) / d bytes / (link x its rate); 0 for d = 1.
-[[nodiscard]] double all_reduce_seconds(const GpuType& gpu, int degree, double bytes,
-                                        const Efficiency& efficiency = {});
-
-/// Returns the seconds of one layer on a group for `tokens` new tokens of `sequences` sequences.
-///
-/// Each new token attends to `context` tokens on average. With d GPUs of F FLOP/s and B byte/s, P matrix
-/// weights of b bytes, h the hidden size, c and e the efficiencies of compute and bandwidth:
-///
-///     max(2 P tokens / (d c F), b P / (d e B)) + activations / (e B)
-///       + max(4 heads head_size tokens context / (d c F), KV bytes read / (e B)) + layer_s
-///       + 2 all-reduces of tokens h bytes
-///
-/// Prefill is one sequence of n tokens with context n / 2; decode is one token per sequence.
+/// Returns the mean seconds of a layer on a tensor-parallel group, all-reduces included: a prompt of `tokens`
+/// tokens with `context` tokens before each on average or, unless `tokens` exceeds `sequences`, one token for
+/// each of `tokens` sequences with `context` tokens in the cache.
 [[nodiscard]] double layer_seconds(const LanguageModel& model, const GpuType& gpu, int degree, double tokens,
-                                   double context, double sequences, const Efficiency& efficiency = {});
+                                   double context, double sequences, const EstimateOptions& options = {});
 
 /// Estimates how many requests of one kind a replica serves per second.
 ///
-/// B requests are in flight, limited by `max_batch` and the KV cache: input + output / 2 tokens each on
-/// average, and one request must fit completely. They form m = min(stages, B) micro-batches that follow each
-/// other through the stages. A step takes max(m max_s t_s, sum_s (t_s + hop_s)). A stage works on the next
-/// prompt while the activations of one are sent, so requests/s = 1 / (max_s max(prefill_s, hop_s) + (output -
-/// 1) step / B).
+/// The times of a layer are those of `predict`, for a recent release of the engine. B requests are in flight,
+/// limited by `max_batch` and the KV cache: input + output / 2 tokens each on average, and one request must
+/// fit completely. They form m = min(stages, B) micro-batches that follow each other through the stages. A
+/// step takes max(m max_s t_s, sum_s (t_s + hop_s)). A stage works on the next prompt while the activations
+/// of one are sent, so requests/s = 1 / (max_s max(prefill_s, hop_s) + (output - 1) step / B).
 ///
-/// Source: arXiv 2502.00722, App. L (prefill by the sum of latencies, decode by one latency for the batch,
-/// plus the communication of the pipeline).
+/// Source of the pipeline: arXiv 2502.00722, App. L.
 /// @throws InvalidInput for malformed models, types, options and shapes, and stages of unknown GPU types
 ///     Complexity: O(stages).
 [[nodiscard]] ThroughputEstimate estimate_throughput(const LanguageModel& model,

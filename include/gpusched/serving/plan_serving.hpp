@@ -162,6 +162,35 @@ constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
     field("met", &PlannedLatency::met);
 }
 
+/// The errors of the estimates of a model on a GPU type of a plan: 80 % of comparable measurements were `low` to
+/// `high` times the estimate.
+struct PlanErrors {
+    std::string model{};  ///< name of the language model
+    std::string gpu{};    ///< name of the GPU type
+    std::string
+        cell{};  ///< the comparable measurements, such as `dense hopper vllm`; `all` if none are closer
+    int n = 0;   ///< number of these measurements
+    double ttft_low = 0, ttft_high = 0;                      ///< time to the first token
+    double tpot_low = 0, tpot_high = 0;                      ///< time per further token
+    double requests_per_s_low = 0, requests_per_s_high = 0;  ///< requests per second
+    std::string means{};                                     ///< the same as a sentence
+    bool operator==(const PlanErrors&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanErrors>, F&& field) {
+    field("model", &PlanErrors::model);
+    field("gpu", &PlanErrors::gpu);
+    field("cell", &PlanErrors::cell);
+    field("n", &PlanErrors::n);
+    field("ttft_low", &PlanErrors::ttft_low);
+    field("ttft_high", &PlanErrors::ttft_high);
+    field("tpot_low", &PlanErrors::tpot_low);
+    field("tpot_high", &PlanErrors::tpot_high);
+    field("requests_per_s_low", &PlanErrors::requests_per_s_low);
+    field("requests_per_s_high", &PlanErrors::requests_per_s_high);
+    field("means", &PlanErrors::means);
+}
+
 /// A serving plan and its bounds. Bounds hold for all plans, also with deployments that were left out.
 struct ServingPlan {
     /// How the search ended; `optimal` only if `optimal` is true, `feasible` if nothing stopped the search.
@@ -187,7 +216,11 @@ struct ServingPlan {
     std::vector<PlannedLatency> latencies{};  ///< with rates: latencies of each kind of requests
     std::vector<std::string> binding{};       ///< without a plan: changes of limits that would allow one
     Calibration calibration{};                ///< calibration by the measurements, if there are any
-    std::string solver{};                     ///< name of the solver
+    std::vector<PlanErrors> errors{};         ///< one per model and GPU type with estimated throughputs
+    /// With rates, goal `cheapest` and no targets: $/h of these deployments if each serves the low end of its
+    /// requests/s. Otherwise absent; a plan with the estimate error `p90` has it.
+    std::optional<double> cost_high{};
+    std::string solver{};  ///< name of the solver
     /// Why the plan is not proved optimal, and which measurements should be extended.
     std::string message{};
     [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
@@ -214,6 +247,8 @@ constexpr void visit_fields(std::type_identity<ServingPlan>, F&& field) {
     field("latencies", &ServingPlan::latencies);
     field("binding", &ServingPlan::binding);
     field("calibration", &ServingPlan::calibration);
+    field("errors", &ServingPlan::errors);
+    field("cost_high", &ServingPlan::cost_high);
     field("solver", &ServingPlan::solver);
     field("message", &ServingPlan::message);
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/serving/model_shape.hpp>
+#include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/model_config.hpp>
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -13,8 +13,6 @@
 #include <vector>
 
 namespace gpusched::serving {
-
-enum class Engine : std::uint8_t { vllm, sglang, trtllm };
 
 /// The GPUs of one replica: tensor x pipeline x attention data parallel.
 struct Parallelism {
@@ -66,22 +64,6 @@ constexpr void visit_fields(std::type_identity<EngineLoad>, F&& field) {
     field("output", &EngineLoad::output, within(1, 10'000'000));
 }
 
-/// The error of one output: 80 % of comparable measurements were `low` to `high` times the estimate.
-struct ErrorBand {
-    double low = 0;      ///< 10th percentile of measured / estimated
-    double high = 0;     ///< 90th percentile of measured / estimated
-    std::string cell{};  ///< the comparable measurements, such as `moe hopper vllm`; `all` if none are closer
-    int n = 0;           ///< number of these measurements
-    bool operator==(const ErrorBand&) const = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<ErrorBand>, F&& field) {
-    field("low", &ErrorBand::low);
-    field("high", &ErrorBand::high);
-    field("cell", &ErrorBand::cell);
-    field("n", &ErrorBand::n);
-}
-
 /// The errors of a prediction.
 struct PredictionErrors {
     ErrorBand ttft{};            ///< error of the time to the first token
@@ -127,16 +109,15 @@ constexpr void visit_fields(std::type_identity<Prediction>, F&& field) {
 /// Predicts the times to tokens of a replica that prefills and decodes.
 ///
 /// The model of a step and its coefficients are those of benchmarks/serving/step_model.py, fitted to published
-/// measurements of vLLM, SGLang and TensorRT-LLM. `plan_serving` does not use them: it has
-/// `estimate_throughput`.
+/// measurements of vLLM, SGLang and TensorRT-LLM. `estimate_throughput` and `plan_serving` use them, too.
 /// @param gpu a name such as `H100`, `GB200` or `h100_sxm`; case does not count
 /// @throws InvalidInput for unknown names and with every value out of range
-[[nodiscard]] Prediction predict(const ModelShape& model, std::string_view gpu,
+[[nodiscard]] Prediction predict(const LanguageModel& model, std::string_view gpu,
                                  const Parallelism& parallelism = {}, const EngineLoad& load = {});
 
 /// Predicts the same for separate workers that prefill and that decode, which share `concurrency` clients.
 /// @throws InvalidInput as `predict`
-[[nodiscard]] Prediction predict_disaggregated(const ModelShape& model, std::string_view gpu,
+[[nodiscard]] Prediction predict_disaggregated(const LanguageModel& model, std::string_view gpu,
                                                const Workers& prefill = {}, const Workers& decode = {},
                                                const EngineLoad& load = {});
 

@@ -7,7 +7,7 @@
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/llm_trace.hpp>
-#include <gpusched/serving/model_shape.hpp>
+#include <gpusched/serving/model_config.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/predict.hpp>

@@ -43,11 +43,11 @@ struct DisaggregatedArguments : s::EngineLoad {
 /// A model by name, path of a config.json, or the dict of one.
 using ModelArgument = Typed<"str | PathLike[str] | Mapping[str, Any]">;
 
-s::ModelShape read_model_shape(const py::object& model) {
+s::LanguageModel read_model(const py::object& model) {
     if (is_mapping(model)) return s::read_model_config(to_document(model, "model"));
     constexpr const char* expected =
         "the name of a known model, such as Llama-3.1-8B, or a config.json as a path or dict";
-    return s::find_model_shape(path_text(model, "model", expected));
+    return s::find_language_model(path_text(model, "model", expected));
 }
 
 /// A GPU type of the catalogue, or of the paper if only the paper has the name.
@@ -93,7 +93,7 @@ void bind_predict(py::module_& m) {
     Keywords<PredictArguments>().fields<s::EngineLoad>().fields<s::Parallelism>().def(
         m, "predict",
         [](const PredictArguments& o, const ModelArgument& model, const Typed<"str">& gpu) {
-            return s::predict(read_model_shape(model), OptionType<std::string>::read("gpu", gpu), o, o);
+            return s::predict(read_model(model), OptionType<std::string>::read("gpu", gpu), o, o);
         },
         doc("serving::predict"), py::arg("model"), py::arg("gpu"));
     Keywords<DisaggregatedArguments>()
@@ -103,9 +103,8 @@ void bind_predict(py::module_& m) {
         .def(
             m, "predict_disaggregated",
             [](const DisaggregatedArguments& o, const ModelArgument& model, const Typed<"str">& gpu) {
-                return s::predict_disaggregated(read_model_shape(model),
-                                                OptionType<std::string>::read("gpu", gpu), o.prefill,
-                                                o.decode, o);
+                return s::predict_disaggregated(read_model(model), OptionType<std::string>::read("gpu", gpu),
+                                                o.prefill, o.decode, o);
             },
             doc("serving::predict_disaggregated"), py::arg("model"), py::arg("gpu"));
 }
@@ -129,14 +128,16 @@ void bind_catalogue(py::module_& m) {
         [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
             auto model = from_python("language_model", changes, find_model(text, changes));
+            if (changes.contains("bytes_per_weight") && !changes.contains("bytes_per_kv"))
+                model.bytes_per_kv = model.bytes_per_weight < 1.5 ? 1 : 2;
             s::validate(model);
             return model;
         },
         py::arg("name"),
-        documented(
-            "Returns the model 'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'. Keywords replace its fields. "
-            "For any other name, all fields are required.",
-            "**changes"));
+        documented("Returns a known model, such as 'Llama-3-70B' or 'Qwen3-32B'. Keywords replace its "
+                   "fields. For any "
+                   "other name, all fields are required.",
+                   "**changes"));
     const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
         "memory_fraction", &DeploymentArguments::memory_fraction,
         doc("serving::EstimateOptions::memory_fraction"));
@@ -184,17 +185,8 @@ void bind_catalogue(py::module_& m) {
         m, "layer_seconds",
         [](const s::EstimateOptions& o, const s::LanguageModel& model, const s::GpuType& gpu,
            const Integer& number, double tokens, double context, double sequences) {
-            const auto degree = OptionType<int>::read("degree", number);
-            s::validate(o);
-            s::validate(model);
-            s::validate(std::vector<s::GpuType>{gpu});
-            Problems problems;
-            check_range(problems, "degree", degree, 1, gpu.link_gb_s > 0 ? gpu.per_machine : 1);
-            check_range(problems, "tokens", tokens, 0.0, 1e18);
-            check_range(problems, "context", context, 0.0, 1e18);
-            check_range(problems, "sequences", sequences, 0.0, 1e18);
-            problems.throw_if_any();
-            return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
+            return s::layer_seconds(model, gpu, OptionType<int>::read("degree", number), tokens, context,
+                                    sequences, o);
         },
         doc("serving::layer_seconds"), py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"),
         py::arg("context"), py::arg("sequences"));

@@ -132,6 +132,10 @@ void bind_planner(py::module_& m) {
             },
             doc("serving::ServingPlan::calibration"))
         .def_property_readonly(
+            "errors", [](const P& p) -> JsonObjects { return dicts_from(p.errors); },
+            doc("serving::ServingPlan::errors"))
+        .def_readonly("cost_high", &P::cost_high, doc("serving::ServingPlan::cost_high"))
+        .def_property_readonly(
             "price_ranges", [](P& p) -> JsonObjects { return dicts_from(price_ranges_of(p)); },
             doc("python::price_ranges_of"))
         .def_readonly("solver", &P::solver, "Name of the solver.")

@@ -108,7 +108,7 @@ def targets_of(
 
 
 def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
-    options = given(args, "serving.sweep_budgets", "progress")
+    options = given(args, "serving.sweep_budgets", "progress") | estimates(args)
     plans = serving.sweep_budgets(request, args.budgets, **options)
     if args.output:
         write_json(args.output, serving.sweep_to_dict(plans))
@@ -186,7 +186,11 @@ def say_rental(
             known = counted(factor["rows"], "measurement")
             subject = f"{factor['model']} on {factor['gpu']}"
             say(f"estimates of {subject} are multiplied by {factor['factor']:.3g} ({known})")
+    for errors in plan.errors:
+        say(f"estimates of {errors['model']} on {errors['gpu']}: {errors['means']}")
     say(rent_line(plan, serving.rent_in_words(plan)))
+    if plan.cost_high is not None and plan.cost_high > plan.cost:
+        say(f"at the low end of the requests per second: {plan.cost_high:.2f} $/h")
     if plan.rate_bound is None:
         say(f"serves {plan.rate:.4g} requests per second; no bound is known")
     elif plan.rate_bound:
@@ -310,6 +314,8 @@ def plan_serving_options(p: Parser) -> None:
     plan_or_sweep("composition")
     plan_or_sweep("routing")
     plan_or_sweep("uniform_tp", "all replicas are tensor-parallel groups of the same degree")
+    text = "plan for times at this end of the error bands (default: for the estimates)"
+    p.add("--error", text, choices=("p10", "p90"))
     text = "with rates: print the price ranges in which the rental stays the cheapest"
     p.add("--price-ranges", text, action="store_true")
     text = "write the engine's command lines (.sh) or Kubernetes manifests (.yaml) of the plan here"
@@ -356,6 +362,11 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
     return problems
 
 
+def estimates(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of the estimates."""
+    return {} if args.error is None else {"estimate": {"error": args.error}}
+
+
 def export_problems(args: argparse.Namespace) -> list[str]:
     """Problems of options that belong to `--export`."""
     if args.export is None:
@@ -386,6 +397,7 @@ def plan_serving(args: argparse.Namespace) -> int:
         args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress"
     )
     problems.found += conflicts(args, options) + export_problems(args)
+    options |= estimates(args)
     request: dict[str, Any] = {}
     running: dict[str, Any] = {}
     with problems.collect():

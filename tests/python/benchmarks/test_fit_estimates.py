@@ -103,6 +103,13 @@ def test_all_reduces_by_hand(degrees, prompt_factor):
     assert parts["collectives"] == pytest.approx(2 * 2 * prompt_factor * 64 * 10 * 2 / 100)
 
 
+def test_switches_of_nvlink_send_each_number_once():
+    switched = SimpleNamespace(**(vars(GPU) | {"link": 4.5e11}))
+    for tensor in (2, 8):
+        parts = sm.step_parts(TOY, switched, toy_replica(tensor=tensor), plain(), 64.0, 1.0, 32.0, 0.0, 0.0)
+        assert parts["collectives"] == pytest.approx(2 * 2 * 64 * 10 * 2 / 4.5e11)
+
+
 @pytest.mark.parametrize(
     ("source", "columns", "expected"),
     [

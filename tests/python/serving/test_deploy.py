@@ -342,7 +342,7 @@ def test_all_models_need_a_checkpoint() -> None:
     assert "'Llama-3-70B'" in problem and "model_ids" in problem
     complete = serving.request_to_dict({"budget": 1, **request()})
     assert serving.command_lines(complete, [replicas("H100*4:80")])
-    asked = request(bytes_per_weight=0.5)
+    asked = request(bytes_per_weight=0.5, bytes_per_kv=2)
     (problem,) = problems_in(serving.command_lines, asked, [replicas("H100*4:80")])
     assert "0.5" in problem and "model_ids" in problem
     (command,) = serving.command_lines(request("org/own", **FIELDS), [replicas("H100*4:80", model="org/own")])

@@ -50,7 +50,7 @@ def test_catalogue_deployments_and_estimates() -> None:
     found = serving.enumerate_deployments(model, [h100], [4], max_stages=2)
     assert [d.name for d in found] == ["H100 2x1", "H100 1x2", "H100 2x2", "H100 1x4"]
     fast = serving.estimate_throughput(model, [h100], found[3], 1000, 100)
-    slow = serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 0.3})
+    slow = serving.estimate_throughput(model, [h100], found[3], 1000, 100, error="p90")
     assert fast.requests_per_s > slow.requests_per_s > 0
     measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[TABLE])
     assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
@@ -58,10 +58,58 @@ def test_catalogue_deployments_and_estimates() -> None:
         wrong = {**TABLE, "prefill": [(1000,)]}
         serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[wrong])
     with pytest.raises(gs.InvalidInput):
-        serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 2})
+        serving.estimate_throughput(model, [h100], found[3], 1000, 100, network=2)
     assert serving.layer_seconds(model, h100, 4, 1, 1000, 1) > 0
     with refuses("degree 9 1 8"):
         serving.layer_seconds(model, h100, 9, 1, 0, 0)
+
+
+def test_plans_carry_the_errors_of_their_estimates() -> None:
+    needs_solver()
+    asked = {
+        "gpus": {"H100": {"available": 64, "price": 3.0}, "A40": {"available": 0, "price": 0.6}},
+        "models": {"Llama-3-70B": {"workloads": {"chat": {"input": 500, "output": 250, "rate": 8}}}},
+    }
+    plan = serving.plan_serving(asked)
+    (errors,) = plan.errors
+    assert (errors["model"], errors["gpu"], errors["cell"]) == ("Llama-3-70B", "H100", "dense hopper vllm")
+    for output in ("ttft", "tpot", "requests_per_s"):
+        assert 0.5 < errors[f"{output}_low"] < 1 < errors[f"{output}_high"] < 3
+    assert mentions([errors["means"]], f"{errors['n']} comparable measurements")
+    document = serving.plan_to_dict(plan)
+    assert document["errors"] == plan.errors and document["cost_high"] == plan.cost_high
+    validator("serving-plan.v2").validate(document)
+    # A plan for the high end costs about as much as these deployments at the low end of their throughput.
+    high = serving.plan_serving(asked, estimate={"error": "p90"})
+    low = serving.plan_serving(asked, estimate={"error": "p10"})
+    assert plan.cost_high is not None
+    assert low.cost <= plan.cost <= plan.cost_high and plan.cost <= high.cost
+    assert serving.plan_serving(asked, estimate={"engine": "trtllm"}).errors[0]["cell"] == "dense hopper"
+    with refuses('engine vllm sglang trtllm "tgi"'):
+        serving.plan_serving(asked, estimate={"engine": "tgi"})
+    # With targets, the cost at the high end is that of a plan of its own.
+    assert serving.plan_serving(asked, tpot_p90_s=0.05).cost_high is None
+    # A measured deployment has no error of an estimate.
+    row = {"model": "Llama-3-70B", "deployment": "H100 1x8", "workload": "chat", "requests_per_s": 9.5}
+    assert serving.plan_serving({**asked, "measured": [row]}, measured_only=True).errors == []
+
+
+def test_a_target_that_only_short_times_meet_is_not_called_infeasible() -> None:
+    needs_solver()
+    asked = {
+        "gpus": {"H100": {"available": 64, "price": 3.0}},
+        "models": {"Llama-3-70B": {"workloads": {"chat": {"input": 500, "output": 250, "rate": 8}}}},
+    }
+    model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
+    found = serving.enumerate_deployments(model, [h100], [8], max_stages=1)
+    steps = [serving.estimate_throughput(model, [h100], d, 500, 250, max_batch=1).step_s for d in found]
+    band = serving.plan_serving(asked).errors[0]
+    between, below = 0.5 * (1 + band["tpot_low"]) * min(steps), 0.9 * band["tpot_low"] * min(steps)
+    plan = serving.plan_serving(asked, tpot_p90_s=between)
+    assert plan.status == "failed" and not plan.replicas
+    assert mentions([plan.message], "error bands") and mentions(plan.binding, "tpot_p90_s less than quickest")
+    assert serving.plan_serving(asked, tpot_p90_s=between, estimate={"error": "p10"}).replicas
+    assert serving.plan_serving(asked, tpot_p90_s=below).status == "infeasible"
 
 
 def test_plan_ablations_and_deadline() -> None:

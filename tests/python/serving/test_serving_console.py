@@ -141,6 +141,15 @@ def test_only_kinds_with_targets_are_kept(console: Console) -> None:
     assert verdicts({**asked, "targets": {"ttft_p90_s": 9.0}}) == {"chat": "kept", "code": "kept"}
 
 
+def test_errors_of_estimates_are_printed_and_planned_for(console: Console) -> None:
+    path = console.file("asked.json", request({"chat": 8.0}, measured=[]))
+    usual, long = console("plan-serving", path), console("plan-serving", path, "--error", "p90")
+    for lines in (usual, long):
+        assert mentions(lines, "estimates of Llama-3-70B on H100 token time first token comparable measurements")
+    each = [float(" ".join(lines).split("(estimated ")[1].split("/s")[0]) for lines in (usual, long)]
+    assert each[1] < each[0]
+
+
 def test_the_message_of_a_plan_is_printed(console: Console) -> None:
     # A group serves 10 requests/s and 5 of them within the target: two are needed where the bound counts one.
     rows = [row("H100 1x4", "chat", r, tpot_s=t) for r, t in ((5.0, 0.05), (10.0, 0.1))]

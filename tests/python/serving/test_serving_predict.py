@@ -11,7 +11,6 @@ import pickle
 import random
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gpusched as gs
@@ -25,16 +24,6 @@ import fit_estimates as fe  # noqa: E402
 
 FITTED = json.loads((fe.HERE / "coefficients.json").read_text())
 VERSION = {"trtllm-old": "1.0.0", "vllm-old": "0.12.0", "sglang-old": "0.5.1"}
-
-
-def coefficients(points: list[fe.Point]) -> SimpleNamespace:
-    """The fitted coefficients of each point."""
-    found: dict[str, list[float]] = {}
-    for name, entry in FITTED["coefficients"].items():
-        for p in points:
-            factors = (values.get(p.key(keys), 1.0) for keys, values in entry["factors"].items())
-            found.setdefault(name, []).append(entry["value"] * math.prod(factors))
-    return SimpleNamespace(**{name: np.array(values) for name, values in found.items()})
 
 
 def workers(degrees: fe.Degrees, number: int | None = None) -> dict[str, int]:
@@ -84,7 +73,7 @@ def test_predict_agrees_with_the_python_model() -> None:
         if (prediction := predict(point)).fits:
             points.append(point)
             found.append(prediction)
-    token, first = fe.Fit(points).estimate(coefficients(points), np.arange(len(points)))
+    token, first = fe.Fit(points).estimate(fe.fitted_coefficients(points), np.arange(len(points)))
     assert [e.tpot_s for e in found] == pytest.approx(token, rel=1e-9)
     assert [e.ttft_s for e in found] == pytest.approx(first, rel=1e-9)
     for e, p in zip(found, points):
@@ -221,7 +210,7 @@ def test_predictions_reproduce_the_residuals_of_the_fit() -> None:
     points = fe.read(table)
     found = [predict(p) for p in points]
     assert all(e.fits for e in found)  # they were measured
-    token, first = fe.Fit(points).estimate(coefficients(points), np.arange(len(points)))
+    token, first = fe.Fit(points).estimate(fe.fitted_coefficients(points), np.arange(len(points)))
     assert [e.tpot_s for e in found] == pytest.approx(token, rel=1e-9)
     assert [e.ttft_s for e in found] == pytest.approx(first, rel=1e-9)
     for kind, most in (("dense", 0.08), ("moe", 0.10)):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import heapq
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import gpusched as gs
@@ -16,48 +18,48 @@ from gpusched import serving
 from messages import mention, mentions, problems_in
 from rate_requests import SHAPES, request, row
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks" / "serving"))
+import fit_estimates as fe
+import step_model as sm
+
 pytestmark = pytest.mark.usefixtures("solver")
 
 
-class Roofline:
-    """Seconds of prompts and steps on one tensor-parallel group or a pipeline, from data sheets and
-    docs/serving.md alone.
-    """
+class EngineTimes:
+    """Seconds of prompts and steps on one tensor-parallel group or a pipeline, from the Python model of a step."""
 
-    PEAKS = {  # TFLOPS, GB/s, GB/s of the link
-        "H100": (989, 3350, 450),
-        "A100-80GB": (312, 2039, 300),
-        "L40S": (362.05, 864, 32),
-    }
-    HIDDEN, HEADS, KV, SIZE, INNER, WORDS = 8192, 64, 8, 128, 28672, 128256
+    SYSTEM = {"H100": "h100_sxm", "A100-80GB": "a100_sxm", "L40S": "l40s"}
 
     def __init__(self, stages: list[dict[str, Any]]) -> None:
         self.stages = stages
-        self.memory = {"H100": 80, "A100-80GB": 80, "L40S": 48}
+        self.points = [
+            fe.Point("Llama-3.1-70B", self.SYSTEM[s["gpu"]], "vllm", "vllm", "bf16", "agg",
+                     fe.Degrees(s["degree"]), fe.Degrees(), (1, 1), 1.0, 1.0, 1.0, 1.0, 1.0)
+            for s in stages
+        ]  # fmt: skip
+        self.inputs = fe.Fit(self.points).inputs
+        self.factors = fe.fitted_coefficients(self.points)
+        self.known: dict[tuple[int, float], float] = {}
 
-    def layer(self, stage: dict[str, Any], tokens: float, context: float, sequences: float) -> float:
-        peak, bandwidth, link = self.PEAKS[stage["gpu"]]
-        d = stage["degree"]
-        flops, rate = peak * 1e12 * 0.7 * d, bandwidth * 1e9 * 0.75
-        weights = 2 * self.HIDDEN * (self.HEADS + self.KV) * self.SIZE + 3 * self.HIDDEN * self.INNER
-        shared = (self.HEADS + 2 * self.KV) * self.SIZE + 3 * self.INNER
-        kv = 4 * self.KV * self.SIZE / min(d, self.KV)
-        seconds = max(2 * weights * tokens / flops, 2 * weights / (rate * d))
-        seconds += 2 * tokens * (8 * self.HIDDEN + shared / d) / rate + 4e-5
-        seconds += max(4 * self.HEADS * self.SIZE * tokens * context / flops, kv * sequences * context / rate)
-        if d > 1:
-            seconds += 2 * (4e-5 + 2 * (d - 1) / d * tokens * self.HIDDEN * 2 / (link * 1e9 * 0.7))
-        return seconds
+    def parts(self, *work: float) -> np.ndarray:
+        """Of each stage, with its share of the layers; the first has the output embedding, too."""
+        m, g, r, _ = self.inputs
+        whole = sum(sm.step_parts(m, g, r, self.factors, *work).values())
+        return whole * np.array([s["layers"] for s in self.stages]) / 80
 
     def prompt(self, tokens: int) -> tuple[float, float]:
-        """Of the slowest stage, and the way through all."""
-        each = [s["layers"] * self.layer(s, tokens, tokens / 2, 1) for s in self.stages]
-        return max(each), sum(each) * 1.05
+        """Of the slowest stage, and until the client of an idle replica has the first token."""
+        each = self.parts(float(tokens), 1.0, tokens / 2, 1.0, 0.0)
+        c = self.factors
+        client = float(c.request_s[0] + c.stream[0] * self.step(1, tokens))
+        return float((c.interference * each).max()), float(each.sum()) * 1.05 + client
 
     def step(self, n: int, context: float) -> float:
-        parts = min(len(self.stages), n)
-        each = [s["layers"] * self.layer(s, n / parts, context, n / parts) * 1.03 for s in self.stages]
-        return max(parts * max(each), sum(each))
+        parts, context = min(len(self.stages), n), 10.0 * round(context / 10)
+        if (n, context) not in self.known:
+            each = self.parts(0.0, 0.0, 0.0, n / parts, context) * 1.03
+            self.known[n, context] = max(parts * float(each.max()), float(each.sum()))
+        return self.known[n, context]
 
 
 def event_simulation(
@@ -76,7 +78,7 @@ def event_simulation(
     first: list[int] = []
     for group in groups:
         first.append(len(replicas))
-        times = Roofline(group["stages"])
+        times = EngineTimes(group["stages"])
         replicas += [
             {"times": times, "waiting": [], "running": [], "busy": False} for _ in range(group["count"])
         ]

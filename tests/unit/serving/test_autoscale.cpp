@@ -346,7 +346,7 @@ TEST_CASE("replica times are straight lines above the estimates", "[serving]") {
         const auto t = replica_times(model, gpus, d, d, {1000, 200}, 8000);
         for (const int n : {1, 10, 100, 1000, 4000, 8000}) {
             const double line = t.prefill_base_s + t.prefill_s_per_token * n;
-            const double seconds = estimate_throughput(model, gpus, d, {n, 1}).first_token_s;
+            const double seconds = estimate_throughput(model, gpus, d, {n, 1}).prefill_s;
             CHECK(line >= seconds - 1e-9);
             CHECK(line <= 1.6 * seconds);
         }

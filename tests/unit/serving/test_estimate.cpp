@@ -4,6 +4,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/predict.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -31,27 +32,67 @@ LanguageModel tiny(int layers) {
 
 }  // namespace
 
-TEST_CASE("the roofline of a layer by hand", "[serving]") {
+TEST_CASE("estimates are the times of predict", "[serving]") {
+    // One client: no other prompts, no waits. The catalogue has the nominal memory, which does not matter here.
+    struct Case {
+        const char *model, *gpu;
+        int degree;
+        Precision precision;
+        Engine engine;
+    };
+    const Case cases[] = {
+        {"Llama-3.1-70B", "H100", 8, Precision::bf16, Engine::vllm},
+        {"Llama-3.1-70B", "H200", 4, Precision::fp8, Engine::sglang},
+        {"Llama-3.1-8B", "B200", 1, Precision::fp4, Engine::trtllm},
+        {"MiniMax-M2.5", "B200", 4, Precision::fp8, Engine::vllm},
+        {"DeepSeek-R1", "H200", 8, Precision::fp8, Engine::sglang},
+        {"gpt-oss-120b", "H200", 2, Precision::fp4, Engine::vllm},
+        {"Qwen3.5-397B-A17B", "B200", 4, Precision::fp8, Engine::sglang},
+    };
+    for (const auto& [name, gpu, degree, precision, engine] : cases) {
+        CAPTURE(name, gpu);
+        auto model = find_language_model(name);
+        model.bytes_per_weight = precision == Precision::bf16 ? 2 : precision == Precision::fp8 ? 1 : 0.5625;
+        model.bytes_per_kv = precision == Precision::bf16 ? 2 : 1;
+        const std::vector<GpuType> gpus{gpu_type(gpu)};
+        const Deployment one{"one", {{0, degree, model.layers}}};
+        EstimateOptions options{.engine = engine, .max_batch = 1};
+        const auto found = estimate_throughput(model, gpus, one, {1000, 200}, options);
+        const auto expected = predict(
+            model, gpu, {.tensor_parallel = degree},
+            {.engine = engine, .precision = precision, .concurrency = 1, .input = 1000, .output = 200});
+        // In predict, the only client is without a running request until its first token.
+        CHECK(found.step_s == Catch::Approx(expected.tpot_s).epsilon(0.03));
+        CHECK(found.first_token_s == Catch::Approx(expected.ttft_s).epsilon(0.03));
+        // The ends of the error bands.
+        options.error = EstimateError::p90;
+        const auto slow = estimate_throughput(model, gpus, one, {1000, 200}, options);
+        CHECK(same(slow.step_s, found.step_s * expected.error.tpot.high));
+        CHECK(same(slow.first_token_s, found.first_token_s * expected.error.ttft.high));
+        CHECK(slow.requests_per_s < found.requests_per_s);
+        options.error = EstimateError::p10;
+        CHECK(same(estimate_throughput(model, gpus, one, {1000, 200}, options).step_s,
+                   found.step_s * expected.error.tpot.low));
+    }
+}
+
+TEST_CASE("the mean time of a layer", "[serving]") {
     const auto model = llama3_70b();
-    const GpuType gpu = gpu_type("A100-80GB");
-    const Efficiency e;
-    // 855,638,016 weights; decode of one token reads them from memory: 1.711 GB at 0.75 x 2,039 GB/s.
-    CHECK(model.layer_matrix_parameters() == 855638016.0);
-    const double weights = 855638016.0 * 2 / (0.75 * 2039e9);
-    const double activations = 2 * (8.0 * 8192 + 80 * 128 + 3.0 * 28672) / (0.75 * 2039e9);
-    const double kv = 4096.0 * 1000 / (0.75 * 2039e9);
-    CHECK(same(layer_seconds(model, gpu, 1, 1, 1000, 1), weights + activations + kv + 4e-5));
-    // Prefill of 2,000 tokens on four of them computes.
-    const double flops = 4 * 0.7 * 312e12;
-    const double all_reduce = 4e-5 + 1.5 * (2000 * 8192 * 2.0) / (0.7 * 300e9);
-    CHECK(same(all_reduce_seconds(gpu, 4, 2000 * 8192 * 2.0), all_reduce));
-    CHECK(all_reduce_seconds(gpu, 1, 1e9) == 0);
-    CHECK(same(layer_seconds(model, gpu, 4, 2000, 1000, 1),
-               2 * 855638016.0 * 2000 / flops + 4.0 * 64 * 128 * 2000 * 1000 / flops +
-                   2 * 2000 * (8.0 * 8192 + (80 * 128 + 3.0 * 28672) / 4) / (0.75 * 2039e9) + 4e-5 +
-                   2 * all_reduce));
-    CHECK(layer_seconds(model, gpu, 1, 1, 1000, 1, {.layer_s = 1}) > 1);
-    (void)e;
+    const auto gpu = gpu_type("H100");
+    const auto decode = [&](double batch, double context) {
+        return layer_seconds(model, gpu, 8, batch, context, batch);
+    };
+    CHECK(decode(64, 1000) > decode(1, 1000));
+    CHECK(decode(64, 4000) > decode(64, 1000));
+    CHECK(layer_seconds(model, gpu, 8, 4000, 2000, 1) < layer_seconds(model, gpu, 2, 4000, 2000, 1));
+    // A step of the estimate: all layers, and less than a millisecond for the rest.
+    const Deployment one{"one", {{0, 8, 80}}};
+    const double step =
+        estimate_throughput(model, std::vector{gpu}, one, {1000, 200}, {.max_batch = 1}).step_s;
+    CHECK(step > 80 * decode(1, 1100));
+    CHECK(step < 80 * decode(1, 1100) + 1e-3);
+    CHECK_THROWS_AS(layer_seconds(model, gpu, 9, 1, 0, 1), InvalidInput);
+    CHECK_THROWS_AS(layer_seconds(model, gpu, 8, -1, 0, 1), InvalidInput);
 }
 
 TEST_CASE("throughput of one stage by hand", "[serving]") {
@@ -98,7 +139,7 @@ TEST_CASE("pipeline steps equal a simulation of the micro-batches", "[serving]")
         auto model = tiny(stages);
         std::vector<GpuType> gpus;
         EstimateOptions options{.max_batch = batch};
-        options.efficiency.message_s = 0.001 * static_cast<double>(rng.below(20));
+        options.message_s = 0.001 * static_cast<double>(rng.below(20));
         Deployment deployment{"d", {}};
         std::vector<double> time;
         for (int s = 0; s < stages; ++s) {
@@ -125,7 +166,7 @@ TEST_CASE("pipeline steps equal a simulation of the micro-batches", "[serving]")
                 for (std::size_t s = 0; s < time.size(); ++s) {
                     at = std::max(at, free[s]) + time[s];
                     free[s] = at;
-                    if (s + 1 < time.size()) at += options.efficiency.message_s;
+                    if (s + 1 < time.size()) at += options.message_s;
                 }
             if (round == rounds / 2 - 1) half = ready.back();
         }
@@ -163,9 +204,8 @@ TEST_CASE("estimates behave", "[serving]") {
     CHECK_THROWS_AS(estimate_throughput(llama3_70b(), gpus, {"", {{4, 16, 80}}}, shape), InvalidInput);
     CHECK_THROWS_AS(estimate_throughput(llama3_70b(), gpus, inside, {0, 1}), InvalidInput);
     CHECK(testing_support::problems_in<InvalidInput>([&] {
-              (void)estimate_throughput(llama3_70b(), gpus, inside, shape,
-                                        {.efficiency = {.compute = 2},
-                                         .max_batch = 0,
-                                         .profiles = {{"m", "g", 1, {{2, 1}, {1, 1}}, {}}}});
+              (void)estimate_throughput(
+                  llama3_70b(), gpus, inside, shape,
+                  {.max_batch = 0, .network = 2, .profiles = {{"m", "g", 1, {{2, 1}, {1, 1}}, {}}}});
           }).size() == 4);
 }

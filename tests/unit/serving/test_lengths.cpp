@@ -157,7 +157,7 @@ TEST_CASE("a plan for a distribution keeps its targets in other simulations; one
           "[serving]") {
     if (no_solver()) return;
     auto lengths = long_tail(3000);
-    for (std::size_t i = 0; i < lengths.size(); i += 7) lengths[i].shape.input *= 4;  // documents
+    for (std::size_t i = 0; i < lengths.size(); i += 7) lengths[i].shape.input *= 5;  // documents
     const auto request = asked({{.name = "w", .rate = 5, .lengths = lengths}});
     double input = 0, output = 0;
     for (const auto& each : request.models[0].workloads[0].lengths)

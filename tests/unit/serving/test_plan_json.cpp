@@ -197,7 +197,7 @@ TEST_CASE("serving replicas are read as written, and by names", "[serving]") {
     CHECK(own.requests_per_s == std::vector{7.0, 40.0});
     CHECK(own.source == std::vector{Source::calibrated, Source::measured});
     EstimateOptions slow;
-    slow.efficiency.compute = 0.1;
+    slow.error = EstimateError::p90;
     CHECK(served_replicas_from_json(mine, request(), slow)[0].requests_per_s[1] <
           served_replicas_from_json(mine, request())[0].requests_per_s[1]);
 }

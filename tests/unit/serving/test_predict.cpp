@@ -22,21 +22,21 @@ struct Case {
 // Times of benchmarks/serving/step_model.py for its coefficients. A new fit changes them.
 const Case cases[] = {
     // clang-format off
-    {"Llama-3.1-8B", "h100_sxm", {Engine::trtllm, "1.0", Precision::bf16, 16, 1024, 256}, {1, {1, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.17127317, 0.00893021872},
-    {"Llama-3.1-70B", "b200_sxm", {Engine::vllm, "", Precision::fp8, 64, 8192, 1024}, {1, {4, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 1.3118949, 0.0275837053},
-    {"Llama-3.1-70B", "h200_sxm", {Engine::sglang, "", Precision::fp8, 32, 1024, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.532950541, 0.010124491},
-    {"Qwen3-32B", "a100_sxm", {Engine::vllm, "", Precision::bf16, 512, 4000, 1000}, {1, {2, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 684.613995, 0.101574415},
-    {"gpt-oss-120b", "h200_sxm", {Engine::trtllm, "", Precision::fp4, 64, 8192, 1024}, {1, {2, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.839585155, 0.0205442815},
-    {"MiniMax-M2.5", "b200_sxm", {Engine::vllm, "", Precision::fp4, 128, 1024, 8192}, {1, {2, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.244427636, 0.0232090765},
-    {"MiniMax-M2.5", "h100_sxm", {Engine::vllm, "", Precision::fp8, 16, 1024, 1024}, {1, {1, 1, 4, 4}}, {0, {1, 1, 1, 1}}, 0.128967523, 0.0173120736},
-    {"DeepSeek-R1", "h200_sxm", {Engine::sglang, "", Precision::fp8, 64, 8192, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 3.13821137, 0.060973475},
-    {"DeepSeek-R1", "b200_sxm", {Engine::trtllm, "", Precision::fp4, 256, 1024, 1024}, {1, {1, 1, 8, 8}}, {0, {1, 1, 1, 1}}, 0.535244409, 0.0215658578},
-    {"Kimi-K2.5", "h200_sxm", {Engine::vllm, "", Precision::int4, 16, 1024, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.192452981, 0.0155879134},
-    {"GLM-5", "b300_sxm", {Engine::sglang, "", Precision::fp8, 64, 8192, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 2.04703992, 0.047595818},
-    {"Qwen3.5-397B-A17B", "b200_sxm", {Engine::sglang, "", Precision::fp8, 32, 8192, 1024}, {1, {4, 1, 4, 1}}, {0, {1, 1, 1, 1}}, 1.20622323, 0.0193823705},
-    {"DeepSeek-R1", "gb200", {Engine::trtllm, "", Precision::fp4, 96, 1024, 1024}, {1, {1, 1, 4, 4}}, {4, {8, 1, 8, 1}}, 0.335414812, 0.0099344522},
-    {"DeepSeek-R1", "h100_sxm", {Engine::trtllm, "", Precision::fp8, 30, 8192, 1024}, {1, {1, 1, 16, 16}}, {3, {16, 1, 16, 1}}, 5.05256607, 0.0167503808},
-    {"Kimi-K2.5", "gb200", {Engine::vllm, "", Precision::fp4, 1024, 1024, 1024}, {1, {4, 1, 1, 1}}, {1, {16, 1, 16, 1}}, 1.76352866, 0.0333909706},
+    {"Llama-3.1-8B", "h100_sxm", {Engine::trtllm, "1.0", Precision::bf16, 16, 1024, 256}, {1, {1, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.168380588, 0.00891634898},
+    {"Llama-3.1-70B", "b200_sxm", {Engine::vllm, "", Precision::fp8, 64, 8192, 1024}, {1, {4, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 1.3218301, 0.027826348},
+    {"Llama-3.1-70B", "h200_sxm", {Engine::sglang, "", Precision::fp8, 32, 1024, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.483608886, 0.00987804782},
+    {"Qwen3-32B", "a100_sxm", {Engine::vllm, "", Precision::bf16, 512, 4000, 1000}, {1, {2, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 656.689594, 0.0977395457},
+    {"gpt-oss-120b", "h200_sxm", {Engine::trtllm, "", Precision::fp4, 64, 8192, 1024}, {1, {2, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.843822967, 0.0207769247},
+    {"MiniMax-M2.5", "b200_sxm", {Engine::vllm, "", Precision::fp4, 128, 1024, 8192}, {1, {2, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.238955907, 0.0230397172},
+    {"MiniMax-M2.5", "h100_sxm", {Engine::vllm, "", Precision::fp8, 16, 1024, 1024}, {1, {1, 1, 4, 4}}, {0, {1, 1, 1, 1}}, 0.133794261, 0.017257213},
+    {"DeepSeek-R1", "h200_sxm", {Engine::sglang, "", Precision::fp8, 64, 8192, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 2.4285187, 0.0529774548},
+    {"DeepSeek-R1", "b200_sxm", {Engine::trtllm, "", Precision::fp4, 256, 1024, 1024}, {1, {1, 1, 8, 8}}, {0, {1, 1, 1, 1}}, 0.597042695, 0.0233355495},
+    {"Kimi-K2.5", "h200_sxm", {Engine::vllm, "", Precision::int4, 16, 1024, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 0.191960323, 0.0156659304},
+    {"GLM-5", "b300_sxm", {Engine::sglang, "", Precision::fp8, 64, 8192, 1024}, {1, {8, 1, 1, 1}}, {0, {1, 1, 1, 1}}, 2.0754215, 0.0480476079},
+    {"Qwen3.5-397B-A17B", "b200_sxm", {Engine::sglang, "", Precision::fp8, 32, 8192, 1024}, {1, {4, 1, 4, 1}}, {0, {1, 1, 1, 1}}, 1.24554368, 0.0196327741},
+    {"DeepSeek-R1", "gb200", {Engine::trtllm, "", Precision::fp4, 96, 1024, 1024}, {1, {1, 1, 4, 4}}, {4, {8, 1, 8, 1}}, 0.341099513, 0.00994138678},
+    {"DeepSeek-R1", "h100_sxm", {Engine::trtllm, "", Precision::fp8, 30, 8192, 1024}, {1, {1, 1, 16, 16}}, {3, {16, 1, 16, 1}}, 7.56185063, 0.016284252},
+    {"Kimi-K2.5", "gb200", {Engine::vllm, "", Precision::fp4, 1024, 1024, 1024}, {1, {4, 1, 1, 1}}, {1, {16, 1, 16, 1}}, 1.72333392, 0.0344752588},
     // clang-format on
 };
 
@@ -54,7 +54,7 @@ json::Document document(const std::string& text) {
 TEST_CASE("predicted times are those of the Python model", "[serving]") {
     for (const auto& [name, gpu, load, replica, decode, ttft_s, tpot_s] : cases) {
         CAPTURE(name, gpu);
-        const auto model = find_model_shape(name);
+        const auto model = find_language_model(name);
         const auto e = decode.workers == 0 ? predict(model, gpu, replica.parallelism, load)
                                            : predict_disaggregated(model, gpu, replica, decode, load);
         CHECK(e.fits);
@@ -68,7 +68,7 @@ TEST_CASE("predicted times are those of the Python model", "[serving]") {
 }
 
 TEST_CASE("a deployment that exceeds the memory has no times", "[serving]") {
-    const auto model = find_model_shape("meta-llama/Llama-3.1-70B");
+    const auto model = find_language_model("meta-llama/Llama-3.1-70B");
     const auto small = predict(model, "H100");
     CHECK(!small.fits);
     CHECK(std::isnan(small.ttft_s));
@@ -84,9 +84,9 @@ TEST_CASE("a deployment that exceeds the memory has no times", "[serving]") {
 }
 
 TEST_CASE("predict rejects bad input with the field's name", "[serving]") {
-    const auto dense = find_model_shape("Llama-3.1-8B"), moe = find_model_shape("MiniMax-M2.5");
+    const auto dense = find_language_model("Llama-3.1-8B"), moe = find_language_model("MiniMax-M2.5");
     struct Bad {
-        const ModelShape& model;
+        const LanguageModel& model;
         const char* gpu;
         Parallelism parallelism;
         EngineLoad load;
@@ -109,8 +109,8 @@ TEST_CASE("predict rejects bad input with the field's name", "[serving]") {
         CAPTURE(field);
         CHECK_THROWS_WITH(predict(model, gpu, parallelism, load), Catch::Matchers::ContainsSubstring(field));
     }
-    CHECK_THROWS_WITH(predict(ModelShape{}, "H100"), Catch::Matchers::ContainsSubstring("layers"));
-    CHECK_THROWS_WITH(find_model_shape("deepseek-ai/DeepSeek-R2"),
+    CHECK_THROWS_WITH(predict(LanguageModel{}, "H100"), Catch::Matchers::ContainsSubstring("layers"));
+    CHECK_THROWS_WITH(find_language_model("deepseek-ai/DeepSeek-R2"),
                       Catch::Matchers::ContainsSubstring("'deepseek-ai/DeepSeek-R1'"));
     CHECK_THROWS_WITH(predict_disaggregated(dense, "H100", {.workers = 0}, {}),
                       Catch::Matchers::ContainsSubstring("prefill: workers"));

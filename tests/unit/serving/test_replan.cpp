@@ -18,7 +18,7 @@ TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
     Rng rng(9);
     const auto solver = milp::find_solver();
     int smaller = 0, compared = 0, longer = 0;
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 60; ++i) {
         auto r = random_request(rng, 1);
         ReplanOptions options{.planner = exact(), .slack = 0.2};
         const auto before = plan_serving(r, options.planner, solver);

@@ -68,6 +68,7 @@ TEST_CASE("arrivals are read with terms, targets and measurements", "[serving]")
     auto model = llama3_70b();
     model.name = "ours";
     model.bytes_per_weight = 1;
+    model.bytes_per_kv = 1;  // as the weights have fewer than 16 bits
     REQUIRE(request.models.size() == 1);
     CHECK(request.models[0].model == model);
     CHECK(request.models[0].workloads ==
@@ -159,9 +160,10 @@ TEST_CASE("every mistake in a request is reported with its place, all at once", 
              "r /models/other 'hidden' missing",
              "r /models/other 'heads' missing",
              "r /models/other 'head_size' missing",
-             "r /models/other 'intermediate' missing",
+
              "r /models/other 'vocabulary' missing",
              "r /models/other 'kv_heads' missing",
+             "r /models/other 'intermediate' missing",
              "r /measured/0/requests_per_s 0 -1",
              "r /measured/1 'model' missing",
              "r /measured/1 'deployment' missing",

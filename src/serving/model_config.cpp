@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of language models: look-up by name, and from a Hugging Face config.json.
+// Language models: look-up by name, and from a Hugging Face config.json.
 #include "serving/engine_tables.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/json/reader.hpp>
-#include <gpusched/serving/model_shape.hpp>
+#include <gpusched/serving/model_config.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -19,7 +19,7 @@ namespace gpusched::serving {
 
 namespace detail {
 
-/// The fields of a config.json that describe a shape, by the names that they have there.
+/// The fields of a config.json that describe a model, by the names that they have there.
 struct ModelConfig {
     int num_hidden_layers = 0, hidden_size = 0, num_attention_heads = 0, vocab_size = 0;
     std::optional<int> num_key_value_heads{}, head_dim{}, intermediate_size{}, n_routed_experts{},
@@ -79,7 +79,7 @@ constexpr void visit_fields(std::type_identity<ModelConfig>, F&& field) {
 
 /// The first value that is present, else 0.
 template <class... Rest>
-static double first_of(const std::optional<int>& value, const Rest&... rest) {
+static int first_of(const std::optional<int>& value, const Rest&... rest) {
     if (value) return *value;
     if constexpr (sizeof...(rest) > 0)
         return first_of(rest...);
@@ -87,11 +87,11 @@ static double first_of(const std::optional<int>& value, const Rest&... rest) {
         return 0;
 }
 
-static ModelShape shape_of(const ModelConfig& c) {
+static LanguageModel model_of(const ModelConfig& c) {
     const auto layers_of_type = [&](const char* type) {
-        return static_cast<double>(std::count(c.layer_types->begin(), c.layer_types->end(), type));
+        return static_cast<int>(std::count(c.layer_types->begin(), c.layer_types->end(), type));
     };
-    ModelShape m;
+    LanguageModel m;
     m.name = c.name.value_or("");
     m.source = "config.json";
     m.layers = c.num_hidden_layers;
@@ -105,11 +105,11 @@ static ModelShape shape_of(const ModelConfig& c) {
         m.top_k = first_of(c.num_experts_per_tok, c.num_experts_per_token);
         m.moe_intermediate = first_of(c.moe_intermediate_size, c.intermediate_size);
         m.first_dense = c.first_k_dense_replace ? *c.first_k_dense_replace
-                        : c.mlp_only_layers     ? static_cast<double>(c.mlp_only_layers->size())
+                        : c.mlp_only_layers     ? static_cast<int>(c.mlp_only_layers->size())
                                                 : 0;
         m.shared_experts = first_of(c.n_shared_experts);
         if (c.shared_expert_intermediate_size && m.moe_intermediate > 0)
-            m.shared_experts = *c.shared_expert_intermediate_size / m.moe_intermediate;
+            m.shared_experts = double(*c.shared_expert_intermediate_size) / m.moe_intermediate;
     }
     if (m.experts == 0 || m.first_dense > 0) m.intermediate = first_of(c.intermediate_size);
     if (c.kv_lora_rank) {
@@ -124,9 +124,8 @@ static ModelShape shape_of(const ModelConfig& c) {
         m.window = m.window_layers > 0 ? *c.sliding_window : 0;
     }
     if (c.linear_num_value_heads) {
-        const double interval = c.full_attention_interval.value_or(4);
-        m.linear_layers = c.layer_types ? layers_of_type("linear_attention")
-                                        : m.layers - static_cast<int>(m.layers / interval);
+        const int interval = c.full_attention_interval.value_or(4);
+        m.linear_layers = c.layer_types ? layers_of_type("linear_attention") : m.layers - m.layers / interval;
         m.linear_key_heads = first_of(c.linear_num_key_heads);
         m.linear_value_heads = *c.linear_num_value_heads;
         m.linear_size = first_of(c.linear_key_head_dim);
@@ -136,7 +135,7 @@ static ModelShape shape_of(const ModelConfig& c) {
         m.index_size = first_of(c.index_head_dim);
         m.index_top_k = *c.index_topk;
     }
-    m.gated = c.attn_output_gate.value_or(m.linear_layers > 0) ? 1 : 0;
+    m.gated = c.attn_output_gate.value_or(m.linear_layers > 0);
     return m;
 }
 
@@ -152,14 +151,16 @@ bool is_same_name(std::string_view name, std::string_view known) { return folded
 
 }  // namespace detail
 
-GPUSCHED_EXPORT ModelShape find_model_shape(const std::string& model) {
+GPUSCHED_EXPORT LanguageModel find_language_model(const std::string& model) {
     std::vector<std::string> ids;
     std::string names;
+    for (const auto& known : known_language_models())
+        if (known.name == model) return known;
     for (const auto& known : detail::known_models()) {
-        names += known.shape.name + ", ";
-        if (detail::is_same_name(model, known.shape.name)) return known.shape;
+        names += known.model.name + ", ";
+        if (detail::is_same_name(model, known.model.name)) return known.model;
         for (const auto& id : known.ids) {
-            if (detail::is_same_name(model, id)) return known.shape;
+            if (detail::is_same_name(model, id)) return known.model;
             ids.push_back(id);
         }
     }
@@ -173,12 +174,12 @@ GPUSCHED_EXPORT ModelShape find_model_shape(const std::string& model) {
     Problems problems;
     const auto config = json::Document::read(path.string(), problems);
     problems.throw_if_any();
-    auto shape = read_model_config(config);
-    if (shape.name.empty()) shape.name = model;
-    return shape;
+    auto found = read_model_config(config);
+    if (found.name.empty()) found.name = model;
+    return found;
 }
 
-GPUSCHED_EXPORT ModelShape read_model_config(const json::Document& config) {
+GPUSCHED_EXPORT LanguageModel read_model_config(const json::Document& config) {
     Problems problems;
     json::Reader reader(config, problems);
     const auto at = reader.place_of(0, "text_config");
@@ -186,31 +187,31 @@ GPUSCHED_EXPORT ModelShape read_model_config(const json::Document& config) {
     reader.read_part(at, found);
     problems.throw_if_any();
 
-    const auto shape = detail::shape_of(found);
+    const auto model = detail::model_of(found);
     const auto need = [&](bool there, std::string_view field) {
         if (!there) reader.report_missing(at, field);
     };
-    need(shape.experts > 0 || shape.intermediate > 0, "intermediate_size");
-    need(shape.experts == 0 || shape.top_k > 0, "num_experts_per_tok");
-    need(shape.experts == 0 || shape.moe_intermediate > 0, "moe_intermediate_size");
-    need(shape.first_dense == 0 || shape.intermediate > 0, "intermediate_size");
-    need(shape.kv_lora_rank == 0 || shape.rope_size > 0, "qk_rope_head_dim");
-    need(shape.kv_lora_rank == 0 || shape.nope_size > 0, "qk_nope_head_dim");
-    need(shape.kv_lora_rank == 0 || shape.value_size > 0, "v_head_dim");
-    need(shape.linear_layers == 0 || shape.linear_key_heads > 0, "linear_num_key_heads");
-    need(shape.linear_layers == 0 || shape.linear_size > 0, "linear_key_head_dim");
-    need(shape.index_top_k == 0 || shape.index_size > 0, "index_head_dim");
-    need(shape.index_top_k == 0 || shape.index_heads > 0, "index_n_heads");
+    need(model.experts > 0 || model.intermediate > 0, "intermediate_size");
+    need(model.experts == 0 || model.top_k > 0, "num_experts_per_tok");
+    need(model.experts == 0 || model.moe_intermediate > 0, "moe_intermediate_size");
+    need(model.first_dense == 0 || model.intermediate > 0, "intermediate_size");
+    need(model.kv_lora_rank == 0 || model.rope_size > 0, "qk_rope_head_dim");
+    need(model.kv_lora_rank == 0 || model.nope_size > 0, "qk_nope_head_dim");
+    need(model.kv_lora_rank == 0 || model.value_size > 0, "v_head_dim");
+    need(model.linear_layers == 0 || model.linear_key_heads > 0, "linear_num_key_heads");
+    need(model.linear_layers == 0 || model.linear_size > 0, "linear_key_head_dim");
+    need(model.index_top_k == 0 || model.index_size > 0, "index_head_dim");
+    need(model.index_top_k == 0 || model.index_heads > 0, "index_n_heads");
     const auto most = [&](const char* field, double value, double limit, const char* of) {
         if (value > limit)
             reader.expected(reader.place_of(at, field), "at most " + number_text(limit) + ", the " + of);
     };
-    most("num_key_value_heads", shape.kv_heads, shape.heads, "attention heads");
-    most("num_experts_per_tok", shape.top_k, shape.experts, "experts");
-    most("first_k_dense_replace", shape.first_dense, shape.layers, "layers");
-    most("layer_types", shape.window_layers + shape.linear_layers, shape.layers, "layers");
+    most("num_key_value_heads", model.kv_heads, model.heads, "attention heads");
+    most("num_experts_per_tok", model.top_k, model.experts, "experts");
+    most("first_k_dense_replace", model.first_dense, model.layers, "layers");
+    most("layer_types", model.window_layers + model.linear_layers, model.layers, "layers");
     problems.throw_if_any();
-    return shape;
+    return model;
 }
 
 }  // namespace gpusched::serving
