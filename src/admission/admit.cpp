@@ -247,10 +247,8 @@ static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             made.reason += ", even if every task leaves that may leave; ";
             if (blame.nodes > 0)
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
-            made.reason += made.obstacle == Obstacle::near
-                               ? tally.refusals.name(blame.rows.front()) + ": " +
-                                     gpusched::detail::describe_lonely(emptied, pod)
-                               : tally.describe(blame.rows, blame.node);
+            made.reason += made.obstacle == Obstacle::near ? gpusched::detail::describe_lonely(cluster, pod)
+                                                           : tally.describe(blame.rows, blame.node);
             return is_certain;
         }
         fewest = std::min(fewest, feasible);
@@ -452,6 +450,20 @@ static void try_with_less(std::span<const Means> means, bool opens, const Cluste
     }
 }
 
+/// Slurm requeues whole jobs, of one component only: no task moves without the others of its job.
+static void keep_jobs_whole(const Cluster& cluster, consolidation::Scope& scope, Options& options) {
+    const auto& inv = cluster.inventory();
+    std::map<JobId, int> running;
+    for (const auto task : cluster.tasks())
+        if (cluster.is_placed(task)) ++running[inv.tasks.job[index(task)]];
+    for (const auto task : cluster.tasks()) {
+        const auto job = inv.tasks.job[index(task)];
+        if (job != none<JobId> && running[job] > 1) scope.movable[index(task)] = 0;
+        if (cluster.is_placed(task) && cluster.name(task).find('+') != std::string::npos)
+            options.spare.push_back(task);  // heterogeneous
+    }
+}
+
 /// `admit` for valid options.
 /// @param means that a further search may do without; all of them: describes a failure
 /// @param opens whether tasks may move to nodes that were empty
@@ -511,7 +523,8 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     movable.limits.max_disrupted = options.limits.max_disrupted;
     movable.exempt = options.exempt;
     if (opens) movable.open_price = 0;
-    const auto scope = consolidation::make_scope(cluster, movable);
+    auto scope = consolidation::make_scope(cluster, movable);
+    if (gpusched::detail::is_slurm(cluster.inventory())) keep_jobs_whole(cluster, scope, options);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
     const PriceTable prices(cluster, pods, options, scope, gangs);
@@ -523,8 +536,8 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     search.offer(std::move(known));
     const auto regions = gang.required_level ? regions_of(cluster, pods, *gang.required_level, bounds)
                                              : std::vector<Region>(1);
-    using Passes = Search::Passes;
-    for (const auto kind : {Passes::usual, Passes::largest_first, Passes::deferred})
+    using enum Search::PassKind;
+    for (const auto kind : {usual, largest_first, deferred})
         for (const auto& region : regions) {
             if (region.least >= search.best()) break;
             search.run(region.nodes, kind);

@@ -133,8 +133,8 @@ TEST_CASE("a step that is not possible is refused by name") {
     refused("wave 1 moves task 'a' twice", [](auto& p) {
         p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
     });
-    refused("move #0 wave 1 ascending waves below 1", [](auto& p) { p.moves[0].wave = 1; });
-    refused("move #1 wave 0 ascending waves below 2", [](auto& p) {
+    refused("move #0 wave 1 ascending waves from 0 to 0", [](auto& p) { p.moves[0].wave = 1; });
+    refused("move #1 wave 0 ascending waves from 0 to 1", [](auto& p) {
         p.waves = 2;
         p.moves[0].wave = 1;
         p.moves.push_back({TaskId{1}, NodeId{1}, NodeId{2}, 1, 0});
