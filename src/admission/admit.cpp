@@ -450,8 +450,8 @@ static void try_with_less(std::span<const Means> means, bool opens, const Cluste
     }
 }
 
-/// Slurm requeues whole jobs, of one component only: no task moves without the others of its job.
-static void keep_jobs_whole(const Cluster& cluster, consolidation::Scope& scope, Options& options) {
+/// Slurm requeues whole jobs: no task moves without the others of its job.
+static void keep_jobs_whole(const Cluster& cluster, consolidation::Scope& scope) {
     const auto& inv = cluster.inventory();
     std::map<JobId, int> running;
     for (const auto task : cluster.tasks())
@@ -459,8 +459,6 @@ static void keep_jobs_whole(const Cluster& cluster, consolidation::Scope& scope,
     for (const auto task : cluster.tasks()) {
         const auto job = inv.tasks.job[index(task)];
         if (job != none<JobId> && running[job] > 1) scope.movable[index(task)] = 0;
-        if (cluster.is_placed(task) && cluster.name(task).find('+') != std::string::npos)
-            options.spare.push_back(task);  // heterogeneous
     }
 }
 
@@ -524,7 +522,7 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     movable.exempt = options.exempt;
     if (opens) movable.open_price = 0;
     auto scope = consolidation::make_scope(cluster, movable);
-    if (gpusched::detail::is_slurm(cluster.inventory())) keep_jobs_whole(cluster, scope, options);
+    if (gpusched::detail::is_slurm(cluster.inventory())) keep_jobs_whole(cluster, scope);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
     const PriceTable prices(cluster, pods, options, scope, gangs);
@@ -603,7 +601,13 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
 GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
                                 const Context& context) {
     validate(options, cluster);
-    return detail::admit_by(detail::all_means, false, cluster, pods, options, context);
+    if (!gpusched::detail::is_slurm(cluster.inventory()))
+        return detail::admit_by(detail::all_means, false, cluster, pods, options, context);
+    auto without = options;
+    for (const auto task : cluster.tasks())  // the export for Slurm does not requeue heterogeneous jobs
+        if (cluster.is_placed(task) && cluster.name(task).find('+') != std::string::npos)
+            without.spare.push_back(task);
+    return detail::admit_by(detail::all_means, false, cluster, pods, without, context);
 }
 
 }  // namespace gpusched::admission

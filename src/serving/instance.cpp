@@ -225,12 +225,9 @@ ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep) {
 
 std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most,
                         std::vector<int>& dropped) {
-    const auto part = with_configurations(problem, of);
-    const auto undominated = undominated_configurations(part);
-    auto keep = best_per_dollar(part, undominated, most);
+    const auto undominated = undominated_configurations(problem, of);
+    auto keep = best_per_dollar(problem, undominated, most);
     dropped = without(undominated, keep);
-    for (auto* list : {&keep, &dropped})
-        for (auto& c : *list) c = of[static_cast<std::size_t>(c)];
     return keep;
 }
 

@@ -156,7 +156,7 @@ void bind_model(py::module_& parent) {
         .def(
             "_closed_reason",
             [](const Cluster& c, const std::string& node) {
-                return detail::closed_reason(c.inventory(), c.find_node(node));
+                return gpusched::detail::closed_reason(c.inventory(), c.find_node(node));
             },
             py::arg("node"),
             "The reason that Slurm gives for the state of a closed node; empty if there is none.")

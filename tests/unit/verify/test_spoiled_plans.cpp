@@ -162,7 +162,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("d").gpu_models = {"B"};
              s.plan.moves.push_back({"d", "n2", "n1", {}, 1});
          },
-         {"wave 2, move #3 of task 'd' from 'n2' to 'n1': gpu_model"}},
+         {"wave 2, move #3 of task 'd' from 'n2' to 'n1': GPU model"}},
         {"node selector",
          [](auto& s) {
              s.task("b").node_selector = {{"disk", "ssd"}};
