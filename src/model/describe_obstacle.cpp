@@ -35,6 +35,11 @@ static bool is_in_mib(std::string_view resource) {
 }
 
 static std::string describe_match(const NodeMatch& match) {
+    const bool has = match.op == MatchOperator::exists;
+    for (const std::string_view kind : {"feature", "partition"})  // of Slurm
+        if (const auto prefix = concat("slurm/", kind, ".");
+            match.key.starts_with(prefix) && match.values.empty())
+            return concat(has ? "" : "no ", kind, " ", gpusched::quoted(match.key.substr(prefix.size())));
     std::string text = match.key + " " + enum_name(match.op);
     for (std::size_t i = 0; i < match.values.size(); ++i)
         text += (i == 0 ? " " : ", ") + gpusched::quoted(match.values[i]);
@@ -547,10 +552,19 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
 
 GPUSCHED_EXPORT std::string_view detail::obstacle_text(const Inventory& inv, Obstacle obstacle) {
     if (obstacle == Obstacle::cordoned) return words_of(inv).closed;
-    const bool exclusive = obstacle == Obstacle::avoid;
-    if ((exclusive || obstacle == Obstacle::anti_affinity) && is_slurm(inv))
-        return exclusive ? "exclusive nodes" : "distinct nodes";
-    return gpusched::in_words(obstacle);
+    switch (is_slurm(inv) ? obstacle : Obstacle::none) {
+    case Obstacle::avoid:
+        return "exclusive nodes";
+    case Obstacle::anti_affinity:
+        return "distinct nodes";
+    case Obstacle::node_affinity:
+        return "partition, features or excluded nodes";
+    case Obstacle::node_selector:
+    case Obstacle::taint:
+        return "reservation";
+    default:
+        return gpusched::in_words(obstacle);
+    }
 }
 
 }  // namespace gpusched

@@ -175,6 +175,17 @@ TEST_CASE("why names the cause that a change would remove") {
         CHECK(row(found, "drained").nodes_alone == 1);
         CHECK(remedy(found, RemedyKind::uncordon)->text == "resume n1");
     }
+    SECTION("Slurm has partitions and features") {
+        asks.owner_kind = "Slurm job";
+        asks.node_affinity = {{{{"slurm/partition.big", MatchOperator::exists, {}},
+                                {"slurm/feature.b200", MatchOperator::exists, {}}},
+                               {}}};
+        n1.labels["slurm/partition.big"] = "";
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.constraints == std::vector<std::string>{"node_affinity"});
+        CHECK_THAT(found.cause, Mentions("pass all but partition, features or excluded nodes, like") &&
+                                    Mentions("does not satisfy feature 'b200'") && !Mentions("slurm/"));
+    }
     SECTION("a cordoned node is no cause of its own if its return does not help") {
         asks.gpu_count = 4;
         spec.jobs = {{.name = "gang", .min_members = 3}};
